@@ -1,0 +1,87 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { Result } from "../base/result.ts";
+import type { EpochMs, MonotonicMs } from "./time.ts";
+
+/** Time. The real one is in system/; a virtual one drives tests, and a scaled one drives a demo at speed. */
+export interface Clock {
+  /** Our wall clock: may jump. For timestamps that people read. */
+  now(): EpochMs;
+  /** Never jumps. For ages, intervals and pacing. */
+  monotonic(): MonotonicMs;
+  /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
+  sleep(ms: DurationMs, signal?: AbortSignal): Promise<void>;
+}
+
+/** A cron bell: knows when an expression rings next. */
+export interface Bell {
+  /** First instant after `after` at which `expression` (UTC, five or six fields) rings; null if it never will. */
+  next(expression: string, after: EpochMs): EpochMs | null;
+}
+
+/** A request to the management service. `path` begins with `/v1/` and carries its query. */
+export interface ServiceRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** What came back. Header names are lower case. The body is whole, and within the transport's cap. */
+export interface ServiceResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Why no response came back. `unreachable`: no connection, so the service saw nothing; `reset`: it broke in between;
+ * `aborted`: our signal; `too_large`: the body passed the cap, and was dropped.
+ */
+export interface TransportFailure {
+  readonly kind: "unreachable" | "reset" | "aborted" | "too_large";
+  readonly message: string;
+}
+
+/** Sends one request, follows no redirect, and never rejects. The time-out is the caller's, through `signal`. */
+export interface Transport {
+  request(request: ServiceRequest, signal: AbortSignal): Promise<Result<ServiceResponse, TransportFailure>>;
+  close(): Promise<void>;
+}
+
+/** Calls of one month of the plan, durable. `month` names it by its first day (UTC), such as `2026-11-01`. */
+export interface CallCounter {
+  read(month: string): number;
+  /** Adds one and returns once it is durable. */
+  add(month: string): void;
+}
+
+/** Small facts that outlive the process, by key. */
+export interface FactStore {
+  read(key: string): string | null;
+  write(key: string, value: string): void;
+}
+
+/** What the store gives the engine. */
+export interface Store {
+  readonly calls: CallCounter;
+  readonly facts: FactStore;
+  close(): void;
+}
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** Structured log. Messages are constant sentences; what varies is in the fields. No secret is ever a field. */
+export interface Log {
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+}
+
+/** A secret that may change under us: in the configuration itself, or in a file. */
+export interface Secret {
+  /** The value in force; never empty. */
+  value(): string;
+  /** Reads the file again. True if the value changed. An unreadable file keeps the old value and is a failure. */
+  refresh(): Result<boolean, string>;
+}

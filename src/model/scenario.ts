@@ -1,0 +1,87 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
+
+/** How the simulated service counts requests (the spec names limits, not the algorithm). */
+export type LimiterKind = "token_bucket" | "fixed_window" | "sliding_window";
+
+/** Every choice that the spec calls "not shown". The client must work under each of them. */
+export interface ServiceOptions {
+  readonly limiter: LimiterKind;
+  /** `off`: no X-RateLimit headers at all but on a 429. `category` or `plan`: whose numbers they state. */
+  readonly rateLimitHeaders: "category" | "plan" | "off";
+  /** Number of the first page. */
+  readonly firstPage: 0 | 1;
+  readonly pageLimitDefault: number;
+  readonly pageLimitMax: number;
+  /** What a `limit` over `pageLimitMax` gets: fewer records than asked for, or a 4xx. */
+  readonly pageLimitOver: "clamp" | "reject";
+  /** Whether a clamped page echoes the limit in force or the one asked for. */
+  readonly pageLimitEcho: "effective" | "requested";
+  readonly usageScale: "ratio" | "percent";
+  /** `code`: {error, message}; `nested`: {error: {code, message}}; `text`: text/plain; `empty`: no body. */
+  readonly errorBody: "code" | "nested" | "text" | "empty";
+  /** What reboot and disconnect answer: a body like quarantine's, an empty JSON object, or 204 with no body. */
+  readonly actionReply: "success" | "empty_object" | "no_content";
+  /** Whether sessions that ended by error or timeout (and closed ones) stay in the list for a while. */
+  readonly listEndedSessions: boolean;
+  readonly plan: "starter" | "business" | "enterprise";
+  /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
+  readonly planCapStatus: 429 | 403;
+  /** Whether X-RateLimit-Reset of a token bucket names the moment it is full or the next token. */
+  readonly tokenBucketReset: "full" | "next_token";
+}
+
+/** What a fault does to the requests it matches, or to the network behind them. */
+export type FaultKind =
+  | { readonly kind: "status"; readonly status: number; readonly retryAfter?: string }
+  | { readonly kind: "hang" }
+  | { readonly kind: "reset" }
+  | { readonly kind: "truncate" }
+  | { readonly kind: "bad_json" }
+  | { readonly kind: "html" }
+  | { readonly kind: "wrong_shape" }
+  | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
+  | { readonly kind: "huge_body"; readonly bytes: number }
+  | { readonly kind: "redirect"; readonly location: string }
+  | { readonly kind: "lost_reply" }
+  | { readonly kind: "vanished"; readonly share: Share }
+  | { readonly kind: "empty_list" }
+  | { readonly kind: "stale_last_seen" }
+  | { readonly kind: "region_dark"; readonly region: string }
+  | { readonly kind: "clock_skew"; readonly skewMs: number };
+
+/** One line of the fault script. */
+export interface Fault {
+  /** From the start of the simulation. */
+  readonly afterMs: DurationMs;
+  readonly forMs: DurationMs;
+  /** Method and path prefix that are hit, such as `GET /v1/nodes`; absent: every request. */
+  readonly match?: string;
+  /** Share of the matching requests that are hit; 1 if absent. */
+  readonly share?: Share;
+  readonly fault: FaultKind;
+}
+
+/** How often things happen to one simulated node, on average; Infinity: never. */
+export interface FleetRates {
+  /** Mean time from healthy to a fault. */
+  readonly faultEveryMs: DurationMs;
+  /** Share of faults that pass by themselves, within some minutes. */
+  readonly selfHealing: Share;
+  /** Share of the rest that no reboot heals. */
+  readonly incurable: Share;
+  /** How long a reboot takes. */
+  readonly rebootMs: DurationMs;
+}
+
+/** A simulated network, the service in front of it, and what goes wrong. Everything follows from `seed`. */
+export interface Scenario {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly sessions: number;
+  readonly service: ServiceOptions;
+  readonly rates: FleetRates;
+  readonly faults: readonly Fault[];
+  /** API keys and the scopes that each carries (spec, section 5). */
+  readonly keys: readonly { readonly key: string; readonly scopes: readonly string[] }[];
+}

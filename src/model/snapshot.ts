@@ -1,0 +1,113 @@
+import type { HourlyEntry, SessionStatistics } from "./session.ts";
+import type { MonotonicMs } from "./time.ts";
+
+/**
+ * The five things that are collected; also the values of the label `collector`. Each has its own interval, its own
+ * age and its own failures.
+ */
+export const COLLECTORS = ["nodes", "details", "sessions", "stats", "hourly"] as const;
+export type Collector = (typeof COLLECTORS)[number];
+
+/**
+ * The nodes, in columns: index `slot` of every column speaks of the node `ids[slot]`. A slot whose id is "" is empty
+ * and its other columns mean nothing. A node keeps its slot for as long as it is in the fleet, so two snapshots can be
+ * compared column by column. A number that is missing is NaN; a missing string is "".
+ * Nobody writes into a Fleet after it was published.
+ */
+export interface Fleet {
+  /** Length of every column. */
+  readonly slots: number;
+  /** Nodes in the fleet; slots less empty ones. */
+  readonly count: number;
+  readonly ids: readonly string[];
+  readonly names: readonly string[];
+  readonly ipAddresses: readonly string[];
+  readonly versions: readonly string[];
+  /** Indexes into {@link places}. */
+  readonly place: Uint32Array;
+  /** Every country and region pair seen and not yet settled as gone. */
+  readonly places: readonly Place[];
+  /** Indexes into NODE_STATUSES. */
+  readonly status: Uint8Array;
+  /** Epoch milliseconds, service's clock. */
+  readonly lastSeenMs: Float64Array;
+  readonly uptimeHours: Float64Array;
+  readonly activeSessions: Float64Array;
+  readonly bandwidthGb: Float64Array;
+  /** 0 to 1, by the declared scale; NaN throughout while {@link usageKnown} is false. */
+  readonly cpuUsage: Float64Array;
+  readonly memoryUsage: Float64Array;
+  readonly diskUsage: Float64Array;
+  readonly createdAtMs: Float64Array;
+  readonly updatedAtMs: Float64Array;
+  /** When the list record was observed: MonotonicMs. */
+  readonly listedAt: Float64Array;
+  /** When the detail was observed: MonotonicMs; NaN: never. */
+  readonly detailedAt: Float64Array;
+  /** The same instant as {@link detailedAt} on our wall clock: EpochMs; NaN: never. */
+  readonly detailedAtEpochMs: Float64Array;
+  /** False while no scale is declared, or after a value contradicted the declared one. */
+  readonly usageKnown: boolean;
+  /** When the last complete walk ended; null before the first. */
+  readonly settledAt: MonotonicMs | null;
+}
+
+export interface Place {
+  readonly country: string;
+  readonly region: string;
+}
+
+/** Cumulative histogram as Prometheus counts it. `counts[i]` observations were at most `SESSION_DURATION_BUCKETS[i]`. */
+export interface Histogram {
+  readonly counts: Float64Array;
+  readonly count: number;
+  readonly sum: number;
+}
+
+/** Upper bounds in seconds of `proxynet_session_duration_seconds`, without +Inf: a second to a day. */
+export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 43_200, 86_400] as const;
+
+/** What the sessions come to, folded; the sessions themselves are not kept. */
+export interface SessionsView {
+  /** When the last complete walk ended. */
+  readonly settledAt: MonotonicMs;
+  /** `counts[status * SESSION_TYPES.length + type]`, both as indexes of the model's lists. */
+  readonly counts: Float64Array;
+  /** Whether the list has ever shown a session that ended by error or timeout: until then failures are unknown, not 0. */
+  readonly failedListed: boolean;
+  /** Sessions by country; "" gathers sessions without one. */
+  readonly countries: ReadonlyMap<string, number>;
+  /** Sessions by customer, all of them, most first. */
+  readonly customers: readonly { readonly customerId: string; readonly sessions: number }[];
+  readonly nodes: SessionNodes;
+  /** One histogram a session type, in the order of SESSION_TYPES: sessions that left the list, by last seen duration. */
+  readonly durations: readonly Histogram[];
+}
+
+/** Sessions by node, in columns with the same rules of slots as {@link Fleet}. */
+export interface SessionNodes {
+  readonly slots: number;
+  readonly ids: readonly string[];
+  /** One column a session status, in the order of SESSION_STATUSES. */
+  readonly counts: readonly Float64Array[];
+  /** Bytes that sessions of the node were seen to gain since this process started. */
+  readonly sentBytes: Float64Array;
+  readonly receivedBytes: Float64Array;
+}
+
+/** A value and the moment at which it was observed. */
+export interface Dated<T> {
+  readonly value: T;
+  readonly at: MonotonicMs;
+}
+
+/** All that is known at one moment. Immutable, swapped whole; readers hold one and see no half of an update. */
+export interface Snapshot {
+  /** Counts up by one with each snapshot of this process. */
+  readonly sequence: number;
+  readonly at: MonotonicMs;
+  readonly fleet: Fleet;
+  readonly sessions: SessionsView | null;
+  readonly stats: Dated<SessionStatistics> | null;
+  readonly hourly: Dated<readonly HourlyEntry[]> | null;
+}
