@@ -1,0 +1,48 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
+
+/** Rate limit categories of the spec (section 8.2) that this daemon calls. */
+export const CATEGORIES = ["node_management", "session_monitoring"] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+/** Ranks of a call, most urgent first. A lane goes before all lanes after it whenever both could go. */
+export const LANES = ["action", "walk", "suspect", "detail", "stats"] as const;
+export type Lane = (typeof LANES)[number];
+
+/** Limit of one category: `requests` a window; `burst` is what a full bucket may hold (spec, section 8.2). */
+export interface CategoryLimit {
+  readonly requests: number;
+  readonly burst: number;
+  readonly windowMs: DurationMs;
+}
+
+/** Caps of the plan over all categories (spec, section 8.3); null: no cap. */
+export interface PlanLimits {
+  readonly requestsPerMinute: number | null;
+  readonly concurrentRequests: number | null;
+  readonly callsPerMonth: number | null;
+}
+
+/** The plans of the spec, section 8.3. Enterprise's requests a minute are "custom": a config states them. */
+export const PLANS = {
+  starter: { requestsPerMinute: 100, concurrentRequests: 10, callsPerMonth: 100_000 },
+  business: { requestsPerMinute: 500, concurrentRequests: 50, callsPerMonth: 1_000_000 },
+  enterprise: { requestsPerMinute: null, concurrentRequests: null, callsPerMonth: null },
+} as const satisfies Record<string, PlanLimits>;
+
+/** All that bounds our calls. */
+export interface Limits {
+  readonly categories: Readonly<Record<Category, CategoryLimit>>;
+  readonly plan: PlanLimits;
+  /** Share of every window that polling leaves unspent. */
+  readonly reserve: Share;
+}
+
+/** Share of the month's calls that polling leaves to actions: an action must never find the month spent. */
+export const MONTH_ACTION_SHARE: Share = 0.01;
+
+/** Calls of the month that polling may make. */
+export const pollingMonth = (callsPerMonth: number): number => Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
+
+/** Requests of a window that polling leaves unspent, rounded up: never less than the share promised to others. */
+export const reserved = (requests: number, reserve: Share): number => Math.ceil(requests * reserve - 1e-9);

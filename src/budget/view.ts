@@ -1,0 +1,73 @@
+import type { MonotonicMs } from "../model/time.ts";
+
+/** What one answer said of its limit (spec, section 8.1), its reset turned into our monotonic time, rounded up. */
+export interface Reading {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When the limit has surely been reset; null where the answer didn't say, or said nonsense. */
+  readonly resetAt: MonotonicMs | null;
+}
+
+/**
+ * What the service last stated about one limit, made safe for calls that overlap. Every answer bounds what is left from
+ * below: of the calls sent so far, all but those known to be settled before the answered one was sent may still count
+ * against what it showed. So the bound is a number, `base`, less the calls sent.
+ */
+export interface View {
+  /** Calls sent. */
+  sent: number;
+  /** Calls known to have been counted by the service, or never to be. */
+  settled: number;
+  /** Moments at which calls without an answer count as settled, oldest first. */
+  lost: MonotonicMs[];
+  stated: Stated | null;
+}
+
+interface Stated extends Reading {
+  readonly base: number;
+  readonly at: MonotonicMs;
+  /** View.settled just after this answer: an answer to a call sent later is newer, whatever it says. */
+  readonly settled: number;
+}
+
+/** What a call must remember from when it was sent. */
+export interface Mark {
+  readonly settled: number;
+}
+
+export const createView = (): View => ({ sent: 0, settled: 0, lost: [], stated: null });
+
+/** Counts a call as sent. */
+export function markSent(view: View): Mark {
+  view.sent++;
+  return { settled: view.settled };
+}
+
+/** Counts a call as answered, and takes in what the answer said; null: it said nothing. */
+export function markAnswered(view: View, mark: Mark, reading: Reading | null, now: MonotonicMs): void {
+  view.settled++;
+  if (reading === null) return;
+  const base = reading.remaining + mark.settled + 1;
+  const newer = view.stated === null || mark.settled >= view.stated.settled;
+  if (newer || base > (view.stated?.base ?? 0)) view.stated = { ...reading, base, at: now, settled: view.settled };
+}
+
+/** Counts a call as lost: the service may yet count it, until `countedBy`. */
+export function markLost(view: View, countedBy: MonotonicMs): void {
+  view.lost.push(countedBy);
+}
+
+/** Settles the lost calls whose time has come. */
+export function settleLost(view: View, now: MonotonicMs): void {
+  while ((view.lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
+    view.lost.shift();
+    view.settled++;
+  }
+}
+
+/** Calls under way: neither answered nor lost. */
+export const underWay = (view: View): number => view.sent - view.settled - view.lost.length;
+
+/** At least so many calls are left, by what was stated; null if nothing was. */
+export const leastRemaining = (view: View): number | null =>
+  view.stated === null ? null : view.stated.base - view.sent;

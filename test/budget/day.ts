@@ -1,0 +1,175 @@
+import { type Random, seededRandom } from "../../src/base/random.ts";
+import {
+  type CallOutcome,
+  createLedger,
+  opening,
+  type Permit,
+  reading,
+  settle,
+  take,
+} from "../../src/budget/ledger.ts";
+import { CATEGORIES, type Category, type Lane, type Limits } from "../../src/budget/limits.ts";
+import type { LimiterKind } from "../../src/model/scenario.ts";
+import { createLimiter, type Limiter } from "../../src/simulator/limiter.ts";
+
+/** One simulated stretch of time in which the ledger's owner always has another call to make. */
+export interface Day {
+  readonly limits: Limits;
+  readonly limiter: LimiterKind;
+  readonly headers: "category" | "plan" | "off";
+  readonly reset: "full" | "next_token";
+  readonly hours: number;
+  readonly seed: number;
+  /** Mean time between two kills of the process; its calls in flight are never answered. */
+  readonly restartEveryMs: number;
+  readonly categories: readonly Category[];
+  readonly lane: (random: Random) => Lane;
+  /** Calls a minute that another user of the key makes, in each category. */
+  readonly others?: number;
+}
+
+export interface DayReport {
+  readonly calls: number;
+  readonly refused: number;
+  readonly callsPerMinute: number;
+}
+
+interface Event {
+  readonly at: number;
+  run(): void;
+}
+
+const EPOCH_MS = Date.UTC(2026, 0, 1);
+
+/** Drives the ledger against the simulator's own limiters, with latencies, lost answers and restarts. */
+export function liveDay(day: Day): DayReport {
+  const random = seededRandom(day.seed);
+  const endMs = day.hours * 3_600_000;
+  const service = createService(day);
+  const events: Event[] = [];
+  const at = (time: number, run: () => void) => insert(events, { at: time, run });
+  let now = 0;
+  let process_ = { ledger: createLedger(day.limits, 0, 0), alive: true };
+  let wakeAt = Number.POSITIVE_INFINITY;
+  let calls = 0;
+  let refused = 0;
+
+  const send = (permit: Permit, owner: typeof process_) => {
+    calls++;
+    const arrives = now + 1 + random() * 100;
+    const lost = random() < 0.002;
+    at(arrives, () => {
+      const answer = service.answer(permit.category, now);
+      if (answer.kind === "refused") refused++;
+      at(now + 1 + random() * 100, () => {
+        if (!owner.alive) return;
+        settle(owner.ledger, permit, lost ? { kind: "lost" } : read(answer), random(), now);
+        look();
+      });
+    });
+  };
+
+  const look = () => {
+    let next = Number.POSITIVE_INFINITY;
+    for (const category of day.categories) {
+      for (;;) {
+        const lane = day.lane(random);
+        const opens = opening(process_.ledger, category, lane, now);
+        if (opens.at > now) {
+          next = Math.min(next, opens.at);
+          break;
+        }
+        send(take(process_.ledger, category, lane, now), process_);
+      }
+    }
+    if (next < wakeAt) {
+      wakeAt = next;
+      at(next, () => {
+        if (wakeAt !== next) return;
+        wakeAt = Number.POSITIVE_INFINITY;
+        look();
+      });
+    }
+  };
+
+  const read = (answer: Stated): CallOutcome => {
+    const told = answer.headers === null ? null : reading({ ...answer.headers, dateEpochMs: answer.dateMs }, now);
+    return answer.kind === "answered"
+      ? { kind: "answered", reading: told }
+      : { kind: "refused", reading: told, retryAfterMs: answer.retryAfterSeconds * 1_000 };
+  };
+
+  const restart = () => {
+    process_.alive = false;
+    process_ = { ledger: createLedger(day.limits, 0, now), alive: true };
+    look();
+    at(now - Math.log(1 - random()) * day.restartEveryMs, restart);
+  };
+  const other = (category: Category) => {
+    service.answer(category, now);
+    at(now + (60_000 / day.others!) * (0.5 + random()), () => other(category));
+  };
+
+  at(0, look);
+  at(day.restartEveryMs * random(), restart);
+  if (day.others !== undefined) for (const category of day.categories) at(random() * 1_000, () => other(category));
+  for (let event = events.pop(); event !== undefined && event.at <= endMs; event = events.pop()) {
+    now = event.at;
+    event.run();
+  }
+  return { calls, refused, callsPerMinute: calls / (endMs / 60_000) };
+}
+
+interface Stated {
+  readonly kind: "answered" | "refused";
+  readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
+  readonly dateMs: number;
+  readonly retryAfterSeconds: number;
+}
+
+function createService(day: Day) {
+  const limiterOf = (requests: number, burst: number): Limiter =>
+    createLimiter(day.limiter, { limit: requests, burst, windowMs: 60_000, reset: day.reset });
+  const categories = Object.fromEntries(
+    CATEGORIES.map((category) => {
+      const { requests, burst } = day.limits.categories[category];
+      return [category, limiterOf(requests, burst)];
+    }),
+  ) as Record<Category, Limiter>;
+  const rpm = day.limits.plan.requestsPerMinute;
+  const plan = rpm === null ? null : limiterOf(rpm, rpm);
+  return {
+    answer(category: Category, now: number): Stated {
+      const epoch = EPOCH_MS + now;
+      const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
+      const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);
+      const ofPlan = admitted ? plan?.take(epoch) : plan?.peek(epoch);
+      const shown = day.headers === "plan" ? (ofPlan ?? ofCategory) : ofCategory;
+      return {
+        kind: admitted ? "answered" : "refused",
+        headers:
+          day.headers === "off"
+            ? null
+            : {
+                limit: shown.limit,
+                remaining: shown.remaining,
+                resetEpochSeconds: Math.floor(shown.resetEpochMs / 1_000),
+              },
+        dateMs: Math.floor(epoch / 1_000) * 1_000,
+        retryAfterSeconds: Math.max(ofCategory.retryAfterSeconds, ofPlan?.retryAfterSeconds ?? 0),
+      };
+    },
+  };
+}
+
+/** Keeps the list sorted, latest first, so that the next event is popped off its end. */
+function insert(events: Event[], event: Event): void {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (events[middle]!.at > event.at) low = middle + 1;
+    else high = middle;
+  }
+  events.splice(low, 0, event);
+}
