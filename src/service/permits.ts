@@ -1,0 +1,145 @@
+import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
+import type { Random } from "../base/random.ts";
+import { type CallOutcome, createLedger, type Ledger, opening, type Permit, settle, take } from "../budget/ledger.ts";
+import { type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
+import { planMonth } from "../budget/month.ts";
+import type { CallCounter, Clock, Log } from "../model/ports.ts";
+import type { EpochMs } from "../model/time.ts";
+
+/** Hands out permits in the order of the lanes, and keeps the month's calls in the store. */
+export interface PermitOffice {
+  /** Waits for leave to make one call; null if `signal` aborted first. Every permit must be given back. */
+  request(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
+  giveBack(permit: Permit, outcome: CallOutcome): void;
+  /** New limits (a reload) hold from the next permit on; what was learned stays. */
+  relimit(limits: Limits, monthStartsOn: number): void;
+  readonly ledger: Ledger;
+}
+
+export interface PermitOfficeParts {
+  readonly limits: Limits;
+  /** Day of the month on which the plan's month begins, 1 to 31 (UTC). */
+  readonly monthStartsOn: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly calls: CallCounter;
+  readonly log: Log;
+  /** Told how long each permit was waited for. */
+  readonly onWait: (category: Category, waitedMs: DurationMs) => void;
+}
+
+interface Waiting {
+  readonly category: Category;
+  readonly lane: Lane;
+  readonly since: number;
+  grant(permit: Permit | null): void;
+}
+
+/** A wait that nothing in sight ends is looked at again after this. */
+const RECHECK_MS_MAX: DurationMs = HOUR_MS;
+/** Shortest nap between two looks at the queue, so that rounding can't spin it. */
+const NAP_MS_MIN: DurationMs = 1;
+
+export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
+  const { clock, calls } = parts;
+  let monthStartsOn = parts.monthStartsOn;
+  let month = planMonth(clock.now(), monthStartsOn);
+  const ledger = createLedger(parts.limits, calls.read(month.key), clock.monotonic());
+  // One queue a lane: within a lane first come, first served.
+  const queues: Readonly<Record<Lane, Waiting[]>> = { action: [], walk: [], suspect: [], detail: [], stats: [] };
+  let nap = new AbortController();
+
+  function turnMonth(now: EpochMs): void {
+    if (now >= month.startMs && now < month.endMs) return;
+    month = planMonth(now, monthStartsOn);
+    ledger.monthUsed = calls.read(month.key);
+  }
+
+  function countCall(): void {
+    try {
+      calls.add(month.key);
+    } catch (error) {
+      // Without the store the ledger's own count holds for this process: watching goes on.
+      parts.log.error({ err: error }, "a call could not be counted durably; this month's calls are kept in memory");
+    }
+  }
+
+  function grant(waiting: Waiting): void {
+    const now = clock.monotonic();
+    const permit = take(ledger, waiting.category, waiting.lane, now);
+    countCall();
+    parts.onWait(waiting.category, now - waiting.since);
+    waiting.grant(permit);
+  }
+
+  /** Grants all that may go now; returns when to look again. */
+  function serve(): DurationMs {
+    turnMonth(clock.now());
+    let wakeIn: DurationMs = Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.endMs - clock.now()));
+    for (const lane of LANES) {
+      for (let index = 0; index < queues[lane].length; ) {
+        const waiting = queues[lane][index]!;
+        const now = clock.monotonic();
+        const opens = opening(ledger, waiting.category, lane, now);
+        if (opens.at <= now) {
+          queues[lane].splice(index, 1);
+          grant(waiting);
+        } else {
+          wakeIn = Math.min(wakeIn, opens.at - now);
+          index++;
+        }
+      }
+    }
+    return Math.max(NAP_MS_MIN, wakeIn);
+  }
+
+  function look(): void {
+    nap.abort();
+    const wakeIn = serve();
+    if (LANES.every((lane) => queues[lane].length === 0)) return;
+    const mine = new AbortController();
+    nap = mine;
+    void clock.sleep(wakeIn, mine.signal).then(() => {
+      if (!mine.signal.aborted) look();
+    });
+  }
+
+  return {
+    ledger,
+    request(category, lane, signal) {
+      if (signal.aborted) return Promise.resolve(null);
+      return new Promise((resolve) => {
+        const onAbort = () => {
+          queues[lane].splice(queues[lane].indexOf(waiting), 1);
+          resolve(null);
+          look();
+        };
+        const waiting: Waiting = {
+          category,
+          lane,
+          since: clock.monotonic(),
+          grant(permit) {
+            signal.removeEventListener("abort", onAbort);
+            resolve(permit);
+          },
+        };
+        signal.addEventListener("abort", onAbort, { once: true });
+        queues[lane].push(waiting);
+        look();
+      });
+    },
+    giveBack(permit, outcome) {
+      settle(ledger, permit, outcome, parts.random(), clock.monotonic());
+      look();
+    },
+    relimit(limits, startsOn) {
+      ledger.limits = limits;
+      if (startsOn !== monthStartsOn) {
+        monthStartsOn = startsOn;
+        month = planMonth(clock.now(), startsOn);
+        ledger.monthUsed = calls.read(month.key);
+      }
+      look();
+    },
+  };
+}
