@@ -1,0 +1,108 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { WardenMetrics } from "../metrics/warden.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import type { Collector } from "../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import type { ServiceError } from "../service/errors.ts";
+import type { Remark } from "../service/wire.ts";
+
+/** How a run of a collector went. */
+export interface Outcome {
+  /** All that the collector is to bring is there. */
+  readonly complete: boolean;
+  /** Why the run, or a part of it, failed; null: it succeeded. */
+  readonly error: ServiceError | null;
+}
+
+/** How a collector fares, for people and for the status route. */
+export interface CollectorState {
+  readonly lastSuccessAt: EpochMs | null;
+  readonly lastDurationMs: DurationMs | null;
+  readonly complete: boolean;
+  /** The failure that lasts; null while all is well. */
+  readonly failure: ServiceError | null;
+}
+
+/** Keeps the books of one collector: metrics, the log, and its state. */
+export interface Account {
+  run(job: () => Promise<Outcome>): Promise<boolean>;
+  remark(remark: Remark): void;
+  state(): CollectorState;
+}
+
+export interface AccountParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: WardenMetrics;
+}
+
+/** A failure that comes and goes is said again after this. */
+const SAY_AGAIN_MS: DurationMs = 10 * MINUTE_MS;
+
+export function createAccount(collector: Collector, { clock, log, metrics }: AccountParts): Account {
+  let state: CollectorState = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
+  let remarks: { count: number; first: Remark } | null = null;
+  let remarked = false;
+  let saying: ServiceError["kind"] | null = null;
+  const saidAt = new Map<ServiceError["kind"], MonotonicMs>();
+
+  /** A failure is said when it begins, changes or ends: not once a minute for as long as it lasts. */
+  function say(failure: ServiceError | null): void {
+    const now = clock.monotonic();
+    if (failure === null) {
+      if (saying !== null) log.info({ collector, after: saying }, "collecting works again");
+      saying = null;
+    } else if (
+      failure.kind !== saying &&
+      now - (saidAt.get(failure.kind) ?? Number.NEGATIVE_INFINITY) >= SAY_AGAIN_MS
+    ) {
+      log.warn({ collector, reason: failure.kind, problem: failure.message }, "collecting fails");
+      saidAt.set(failure.kind, now);
+      saying = failure.kind;
+    }
+  }
+
+  function sayRemarks(): void {
+    if (remarks !== null && !remarked) {
+      const { reason, id, detail } = remarks.first;
+      log.warn({ collector, records: remarks.count, reason, id, detail }, "records are not as the spec says");
+    }
+    remarked = remarks !== null;
+    remarks = null;
+  }
+
+  function close({ complete, error }: Outcome, tookMs: DurationMs): boolean {
+    sayRemarks();
+    if (error?.kind === "aborted") return false;
+    say(error);
+    if (error === null) {
+      metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
+    } else {
+      metrics.inc("proxywarden_collect_failures_total", { collector, reason: error.kind });
+    }
+    metrics.set("proxywarden_collect_duration_seconds", { collector }, tookMs / SECOND_MS);
+    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
+    const lastSuccessAt = error === null ? clock.now() : state.lastSuccessAt;
+    state = { lastSuccessAt, lastDurationMs: tookMs, complete, failure: error };
+    return error === null;
+  }
+
+  return {
+    async run(job) {
+      const began = clock.monotonic();
+      try {
+        return close(await job(), clock.monotonic() - began);
+      } catch (error) {
+        // A defect of ours in one collector must not take the daemon down with it: it is counted, and said with its stack.
+        log.error({ collector, err: error }, "a collector broke; it goes on with its next run");
+        metrics.inc("proxywarden_collect_failures_total", { collector, reason: "internal" });
+        return false;
+      }
+    },
+    remark(remark) {
+      metrics.inc("proxywarden_records_rejected_total", { collector, reason: remark.reason });
+      remarks = remarks === null ? { count: 1, first: remark } : { ...remarks, count: remarks.count + 1 };
+    },
+    state: () => state,
+  };
+}

@@ -1,0 +1,90 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { CollectorPlan } from "../budget/planner.ts";
+import type { NodeId } from "../model/node.ts";
+import type { Clock } from "../model/ports.ts";
+import type { ServiceClient } from "../service/client.ts";
+import { readNode } from "../service/endpoints.ts";
+import { readNodeDetail } from "../service/wire.ts";
+import type { Account, Outcome } from "./account.ts";
+import type { Inventory } from "./inventory.ts";
+
+export interface DetailParts {
+  readonly client: ServiceClient;
+  readonly clock: Clock;
+  readonly account: Account;
+  readonly inventory: Inventory;
+  /** The plan of details in force; null: none are read. */
+  readonly plan: () => CollectorPlan | null;
+  /** Told after each read. */
+  readonly onRead: () => void;
+}
+
+/** Detail reads under way at once: enough to keep pace on a slow service. */
+const READS_IN_FLIGHT_MAX = 4;
+/** With nothing to read, or no plan, it is looked again after this. */
+const IDLE_MS: DurationMs = SECOND_MS;
+/** A wait is looked at again this often. */
+const LOOK_MS_MAX: DurationMs = 10 * SECOND_MS;
+/** While there are nodes never tried and no limit binds, reads come this much faster than the wish asks for. */
+const CATCH_UP = 3;
+
+/** Reads details round robin, evenly spread over the planned round, until `signal` aborts. */
+export async function readDetails(parts: DetailParts, signal: AbortSignal): Promise<void> {
+  const { clock, inventory } = parts;
+  const reads = new Map<NodeId, Promise<void>>();
+  let last = clock.monotonic();
+  while (!signal.aborted) {
+    // Asked for anew at each look: the plan and the fleet move.
+    const spacing = spacingOf(parts);
+    const wait = spacing === null ? IDLE_MS : last + spacing - clock.monotonic();
+    if (spacing === null || wait > 0) {
+      await clock.sleep(Math.min(wait, LOOK_MS_MAX), signal);
+      continue;
+    }
+    if (reads.size >= READS_IN_FLIGHT_MAX) await Promise.race(reads.values());
+    // A late read is made up for once; more would come as a burst.
+    last = Math.max(last + spacing, clock.monotonic() - spacing);
+    const id = inventory.nextDetail();
+    if (signal.aborted || id === null || reads.has(id)) continue;
+    inventory.tried(id);
+    reads.set(
+      id,
+      readOne(parts, id, signal).finally(() => reads.delete(id)),
+    );
+  }
+  await Promise.all(reads.values());
+}
+
+function spacingOf({ plan, inventory }: DetailParts): DurationMs | null {
+  const planned = plan();
+  if (planned === null || inventory.count() === 0) return null;
+  const spacing = planned.intervalMs / inventory.count();
+  return inventory.hasUntried() && planned.boundBy === null ? spacing / CATCH_UP : spacing;
+}
+
+async function readOne(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<void> {
+  await parts.account.run(() => collectDetail(parts, id, signal));
+  parts.onRead();
+}
+
+async function collectDetail(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<Outcome> {
+  const { client, clock, account, inventory } = parts;
+  const answer = await client.get(readNode(id), "detail", signal);
+  if (!answer.ok) return { complete: false, error: answer.error };
+  const detail = readNodeDetail(answer.value.json, account.remark);
+  if (detail === null || detail.id !== id) {
+    const problem = detail === null ? "is no node that can be read" : `speaks of ${JSON.stringify(detail.id)}`;
+    return {
+      complete: false,
+      error: { kind: "wrong_shape", message: `the detail of ${JSON.stringify(id)} ${problem}` },
+    };
+  }
+  if (!inventory.detail(detail, answer.value.at, clock.now())) {
+    account.remark({
+      reason: "usage_out_of_scale",
+      id,
+      detail: "a usage contradicts service.usage_scale: all usage is unknown until the scale is corrected",
+    });
+  }
+  return { complete: !inventory.hasUntried(), error: null };
+}

@@ -1,0 +1,135 @@
+import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../model/session.ts";
+import type { SessionsView } from "../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { createDurations } from "./durations.ts";
+import { createSessionNodes } from "./sessionnodes.ts";
+import { createSessionTable } from "./sessiontable.ts";
+
+/** Sessions folded page by page into counts and byte counters; of each session only its last numbers are kept. */
+export interface SessionFold {
+  /** Begins a walk; `serviceNow` is the service's clock. */
+  beginWalk(serviceNow: EpochMs): void;
+  /** Takes in one session. True if this walk had not met it before. */
+  add(session: SessionRecord): boolean;
+  /** Ends a walk. Counts are replaced by a complete one only; bytes gained count either way. */
+  endWalk(complete: boolean, at: MonotonicMs, isKnownNode: (nodeId: string) => boolean): void;
+  /** What is known; null before the first complete walk. */
+  view(): SessionsView | null;
+  /** Sessions remembered. */
+  size(): number;
+}
+
+/** A session has left when this many complete walks in a row did not meet it: a walk may miss one in a hundred. */
+const ABSENCES_MAX = 2;
+
+const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
+const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [type, index]));
+const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"]);
+const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
+
+/**
+ * `failedListed`: whether an earlier process has seen a failed session in the list. Byte counters and the histogram
+ * begin at 0 with each process, as Prometheus' counters do; nothing of them is kept over a restart.
+ */
+export function createSessionFold(failedListedBefore: boolean): SessionFold {
+  const table = createSessionTable();
+  const nodes = createSessionNodes();
+  const durations = createDurations();
+  let failedListed = failedListedBefore;
+  let walk = 0;
+  let walkBeganAt: EpochMs = 0;
+  let tally = createTally();
+  /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
+  let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
+  let view: SessionsView | null = null;
+
+  function count(session: SessionRecord, status: number, type: number): void {
+    tally.counts[status * SESSION_TYPES.length + type]!++;
+    add(tally.countries, session.country ?? "");
+    if (session.customerId !== null) add(tally.customers, session.customerId);
+    if (session.nodeId !== null) nodes.count(session.nodeId, status);
+  }
+
+  function gain(session: SessionRecord, row: number, startsFromZero: boolean): void {
+    const sent = gained(table.sent, row, session.bytesSent);
+    const received = gained(table.received, row, session.bytesReceived);
+    if (startsFromZero && session.nodeId !== null) nodes.gain(session.nodeId, sent, received);
+  }
+
+  return {
+    beginWalk(serviceNow) {
+      walk++;
+      walkBeganAt = serviceNow;
+      tally = createTally();
+      nodes.beginWalk();
+    },
+    add(session) {
+      const row = table.row(session.id);
+      const startedSince = (session.startedAtMs ?? 0) >= seenUntil;
+      // At first sight only what started since the last complete walk is known to have gained its bytes since.
+      const counts = !table.isNew() || startedSince;
+      const type = typeIndex.get(session.type)!;
+      gain(session, row, counts);
+      table.type[row] = type;
+      table.durationSeconds[row] = session.durationSeconds ?? table.durationSeconds[row]!;
+      table.absences[row] = 0;
+      if (failedStatuses.has(session.status)) failedListed = true;
+      if (endedStatuses.has(session.status) && table.ended[row] === 0) {
+        table.ended[row] = 1;
+        if (counts) durations.observe(type, table.durationSeconds[row]!);
+      }
+      if (table.walk[row] === walk) return false;
+      table.walk[row] = walk;
+      count(session, statusIndex.get(session.status)!, type);
+      return true;
+    },
+    endWalk(complete, at, isKnownNode) {
+      if (complete) {
+        table.sweep((row) => {
+          if (table.walk[row] === walk) return false;
+          table.absences[row]!++;
+          if (table.absences[row]! < ABSENCES_MAX) return false;
+          if (table.ended[row] === 0) durations.observe(table.type[row]!, table.durationSeconds[row]!);
+          return true;
+        });
+        seenUntil = walkBeganAt;
+        nodes.settle(isKnownNode);
+        view = {
+          settledAt: at,
+          counts: tally.counts,
+          countries: tally.countries,
+          customers: ranked(tally.customers),
+          failedListed,
+          nodes: nodes.view(),
+          durations: durations.copy(),
+        };
+      } else if (view !== null) {
+        view = { ...view, failedListed, nodes: nodes.view(), durations: durations.copy() };
+      }
+    },
+    view: () => view,
+    size: () => table.size,
+  };
+}
+
+const createTally = () => ({
+  counts: new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length),
+  countries: new Map<string, number>(),
+  customers: new Map<string, number>(),
+});
+
+const add = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
+
+/** Notes the new value; returns what was gained. A missing value keeps the old one, a smaller one gains nothing. */
+function gained(column: Float64Array, row: number, value: number | null): number {
+  if (value === null) return 0;
+  const before = column[row]!;
+  column[row] = value;
+  return Math.max(0, value - before);
+}
+
+/** Most sessions first; among equals by name, so that the same sessions always give the same order. */
+const ranked = (customers: ReadonlyMap<string, number>) =>
+  [...customers]
+    .map(([customerId, sessions]) => ({ customerId, sessions }))
+    .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));

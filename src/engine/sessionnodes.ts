@@ -1,0 +1,80 @@
+import { SESSION_STATUSES } from "../model/session.ts";
+import type { SessionNodes } from "../model/snapshot.ts";
+
+/** Sessions and bytes by node. Nodes here are those that sessions name, whether or not the fleet has them. */
+export interface SessionNodeColumns {
+  beginWalk(): void;
+  count(nodeId: string, status: number): void;
+  gain(nodeId: string, sent: number, received: number): void;
+  /** Takes the counts of the walk that ended; forgets nodes that have no session and are not known otherwise. */
+  settle(isKnown: (nodeId: string) => boolean): void;
+  /** An immutable copy: the counts last settled, the bytes as they are. */
+  view(): SessionNodes;
+}
+
+const SLOTS_MIN = 64;
+
+export function createSessionNodes(): SessionNodeColumns {
+  const slots = new Map<string, number>();
+  const free: number[] = [];
+  const ids: string[] = [];
+  let sent = new Float64Array(0);
+  let received = new Float64Array(0);
+  let counting = SESSION_STATUSES.map(() => new Float64Array(0));
+  let settled = counting;
+
+  function slotOf(nodeId: string): number {
+    const known = slots.get(nodeId);
+    if (known !== undefined) return known;
+    const slot = free.pop() ?? ids.length;
+    if (slot >= sent.length) {
+      const length = Math.max(SLOTS_MIN, 2 * sent.length);
+      sent = widened(sent, length);
+      received = widened(received, length);
+      counting = counting.map((column) => widened(column, length));
+    }
+    slots.set(nodeId, slot);
+    ids[slot] = nodeId;
+    sent[slot] = 0;
+    received[slot] = 0;
+    return slot;
+  }
+
+  return {
+    beginWalk() {
+      counting = SESSION_STATUSES.map(() => new Float64Array(sent.length));
+    },
+    count(nodeId, status) {
+      const slot = slotOf(nodeId);
+      counting[status]![slot]!++;
+    },
+    gain(nodeId, moreSent, moreReceived) {
+      const slot = slotOf(nodeId);
+      sent[slot]! += moreSent;
+      received[slot]! += moreReceived;
+    },
+    settle(isKnown) {
+      settled = counting;
+      for (const [nodeId, slot] of slots) {
+        if (settled.some((column) => column[slot]! > 0) || isKnown(nodeId)) continue;
+        slots.delete(nodeId);
+        ids[slot] = "";
+        free.push(slot);
+      }
+    },
+    view: () => ({
+      slots: ids.length,
+      ids: ids.slice(),
+      // A node first seen after the counts were settled has none: its column is widened with zeros.
+      counts: settled.map((column) => widened(column, ids.length)),
+      sentBytes: sent.slice(0, ids.length),
+      receivedBytes: received.slice(0, ids.length),
+    }),
+  };
+}
+
+function widened(column: Float64Array, length: number): Float64Array<ArrayBuffer> {
+  const wider = new Float64Array(length);
+  wider.set(column.subarray(0, length));
+  return wider;
+}

@@ -1,0 +1,37 @@
+import type { Result } from "../base/result.ts";
+import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
+import type { Dated } from "../model/snapshot.ts";
+import type { ServiceClient } from "../service/client.ts";
+import { type Call, readHourly, readStats } from "../service/endpoints.ts";
+import type { ServiceError } from "../service/errors.ts";
+import { readHours, readStatistics } from "../service/wire.ts";
+import type { Outcome } from "./account.ts";
+
+/** Reads the aggregate statistics and hands them on. */
+export const collectStats = (
+  client: ServiceClient,
+  take: (stats: Dated<SessionStatistics>) => void,
+  signal: AbortSignal,
+): Promise<Outcome> => collectOne(client, readStats, readStatistics, take, signal);
+
+/** Reads the last 24 hours and hands them on. */
+export const collectHourly = (
+  client: ServiceClient,
+  take: (hours: Dated<readonly HourlyEntry[]>) => void,
+  signal: AbortSignal,
+): Promise<Outcome> => collectOne(client, readHourly, readHours, take, signal);
+
+async function collectOne<T>(
+  client: ServiceClient,
+  call: Call,
+  read: (json: unknown) => Result<T, ServiceError>,
+  take: (value: Dated<T>) => void,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const answer = await client.get(call, "stats", signal);
+  if (!answer.ok) return { complete: false, error: answer.error };
+  const value = read(answer.value.json);
+  if (!value.ok) return { complete: false, error: value.error };
+  take({ value: value.value, at: answer.value.at });
+  return { complete: true, error: null };
+}

@@ -1,0 +1,235 @@
+import type { DurationMs } from "../base/duration.ts";
+import { SECOND_MS } from "../base/duration.ts";
+import type { Random } from "../base/random.ts";
+import type { Limits } from "../budget/limits.ts";
+import { planMonth } from "../budget/month.ts";
+import { type Plan, plan, type Wish } from "../budget/planner.ts";
+import type { WardenMetrics } from "../metrics/warden.ts";
+import type { Bell, Clock, FactStore, Log } from "../model/ports.ts";
+import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
+import { COLLECTORS, type Collector, type Dated, type Snapshot } from "../model/snapshot.ts";
+import type { ServiceClient } from "../service/client.ts";
+import type { PageHabits } from "../service/pages.ts";
+import type { PermitOffice } from "../service/permits.ts";
+import { type Account, type CollectorState, createAccount, type Outcome } from "./account.ts";
+import { readDetails } from "./details.ts";
+import { createInventory, type Inventory, type UsageScale } from "./inventory.ts";
+import { collectNodes, collectSessions } from "./lists.ts";
+import { type Cadence, periodOf, repeat, type Timing } from "./schedule.ts";
+import { createSessionFold, type SessionFold } from "./sessionfold.ts";
+import { collectHourly, collectStats } from "./statistics.ts";
+
+/** What is collected how often; null: not at all. Of details, the interval is the age that none should pass. */
+export type Cadences = Readonly<Record<Collector, Cadence | null>>;
+
+export interface WatchSettings {
+  readonly cadences: Cadences;
+  readonly limits: Limits;
+  readonly monthStartsOn: number;
+  readonly pageLimit: number;
+  readonly usageScale: UsageScale;
+}
+
+/** What was seen so far. It outlives a watch: a reload hands it to the next. */
+export interface Sight {
+  readonly inventory: Inventory;
+  readonly sessions: SessionFold;
+  readonly accounts: Readonly<Record<Collector, Account>>;
+  stats: Dated<SessionStatistics> | null;
+  hourly: Dated<readonly HourlyEntry[]> | null;
+  sequence: number;
+}
+
+export interface WatchParts {
+  readonly settings: WatchSettings;
+  readonly sight: Sight;
+  readonly client: ServiceClient;
+  readonly office: PermitOffice;
+  readonly facts: FactStore;
+  readonly clock: Clock;
+  readonly bell: Bell;
+  readonly random: Random;
+  readonly metrics: WardenMetrics;
+  /** Told of every snapshot, and every {@link LOOK_MS} where none came, for samples grow old by themselves. */
+  readonly onSnapshot: (snapshot: Snapshot) => void;
+}
+
+/** The collectors at work. */
+export interface Watch {
+  /** Stops all collectors and waits for what is under way to end. */
+  stop(): Promise<void>;
+  plan(): Plan;
+  collectors(): Readonly<Record<Collector, CollectorState>>;
+}
+
+/** Detail reads come one by one: they are published together, at most this often. */
+const PUBLISH_MS: DurationMs = SECOND_MS;
+/** Published so often even where nothing came. */
+const LOOK_MS: DurationMs = 5 * SECOND_MS;
+/** The fact that the list has once shown a failed session: until then failures are unknown, not zero. */
+const FAILED_LISTED = "sessions.failed_listed";
+
+export function createSight(
+  usageScale: UsageScale,
+  facts: FactStore,
+  parts: { clock: Clock; log: Log; metrics: WardenMetrics },
+): Sight {
+  return {
+    inventory: createInventory(usageScale),
+    sessions: createSessionFold(facts.read(FAILED_LISTED) === "true"),
+    accounts: Object.fromEntries(
+      COLLECTORS.map((collector) => [collector, createAccount(collector, parts)]),
+    ) as unknown as Sight["accounts"],
+    stats: null,
+    hourly: null,
+    sequence: 0,
+  };
+}
+
+/** Starts the collectors. */
+export function startWatch(parts: WatchParts): Watch {
+  const { settings, sight, client, clock } = parts;
+  const timing: Timing = parts;
+  const stop = new AbortController();
+  const habits = { nodes: newHabits(settings.pageLimit), sessions: newHabits(settings.pageLimit) };
+  const wishes = wishesOf(settings.cadences, timing);
+  let current = replan();
+  let isDirty = true;
+
+  function replan(): Plan {
+    const month = planMonth(clock.now(), settings.monthStartsOn);
+    const sessions = sight.sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+    const planned = plan({
+      wishes,
+      nodes: sight.inventory.count(),
+      nodePages: pagesOf(sight.inventory.count(), habits.nodes),
+      sessionPages: pagesOf(sessions, habits.sessions),
+      limits: settings.limits,
+      month: { used: parts.office.ledger.monthUsed, leftMs: month.endMs - clock.now() },
+    });
+    showPlan(planned, parts.metrics);
+    return planned;
+  }
+
+  function publish(): void {
+    isDirty = false;
+    sight.sequence++;
+    parts.onSnapshot({
+      sequence: sight.sequence,
+      at: clock.monotonic(),
+      fleet: sight.inventory.fleet(),
+      sessions: sight.sessions.view(),
+      stats: sight.stats,
+      hourly: sight.hourly,
+    });
+  }
+
+  /** A job of a collector: kept in its account, then the plan and the snapshot follow what it brought. */
+  const job = (collector: Collector, run: (signal: AbortSignal) => Promise<Outcome>) => async (signal: AbortSignal) => {
+    const succeeded = await sight.accounts[collector].run(() => run(signal));
+    current = replan();
+    if (!signal.aborted) publish();
+    return succeeded;
+  };
+
+  const jobs: Readonly<Record<Exclude<Collector, "details">, (signal: AbortSignal) => Promise<Outcome>>> = {
+    nodes: (signal) =>
+      collectNodes({ client, clock, account: sight.accounts.nodes, habits: habits.nodes }, sight.inventory, signal),
+    sessions: async (signal) => {
+      const lists = { client, clock, account: sight.accounts.sessions, habits: habits.sessions };
+      const outcome = await collectSessions(lists, sight.sessions, sight.inventory, signal);
+      rememberFailedListed(sight.sessions, parts.facts);
+      return outcome;
+    },
+    stats: (signal) =>
+      collectStats(
+        client,
+        (stats) => {
+          sight.stats = stats;
+        },
+        signal,
+      ),
+    hourly: (signal) =>
+      collectHourly(
+        client,
+        (hours) => {
+          sight.hourly = hours;
+        },
+        signal,
+      ),
+  };
+
+  function start(collector: Collector): Promise<void> {
+    const cadence = settings.cadences[collector];
+    if (cadence === null) return Promise.resolve();
+    if (collector === "details") return startDetails();
+    const planned = (): Cadence =>
+      cadence.kind === "cron"
+        ? cadence
+        : { kind: "every", intervalMs: current[collector]?.intervalMs ?? cadence.intervalMs };
+    return repeat(timing, planned, job(collector, jobs[collector]), stop.signal);
+  }
+
+  const startDetails = () =>
+    readDetails(
+      {
+        client,
+        clock,
+        account: sight.accounts.details,
+        inventory: sight.inventory,
+        plan: () => current.details,
+        onRead: () => {
+          isDirty = true;
+        },
+      },
+      stop.signal,
+    );
+
+  async function publishDetails(): Promise<void> {
+    let publishedAt = clock.monotonic();
+    while (!stop.signal.aborted) {
+      await clock.sleep(PUBLISH_MS, stop.signal);
+      if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < LOOK_MS)) continue;
+      publish();
+      publishedAt = clock.monotonic();
+    }
+  }
+
+  const running = [...COLLECTORS.map(start), publishDetails()];
+  return {
+    async stop() {
+      stop.abort();
+      await Promise.all(running);
+    },
+    plan: () => current,
+    collectors: () =>
+      Object.fromEntries(
+        COLLECTORS.map((collector) => [collector, sight.accounts[collector].state()]),
+      ) as unknown as Readonly<Record<Collector, CollectorState>>,
+  };
+}
+
+const newHabits = (limit: number): PageHabits => ({ limit, size: null, first: 1, firstKnown: false });
+
+const pagesOf = (records: number, habits: PageHabits): number => Math.ceil(records / (habits.size ?? habits.limit));
+
+function wishesOf(cadences: Cadences, timing: Timing): Readonly<Record<Collector, Wish | null>> {
+  const wish = (cadence: Cadence | null): Wish | null =>
+    cadence === null ? null : { intervalMs: periodOf(cadence, timing), rung: cadence.kind === "cron" };
+  return Object.fromEntries(
+    COLLECTORS.map((collector) => [collector, wish(cadences[collector])]),
+  ) as unknown as Readonly<Record<Collector, Wish | null>>;
+}
+
+function showPlan(planned: Plan, metrics: WardenMetrics): void {
+  for (const collector of COLLECTORS) {
+    const { intervalMs, stretch } = planned[collector] ?? { intervalMs: Number.NaN, stretch: Number.NaN };
+    metrics.set("proxywarden_plan_interval_seconds", { collector }, intervalMs / SECOND_MS);
+    metrics.set("proxywarden_plan_stretch_ratio", { collector }, stretch);
+  }
+}
+
+function rememberFailedListed(sessions: SessionFold, facts: FactStore): void {
+  if (sessions.view()?.failedListed === true && facts.read(FAILED_LISTED) !== "true")
+    facts.write(FAILED_LISTED, "true");
+}

@@ -1,0 +1,129 @@
+import { seededRandom } from "../../src/base/random.ts";
+import { type Limits, PLANS } from "../../src/budget/limits.ts";
+import { createSight, startWatch, type Watch, type WatchSettings } from "../../src/engine/watch.ts";
+import { createWardenMetrics } from "../../src/metrics/warden.ts";
+import type { Log, Secret, Store, Transport } from "../../src/model/ports.ts";
+import type { Scenario } from "../../src/model/scenario.ts";
+import type { Snapshot } from "../../src/model/snapshot.ts";
+import { createClient } from "../../src/service/client.ts";
+import { createPermitOffice, type PermitOffice } from "../../src/service/permits.ts";
+import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { createService, type SimulatedService } from "../../src/simulator/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/transport.ts";
+import { createMemoryStore } from "../../src/store/sqlite.ts";
+import { createBell } from "../../src/system/bell.ts";
+
+/** 2026-03-01T00:00:00Z: a month begins. */
+export const START_MS = Date.UTC(2026, 2, 1);
+
+/** A log that keeps what was said, for tests to read. */
+export function createKeptLog(): Log & { readonly lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[] } {
+  const lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[] = [];
+  const keep = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) =>
+    void lines.push({ level, message, fields });
+  return { lines, debug: keep("debug"), info: keep("info"), warn: keep("warn"), error: keep("error") };
+}
+
+export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
+
+export const businessLimits: Limits = {
+  categories: {
+    node_management: { requests: 100, burst: 200, windowMs: 60_000 },
+    session_monitoring: { requests: 500, burst: 1_000, windowMs: 60_000 },
+  },
+  plan: PLANS.business,
+  reserve: 0.2,
+};
+
+export const minuteSettings: WatchSettings = {
+  cadences: {
+    nodes: { kind: "every", intervalMs: 60_000 },
+    details: { kind: "every", intervalMs: 900_000 },
+    sessions: { kind: "every", intervalMs: 60_000 },
+    stats: { kind: "every", intervalMs: 60_000 },
+    hourly: { kind: "cron", expression: "2 * * * *" },
+  },
+  limits: businessLimits,
+  monthStartsOn: 1,
+  pageLimit: 1_000,
+  usageScale: "ratio",
+};
+
+/** The whole engine on virtual time, over the simulator's handler. */
+export interface Daemon {
+  readonly clock: VirtualClock;
+  readonly service: SimulatedService;
+  readonly office: PermitOffice;
+  readonly metrics: ReturnType<typeof createWardenMetrics>;
+  readonly log: ReturnType<typeof createKeptLog>;
+  readonly snapshots: { last: Snapshot | null };
+  watch: Watch;
+}
+
+export interface DaemonOptions {
+  readonly scenario?: Partial<Scenario>;
+  readonly settings?: Partial<WatchSettings>;
+  readonly key?: string;
+  readonly store?: Store;
+  readonly clock?: VirtualClock;
+  readonly service?: SimulatedService;
+  readonly transport?: Transport;
+  readonly seed?: number;
+}
+
+export function startDaemon(options: DaemonOptions = {}): Daemon {
+  const clock = options.clock ?? createVirtualClock(START_MS);
+  const service = options.service ?? createService({ ...defaultScenario, ...options.scenario }, START_MS);
+  const settings = { ...minuteSettings, ...options.settings };
+  const random = seededRandom(options.seed ?? 1);
+  const metrics = createWardenMetrics({ process: false });
+  const log = createKeptLog();
+  const store = options.store ?? createMemoryStore();
+  const office = createPermitOffice({
+    limits: settings.limits,
+    monthStartsOn: settings.monthStartsOn,
+    clock,
+    random,
+    calls: store.calls,
+    log,
+    onWait: () => {},
+  });
+  const client = createClient({
+    transport: options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
+    office,
+    clock,
+    random,
+    secret: fixedKey(options.key ?? SIMULATION_KEY),
+    timeoutMs: 10_000,
+    observer: {
+      called: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
+      stated: () => {},
+      refused: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
+    },
+    agent: "proxywarden/test",
+  });
+  const snapshots: { last: Snapshot | null } = { last: null };
+  const watch = startWatch({
+    settings,
+    sight: createSight(settings.usageScale, store.facts, { clock, log, metrics }),
+    client,
+    office,
+    facts: store.facts,
+    clock,
+    bell: createBell(),
+    random,
+    metrics,
+    onSnapshot: (snapshot) => {
+      snapshots.last = snapshot;
+    },
+  });
+  return { clock, service, office, metrics, log, snapshots, watch };
+}
+
+/** Stops a daemon whose last calls need time to pass. */
+export async function stopDaemon({ clock, watch }: Daemon): Promise<void> {
+  const stopped = watch.stop();
+  await clock.advance(60_000);
+  await stopped;
+}
