@@ -13,6 +13,7 @@ const unitMs = {
   y: 365 * 86_400_000,
 } as const;
 
+/** The units that code reckons in. */
 export const SECOND_MS: DurationMs = unitMs.s;
 export const MINUTE_MS: DurationMs = unitMs.m;
 export const HOUR_MS: DurationMs = unitMs.h;

@@ -68,6 +68,7 @@ export interface Store {
   close(): void;
 }
 
+/** What varies in a log line, by name. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Structured log. Messages are constant sentences; what varies is in the fields. No secret is ever a field. */

@@ -40,6 +40,8 @@ export type FaultKind =
   | { readonly kind: "bad_json" }
   | { readonly kind: "html" }
   | { readonly kind: "wrong_shape" }
+  /** That share of the records of a list is spoiled: unknown status, a string for a number, no id, an awkward name. */
+  | { readonly kind: "bad_records"; readonly share: Share }
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number }
   | { readonly kind: "redirect"; readonly location: string }
@@ -55,7 +57,10 @@ export interface Fault {
   /** From the start of the simulation. */
   readonly afterMs: DurationMs;
   readonly forMs: DurationMs;
-  /** Method and path prefix that are hit, such as `GET /v1/nodes`; absent: every request. */
+  /**
+   * Method, path prefix or both that are hit, such as `GET /v1/nodes`; absent: every request. The query belongs to the
+   * path: `GET /v1/nodes?` hits the list alone. A dark region and a skewed clock are no requests: they have no match.
+   */
   readonly match?: string;
   /** Share of the matching requests that are hit; 1 if absent. */
   readonly share?: Share;
@@ -70,8 +75,14 @@ export interface FleetRates {
   readonly selfHealing: Share;
   /** Share of the rest that no reboot heals. */
   readonly incurable: Share;
+  /** Share of the outages that come and go every few minutes instead of staying. */
+  readonly flapping: Share;
   /** How long a reboot takes. */
   readonly rebootMs: DurationMs;
+  /** Mean time from one scheduled maintenance of a node to the next. */
+  readonly maintenanceEveryMs: DurationMs;
+  /** Mean time until a person mends a fault that does not pass by itself: what reboots don't heal ends only so. */
+  readonly repairMs: DurationMs;
 }
 
 /** A simulated network, the service in front of it, and what goes wrong. Everything follows from `seed`. */

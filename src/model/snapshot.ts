@@ -52,6 +52,7 @@ export interface Fleet {
   readonly settledAt: MonotonicMs | null;
 }
 
+/** Where nodes stand; "" where a record did not say. */
 export interface Place {
   readonly country: string;
   readonly region: string;

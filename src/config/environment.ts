@@ -1,0 +1,41 @@
+import { fail, ok, type Result } from "../base/result.ts";
+
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A text whose variables were filled in, and the names of those variables. */
+export interface Substituted {
+  readonly text: string;
+  readonly variables: readonly string[];
+}
+
+const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
+
+/**
+ * Fills in `${NAME}`; `$${` stands for a literal `${`. What a variable holds is not looked into again. The error is
+ * what was found and the clause that says what would be right; it never holds a variable's value.
+ */
+export function substitute(text: string, env: Environment): Result<Substituted, { found: string; expected: string }> {
+  const variables: string[] = [];
+  let result = "";
+  let done = 0;
+  for (const match of text.matchAll(/\$\$\{|\$\{([^}]*)(\}?)/g)) {
+    result += text.slice(done, match.index);
+    done = match.index + match[0].length;
+    const [found, name, end] = match;
+    if (name === undefined) {
+      result += "${";
+      continue;
+    }
+    // What follows an open brace may be the rest of a secret.
+    if (end === "") return fail({ found: "${", expected: NAME_EXPECTED });
+    if (!/^[A-Za-z_]\w*$/.test(name)) {
+      return fail({ found, expected: NAME_EXPECTED });
+    }
+    const value = env[name];
+    if (value === undefined) return fail({ found, expected: `the environment variable ${name} must be set` });
+    result += value;
+    variables.push(name);
+  }
+  return ok({ text: result + text.slice(done), variables });
+}

@@ -1,0 +1,124 @@
+import { z } from "zod";
+import type { Fault, FaultKind } from "../model/scenario.ts";
+import { duration, section, share, signedDuration, text, whole } from "./kind.ts";
+import { meaningOf } from "./shape.ts";
+
+const MATCH = "a method, the beginning of a path, or both, such as GET /v1/nodes";
+const SECONDS_OR_DATE = "a number of seconds, or an HTTP-date in quotes";
+
+/** Keys that every fault has. */
+const common = {
+  after: duration("0s", "365d").prefault("0s").describe("When it begins, from the start of the simulation."),
+  for: duration("1ms", "365d").describe("How long it lasts."),
+  match: text(MATCH, { name: "string" })
+    .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH}`)
+    .exactOptional()
+    .describe(
+      "The requests that it hits: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with `?` at its end, the list alone. Unset: every request.",
+    ),
+  share: share(0, 100).exactOptional().describe("Share of those requests that it hits. Unset: all of them."),
+};
+
+/** One kind of fault: what all of them have, and what it needs beside. */
+function faultOf<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
+  kind: Name,
+  meaning: string,
+  shape: Shape,
+) {
+  return section({ kind: z.literal(kind), ...common, ...shape }).describe(meaning);
+}
+
+const faults = [
+  faultOf("status", "Answers with an error status.", {
+    status: whole(200, 599).describe("The status."),
+    retry_after: z
+      .union([whole(0, 86_400), text(SECONDS_OR_DATE, { name: "string" })], { error: `must be ${SECONDS_OR_DATE}` })
+      .transform(String)
+      .exactOptional()
+      .describe("The Retry-After header: seconds, or an HTTP-date."),
+  }),
+  faultOf("hang", "Accepts the request and never answers.", {}),
+  faultOf("reset", "Breaks the connection before a byte of the answer.", {}),
+  faultOf("truncate", "Breaks the connection in the middle of the body.", {}),
+  faultOf("bad_json", "Answers 200 with a body that is no JSON.", {}),
+  faultOf("html", "Answers 200 with an HTML page, as a proxy in between would.", {}),
+  faultOf("wrong_shape", "Answers 200 with JSON of another shape than the interface's.", {}),
+  faultOf("bad_records", "Spoils records of a list: unknown status, a string for a number, no id, an awkward name.", {
+    spoiled: share(0, 100).describe("Share of the records that are spoiled."),
+  }),
+  faultOf("slow_drip", "Sends the body slowly.", {
+    bytes_per_second: whole(1, 1_000_000).describe("Bytes of the body that are sent a second."),
+  }),
+  faultOf("huge_body", "Answers 200 with a body that is far too large.", {
+    bytes: whole(1, 1_000_000_000).describe("Size of the body."),
+  }),
+  faultOf("redirect", "Redirects to another place.", {
+    location: text("the URL of a Location header", { name: "string" }).describe("The Location header."),
+  }),
+  faultOf("lost_reply", "Does what the request asks, then breaks the connection.", {}),
+  faultOf("vanished", "Leaves a share of the records out of the lists.", {
+    missing: share(0, 100).describe("Share of the records that are missing."),
+  }),
+  faultOf("empty_list", "Lists nothing, and says that the total is 0.", {}),
+  faultOf("stale_last_seen", "Stops every node's last_seen, as a broken health checker would.", {}),
+  faultOf("region_dark", "Takes every node of a region offline.", {
+    region: text("the name of a region", { name: "string" }).describe("The region."),
+  }),
+  faultOf("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
+    skew: signedDuration().describe("By how much; `-90s` is behind."),
+  }),
+] as const;
+
+/** One entry of the fault script. */
+export const faultSchema = z
+  .discriminatedUnion("kind", faults, { error: "must be a mapping with the keys kind, for and those of the kind" })
+  .transform((entry): Fault => {
+    const fault = { afterMs: entry.after, forMs: entry.for, fault: faultKind(entry) };
+    const matched = entry.match === undefined ? fault : { ...fault, match: entry.match };
+    return entry.share === undefined ? matched : { ...matched, share: entry.share };
+  });
+
+/** The kinds of faults for the reference: the keys they share, and what each is and has beside. */
+export function faultAlternatives() {
+  const kinds = faults.map((fault) => {
+    const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(common, key));
+    const [kind] = fault.shape.kind.values;
+    return { kind, meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
+  });
+  return { common, kinds };
+}
+
+function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
+  switch (entry.kind) {
+    case "status": {
+      const { kind, status, retry_after } = entry;
+      return retry_after === undefined ? { kind, status } : { kind, status, retryAfter: retry_after };
+    }
+    case "bad_records":
+      return { kind: entry.kind, share: entry.spoiled };
+    case "slow_drip":
+      return { kind: entry.kind, bytesPerSecond: entry.bytes_per_second };
+    case "huge_body":
+      return { kind: entry.kind, bytes: entry.bytes };
+    case "redirect":
+      return { kind: entry.kind, location: entry.location };
+    case "vanished":
+      return { kind: entry.kind, share: entry.missing };
+    case "region_dark":
+      return { kind: entry.kind, region: entry.region };
+    case "clock_skew":
+      return { kind: entry.kind, skewMs: entry.skew };
+    case "hang":
+    case "reset":
+    case "truncate":
+    case "bad_json":
+    case "html":
+    case "wrong_shape":
+    case "lost_reply":
+    case "empty_list":
+    case "stale_last_seen":
+      return { kind: entry.kind };
+    default:
+      return entry satisfies never;
+  }
+}

@@ -1,0 +1,34 @@
+import { z } from "zod";
+
+/** A JSON Schema, or a part of one. */
+export type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** What any value may be beside what its key asks for: the loader fills it in before it looks. */
+const VARIABLE: JsonSchema = { type: "string", pattern: "\\$\\{", description: "Filled in from the environment." };
+const VARIABLE_REF: JsonSchema = { $ref: "#/definitions/variable" };
+
+/** JSON Schema (draft 7, the one that YAML editors know) of what a file may say, before defaults and transforms. */
+export function jsonSchemaOf(schema: z.ZodType, title: string): JsonSchema {
+  const { $schema, ...body } = z.toJSONSchema(schema, { target: "draft-7", io: "input" });
+  return { $schema, title, ...withVariables(body), definitions: { variable: VARIABLE } } as JsonSchema;
+}
+
+/** Lets a variable stand for every single value of a schema. */
+function withVariables(schema: JsonSchema): JsonSchema {
+  if (schema.properties !== undefined) {
+    const entries = Object.entries(schema.properties).map(([key, one]) => [key, branch(one)]);
+    return { ...schema, properties: Object.fromEntries(entries) };
+  }
+  if (schema.anyOf !== undefined) return { ...schema, anyOf: schema.anyOf.map(withVariables) };
+  if (schema.oneOf !== undefined) return { ...schema, oneOf: schema.oneOf.map(withVariables) };
+  if (schema.items !== undefined) return { ...schema, items: branch(schema.items as JsonSchema) };
+  // A constant tells alternatives apart, so it stands for itself; a text without a pattern may hold anything anyway.
+  if (schema.const !== undefined || schema.type === "null") return schema;
+  if (schema.type === "string" && schema.pattern === undefined && schema.enum === undefined) return schema;
+  const { description, default: preset, ...rest } = schema;
+  const notes = { ...(description !== undefined && { description }), ...(preset !== undefined && { default: preset }) };
+  return { ...notes, anyOf: [rest, VARIABLE_REF] };
+}
+
+const branch = (schema: z.core.JSONSchema._JSONSchema): z.core.JSONSchema._JSONSchema =>
+  typeof schema === "boolean" ? schema : withVariables(schema);

@@ -1,0 +1,36 @@
+/** Longest word that is compared: what is longer is no misspelt key, and the comparison is quadratic. */
+const WORD_LENGTH_MAX = 100;
+
+/**
+ * The candidate that `word` was most likely meant to be, or null if none is near: at most a third of its letters (and
+ * always one) inserted, left out, replaced or swapped with the next one. Case and `-` for `_` cost nothing.
+ */
+export function nearest(word: string, candidates: Iterable<string>): string | null {
+  if (word.length > WORD_LENGTH_MAX) return null;
+  let best: string | null = null;
+  let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(plain(word), plain(candidate));
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+const plain = (word: string): string => word.toLowerCase().replaceAll("-", "_");
+
+/** Edit distance with swaps of neighbours: optimal string alignment (Damerau 1964). */
+function editDistance(from: string, to: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = previous[column - 1]! + (from[row - 1] === to[column - 1] ? 0 : 1);
+      const swaps = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      const swapped = swaps ? beforePrevious[column - 2]! + 1 : Number.POSITIVE_INFINITY;
+      current.push(Math.min(replaced, swapped, previous[column]! + 1, current[column - 1]! + 1));
+    }
+    [beforePrevious, previous] = [previous, current];
+  }
+  return previous[to.length]!;
+}

@@ -1,0 +1,103 @@
+import type { z } from "zod";
+import { fail, ok, type Result } from "../base/result.ts";
+import { parseYaml, type Source } from "./document.ts";
+import { findingsOf, valueAt } from "./issue.ts";
+import type { Kind } from "./kind.ts";
+import { type Mark, type Marks, markKey } from "./mark.ts";
+import { byPlace, type ConfigProblem, type Finding, problemOf } from "./problem.ts";
+import { innermost, kindOf, schemaAt } from "./shape.ts";
+
+/** What is wrong with a value, as the clause that says what would be right, and the nearest right one. */
+export interface Refusal {
+  readonly expected: string;
+  readonly suggestion?: string | null;
+}
+
+/** What reading needs beside the schema. */
+export interface Rules {
+  /** Keys of a later version by path, and the message for whoever uses one. */
+  readonly reserved: ReadonlyMap<string, string>;
+  /** Checks that take knowledge from outside; null: the value is fine. */
+  check(check: NonNullable<Kind["check"]>, value: string): Refusal | null;
+  /** Where a path that the file names leads. */
+  resolvePath(path: string): string;
+}
+
+/** A file that was read: its value by the schema, and where everything stands. */
+export interface Read<T> {
+  readonly value: T;
+  readonly marks: Marks;
+}
+
+/** Reads a YAML file by a schema: the value, or every problem of the file in the order of its lines. */
+export function readAs<S extends z.ZodType>(
+  schema: S,
+  source: Source,
+  rules: Rules,
+): Result<Read<z.output<S>>, readonly ConfigProblem[]> {
+  const document = parseYaml(source);
+  const { marks } = document;
+  if (marks.size === 0) return fail(document.problems);
+  const raw = document.value;
+  const refusals: Finding[] = [];
+  for (const mark of marks.values()) {
+    const kind = scalarKind(schema, mark, raw);
+    if (kind === null) continue;
+    refusals.push(...checked(kind, mark, raw, rules));
+    adapt(schema, kind, mark, raw, rules);
+  }
+  const parsed = schema.safeParse(raw);
+  const context = { schema, value: raw, marks, reserved: rules.reserved };
+  const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => findingsOf(issue, context));
+  const found = [...refusals, ...issues].map((finding) => problemOf(source.file, finding));
+  const problems = withoutEchoes([...document.problems, ...found]).toSorted(byPlace);
+  return parsed.success && problems.length === 0 ? ok({ value: parsed.data, marks }) : fail(problems);
+}
+
+function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): Kind | null {
+  if (mark.kind !== "scalar") return null;
+  const here = schemaAt(schema, mark.path, raw);
+  return here === null ? null : kindOf(here);
+}
+
+function checked(kind: Kind, mark: Mark, raw: unknown, rules: Rules): Finding[] {
+  const value = valueAt(raw, mark.path);
+  // What is no text, or an empty one, the schema refuses by itself.
+  if (kind.check === undefined || typeof value !== "string" || value === "") return [];
+  const refusal = rules.check(kind.check, value);
+  return refusal === null ? [] : [{ ...mark.place, path: mark.path, found: mark.found, ...refusal }];
+}
+
+/** What the schema can't know: that a text stems from a variable and stands for a number, and what a path is relative to. */
+function adapt(schema: z.ZodType, kind: Kind, mark: Mark, raw: unknown, rules: Rules): void {
+  const value = valueAt(raw, mark.path);
+  const last = mark.path.at(-1);
+  if (typeof value !== "string" || value === "" || last === undefined) return;
+  const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
+  if (kind.check === "file" || kind.check === "path") owner[last] = rules.resolvePath(value);
+  if (mark.variables.length > 0) {
+    const here = schemaAt(schema, mark.path, raw);
+    if (here !== null) owner[last] = unquoted(here, value);
+  }
+}
+
+/** A variable's text where no text is wanted: the number or boolean that it would be if the file held it. */
+function unquoted(schema: z.core.$ZodType, text: string): unknown {
+  const { def } = innermost(schema)._zod;
+  const numeric =
+    def.type === "number" || (def.type === "literal" && def.values.every((one) => typeof one === "number"));
+  if (numeric && /^[-+]?\d+(?:\.\d+)?$/.test(text)) return Number(text);
+  if (def.type === "boolean" && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true";
+  return text;
+}
+
+/** One problem a place and key: what comes after the first says the same in other words. */
+function withoutEchoes(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  const seen = new Set<string>();
+  return problems.filter(({ path, line, column }) => {
+    const key = markKey([path, line, column]);
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}

@@ -1,0 +1,226 @@
+import { z } from "zod";
+import {
+  always,
+  duration,
+  exactlyOne,
+  filePath,
+  httpUrl,
+  kinds,
+  list,
+  oneOf,
+  refuse,
+  section,
+  share,
+  text,
+  whole,
+} from "./kind.ts";
+
+/** The labels that `proxynet_node_info` may carry beside `node_id`. */
+export const NODE_LABELS = ["name", "country", "region", "version", "ip_address"] as const;
+
+const API_KEY = "an API key of visible ASCII characters, without blanks";
+
+const service = section({
+  base_url: httpUrl("an http or https URL, such as https://proxy.example.net", (url) => {
+    if (url.username !== "" || url.password !== "") return "a URL without credentials: the key goes into api_key_file";
+    if (url.search !== "" || url.hash !== "") return "a URL without a query and without a fragment";
+    return /\/v1\/*$/.test(url.pathname) ? "a URL without the /v1 at its end: it is appended to every request" : null;
+  }).describe("Where the management service is. `/v1/…` is appended; redirects are never followed."),
+  api_key: text(API_KEY, { name: "string", secret: true })
+    .regex(/^[\x21-\x7e]*$/, `must be ${API_KEY}`)
+    .exactOptional()
+    .describe("The API key, best taken from an environment variable. Either this or `api_key_file`."),
+  api_key_file: filePath()
+    .exactOptional()
+    .describe("File that holds the API key; read again when it changes and after a 401. Either this or `api_key`."),
+  timeout: duration("100ms", "5m").prefault("10s").describe("How long one request may take, its body included."),
+  usage_scale: oneOf(["ratio", "percent"])
+    .exactOptional()
+    .describe(
+      "Scale of cpu_usage, memory_usage and disk_usage: `ratio` is 0 to 1, `percent` is 0 to 100. The service doesn't say. Unset: usage is exported by no family and read by no policy.",
+    ),
+  page_limit: whole(1, 10_000)
+    .default(1_000)
+    .describe(
+      "Records asked for a page. A smaller clamp by the service is followed; a 4xx on it makes the daemon fall back to 100.",
+    ),
+  ca_file: filePath()
+    .exactOptional()
+    .describe(
+      "PEM file of the authorities that the service's certificate is checked against, instead of the system's.",
+    ),
+  proxy: httpUrl("the http or https URL of a proxy, such as http://proxy.internal:3128", (url) =>
+    url.pathname === "/" && url.search === "" ? null : "the URL of a proxy without a path",
+  )
+    .exactOptional()
+    .describe("HTTP proxy through which the service is reached."),
+})
+  .refine((value) => exactlyOne(value, "api_key", "api_key_file"), {
+    ...always,
+    error: "must have either api_key or api_key_file",
+  })
+  .meta({ oneOf: [{ required: ["api_key"] }, { required: ["api_key_file"] }] })
+  .describe("The management service, and how to reach it.");
+
+/** One category's limit: the burst is twice the requests unless it is given (spec, section 8.2). */
+const categoryLimit = (requests: number, meaning: string) =>
+  section({
+    requests: whole(1, 1_000_000).default(requests).describe("Requests a window."),
+    burst: whole(1, 2_000_000)
+      .exactOptional()
+      .describe("Requests that a full bucket holds, at least `requests`. Unless given: twice `requests`."),
+    window: duration("1s", "1h").prefault("1m").describe("Length of the window."),
+  })
+    .transform((limit, context) => {
+      const burst = limit.burst ?? 2 * limit.requests;
+      if (burst < limit.requests) {
+        context.issues.push({
+          code: "custom",
+          message: `must be at least requests, which is ${limit.requests}`,
+          path: ["burst"],
+          input: limit.burst,
+        });
+      }
+      return { requests: limit.requests, burst, window: limit.window };
+    })
+    .prefault({})
+    .describe(meaning);
+
+const PLAN_EXPECTED =
+  "must be starter, business, enterprise, or a mapping with keys out of requests_per_minute, concurrent_requests, calls_per_month";
+
+const cap = (max: number) => whole(1, max).nullable().default(null);
+
+const limits = section({
+  plan: z
+    .union(
+      [
+        oneOf(["starter", "business", "enterprise"]),
+        section({
+          requests_per_minute: cap(1_000_000).describe("Requests a minute over all categories; null: no cap."),
+          concurrent_requests: cap(10_000).describe("Requests in flight at once; null: no cap."),
+          calls_per_month: cap(10_000_000_000).describe("Calls a month; null: no cap."),
+        }),
+      ],
+      { error: PLAN_EXPECTED },
+    )
+    .prefault("business")
+    .describe("The plan that the API key is on, by name, or its caps."),
+  reserve: share(0, 90)
+    .prefault("20%")
+    .describe("Share of every window that polling leaves to other users of the key; actions may dip in."),
+  month: section({
+    starts_on: whole(1, 31)
+      .default(1)
+      .describe("Day (UTC) on which calls_per_month begins anew; in a shorter month, its last day."),
+    used: whole(0, 10_000_000_000)
+      .default(0)
+      .describe("Calls of the current month that were already used when the journal is new."),
+  })
+    .prefault({})
+    .describe("The plan's month."),
+  node_management: categoryLimit(100, "Limit of the node endpoints, where the service's headers don't state it."),
+  session_monitoring: categoryLimit(500, "Limit of the session endpoints, where the service's headers don't state it."),
+})
+  .prefault({})
+  .describe("What the service allows us.");
+
+const EVERY_OR_CRON = "must have either every or cron";
+
+/** When a collector is due: at an interval in milliseconds, or when a cron expression (UTC) rings. */
+export type Schedule = { readonly every: number } | { readonly cron: string };
+
+const schedule = (preset: { every: string } | { cron: string }, meaning: string) =>
+  section({
+    every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
+    cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
+      .exactOptional()
+      .describe("When to start, in UTC. Instead of `every`."),
+  })
+    .refine((value) => exactlyOne(value, "every", "cron"), { ...always, error: EVERY_OR_CRON })
+    .meta({ oneOf: [{ required: ["every"] }, { required: ["cron"] }] })
+    .transform(({ every, cron }, context): Schedule => {
+      if (every !== undefined) return { every };
+      return cron !== undefined ? { cron } : refuse(context, undefined, EVERY_OR_CRON);
+    })
+    .prefault(preset)
+    .describe(meaning);
+
+const collect = section({
+  nodes: schedule({ every: "1m" }, "Walk of the node list."),
+  details: section({
+    max_age: duration("1s", "365d").prefault("15m").describe("Age that a node's detail (cpu, memory, disk) may reach."),
+  })
+    .prefault({})
+    .describe("Reading of single nodes, one call a node."),
+  sessions: schedule({ every: "1m" }, "Walk of the session list."),
+  stats: schedule({ every: "1m" }, "Aggregate session statistics."),
+  hourly: schedule({ cron: "2 * * * *" }, "Hourly session statistics."),
+})
+  .prefault({})
+  .describe("What is collected how often. These are wishes: the plan stretches what the limits can't carry.");
+
+const exported = section({
+  top_customers: whole(0, 1_000)
+    .default(20)
+    .describe('Customers that have a series of their own; the rest is summed as `customer_id="other"`.'),
+  node_labels: list(oneOf(NODE_LABELS), `labels out of ${NODE_LABELS.join(", ")}`, NODE_LABELS.length)
+    .refine((labels) => new Set(labels).size === labels.length, "must name no label twice")
+    .default(["name", "country", "region", "version"])
+    .describe("Labels of `proxynet_node_info` beside `node_id`."),
+  deny: list(text("the name of a metric family", { name: "family", check: "family" }), "metric families", 200)
+    .default([])
+    .describe("Metric families left out: not rendered, and not fetched where nothing else needs them."),
+  series_max: whole(1_000, 100_000_000)
+    .default(2_000_000)
+    .describe("Series exported at most. Over it the widest families are dropped whole, and counted."),
+})
+  .prefault({})
+  .describe("What is exported.");
+
+/** Where the daemon listens. An empty host is every interface. Port 0 lets the system choose. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const LISTEN_EXPECTED = "must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713";
+const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
+
+const listen = z
+  .string({ error: LISTEN_EXPECTED })
+  .meta({ pattern: LISTEN_PATTERN.source })
+  .register(kinds, { name: "host:port" })
+  .transform((value, context): ListenAddress => {
+    const match = LISTEN_PATTERN.exec(value);
+    const port = Number(match?.[3]);
+    if (match === null || port > 65_535) return refuse(context, value, LISTEN_EXPECTED);
+    return { host: match[1] ?? match[2] ?? "", port };
+  });
+
+const web = section({
+  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
+})
+  .prefault({})
+  .describe("The daemon's own HTTP server.");
+
+const state = section({
+  path: text("the path of a folder", { name: "path", check: "path" })
+    .default("/var/lib/proxywarden")
+    .describe("Folder of the journal. One daemon holds it at a time; a second one is refused."),
+})
+  .prefault({})
+  .describe("What outlives the process.");
+
+const log = section({
+  level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("The least that is logged."),
+  format: oneOf(["json", "pretty"]).default("json").describe("`json`: a JSON object a line; `pretty`: for people."),
+})
+  .prefault({})
+  .describe("The log, on standard error.");
+
+/** The whole configuration: types, defaults, ranges and meanings. The reference and the JSON Schema come from it. */
+export const configSchema = section({ service, limits, collect, export: exported, web, state, log });
+
+/** A configuration in force. Keys as in the file; durations in milliseconds, shares 0 to 1. */
+export type Config = z.output<typeof configSchema>;

@@ -1,0 +1,91 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { substitute } from "../../src/config/environment.ts";
+import { config, errors, withService } from "./reading.ts";
+
+test.each([
+  ["no variable", "no variable"],
+  ["${HOST}", "h"],
+  ["https://${HOST}:${PORT}/${HOST}", "https://h:80/h"],
+  ["$${HOST}", "${HOST}"],
+  ["$$${HOST}", "$${HOST}"],
+  ["$HOST costs $5", "$HOST costs $5"],
+  ["${EMPTY}", ""],
+  ["${NESTED}", "${HOST}"],
+])("%j becomes %j", (text, expected) => {
+  const env = { HOST: "h", PORT: "80", EMPTY: "", NESTED: "${HOST}" };
+  expect(substitute(text, env)).toMatchObject({ ok: true, value: { text: expected } });
+});
+
+const NAME_EXPECTED = "must name an environment variable, as in ${NAME}; for a literal ${ write $${";
+
+test.each([
+  ["${GONE}", '"${GONE}"; the environment variable GONE must be set'],
+  ["a ${} b", `"\${}"; ${NAME_EXPECTED}`],
+  ["${no-name}", `"\${no-name}"; ${NAME_EXPECTED}`],
+  ["${1st}", `"\${1st}"; ${NAME_EXPECTED}`],
+  ["${OPEN", `"\${"; ${NAME_EXPECTED}`],
+])("%j is refused with the name of the variable and its key", (text, expected) => {
+  expect(errors(withService(`state: { path: '${text}' }`))).toEqual([`2:16: state.path: found ${expected}`]);
+});
+
+describe("a variable", () => {
+  test("stands for a number, a boolean or a word where one belongs", () => {
+    const text = 'export: { series_max: "${N}" }\nlog:\n  level: ${LEVEL}\nweb: { listen: "0.0.0.0:${PORT}" }\n';
+    const read = config(withService(text), { N: "5000", LEVEL: "warn", PORT: "8080" });
+    expect([read.export.series_max, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
+  });
+
+  test("of digits stays a text where a text belongs", () => {
+    const read = config("service:\n  base_url: https://h\n  api_key: ${KEY}\n", { KEY: "0123" });
+    expect(read.service.api_key).toBe("0123");
+  });
+
+  test("that holds something else is quoted with its name", () => {
+    expect(errors(withService("export:\n  series_max: ${N}\n"), { N: "5k" })).toEqual([
+      '3:15: export.series_max: found "5k" from ${N}; must be a whole number from 1000 to 100000000',
+    ]);
+  });
+
+  test("inside braces has to be quoted, and the error says so", () => {
+    expect(errors("log: { level: ${LEVEL} }\n")).toEqual([
+      '1:16: not valid YAML: a variable here must be quoted: inside { } or [ ], write "${NAME}"',
+    ]);
+  });
+
+  test("in a key is no variable", () => {
+    expect(errors(withService("${KEY}: 5\n"), { KEY: "log" })).toEqual([
+      '2:1: ["${KEY}"]: unknown key; must be one of service, limits, collect, export, web, state, log',
+    ]);
+  });
+});
+
+test("whatever a variable holds, it becomes one text and never structure", () => {
+  const hostile = fc.constantFrom(
+    "\n",
+    "x: 1",
+    "\nlog: {}",
+    "- ",
+    "[a]",
+    "{a: b}",
+    "*a",
+    "&a",
+    "#",
+    "'",
+    '"',
+    "${HOME}",
+    "~",
+    "<<: ",
+  );
+  const values = fc
+    .array(fc.oneof(hostile, fc.string()), { minLength: 1, maxLength: 5 })
+    .map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(values, (value) => {
+      const quoted = config(withService('state: { path: "/x${VALUE}" }'), { VALUE: value });
+      const plain = config(withService("state:\n  path: /x${VALUE}\n"), { VALUE: value });
+      expect([quoted.state.path, plain.state.path]).toEqual([`/x${value}`, `/x${value}`]);
+    }),
+  );
+});

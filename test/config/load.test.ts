@@ -1,0 +1,282 @@
+import { describe, expect, test } from "vitest";
+import { loadConfig } from "../../src/config/load.ts";
+import { formatProblem } from "../../src/config/problem.ts";
+import { config, errors, problems, sourceOf, warnings, withService } from "./reading.ts";
+
+test("a service and a key are enough: all else is as the reference says", () => {
+  expect(config("service:\n  base_url: https://proxy.example.net/\n  api_key_file: /run/secrets/api_key\n")).toEqual({
+    service: {
+      base_url: "https://proxy.example.net",
+      api_key_file: "/run/secrets/api_key",
+      timeout: 10_000,
+      page_limit: 1_000,
+    },
+    limits: {
+      plan: "business",
+      reserve: 0.2,
+      month: { starts_on: 1, used: 0 },
+      node_management: { requests: 100, burst: 200, window: 60_000 },
+      session_monitoring: { requests: 500, burst: 1_000, window: 60_000 },
+    },
+    collect: {
+      nodes: { every: 60_000 },
+      details: { max_age: 900_000 },
+      sessions: { every: 60_000 },
+      stats: { every: 60_000 },
+      hourly: { cron: "2 * * * *" },
+    },
+    export: {
+      top_customers: 20,
+      node_labels: ["name", "country", "region", "version"],
+      deny: [],
+      series_max: 2_000_000,
+    },
+    web: { listen: { host: "0.0.0.0", port: 9713 } },
+    state: { path: "/var/lib/proxywarden" },
+    log: { level: "info", format: "json" },
+  });
+});
+
+test("three errors on three lines are told at once, each with its line and column", () => {
+  const text = [
+    "service:",
+    "  base_url: https://proxy.example.net",
+    "  api_key_file: key",
+    "  timeot: 5s",
+    "limits:",
+    "  reserve: 95%",
+    "collect:",
+    "  nodes: { every: 1 minute }",
+  ].join("\n");
+  expect(problems(text).map(({ line, column, path }) => [line, column, path])).toEqual([
+    [4, 3, "service.timeot"],
+    [6, 12, "limits.reserve"],
+    [8, 19, "collect.nodes.every"],
+  ]);
+  expect(errors(text)).toEqual([
+    '4:3: service.timeot: unknown key; did you mean "timeout"?',
+    '6:12: limits.reserve: found "95%"; must be a percentage from 0% to 90%, such as 20%',
+    '8:19: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d',
+  ]);
+});
+
+test("a problem says what was found and what would be right, each on its own", () => {
+  expect(problems(withService("log: { level: inf }"))).toEqual([
+    {
+      file: "p.yaml",
+      line: 2,
+      column: 15,
+      path: "log.level",
+      found: '"inf"',
+      expected: "must be one of debug, info, warn, error",
+      message: 'found "inf"; must be one of debug, info, warn, error',
+      suggestion: "info",
+    },
+  ]);
+});
+
+describe("a wrong value is told with what would be right:", () => {
+  test.each([
+    ["log: pretty", '2:6: log: found "pretty"; must be a mapping with keys out of level, format'],
+    ["log:", "2:5: log: found nothing; must be a mapping with keys out of level, format; it may be left out"],
+    ["export: { top_customers: 1.5 }", "2:26: export.top_customers: found 1.5; must be a whole number from 0 to 1000"],
+    [
+      "export: { top_customers: many }",
+      '2:26: export.top_customers: found "many"; must be a whole number from 0 to 1000',
+    ],
+    ["export: { series_max: 10 }", "2:23: export.series_max: found 10; must be a whole number from 1000 to 100000000"],
+    [
+      "export: { node_labels: name }",
+      '2:24: export.node_labels: found "name"; must be a list of labels out of name, country, region, version, ip_address, at most 5',
+    ],
+    [
+      "export: { node_labels: [name, ip] }",
+      '2:31: export.node_labels[1]: found "ip"; must be one of name, country, region, version, ip_address',
+    ],
+    ["export: { node_labels: [name, name] }", "2:24: export.node_labels: found a list; must name no label twice"],
+    [
+      "export: { deny: [proxynet_node] }",
+      '2:18: export.deny[0]: found "proxynet_node"; must be the name of a metric family; did you mean "proxynet_nodes"?',
+    ],
+    [
+      "limits: { plan: busines }",
+      '2:17: limits.plan: found "busines"; must be starter, business, enterprise, or a mapping with keys out of requests_per_minute, concurrent_requests, calls_per_month; did you mean "business"?',
+    ],
+    [
+      "limits: { plan: { calls_per_month: 0 } }",
+      "2:36: limits.plan.calls_per_month: found 0; must be a whole number from 1 to 10000000000",
+    ],
+    [
+      "limits: { plan: { calls: 5 } }",
+      "2:19: limits.plan.calls: unknown key; must be one of requests_per_minute, concurrent_requests, calls_per_month",
+    ],
+    [
+      "limits: { node_management: { burst: 99 } }",
+      "2:37: limits.node_management.burst: found 99; must be at least requests, which is 100",
+    ],
+    [
+      "limits: { month: { starts_on: 32 } }",
+      "2:31: limits.month.starts_on: found 32; must be a whole number from 1 to 31",
+    ],
+    [
+      "collect: { nodes: { every: 999ms } }",
+      '2:28: collect.nodes.every: found "999ms"; must be a duration from 1s to 7d',
+    ],
+    [
+      "collect: { nodes: { every: 60 } }",
+      "2:28: collect.nodes.every: found 60; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d",
+    ],
+    ["collect: { nodes: {} }", "2:12: collect.nodes: found no keys; must have either every or cron"],
+    [
+      'collect: { nodes: { every: 1m, cron: "* * * * *" } }',
+      "2:12: collect.nodes: found the keys every, cron; must have either every or cron",
+    ],
+    [
+      'collect: { nodes: { cron: "* *" } }',
+      '2:27: collect.nodes.cron: found "* *"; must be a cron expression of five or six fields: it has another number of fields',
+    ],
+    [
+      "web: { listen: 9713 }",
+      "2:16: web.listen: found 9713; must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713",
+    ],
+    [
+      "web: { listen: localhost:65536 }",
+      '2:16: web.listen: found "localhost:65536"; must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713',
+    ],
+    [
+      "__proto__: { log: 1 }",
+      "2:1: __proto__: unknown key; must be one of service, limits, collect, export, web, state, log",
+    ],
+  ])("%s", (text, expected) => {
+    expect(errors(withService(text))).toEqual([expected]);
+  });
+});
+
+describe("the service's own keys are checked:", () => {
+  const url = "must be an http or https URL, such as https://proxy.example.net";
+  test.each([
+    ["base_url: proxy.example.net", `3:13: service.base_url: found "proxy.example.net"; ${url}`],
+    ["base_url: ftp://proxy.example.net", `3:13: service.base_url: found "ftp://proxy.example.net"; ${url}`],
+    [
+      "base_url: https://proxy.example.net/v1/",
+      '3:13: service.base_url: found "https://proxy.example.net/v1/"; must be a URL without the /v1 at its end: it is appended to every request',
+    ],
+    [
+      "base_url: https://me:secret@proxy.example.net",
+      '3:13: service.base_url: found "https://***@proxy.example.net"; must be a URL without credentials: the key goes into api_key_file',
+    ],
+    [
+      "base_url: https://proxy.example.net?a=1",
+      '3:13: service.base_url: found "https://proxy.example.net?a=1"; must be a URL without a query and without a fragment',
+    ],
+    ["timeout: 10s", `1:1: service.base_url: missing; ${url}`],
+  ])("%s", (line, expected) => {
+    expect(errors(`service:\n  api_key_file: key\n  ${line}\n`)).toEqual([expected]);
+  });
+
+  test("one API key, not none and not two", () => {
+    expect(errors("service: { base_url: 'https://h' }")).toEqual([
+      "1:1: service: found the keys base_url; must have either api_key or api_key_file",
+    ]);
+    expect(errors("service: { base_url: 'https://h', api_key: a, api_key_file: b }")).toEqual([
+      "1:1: service: found the keys base_url, api_key, api_key_file; must have either api_key or api_key_file",
+    ]);
+  });
+
+  test("which is told even where another key of the section is wrong", () => {
+    expect(errors("service:\n  base_url: h\n").map((error) => error.split(":").slice(0, 3).join(":"))).toEqual([
+      "1:1: service",
+      "2:13: service.base_url",
+    ]);
+  });
+
+  test("and the whole section is needed", () => {
+    expect(errors("log: { level: info }")).toEqual([
+      "1:1: service: missing; must be a mapping with keys out of base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, proxy",
+    ]);
+  });
+
+  test.each(["api_key: sesame open", "api_key: [sesame]", "api_key: 12345", "api_key: sesame\n  api_key: 12345"])(
+    "and no message shows a key: %j",
+    (key) => {
+      const shown = errors(`service:\n  base_url: "https://h"\n  ${key}\n`).join("\n");
+      expect(shown).toMatch(/service\.api_key/);
+      expect(shown).not.toMatch(/sesame|12345/);
+    },
+  );
+});
+
+test("keys of remediation say that they come later, not that they are misspelt", () => {
+  const later = [
+    "policies: [a.yaml]",
+    "safety: {}",
+    "time_intervals: []",
+    "prometheus: {}",
+    "alertmanager: {}",
+    "receivers: []",
+  ];
+  expect(errors(withService(`${later.join("\n")}\nweb: { web_config_file: web.yml, admin_token_file: t }\n`))).toEqual([
+    "2:1: policies: policies is not supported by this version; leave it out",
+    "3:1: safety: safety is not supported by this version; leave it out",
+    "4:1: time_intervals: time_intervals is not supported by this version; leave it out",
+    "5:1: prometheus: prometheus is not supported by this version; leave it out",
+    "6:1: alertmanager: alertmanager is not supported by this version; leave it out",
+    "7:1: receivers: receivers is not supported by this version; leave it out",
+    "8:8: web.web_config_file: web_config_file is not supported by this version; leave it out",
+    "8:34: web.admin_token_file: admin_token_file is not supported by this version; leave it out",
+  ]);
+});
+
+test("a burst is twice the requests unless it is given", () => {
+  const { limits } = config(
+    withService("limits: { node_management: { requests: 30 }, session_monitoring: { burst: 600 } }"),
+  );
+  expect(limits.node_management).toEqual({ requests: 30, burst: 60, window: 60_000 });
+  expect(limits.session_monitoring).toEqual({ requests: 500, burst: 600, window: 60_000 });
+});
+
+test("a plan may be stated by its caps; what is left out or null has no cap", () => {
+  const { limits } = config(withService("limits: { plan: { requests_per_minute: 2000, calls_per_month: ~ } }"));
+  expect(limits.plan).toEqual({ requests_per_minute: 2_000, concurrent_requests: null, calls_per_month: null });
+});
+
+test.each([
+  ["0.0.0.0:9713", "0.0.0.0", 9713],
+  ['":9713"', "", 9713],
+  ["localhost:0", "localhost", 0],
+  ['"[::1]:80"', "::1", 80],
+])("%s is an address to listen on", (text, host, port) => {
+  expect(config(withService(`web: { listen: ${text} }`)).web.listen).toEqual({ host, port });
+});
+
+test("relative paths are relative to the folder of the file", () => {
+  const text =
+    "service: { base_url: 'https://h', api_key_file: key, ca_file: tls/ca.pem }\nstate: { path: ../state }\n";
+  const loaded = loadConfig({ ...sourceOf(text), file: "/etc/proxywarden/config.yaml" });
+  expect(loaded.ok && [loaded.value.config.service, loaded.value.config.state]).toMatchObject([
+    { api_key_file: "/etc/proxywarden/key", ca_file: "/etc/proxywarden/tls/ca.pem" },
+    { path: "/etc/state" },
+  ]);
+});
+
+test("files that the configuration names have to be there and hold something", () => {
+  const text = "service:\n  base_url: 'https://h'\n  api_key_file: empty\n  ca_file: gone.pem\n";
+  const readFile = (path: string) =>
+    path === "conf/empty"
+      ? ({ ok: true, value: "\n" } as const)
+      : ({ ok: false, error: `${path} does not exist` } as const);
+  const loaded = loadConfig({ ...sourceOf(text), file: "conf/p.yaml", readFile });
+  expect(loaded.ok ? [] : loaded.error.map(formatProblem)).toEqual([
+    'conf/p.yaml:3:17: service.api_key_file: found "empty"; must be a file that is not empty',
+    'conf/p.yaml:4:12: service.ca_file: found "gone.pem"; must be a file that can be read: conf/gone.pem does not exist',
+  ]);
+});
+
+test("an unset usage scale and a key in clear are warned about, and nothing else is", () => {
+  const service = "service:\n  base_url: 'https://h'\n  api_key: ";
+  expect(warnings(`${service}sesame\n`)).toEqual([
+    "1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy",
+    "3:12: service.api_key: the API key is written in clear; take it from the environment, or name its file as api_key_file",
+  ]);
+  expect(warnings(`${service}\${KEY}\n  usage_scale: percent\n`, { KEY: "sesame" })).toEqual([]);
+});

@@ -1,0 +1,140 @@
+import { expect, test } from "vitest";
+import { defaultScenario } from "../../src/simulator/defaults.ts";
+import { fileText, scenario, scenarioErrors } from "./reading.ts";
+
+test("what a scenario leaves out is as the simulator's defaults say", () => {
+  expect(scenario("seed: 7")).toEqual({ ...defaultScenario, seed: 7 });
+});
+
+test("every option has its place in the model", () => {
+  const text = `
+seed: 4294967295
+nodes: 0
+sessions: 12
+service:
+  limiter: fixed_window
+  rate_limit_headers: plan
+  first_page: 0
+  page_limit_default: 10
+  page_limit_max: 20
+  page_limit_over: reject
+  page_limit_echo: requested
+  usage_scale: percent
+  error_body: empty
+  action_reply: no_content
+  list_ended_sessions: true
+  plan: starter
+  plan_cap_status: 403
+  token_bucket_reset: next_token
+rates: { fault_every: never, self_healing: 1%, incurable: 2%, flapping: 3%, reboot: 4s, maintenance_every: 5d, repair: never }
+keys: [{ key: k, scopes: [nodes:read] }]
+`;
+  expect(scenario(text)).toEqual({
+    seed: 4_294_967_295,
+    nodes: 0,
+    sessions: 12,
+    service: {
+      limiter: "fixed_window",
+      rateLimitHeaders: "plan",
+      firstPage: 0,
+      pageLimitDefault: 10,
+      pageLimitMax: 20,
+      pageLimitOver: "reject",
+      pageLimitEcho: "requested",
+      usageScale: "percent",
+      errorBody: "empty",
+      actionReply: "no_content",
+      listEndedSessions: true,
+      plan: "starter",
+      planCapStatus: 403,
+      tokenBucketReset: "next_token",
+    },
+    rates: {
+      faultEveryMs: Number.POSITIVE_INFINITY,
+      selfHealing: 0.01,
+      incurable: 0.02,
+      flapping: 0.03,
+      rebootMs: 4_000,
+      maintenanceEveryMs: 432_000_000,
+      repairMs: Number.POSITIVE_INFINITY,
+    },
+    faults: [],
+    keys: [{ key: "k", scopes: ["nodes:read"] }],
+  });
+});
+
+test("the rough day has every kind of fault, each as the model has it", () => {
+  const read = scenario(fileText("config/scenarios/rough-day.yaml"));
+  const faults = new Map(read.faults.map((fault) => [fault.fault.kind, fault]));
+  expect([...faults.keys()].toSorted()).toEqual([
+    "bad_json",
+    "bad_records",
+    "clock_skew",
+    "empty_list",
+    "hang",
+    "html",
+    "huge_body",
+    "lost_reply",
+    "redirect",
+    "region_dark",
+    "reset",
+    "slow_drip",
+    "stale_last_seen",
+    "status",
+    "truncate",
+    "vanished",
+    "wrong_shape",
+  ]);
+  expect(read.faults[0]).toEqual({
+    afterMs: 120_000,
+    forMs: 60_000,
+    share: 0.2,
+    fault: { kind: "status", status: 503, retryAfter: "10" },
+  });
+  expect(faults.get("clock_skew")).toEqual({
+    afterMs: 3_660_000,
+    forMs: 600_000,
+    fault: { kind: "clock_skew", skewMs: -90_000 },
+  });
+  expect(faults.get("hang")).toMatchObject({ match: "GET /v1/nodes", share: 0.5, fault: { kind: "hang" } });
+  expect(faults.get("vanished")?.fault).toEqual({ kind: "vanished", share: 0.33 });
+  expect(faults.get("bad_records")?.fault).toEqual({ kind: "bad_records", share: 0.02 });
+  expect(faults.get("slow_drip")?.fault).toEqual({ kind: "slow_drip", bytesPerSecond: 2_000 });
+  expect(faults.get("huge_body")?.fault).toEqual({ kind: "huge_body", bytes: 64_000_000 });
+  expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
+});
+
+test("errors of a scenario are told like those of a configuration", () => {
+  const text = `nodes: ten
+rates: { fault_every: 0s, repair: nevr }
+keys: [{ key: "", scopes: [node:read] }]
+faults:
+  - { kind: hangs, for: 5s }
+  - { for: 1m }
+  - { kind: status, for: 1m, statu: 500, retry_after: [1] }
+  - 5
+  - { kind: vanished, for: 1m, share: 200%, match: PUT /v1 }
+  - { kind: hang, for: 1m, missing: 5% }
+  - { kind: clock_skew, for: 1m, skew: +5 }
+`;
+  const kinds =
+    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, stale_last_seen, region_dark, clock_skew";
+  expect(scenarioErrors(text)).toEqual([
+    '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
+    '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',
+    '2:35: rates.repair: found "nevr"; must be a duration such as 30d, or never',
+    '3:15: keys[0].key: found ""; must be an API key',
+    '3:28: keys[0].scopes[0]: found "node:read"; must be one of nodes:read, nodes:write, sessions:read, sessions:write; did you mean "nodes:read"?',
+    `5:13: faults[0].kind: found "hangs"; ${kinds}; did you mean "hang"?`,
+    `6:5: faults[1].kind: missing; ${kinds}`,
+    "7:5: faults[2].status: missing; must be a whole number from 200 to 599",
+    '7:30: faults[2].statu: unknown key; did you mean "status"?',
+    "7:55: faults[2].retry_after: found a list; must be a number of seconds, or an HTTP-date in quotes",
+    "8:5: faults[3]: found 5; must be a mapping with the keys kind, for and those of the kind",
+    "9:5: faults[4].missing: missing; must be a percentage from 0% to 100%, such as 20%",
+    '9:39: faults[4].share: found "200%"; must be a percentage from 0% to 100%, such as 20%',
+    '9:52: faults[4].match: found "PUT /v1"; must be a method, the beginning of a path, or both, such as GET /v1/nodes',
+    "10:28: faults[5].missing: unknown key; must be one of kind, after, for, match, share",
+    "11:40: faults[6].skew: found +5; must be a duration such as 90s, or -90s for one into the past",
+  ]);
+});
