@@ -1,0 +1,64 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { FleetRates, Scenario, ServiceOptions } from "../model/scenario.ts";
+import { SCOPES } from "./keys.ts";
+
+/** The key of the default scenarios, with every scope. It opens nothing but a simulation. */
+export const SIMULATION_KEY = "simulation-key";
+
+/** A service as most are: a token bucket, headers by category, pages from 1, errors as code and message. */
+export const defaultServiceOptions: ServiceOptions = {
+  limiter: "token_bucket",
+  rateLimitHeaders: "category",
+  firstPage: 1,
+  pageLimitDefault: 50,
+  pageLimitMax: 1_000,
+  pageLimitOver: "clamp",
+  pageLimitEcho: "effective",
+  usageScale: "ratio",
+  errorBody: "code",
+  actionReply: "success",
+  listEndedSessions: false,
+  plan: "business",
+  planCapStatus: 429,
+  tokenBucketReset: "full",
+};
+
+/** A fleet in good hands: of 500 nodes some 17 a day fall ill, and half of those recover by themselves. */
+const calmRates: FleetRates = {
+  faultEveryMs: 30 * DAY_MS,
+  selfHealing: 0.5,
+  incurable: 0.1,
+  flapping: 0.2,
+  rebootMs: 2 * MINUTE_MS,
+  maintenanceEveryMs: 30 * DAY_MS,
+  repairMs: 12 * HOUR_MS,
+};
+
+/** A calm network of 500 nodes and 5,000 sessions, and no faults. */
+export const defaultScenario: Scenario = {
+  seed: 1,
+  nodes: 500,
+  sessions: 5_000,
+  service: defaultServiceOptions,
+  rates: calmRates,
+  faults: [],
+  keys: [{ key: SIMULATION_KEY, scopes: SCOPES }],
+};
+
+/**
+ * The same network in a bad week: of 500 nodes some four a minute fall ill or crash, and whoever watches for five
+ * minutes sees them fail, recover and reboot.
+ */
+export const demoScenario: Scenario = {
+  ...defaultScenario,
+  service: { ...defaultServiceOptions, listEndedSessions: true },
+  rates: {
+    faultEveryMs: 2 * HOUR_MS,
+    selfHealing: 0.7,
+    incurable: 0.1,
+    flapping: 0.3,
+    rebootMs: 45 * SECOND_MS,
+    maintenanceEveryMs: 2 * DAY_MS,
+    repairMs: 20 * MINUTE_MS,
+  },
+};

@@ -1,0 +1,85 @@
+import { HOUR_MS } from "../base/duration.ts";
+import type { EpochMs } from "../model/time.ts";
+import { type Backend, stamp } from "./answer.ts";
+import { RATE_MEAN } from "./demand.ts";
+import { lastHeartbeat, type SimulatedNode } from "./node.ts";
+import { gigabytes, tallyBytes } from "./tally.ts";
+import { usage } from "./wear.ts";
+
+/** Mean size of a node, as `node.ts` deals them. */
+const SIZE_MEAN = 2;
+/** Sessions at which a node's processor is fully taken, as a multiple of its fair share of all. */
+const HEADROOM = 2.2;
+const CAPACITY_MIN = 4;
+
+/** A node in the list form of the spec (section 2.1). */
+export interface ListedNode {
+  readonly id: string;
+  readonly name: string;
+  readonly status: string;
+  readonly country: string;
+  readonly region: string;
+  readonly ip_address: string;
+  readonly version: string;
+  readonly last_seen: string;
+  readonly uptime_hours: number;
+  readonly active_sessions: number;
+  readonly bandwidth_gb: number;
+}
+
+/** A node in the detail form. Usage is in the scale that the service was told to have. */
+export interface DetailedNode extends ListedNode {
+  readonly cpu_usage: number;
+  readonly memory_usage: number;
+  readonly disk_usage: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** The list form of a node at `at`. No report after `seenUntil` is known to the service. */
+export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): ListedNode {
+  const { traffic, startMs } = service.world;
+  const tally = traffic.population.nodes[node.index]!;
+  const seen = lastHeartbeat(node, at);
+  return {
+    id: node.id,
+    name: node.name,
+    status: node.status,
+    country: node.country,
+    region: node.region,
+    ip_address: node.ipAddress,
+    version: node.version,
+    last_seen: stamp(service, Math.min(seen, seenUntil)),
+    uptime_hours: Math.max(0, Math.floor((seen - node.bootAt) / HOUR_MS)),
+    active_sessions: tally.active,
+    // All that the node ever carried: what it had before the start is what a node of its size and age would have.
+    bandwidth_gb: gigabytes(carriedBefore(service, node) + tallyBytes(tally, at - startMs)),
+  };
+}
+
+/** The detail form of a node at `at`. */
+export function detailedNode(service: Backend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): DetailedNode {
+  const { world, options } = service;
+  const { active } = world.traffic.population.nodes[node.index]!;
+  const capacity = Math.max(CAPACITY_MIN, fairShare(service, node) * HEADROOM);
+  const { cpu, memory, disk } = usage(world.seed, node, Math.min(1, active / capacity), at);
+  const scaled = (ratio: number): number =>
+    options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
+  return {
+    ...listedNode(service, node, at, seenUntil),
+    cpu_usage: scaled(cpu),
+    memory_usage: scaled(memory),
+    disk_usage: scaled(disk),
+    created_at: stamp(service, node.createdAt),
+    updated_at: stamp(service, node.changedAt),
+  };
+}
+
+const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
+
+const carriedBefore = (service: Backend, node: SimulatedNode): number =>
+  (service.world.startMs - node.createdAt) * RATE_MEAN * fairShare(service, node);
+
+function fairShare({ world }: Backend, node: SimulatedNode): number {
+  return (world.traffic.target / world.fleet.nodes.length) * (node.size / SIZE_MEAN);
+}

@@ -1,0 +1,80 @@
+import { ok, type Result } from "../base/result.ts";
+import { type Call, type Refusal, refuse, struck } from "./answer.ts";
+import { hash } from "./hash.ts";
+import { createSieve, OPEN_SIEVE, type Sieve } from "./sieve.ts";
+
+/** Which page was asked for (spec, section 2.5). */
+export interface PageRequest {
+  readonly page: number;
+  /** The limit in force, after clamping. */
+  readonly limit: number;
+  /** The limit that the reply states. */
+  readonly echo: number;
+  readonly offset: number;
+}
+
+/** A list as it is answered: the records of the page and the pagination object. */
+export interface PageAnswer {
+  readonly data: readonly unknown[];
+  readonly pagination: { readonly page: number; readonly limit: number; readonly total: number };
+}
+
+/** Reads page and limit from the query, by the service's options. */
+export function readPage({ service, query }: Call): Result<PageRequest, Refusal> {
+  const { firstPage, pageLimitDefault, pageLimitMax, pageLimitOver, pageLimitEcho } = service.options;
+  const page = wholeNumber(query.get("page"), firstPage);
+  if (page === null || page < firstPage) {
+    return refuse(400, "invalid_page", `page must be a whole number from ${firstPage}, not ${quoted(query, "page")}`);
+  }
+  const asked = wholeNumber(query.get("limit"), pageLimitDefault);
+  if (asked === null || asked < 1 || (asked > pageLimitMax && pageLimitOver === "reject")) {
+    const message = `limit must be a whole number from 1 to ${pageLimitMax}, not ${quoted(query, "limit")}`;
+    return refuse(400, "invalid_limit", message);
+  }
+  const limit = Math.min(asked, pageLimitMax);
+  const echo = pageLimitEcho === "effective" ? limit : asked;
+  return ok({ page, limit, echo, offset: (page - firstPage) * limit });
+}
+
+/** What the faults leave of a list. */
+export function listSieve({ service, strikes }: Call): Sieve {
+  if (struck(strikes, "empty_list") !== null) return createSieve(0, 1);
+  const vanished = struck(strikes, "vanished");
+  return vanished === null ? OPEN_SIEVE : createSieve(service.world.seed, vanished.share);
+}
+
+/** Spoils the share of the records that a fault says; which ones, and how, stays the same while it lasts. */
+export function spoilRecords<T extends { readonly id: string }>(call: Call, records: readonly T[]): readonly unknown[] {
+  const fault = struck(call.strikes, "bad_records");
+  if (fault === null) return records;
+  return records.map((record) => {
+    const fate = hash(call.service.world.seed ^ 0xbad, textWord(record.id));
+    if ((fate % 1_000) / 1_000 >= fault.share) return record;
+    return { ...record, ...SPOILS[Math.floor(fate / 1_000) % SPOILS.length] };
+  });
+}
+
+const SPOILS: readonly Readonly<Record<string, unknown>>[] = [
+  { status: "hibernating" },
+  { uptime_hours: "many", active_sessions: "12", duration_seconds: "many", bytes_sent: "12" },
+  { id: undefined },
+  { id: 17 },
+  { name: 'we"ird\n\\na', customer_id: 'cust_we"ird\n' },
+  { country: null, region: null, last_seen: null, node_id: null, started_at: null },
+  { last_seen: "yesterday", started_at: "yesterday" },
+  { bandwidth_gb: -1, bytes_received: -1 },
+];
+
+function wholeNumber(text: string | null, absent: number): number | null {
+  if (text === null) return absent;
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : null;
+}
+
+const quoted = (query: URLSearchParams, name: string): string => JSON.stringify(query.get(name));
+
+const textWord = (text: string): number => {
+  let word = 0;
+  for (let index = 0; index < text.length; index += 1) word = (Math.imul(word, 31) + text.charCodeAt(index)) >>> 0;
+  return word;
+};
