@@ -1,0 +1,39 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { Clock } from "../model/ports.ts";
+import type { MonotonicMs } from "../model/time.ts";
+
+/** A timer holds 31 bits: setTimeout fires at once for anything longer, so longer sleeps are cut into these. */
+const TIMER_MS_MAX: DurationMs = 2 ** 31 - 1;
+
+/** Real time. A sleep never ends early by the monotonic clock, and may be as long as `Infinity`: until the signal. */
+export function createSystemClock(): Clock {
+  const monotonic = (): MonotonicMs => performance.now();
+  return {
+    now: () => Date.now(),
+    monotonic,
+    sleep: (ms, signal) => sleepUntil(monotonic() + ms, monotonic, signal),
+  };
+}
+
+function sleepUntil(end: MonotonicMs, monotonic: () => MonotonicMs, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    let timer: NodeJS.Timeout;
+    const finish = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", finish);
+      resolve();
+    };
+    const arm = (rest: DurationMs) => {
+      // Timers count whole milliseconds from the start of the loop's turn: rounding down would wake up early.
+      timer = setTimeout(wake, Math.min(Math.ceil(rest), TIMER_MS_MAX));
+    };
+    const wake = () => {
+      const rest = end - monotonic();
+      if (rest > 0) arm(rest);
+      else finish();
+    };
+    signal?.addEventListener("abort", finish, { once: true });
+    arm(Math.max(0, end - monotonic()));
+  });
+}

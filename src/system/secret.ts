@@ -1,0 +1,90 @@
+import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import type { Clock, Secret } from "../model/ports.ts";
+import type { MonotonicMs } from "../model/time.ts";
+
+/** Looking at the file costs a system call; a secret that was replaced is in force within this. */
+const LOOK_INTERVAL_MS: DurationMs = SECOND_MS;
+/** A key, a token or a URL is far smaller: whatever is larger is the wrong file. */
+const SECRET_BYTES_MAX = 16_384;
+
+/** A secret that stands in the configuration itself. `value` must not be empty. */
+export function fixedSecret(value: string): Secret {
+  if (value === "") throw new Error("a secret must not be empty");
+  return { value: () => value, refresh: () => ok(false) };
+}
+
+/**
+ * A secret in a file of one line, of which one trailing line break is no part. It is read now, on `refresh`, and when
+ * the file's identity, size or times changed (also by the swap of a symbolic link, as Kubernetes mounts secrets), which
+ * `value` looks for at most once a second. The error names the file and what is wrong with it.
+ */
+export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
+  const first = readSecret(path);
+  if (!first.ok) return first;
+  let current = first.value;
+  let lookedAt: MonotonicMs = clock.monotonic();
+
+  const refresh = (): Result<boolean, string> => {
+    const read = readSecret(path);
+    if (!read.ok) return read;
+    const changed = read.value.text !== current.text;
+    current = read.value;
+    return ok(changed);
+  };
+  const value = (): string => {
+    const now = clock.monotonic();
+    if (now - lookedAt >= LOOK_INTERVAL_MS) {
+      lookedAt = now;
+      // What can't be read now keeps its old stamp, so the next look tries again.
+      if (stampAt(path) !== current.stamp) refresh();
+    }
+    return current.text;
+  };
+  return ok({ value, refresh });
+}
+
+/** What a file held, and by what to see that it is no longer the same. */
+interface Reading {
+  readonly text: string;
+  readonly stamp: string;
+}
+
+function readSecret(path: string): Result<Reading, string> {
+  try {
+    const file = openSync(path, "r");
+    try {
+      // The stamp is of the file that is read, not of the one that may stand there a moment later.
+      const stats = fstatSync(file, { bigint: true });
+      if (!stats.isFile()) return fail(`secret file ${path} is not a file; it should hold the secret, on one line`);
+      if (stats.size > SECRET_BYTES_MAX) {
+        return fail(`secret file ${path} has ${stats.size} bytes; a secret is one line of at most ${SECRET_BYTES_MAX}`);
+      }
+      const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
+      const problem = secretProblem(text);
+      return problem === null ? ok({ text, stamp: stampOf(stats) }) : fail(`secret file ${path} ${problem}`);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return fail(`secret file ${path} can't be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function secretProblem(text: string): string | null {
+  if (text.trim() === "") return "is empty; it should hold the secret, on one line";
+  // Such a value breaks the header it goes into, and the error of that would be met far from here.
+  if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
+  return null;
+}
+
+function stampAt(path: string): string {
+  try {
+    return stampOf(statSync(path, { bigint: true }));
+  } catch {
+    return "unreadable";
+  }
+}
+
+const stampOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats) => [dev, ino, size, mtimeNs, ctimeNs].join(":");
