@@ -1,0 +1,68 @@
+import { afterEach } from "vitest";
+import { ok } from "../../src/base/result.ts";
+import type { Clock, Log } from "../../src/model/ports.ts";
+import type { WebDeps } from "../../src/web/routes.ts";
+import { createWeb, type Web } from "../../src/web/server.ts";
+
+/** An exposition in two chunks. */
+export const metricsBody = Buffer.from("proxywarden_trusted 1\n");
+
+/** A daemon in which nothing is wrong. */
+export const quietDeps: WebDeps = {
+  scrape: () =>
+    Promise.resolve({
+      contentType: "text/plain; version=0.0.4",
+      contentLength: metricsBody.length,
+      chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
+      done() {},
+    }),
+  ready: () => ({ ready: true, reasons: [] }),
+  reload: () => Promise.resolve(ok(undefined)),
+  about: () => ({ version: "0.1.0", line: "500 nodes, 482 online" }),
+  status: () => ({ version: "0.1.0" }),
+  nodes: (query) => ({ query }),
+  node: (id) => (id === "node_1" ? { id } : null),
+  budget: () => ({ month: 1 }),
+};
+
+/** A sleep that ends only when it is aborted: time stands still. */
+export const stillClock: Pick<Clock, "sleep"> = {
+  sleep: (_ms, signal) => new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
+};
+
+/** Messages that were logged, since the last test began. */
+export const logged: string[] = [];
+const note = (_fields: unknown, message: string) => logged.push(message);
+
+/** A log that keeps the messages. */
+export const log: Log = { debug: note, info: note, warn: note, error: note };
+
+let webs: Web[] = [];
+afterEach(async () => {
+  await Promise.all(webs.map((web) => web.close()));
+  webs = [];
+  logged.length = 0;
+});
+
+/** A server on a free port that is closed after the test. */
+export async function listening(deps: Partial<WebDeps> = {}, clock = stillClock): Promise<Web> {
+  const web = await createWeb({ host: "127.0.0.1", port: 0, deps: { ...quietDeps, ...deps }, log, clock });
+  if (!web.ok) throw new Error(web.error);
+  webs.push(web.value);
+  return web.value;
+}
+
+/** Asks the server, over a connection of its own. */
+export async function ask(web: Web, path: string, init: RequestInit = {}) {
+  const response = await fetch(web.url + path, { ...init, headers: { connection: "close", ...init.headers } });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+/** A promise, and the function that keeps it. */
+export function deferred<T>() {
+  let keep: (value: T) => void = () => {};
+  const promise = new Promise<T>((resolve) => {
+    keep = resolve;
+  });
+  return { promise, keep };
+}
