@@ -7,7 +7,9 @@ import { readNode } from "../service/endpoints.ts";
 import { readNodeDetail } from "../service/wire.ts";
 import type { Account, Outcome } from "./account.ts";
 import type { Inventory } from "./inventory.ts";
+import { nap } from "./schedule.ts";
 
+/** What detail reads stand on. */
 export interface DetailParts {
   readonly client: ServiceClient;
   readonly clock: Clock;
@@ -23,8 +25,6 @@ export interface DetailParts {
 const READS_IN_FLIGHT_MAX = 4;
 /** With nothing to read, or no plan, it is looked again after this. */
 const IDLE_MS: DurationMs = SECOND_MS;
-/** A wait is looked at again this often. */
-const LOOK_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** While there are nodes never tried and no limit binds, reads come this much faster than the wish asks for. */
 const CATCH_UP = 3;
 
@@ -38,7 +38,7 @@ export async function readDetails(parts: DetailParts, signal: AbortSignal): Prom
     const spacing = spacingOf(parts);
     const wait = spacing === null ? IDLE_MS : last + spacing - clock.monotonic();
     if (spacing === null || wait > 0) {
-      await clock.sleep(Math.min(wait, LOOK_MS_MAX), signal);
+      await nap(clock, wait, signal);
       continue;
     }
     if (reads.size >= READS_IN_FLIGHT_MAX) await Promise.race(reads.values());

@@ -13,8 +13,8 @@ export interface Inventory {
   list(record: NodeRecord, at: MonotonicMs): boolean;
   /** Marks a node as met whose record could not be read: its last record stands. True if not met before. */
   meet(id: NodeId): boolean;
-  /** Ends a walk. After a complete one, nodes that two complete walks in a row did not meet are gone. */
-  endWalk(complete: boolean, at: MonotonicMs): void;
+  /** Ends a walk. Nodes that enough complete walks in a row did not meet are gone. */
+  endWalk(walk: EndedWalk, at: MonotonicMs): void;
   /** Takes in a detail read. False if its usage contradicts the declared scale, or did so before. */
   detail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): boolean;
   has(id: NodeId): boolean;
@@ -31,11 +31,25 @@ export interface Inventory {
   declareScale(scale: UsageScale): void;
 }
 
-/** A node is gone when this many complete walks in a row did not meet it: one alone may have drifted past it. */
-const ABSENCES_MAX = 2;
+/** How a walk ended. */
+export interface EndedWalk {
+  readonly complete: boolean;
+  /** Records that name no node: each may be one of those not met. */
+  readonly nameless: number;
+}
+
+/**
+ * A node is gone when two complete walks in a row did not meet it: one alone may have drifted past it. A walk with
+ * nameless records is worth a fifth of one: it can't say who is missing, and a list that is broken for good must not
+ * keep the vanished forever.
+ */
+const ABSENCE_MAX = 10;
+const ABSENCE_OF_WALK = 5;
+const ABSENCE_OF_NAMELESS_WALK = 1;
 /** Declared as a ratio, a value above this is none; as a percentage, above a hundred times this. */
 const USAGE_RATIO_MAX = 1.5;
 
+/** An empty inventory; usage is taken by `initialScale`. */
 export function createInventory(initialScale: UsageScale): Inventory {
   const columns = createColumns();
   const places = createPlaces();
@@ -44,7 +58,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
   // Two queues, first in, first out: a node that was never tried goes before all that were.
   const untried = new Set<NodeId>();
   const tried = new Set<NodeId>();
-  // Number of the walk that met the node last, and complete walks in a row that did not.
+  // Number of the walk that met the node last, and how absent it was since, by complete walks in a row.
   let walk = 1;
   let metIn = new Float64Array(0);
   let absences = new Uint8Array(0);
@@ -117,12 +131,13 @@ export function createInventory(initialScale: UsageScale): Inventory {
       // An untriedable record of a node never read counts for the walk, and makes no node.
       return slot === undefined ? true : meetSlot(slot);
     },
-    endWalk(complete, at) {
+    endWalk({ complete, nameless }, at) {
       if (complete) {
+        const absence = nameless > 0 ? ABSENCE_OF_NAMELESS_WALK : ABSENCE_OF_WALK;
         for (const [id, slot] of slots) {
           if (metIn[slot] === walk) continue;
-          absences[slot]!++;
-          if (absences[slot]! >= ABSENCES_MAX) forget(id, slot);
+          absences[slot]! += absence;
+          if (absences[slot]! >= ABSENCE_MAX) forget(id, slot);
         }
         columns.movePlaces(places.compact(columns.occupiedPlaces()));
         settledAt = at;

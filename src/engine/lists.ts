@@ -21,6 +21,7 @@ const SESSIONS_SHARE = 0.99;
 
 /** Walks the nodes into the inventory. */
 export async function collectNodes(parts: ListParts, inventory: Inventory, signal: AbortSignal): Promise<Outcome> {
+  let nameless = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     let skipped: string | null = null;
     const node = readNodeRecord(record, (remark) => {
@@ -28,10 +29,12 @@ export async function collectNodes(parts: ListParts, inventory: Inventory, signa
       onRemark(remark);
     });
     if (node !== null) return inventory.list(node, at);
-    return skipped === null ? true : inventory.meet(skipped);
+    if (skipped !== null) return inventory.meet(skipped);
+    nameless++;
+    return true;
   };
   const outcome = await walkList(parts, listNodes, fold, 1, signal);
-  inventory.endWalk(outcome.complete, parts.clock.monotonic());
+  inventory.endWalk({ complete: outcome.complete, nameless }, parts.clock.monotonic());
   return outcome;
 }
 

@@ -7,6 +7,7 @@ export type Cadence =
   | { readonly kind: "every"; readonly intervalMs: DurationMs }
   | { readonly kind: "cron"; readonly expression: string };
 
+/** What schedules stand on. */
 export interface Timing {
   readonly clock: Clock;
   readonly bell: Bell;
@@ -17,7 +18,9 @@ export interface Timing {
 const JITTER_SHARE = 0.1;
 const JITTER_MS_MAX: DurationMs = 2 * SECOND_MS;
 /** A wait is looked at again this often, for the plan may have moved under it. */
-const LOOK_MS_MAX: DurationMs = 10 * SECOND_MS;
+const NAP_MS_MAX: DurationMs = 10 * SECOND_MS;
+/** No nap is shorter: what rounding leaves of a wait would be slept over and over. */
+const NAP_MS_MIN: DurationMs = 1;
 /** A failed run of a bell is tried again after this, doubled each time, until the bell rings. */
 const RETRY_MS: DurationMs = MINUTE_MS;
 
@@ -42,10 +45,14 @@ export async function repeat(
     for (;;) {
       const wait = waitOf(timing, cadence(), began, failures);
       if (signal.aborted || wait <= 0) break;
-      await timing.clock.sleep(Math.min(wait, LOOK_MS_MAX), signal);
+      await nap(timing.clock, wait, signal);
     }
   }
 }
+
+/** Sleeps for a part of a wait that is to be looked at again. */
+export const nap = (clock: Clock, wait: DurationMs, signal: AbortSignal): Promise<void> =>
+  clock.sleep(Math.min(NAP_MS_MAX, Math.max(NAP_MS_MIN, wait)), signal);
 
 function waitOf(
   timing: Timing,

@@ -12,8 +12,11 @@ export interface ServiceError {
 /** `aborted`: we gave the call up ourselves, which is no failure and counted nowhere. */
 export type ServiceErrorKind = Exclude<FailureReason, "internal"> | "aborted";
 
-/** Shows foreign text in a message: quoted, escaped, and short. */
-export function excerpt(text: string, charactersMax = 80): string {
-  const cut = text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
-  return JSON.stringify(cut);
-}
+const EXCERPT_CHARACTERS_MAX = 80;
+
+/** The beginning of a text that may be long. */
+export const clip = (text: string): string =>
+  text.length > EXCERPT_CHARACTERS_MAX ? `${text.slice(0, EXCERPT_CHARACTERS_MAX)}…` : text;
+
+/** Shows foreign text in a message: short, quoted and escaped. */
+export const excerpt = (text: string): string => JSON.stringify(clip(text));

@@ -11,7 +11,7 @@ import {
   type SessionStatus,
   type SessionType,
 } from "../model/session.ts";
-import { excerpt, type ServiceError } from "./errors.ts";
+import { clip, type ServiceError } from "./errors.ts";
 import { type Fields, findWrong, isIdentifier, isQuantity, isText, isTime, quantity, text, time } from "./fields.ts";
 
 /** A remark on one record. `id` is null where even that could not be read. */
@@ -136,6 +136,9 @@ export function readStatistics(json: unknown): Result<SessionStatistics, Service
   const parsed = statsShape.safeParse(json);
   if (!parsed.success) return wrongShape("session statistics", parsed.error);
   const stats = parsed.data;
+  if (Object.keys(stats).length === 0) {
+    return fail({ kind: "wrong_shape", message: "these are not session statistics: none of their fields is there" });
+  }
   return ok({
     activeSessions: stats.active_sessions ?? null,
     sessionsToday: stats.total_sessions_today ?? null,
@@ -233,5 +236,4 @@ function wrongShape(what: string, error: z.ZodError): Result<never, ServiceError
   return fail({ kind: "wrong_shape", message: `this is not ${what}: ${where}: ${issue.message}` });
 }
 
-const describe = (value: unknown): string =>
-  value === undefined ? "missing" : excerpt(JSON.stringify(value) ?? typeof value);
+const describe = (value: unknown): string => (value === undefined ? "missing" : clip(JSON.stringify(value)));

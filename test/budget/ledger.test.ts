@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { createLedger, opening, settle, take } from "../../src/budget/ledger.ts";
 import { type Limits, PLANS, type PlanLimits } from "../../src/budget/limits.ts";
 import { type Day, liveDay } from "./day.ts";
 
@@ -64,4 +65,54 @@ describe.each(services)("against a $limiter whose headers speak of: $headers", (
     expect(report.callsPerMinute).toBeGreaterThan(0.9 * 400);
     expect(report.callsPerMinute).toBeLessThanOrEqual(400);
   });
+});
+
+const refusedWaits = (retryAfterMs: number | null, jitter: number, refusals: number): number[] => {
+  const ledger = createLedger(limitsOf(PLANS.enterprise), 0, 0);
+  let now = 10_000;
+  return Array.from({ length: refusals }, () => {
+    const permit = take(ledger, "node_management", "walk", now);
+    settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs }, jitter, now);
+    const { at } = opening(ledger, "node_management", "action", now);
+    const wait = at - now;
+    now = at;
+    return wait;
+  });
+};
+
+test("refusals without Retry-After wait 1 s, 2 s, 4 s and so on, to five minutes, with full jitter", () => {
+  const whole = refusedWaits(null, 1, 11).map((ms) => ms / 1_000);
+  expect(whole).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+  expect(refusedWaits(null, 0.5, 4)).toEqual([1_000, 1_000, 2_000, 4_000]);
+});
+
+test("a refusal with Retry-After waits as told, and a second more, for it is cut to seconds", () => {
+  expect(refusedWaits(7_000, 0, 2)).toEqual([8_000, 8_000]);
+});
+
+test("a refusal that states the plan's limit holds both categories", () => {
+  const ledger = createLedger(limitsOf(PLANS.business), 0, 0);
+  const permit = take(ledger, "node_management", "walk", 10_000);
+  const reading = { limit: 500, remaining: 0, resetAt: null };
+  settle(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
+  expect(opening(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, hold: "refused" });
+});
+
+test("a month that polling has spent is still open to actions", () => {
+  const limits = { ...limitsOf(PLANS.starter), plan: PLANS.starter };
+  const ledger = createLedger(limits, 99_000, 0);
+  expect(opening(ledger, "node_management", "walk", 10_000).hold).toBe("month");
+  expect(opening(ledger, "node_management", "action", 10_000).hold).toBeNull();
+});
+
+test("polling leaves the plan's concurrency its reserve, and actions may use it", () => {
+  const ledger = createLedger({ ...limitsOf(PLANS.starter), reserve: 0.2 }, 0, 0);
+  let now = 10_000;
+  for (let call = 0; call < 8; call++, now += 2_000) {
+    const permit = take(ledger, call % 2 === 0 ? "node_management" : "session_monitoring", "walk", now);
+    expect(permit.at).toBe(now);
+  }
+  expect(opening(ledger, "session_monitoring", "walk", now).at).toBe(Number.POSITIVE_INFINITY);
+  expect(["concurrency", "learning"]).toContain(opening(ledger, "session_monitoring", "walk", now).hold);
+  expect(opening(ledger, "session_monitoring", "action", now).hold).not.toBe("concurrency");
 });

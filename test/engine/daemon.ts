@@ -18,7 +18,9 @@ import { createBell } from "../../src/system/bell.ts";
 export const START_MS = Date.UTC(2026, 2, 1);
 
 /** A log that keeps what was said, for tests to read. */
-export function createKeptLog(): Log & { readonly lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[] } {
+export function createKeptLog(): Log & {
+  readonly lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[];
+} {
   const lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[] = [];
   const keep = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) =>
     void lines.push({ level, message, fields });

@@ -1,0 +1,107 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Limits, PLANS } from "../../src/budget/limits.ts";
+import { type PlanInput, plan } from "../../src/budget/planner.ts";
+import { COLLECTORS } from "../../src/model/snapshot.ts";
+
+const MINUTE = 60_000;
+const limits = (name: keyof typeof PLANS): Limits => ({
+  categories: {
+    node_management: { requests: 100, burst: 200, windowMs: MINUTE },
+    session_monitoring: { requests: 500, burst: 1_000, windowMs: MINUTE },
+  },
+  plan: PLANS[name],
+  reserve: 0.2,
+});
+
+const every = (intervalMs: number) => ({ intervalMs, rung: false });
+const input = (parts: Partial<PlanInput>): PlanInput => ({
+  wishes: {
+    nodes: every(MINUTE),
+    details: every(15 * MINUTE),
+    sessions: every(MINUTE),
+    stats: every(MINUTE),
+    hourly: { intervalMs: 60 * MINUTE, rung: true },
+  },
+  nodes: 500,
+  nodePages: 1,
+  sessionPages: 5,
+  limits: limits("enterprise"),
+  month: { used: 0, leftMs: 30 * 24 * 60 * MINUTE },
+  ...parts,
+});
+
+test("wishes that the limits carry are met as they are", () => {
+  const planned = plan(input({}));
+  for (const collector of COLLECTORS) expect(planned[collector]).toMatchObject({ stretch: 1, boundBy: null });
+  expect(planned.details?.callsPerMinute).toBeCloseTo(500 / 15);
+});
+
+test("5,000 nodes' details are stretched by the node category, and the list keeps its minute", () => {
+  const planned = plan(input({ nodes: 5_000, nodePages: 5 }));
+  expect(planned.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null });
+  expect(planned.details).toMatchObject({ boundBy: "node_management" });
+  expect(planned.details?.callsPerMinute).toBeCloseTo(75);
+  expect(planned.details?.intervalMs).toBeCloseTo((5_000 / 75) * MINUTE);
+});
+
+test("on the Starter plan the month binds, and what is planned for it is the month", () => {
+  const planned = plan(input({ limits: limits("starter") }));
+  const calls = COLLECTORS.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
+  expect(calls).toBeCloseTo(99_000 / (30 * 24 * 60));
+  expect(planned.details?.boundBy).toBe("month");
+  expect(planned.hourly).toMatchObject({ stretch: 1, boundBy: null });
+});
+
+test("what is not collected is not planned, and leaves its share to the others", () => {
+  const base = input({ limits: limits("starter") });
+  const planned = plan({ ...base, wishes: { ...base.wishes, details: null } });
+  expect(planned.details).toBeNull();
+  expect(planned.sessions!.callsPerMinute).toBeGreaterThan(plan(base).sessions!.callsPerMinute);
+});
+
+test("a month that is spent plans the longest interval, not an endless one", () => {
+  const planned = plan(input({ limits: limits("starter"), month: { used: 100_000, leftMs: MINUTE } }));
+  expect(planned.nodes).toMatchObject({ intervalMs: 7 * 24 * 60 * MINUTE, boundBy: "month" });
+});
+
+test("no plan asks for more than any limit carries, stretches below 1, or leaves room where a wish is stretched", () => {
+  const inputs = fc.record({
+    nodes: fc.nat(100_000),
+    nodePages: fc.integer({ min: 1, max: 2_000 }),
+    sessionPages: fc.integer({ min: 1, max: 10_000 }),
+    name: fc.constantFrom("starter", "business", "enterprise" as const),
+    used: fc.nat(100_000),
+  });
+  fc.assert(
+    fc.property(inputs, ({ nodes, nodePages, sessionPages, name, used }) => {
+      const month = { used, leftMs: 10 * 24 * 60 * MINUTE };
+      const planned = plan(input({ nodes, nodePages, sessionPages, limits: limits(name), month }));
+      const rate = (...collectors: (typeof COLLECTORS)[number][]) =>
+        collectors.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
+      const cap = limits(name).plan;
+      const slack = 1 + 1e-6;
+      const caps = {
+        node_management: { used: rate("nodes", "details"), most: 80 },
+        session_monitoring: { used: rate("sessions", "stats", "hourly"), most: 400 },
+        plan: {
+          used: rate(...COLLECTORS),
+          most: cap.requestsPerMinute === null ? Infinity : cap.requestsPerMinute * 0.8,
+        },
+        month: {
+          used: rate(...COLLECTORS),
+          most:
+            cap.callsPerMonth === null
+              ? Infinity
+              : Math.max(1 / 60, (cap.callsPerMonth * 0.99 - used) / (10 * 24 * 60)),
+        },
+      };
+      for (const { used: spent, most } of Object.values(caps)) expect(spent).toBeLessThanOrEqual(most * slack);
+      for (const collector of COLLECTORS) {
+        const { stretch, boundBy } = planned[collector]!;
+        expect(stretch).toBeGreaterThanOrEqual(1);
+        if (boundBy !== null) expect(caps[boundBy].used).toBeGreaterThan(caps[boundBy].most * 0.999);
+      }
+    }),
+  );
+});

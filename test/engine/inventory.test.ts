@@ -1,0 +1,226 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createInventory, type UsageScale } from "../../src/engine/inventory.ts";
+import { NODE_STATUSES, type NodeDetail, type NodeRecord } from "../../src/model/node.ts";
+import type { Fleet } from "../../src/model/snapshot.ts";
+
+const record = (id: string, parts: Partial<NodeRecord> = {}): NodeRecord => ({
+  id,
+  name: `name of ${id}`,
+  status: "online",
+  country: "DE",
+  region: "eu",
+  ipAddress: null,
+  version: "1.0",
+  lastSeenMs: 1_000,
+  uptimeHours: 5,
+  activeSessions: 2,
+  bandwidthGb: 0.5,
+  ...parts,
+});
+
+const detail = (id: string, cpuUsage: number | null, parts: Partial<NodeDetail> = {}): NodeDetail => ({
+  ...record(id),
+  cpuUsage,
+  memoryUsage: 0.5,
+  diskUsage: 0.25,
+  createdAtMs: 1,
+  updatedAtMs: 2,
+  ...parts,
+});
+
+const idsOf = (fleet: Fleet): string[] => fleet.ids.filter((id) => id !== "").toSorted();
+
+function walkOver(inventory: ReturnType<typeof createInventory>, ids: readonly string[], complete = true, at = 0) {
+  for (const id of ids) inventory.list(record(id), at);
+  inventory.endWalk({ complete, nameless: 0 }, at);
+}
+
+describe("who is in the fleet", () => {
+  test("a node is gone after two complete walks in a row without it, not after one", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    walkOver(inventory, ["a"]);
+    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+    walkOver(inventory, ["a"]);
+    expect(idsOf(inventory.fleet())).toEqual(["a"]);
+  });
+
+  test("incomplete walks take nobody away, however many there are", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    for (let walk = 0; walk < 10; walk++) walkOver(inventory, ["a"], false);
+    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+  });
+
+  test("a walk with records that name no node takes nobody away soon, for it can't say who is missing", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    const namelessWalk = () => {
+      inventory.list(record("a"), 0);
+      inventory.endWalk({ complete: true, nameless: 1 }, 0);
+    };
+    for (let walk = 0; walk < 9; walk++) namelessWalk();
+    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+    namelessWalk();
+    expect(idsOf(inventory.fleet())).toEqual(["a"]);
+  });
+
+  test("a node that comes back in between begins its absences anew", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    walkOver(inventory, ["a"]);
+    walkOver(inventory, ["b"], false);
+    walkOver(inventory, ["a"]);
+    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+  });
+
+  test("a node whose record can't be read keeps its last record and stays", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a"]);
+    for (let walk = 0; walk < 3; walk++) {
+      expect(inventory.meet("a")).toBe(true);
+      expect(inventory.meet("a")).toBe(false);
+      inventory.endWalk({ complete: true, nameless: 0 }, 0);
+    }
+    expect(inventory.fleet().uptimeHours[0]).toBe(5);
+  });
+
+  test("random walks give what a plain set of counts gives, and slots never mix nodes up", () => {
+    const walks = fc.array(
+      fc.record({ ids: fc.uniqueArray(fc.constantFrom(..."abcdefghij")), complete: fc.boolean() }),
+      { maxLength: 30 },
+    );
+    fc.assert(
+      fc.property(walks, (steps) => {
+        const inventory = createInventory("ratio");
+        const missed = new Map<string, number>();
+        for (const [at, { ids, complete }] of steps.entries()) {
+          for (const id of ids) inventory.list(record(id, { uptimeHours: id.charCodeAt(0) }), at);
+          inventory.endWalk({ complete, nameless: 0 }, at);
+          for (const id of ids) missed.set(id, 0);
+          if (complete) {
+            for (const [id, count] of missed) {
+              if (ids.includes(id)) continue;
+              if (count + 1 >= 2) missed.delete(id);
+              else missed.set(id, count + 1);
+            }
+          }
+          const fleet = inventory.fleet();
+          expect(idsOf(fleet)).toEqual([...missed.keys()].toSorted());
+          expect(fleet.count).toBe(missed.size);
+          fleet.ids.forEach((id, slot) => {
+            if (id !== "") expect(fleet.uptimeHours[slot]).toBe(id.charCodeAt(0));
+          });
+        }
+      }),
+    );
+  });
+});
+
+describe("a fleet that was handed out", () => {
+  test("never changes afterwards", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    const before = inventory.fleet();
+    const copy = structuredClone(before);
+    inventory.list(record("a", { status: "offline", uptimeHours: 99, region: "us" }), 5);
+    inventory.detail(detail("b", 0.9), 6, 7);
+    walkOver(inventory, ["c"]);
+    walkOver(inventory, ["c"]);
+    inventory.fleet();
+    expect(before).toEqual(copy);
+  });
+
+  test("shares the columns that did not change with the one before", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    const before = inventory.fleet();
+    inventory.detail(detail("b", 0.9), 6, 7);
+    const after = inventory.fleet();
+    expect(after.names).toBe(before.names);
+    expect(after.cpuUsage).not.toBe(before.cpuUsage);
+  });
+});
+
+test("places are those of the nodes that are there, and renumbering moves no node", () => {
+  const inventory = createInventory("ratio");
+  const inRegion = (id: string, region: string) => inventory.list(record(id, { region }), 0);
+  const placesByNode = (fleet: Fleet) =>
+    Object.fromEntries(
+      fleet.ids.flatMap((id, slot) => (id === "" ? [] : [[id, fleet.places[fleet.place[slot]!]!.region]])),
+    );
+  inRegion("a", "eu");
+  inRegion("b", "us");
+  inRegion("c", "ap");
+  inventory.endWalk({ complete: true, nameless: 0 }, 0);
+  for (let walk = 0; walk < 2; walk++) {
+    inRegion("b", "us");
+    inRegion("c", "ap");
+    inventory.endWalk({ complete: true, nameless: 0 }, 0);
+  }
+  const fleet = inventory.fleet();
+  expect(fleet.places.map(({ region }) => region)).toEqual(["us", "ap"]);
+  expect(placesByNode(fleet)).toEqual({ b: "us", c: "ap" });
+  expect(NODE_STATUSES[fleet.status[fleet.ids.indexOf("c")]!]).toBe("online");
+});
+
+describe("usage", () => {
+  const usageOf = (scale: UsageScale, cpu: number) => {
+    const inventory = createInventory(scale);
+    inventory.list(record("a"), 0);
+    inventory.list(record("b"), 0);
+    const agrees = [inventory.detail(detail("b", 0.5), 1, 1), inventory.detail(detail("a", cpu), 1, 1)];
+    return { inventory, agrees, fleet: inventory.fleet() };
+  };
+
+  test("declared as a ratio is taken as it is, as percent is divided by a hundred", () => {
+    expect(usageOf("ratio", 0.75).fleet).toMatchObject({ usageKnown: true });
+    expect(usageOf("ratio", 0.75).fleet.cpuUsage[0]).toBe(0.75);
+    expect(usageOf("percent", 75).fleet.cpuUsage[0]).toBe(0.75);
+  });
+
+  test("that contradicts its scale makes all usage unknown, of every node, and for good", () => {
+    const { inventory, agrees, fleet } = usageOf("ratio", 75);
+    expect(agrees).toEqual([true, false]);
+    expect(fleet.usageKnown).toBe(false);
+    expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
+    expect(inventory.detail(detail("a", 0.5), 2, 2)).toBe(false);
+    expect(Number.isNaN(inventory.fleet().cpuUsage[0])).toBe(true);
+  });
+
+  test("of no declared scale is not shown at all, while the rest of the detail is", () => {
+    const { fleet } = usageOf(null, 0.5);
+    expect(fleet.usageKnown).toBe(false);
+    expect(Number.isNaN(fleet.cpuUsage[0])).toBe(true);
+    expect(fleet.createdAtMs[0]).toBe(1);
+  });
+
+  test("is read anew under a newly declared scale", () => {
+    const { inventory } = usageOf("ratio", 75);
+    inventory.declareScale("percent");
+    expect(inventory.detail(detail("a", 75), 3, 3)).toBe(true);
+    expect(inventory.fleet().cpuUsage[0]).toBe(0.75);
+    expect(Number.isNaN(inventory.fleet().cpuUsage[1])).toBe(true);
+  });
+});
+
+test("details go round: nodes never tried first, then whoever waited longest", () => {
+  const inventory = createInventory("ratio");
+  walkOver(inventory, ["a", "b"]);
+  const order: string[] = [];
+  const next = () => {
+    const id = inventory.nextDetail()!;
+    inventory.tried(id);
+    order.push(id);
+  };
+  next();
+  next();
+  next();
+  inventory.list(record("new"), 1);
+  expect(inventory.hasUntried()).toBe(true);
+  next();
+  next();
+  next();
+  expect(order).toEqual(["a", "b", "a", "new", "b", "a"]);
+});

@@ -1,0 +1,217 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createSessionFold } from "../../src/engine/sessionfold.ts";
+import { createSessionTable } from "../../src/engine/sessiontable.ts";
+import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../src/model/session.ts";
+
+const session = (id: string, parts: Partial<SessionRecord> = {}): SessionRecord => ({
+  id,
+  customerId: "cust_1",
+  nodeId: "node_1",
+  status: "active",
+  type: "http",
+  startedAtMs: 0,
+  durationSeconds: 10,
+  bytesSent: 100,
+  bytesReceived: 200,
+  country: "DE",
+  ...parts,
+});
+
+function createWalks(failedListed = false) {
+  const fold = createSessionFold(failedListed);
+  let at = 0;
+  return {
+    fold,
+    /** One walk that begins at `beganAt` on the service's clock. */
+    walk(beganAt: number, sessions: readonly SessionRecord[], complete = true) {
+      fold.beginWalk(beganAt);
+      const met = sessions.map((each) => fold.add(each)).filter(Boolean).length;
+      fold.endWalk(complete, ++at, () => false);
+      return met;
+    },
+    bytes: (nodeId = "node_1") => {
+      const { nodes } = fold.view()!;
+      const slot = nodes.ids.indexOf(nodeId);
+      return [nodes.sentBytes[slot], nodes.receivedBytes[slot]];
+    },
+    count: (status: SessionStatus) => {
+      const begin = SESSION_STATUSES.indexOf(status) * SESSION_TYPES.length;
+      return fold
+        .view()!
+        .counts.slice(begin, begin + SESSION_TYPES.length)
+        .reduce((sum, each) => sum + each, 0);
+    },
+    ended: () => fold.view()!.durations.reduce((sum, { count }) => sum + count, 0),
+  };
+}
+
+describe("bytes", () => {
+  test("at first sight don't count for a session that may have moved them before we looked", () => {
+    const { walk, bytes } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a"), session("old", { startedAtMs: 500 })]);
+    expect(bytes()).toEqual([0, 0]);
+  });
+
+  test("at first sight count for a session that started after the walk before", () => {
+    const { walk, bytes } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a"), session("b", { startedAtMs: 1_500 })]);
+    expect(bytes()).toEqual([100, 200]);
+  });
+
+  test("gained since the last look are added, and a counter that fell adds nothing and takes nothing away", () => {
+    const { walk, bytes } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a", { bytesSent: 150, bytesReceived: 260 })]);
+    expect(bytes()).toEqual([50, 60]);
+    walk(3_000, [session("a", { bytesSent: 10, bytesReceived: 270 })]);
+    expect(bytes()).toEqual([50, 70]);
+    walk(4_000, [session("a", { bytesSent: 15, bytesReceived: null })]);
+    expect(bytes()).toEqual([55, 70]);
+  });
+
+  test("gained in an incomplete walk are kept, while its counts are not", () => {
+    const { walk, bytes, count } = createWalks();
+    walk(1_000, [session("a"), session("b")]);
+    walk(2_000, [session("a", { bytesSent: 150 })], false);
+    expect(bytes()).toEqual([50, 0]);
+    expect(count("active")).toBe(2);
+  });
+
+  test("of every node never fall, whatever the list shows", () => {
+    const steps = fc.array(
+      fc.array(
+        fc.record({
+          id: fc.constantFrom("a", "b", "c", "d"),
+          nodeId: fc.constantFrom("node_1", "node_2"),
+          bytesSent: fc.option(fc.nat(1_000)),
+          startedAtMs: fc.option(fc.nat(10_000)),
+          status: fc.constantFrom(...SESSION_STATUSES),
+        }),
+      ),
+      { maxLength: 15 },
+    );
+    fc.assert(
+      fc.property(steps, fc.infiniteStream(fc.boolean()), (walks, completes) => {
+        const { fold, walk } = createWalks();
+        const last = new Map<string, number>();
+        walks.forEach((sessions, index) => {
+          walk(
+            index * 1_000,
+            sessions.map(({ id, ...parts }) => session(id, parts)),
+            completes.next().value,
+          );
+          const nodes = fold.view()?.nodes;
+          const present = new Set(nodes?.ids);
+          for (const id of last.keys()) if (!present.has(id)) last.delete(id);
+          nodes?.ids.forEach((id, slot) => {
+            if (id === "") return;
+            expect(nodes.sentBytes[slot]).toBeGreaterThanOrEqual(last.get(id) ?? 0);
+            last.set(id, nodes.sentBytes[slot]!);
+          });
+        });
+      }),
+    );
+  });
+});
+
+describe("sessions that ended", () => {
+  test("are observed once, by the duration last seen, when two complete walks did not meet them", () => {
+    const { walk, ended, fold } = createWalks();
+    walk(1_000, [session("a", { durationSeconds: 10 })]);
+    walk(2_000, [session("a", { durationSeconds: 70 })]);
+    walk(3_000, []);
+    expect(ended()).toBe(0);
+    walk(4_000, []);
+    expect(ended()).toBe(1);
+    expect(fold.view()!.durations[SESSION_TYPES.indexOf("http")]).toMatchObject({ count: 1, sum: 70 });
+    expect([...fold.view()!.durations[SESSION_TYPES.indexOf("http")]!.counts]).toEqual([
+      0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1,
+    ]);
+    walk(5_000, []);
+    expect(ended()).toBe(1);
+    expect(fold.size()).toBe(0);
+  });
+
+  test("and are still listed are observed when they are seen to have ended, and not again when they leave", () => {
+    const { walk, ended } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a", { status: "closed" })]);
+    expect(ended()).toBe(1);
+    walk(3_000, [session("a", { status: "closed" })]);
+    walk(4_000, []);
+    walk(5_000, []);
+    expect(ended()).toBe(1);
+  });
+
+  test("before we first looked are not observed: nobody saw them leave", () => {
+    const { walk, ended } = createWalks();
+    walk(1_000, [session("a", { status: "closed" })]);
+    expect(ended()).toBe(0);
+  });
+});
+
+test("a session met twice in one walk counts once", () => {
+  const { walk, count } = createWalks();
+  expect(walk(1_000, [session("a"), session("b"), session("a")])).toBe(2);
+  expect(count("active")).toBe(2);
+});
+
+test("failures are unknown until the list has shown one, and known from then on, also after a restart", () => {
+  const { walk, fold } = createWalks();
+  walk(1_000, [session("a")]);
+  expect(fold.view()!.failedListed).toBe(false);
+  walk(2_000, [session("a", { status: "timeout" })]);
+  walk(3_000, []);
+  expect(fold.view()!.failedListed).toBe(true);
+  const later = createWalks(true);
+  later.walk(1_000, []);
+  expect(later.fold.view()!.failedListed).toBe(true);
+});
+
+test("customers are ranked by sessions, then by name", () => {
+  const { walk, fold } = createWalks();
+  const of = (customerId: string, ...ids: string[]) => ids.map((id) => session(id, { customerId }));
+  walk(1_000, [...of("c", "1"), ...of("b", "2", "3"), ...of("a", "4")]);
+  expect(fold.view()!.customers.map(({ customerId, sessions }) => `${customerId} ${sessions}`)).toEqual([
+    "b 2",
+    "a 1",
+    "c 1",
+  ]);
+});
+
+describe("the session table", () => {
+  test("does what a Map does, through growth, removals and shrinking", () => {
+    const steps = fc.array(fc.record({ ids: fc.array(fc.nat(3_000)), keepOver: fc.nat(100) }), { maxLength: 12 });
+    fc.assert(
+      fc.property(steps, (rounds) => {
+        const table = createSessionTable();
+        const plain = new Map<number, number>();
+        rounds.forEach(({ ids, keepOver }, round) => {
+          for (const id of ids) {
+            const row = table.row(`sess_${id}`);
+            expect(table.isNew()).toBe(!plain.has(id));
+            if (plain.has(id)) expect(table.sent[row]).toBe(plain.get(id));
+            table.sent[row] = id + round;
+            plain.set(id, id + round);
+          }
+          table.sweep((row) => table.sent[row]! % 101 < keepOver);
+          for (const [id, sent] of plain) if (sent % 101 < keepOver) plain.delete(id);
+          expect(table.size).toBe(plain.size);
+          for (const [id, sent] of plain) expect(table.sent[table.row(`sess_${id}`)]).toBe(sent);
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("holds a million sessions in at most 150 bytes each", () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const table = createSessionTable();
+    for (let id = 0; id < 1_000_000; id++) table.row(`sess_${id}`);
+    expect(table.size).toBe(1_000_000);
+    expect((process.memoryUsage().arrayBuffers - before) / 1_000_000).toBeLessThanOrEqual(150);
+  });
+});

@@ -1,0 +1,226 @@
+import { describe, expect, test } from "vitest";
+import { seededRandom } from "../../src/base/random.ts";
+import type { Secret, ServiceRequest, Transport } from "../../src/model/ports.ts";
+import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
+import { createClient } from "../../src/service/client.ts";
+import { listNodes, readNode, readStats } from "../../src/service/endpoints.ts";
+import { createPermitOffice } from "../../src/service/permits.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { rateLimitedCount } from "../../src/simulator/inspection.ts";
+import { createService } from "../../src/simulator/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/transport.ts";
+import { createMemoryStore } from "../../src/store/sqlite.ts";
+import { businessLimits, createKeptLog, fixedKey, START_MS } from "../engine/daemon.ts";
+
+const SESSIONS_KEY = "key-of-sessions";
+
+interface Setting {
+  readonly fault?: FaultKind;
+  readonly match?: string;
+  readonly share?: number;
+  readonly secret?: Secret;
+  readonly service?: Partial<ServiceOptions>;
+  readonly wrap?: (transport: Transport) => Transport;
+}
+
+function setUp({ fault, match, share, secret, service: options, wrap }: Setting = {}) {
+  const clock = createVirtualClock(START_MS);
+  const service = createService(
+    {
+      ...defaultScenario,
+      nodes: 20,
+      sessions: 50,
+      keys: [...defaultScenario.keys, { key: SESSIONS_KEY, scopes: ["sessions:read"] }],
+      service: { ...defaultScenario.service, ...options },
+      faults:
+        fault === undefined
+          ? []
+          : [{ afterMs: 0, forMs: 3_600_000, fault, ...(match && { match }), ...(share && { share }) }],
+    },
+    START_MS,
+  );
+  const calls: string[] = [];
+  const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
+  const log = createKeptLog();
+  const store = createMemoryStore();
+  const random = seededRandom(1);
+  const office = createPermitOffice({
+    limits: businessLimits,
+    monthStartsOn: 1,
+    clock,
+    random,
+    calls: store.calls,
+    log,
+    onWait: () => {},
+  });
+  const client = createClient({
+    transport: wrap?.(simulated) ?? simulated,
+    office,
+    clock,
+    random,
+    secret: secret ?? fixedKey(SIMULATION_KEY),
+    timeoutMs: 10_000,
+    observer: {
+      called: (endpoint, code) => void calls.push(`${endpoint} ${code}`),
+      stated: () => {},
+      refused: () => {},
+    },
+    agent: "proxywarden/test",
+  });
+  const get = async (call = readStats) => {
+    const answer = client.get(call, "walk", new AbortController().signal);
+    await clock.advance(120_000);
+    return answer;
+  };
+  return { clock, service, calls, get, store, office, client };
+}
+
+/** Errors come as values: the kind, and how often the service was asked. */
+const kinds: readonly [FaultKind, string, number][] = [
+  [{ kind: "status", status: 503 }, "server_error", 3],
+  [{ kind: "hang" }, "timeout", 3],
+  [{ kind: "reset" }, "reset", 3],
+  [{ kind: "truncate" }, "reset", 3],
+  [{ kind: "slow_drip", bytesPerSecond: 10 }, "timeout", 3],
+  [{ kind: "lost_reply" }, "reset", 3],
+  [{ kind: "bad_json" }, "not_json", 1],
+  [{ kind: "html" }, "not_json", 1],
+  [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, "too_large", 1],
+  [{ kind: "redirect", location: "http://127.0.0.1:1/elsewhere" }, "redirected", 1],
+  [{ kind: "status", status: 400 }, "client_error", 1],
+  [{ kind: "status", status: 404 }, "not_found", 1],
+  [{ kind: "status", status: 429, retryAfter: "7" }, "rate_limited", 1],
+];
+
+describe("a service that fails", () => {
+  test.each(kinds)("%o is the error %s after %i calls", async (fault, kind, times) => {
+    const { get, calls } = setUp({ fault });
+    const answer = await get();
+    expect(answer.ok ? "an answer" : answer.error.kind).toBe(kind);
+    expect(calls).toHaveLength(times);
+  });
+
+  test("a page of HTML is quoted at its beginning, with its content type", async () => {
+    const { get } = setUp({ fault: { kind: "html" } });
+    const answer = await get();
+    expect(answer.ok ? "" : answer.error.message).toMatch(/expected JSON, got text\/html.* beginning with "<!/i);
+  });
+
+  test("a redirect names its target and what to change, and the key goes nowhere else", async () => {
+    const sent: ServiceRequest[] = [];
+    const { get } = setUp({
+      fault: { kind: "redirect", location: "http://127.0.0.1:1/elsewhere" },
+      wrap: (transport) => ({
+        ...transport,
+        request(request, signal) {
+          sent.push(request);
+          return transport.request(request, signal);
+        },
+      }),
+    });
+    const answer = await get();
+    expect(answer.ok ? "" : answer.error.message).toContain(
+      '"http://127.0.0.1:1/elsewhere": redirects are not followed',
+    );
+    expect(sent.map(({ path }) => path)).toEqual([readStats.path]);
+  });
+
+  test("a fault that passes is overcome by trying again", async () => {
+    const { get, service, clock, client } = setUp({ fault: { kind: "status", status: 500 } });
+    const answer = client.get(readStats, "walk", new AbortController().signal);
+    await clock.advance(300);
+    service.setFaults([]);
+    await clock.advance(60_000);
+    expect((await answer).ok).toBe(true);
+    expect((await get()).ok).toBe(true);
+  });
+});
+
+describe("429", () => {
+  test.each(["30", new Date(START_MS + 30_000).toUTCString()])(
+    "Retry-After %s is waited for before the next call",
+    async (retryAfter) => {
+      const { service, clock, client, calls } = setUp({ fault: { kind: "status", status: 429, retryAfter } });
+      const first = client.get(readStats, "walk", new AbortController().signal);
+      await clock.advance(1_000);
+      expect((await first).ok).toBe(false);
+      service.setFaults([]);
+      const second = client.get(readStats, "walk", new AbortController().signal);
+      await clock.advance(27_000);
+      expect(calls).toHaveLength(1);
+      await clock.advance(10_000);
+      expect((await second).ok).toBe(true);
+      expect(calls).toHaveLength(2);
+    },
+  );
+});
+
+describe("the API key", () => {
+  test("a key that lacks a scope gets an error that names the scope", async () => {
+    const { get, calls } = setUp({ secret: fixedKey(SESSIONS_KEY) });
+    const answer = await get(listNodes({ page: 1, limit: 10 }));
+    expect(answer.ok ? "" : answer.error.kind).toBe("forbidden");
+    expect(answer.ok ? "" : answer.error.message).toContain("lack the scope nodes:read");
+    expect(calls).toEqual(["nodes_list 403"]);
+  });
+
+  test("after a 401 the key's file is read again, and a renewed key is used at once", async () => {
+    let key = "old-key";
+    const { get, calls } = setUp({
+      secret: {
+        value: () => key,
+        refresh() {
+          key = SIMULATION_KEY;
+          return { ok: true, value: true };
+        },
+      },
+    });
+    expect((await get()).ok).toBe(true);
+    expect(calls).toEqual(["stats 401", "stats 200"]);
+  });
+
+  test("no error tells the key", async () => {
+    for (const [fault] of kinds) {
+      const { get } = setUp({ fault, secret: fixedKey("the-secret-key-itself") });
+      const answer = await get();
+      expect(JSON.stringify(answer)).not.toContain("the-secret-key-itself");
+    }
+  });
+});
+
+describe("every choice of the service", () => {
+  const choices: Partial<ServiceOptions>[] = [
+    ...(["token_bucket", "fixed_window", "sliding_window"] as const).flatMap((limiter) =>
+      (["category", "plan", "off"] as const).map((rateLimitHeaders) => ({ limiter, rateLimitHeaders })),
+    ),
+    ...(["code", "nested", "text", "empty"] as const).map((errorBody) => ({ errorBody })),
+    { plan: "starter" },
+    { plan: "enterprise" },
+  ];
+  test.each(choices)(
+    "a hundred calls under %o are answered, none by 429, and a missing node is not_found",
+    async (options) => {
+      const { clock, client, service, get } = setUp({ service: options });
+      const answers = Array.from({ length: 100 }, () => client.get(readStats, "walk", new AbortController().signal));
+      await clock.advance(600_000);
+      const failed = (await Promise.all(answers)).filter((answer) => !answer.ok);
+      expect(rateLimitedCount(service)).toBe(0);
+      expect(failed).toEqual([]);
+      const missing = await get(readNode("node_that_is_not"));
+      expect(missing.ok ? "" : missing.error.kind).toBe("not_found");
+    },
+  );
+});
+
+test("every call is counted in the store before it is sent", async () => {
+  const { get, store } = setUp({ fault: { kind: "hang" } });
+  await get();
+  expect(store.calls.read("2026-03-01")).toBe(3);
+});
+
+test("the service's clock is known from its Date headers to within a second", async () => {
+  const { get, client } = setUp({ fault: { kind: "clock_skew", skewMs: 90_000 } });
+  await get();
+  expect(Math.abs(client.clockSkewMs()! - 90_000)).toBeLessThanOrEqual(1_000);
+});
