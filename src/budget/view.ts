@@ -35,6 +35,7 @@ export interface Mark {
   readonly settled: number;
 }
 
+/** The view of a limit of which nothing was stated. */
 export const createView = (): View => ({ sent: 0, settled: 0, lost: [], stated: null });
 
 /** Counts a call as sent. */

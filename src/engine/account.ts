@@ -30,6 +30,7 @@ export interface Account {
   state(): CollectorState;
 }
 
+/** What an account writes to. */
 export interface AccountParts {
   readonly clock: Clock;
   readonly log: Log;
@@ -39,6 +40,7 @@ export interface AccountParts {
 /** A failure that comes and goes is said again after this. */
 const SAY_AGAIN_MS: DurationMs = 10 * MINUTE_MS;
 
+/** An account of nothing yet. */
 export function createAccount(collector: Collector, { clock, log, metrics }: AccountParts): Account {
   let state: CollectorState = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
   let remarks: { count: number; first: Remark } | null = null;

@@ -35,6 +35,7 @@ interface Column<A> {
 /** The writable columns behind a {@link Fleet}. */
 export type Columns = ReturnType<typeof createColumns>;
 
+/** Columns without a slot. */
 export function createColumns() {
   let slots = 0;
   const number = Object.fromEntries(numberNames.map((name) => [name, column(new Float64Array(0))])) as Record<

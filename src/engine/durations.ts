@@ -7,6 +7,7 @@ export interface Durations {
   copy(): readonly Histogram[];
 }
 
+/** Histograms of nothing yet. */
 export function createDurations(): Durations {
   const histograms = SESSION_TYPES.map(() => ({
     counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),

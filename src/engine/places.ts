@@ -8,6 +8,7 @@ export interface Places {
   list(): readonly Place[];
 }
 
+/** No place yet. */
 export function createPlaces(): Places {
   let places: Place[] = [];
   let byName = new Map<string, number>();

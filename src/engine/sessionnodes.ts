@@ -14,6 +14,7 @@ export interface SessionNodeColumns {
 
 const SLOTS_MIN = 64;
 
+/** No node yet. */
 export function createSessionNodes(): SessionNodeColumns {
   const slots = new Map<string, number>();
   const free: number[] = [];

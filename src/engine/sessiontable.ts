@@ -41,6 +41,7 @@ interface Columns {
   readonly ended: Uint8Array;
 }
 
+/** An empty table. */
 export function createSessionTable(): SessionTable {
   let columns = allocate(CAPACITY_MIN);
   let size = 0;

@@ -1,5 +1,4 @@
-import type { DurationMs } from "../base/duration.ts";
-import { SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Limits } from "../budget/limits.ts";
 import { planMonth } from "../budget/month.ts";
@@ -22,6 +21,7 @@ import { collectHourly, collectStats } from "./statistics.ts";
 /** What is collected how often; null: not at all. Of details, the interval is the age that none should pass. */
 export type Cadences = Readonly<Record<Collector, Cadence | null>>;
 
+/** What a configuration asks of the collectors. */
 export interface WatchSettings {
   readonly cadences: Cadences;
   readonly limits: Limits;
@@ -40,6 +40,7 @@ export interface Sight {
   sequence: number;
 }
 
+/** What a watch stands on. */
 export interface WatchParts {
   readonly settings: WatchSettings;
   readonly sight: Sight;
@@ -50,6 +51,7 @@ export interface WatchParts {
   readonly bell: Bell;
   readonly random: Random;
   readonly metrics: WardenMetrics;
+  readonly log: Log;
   /** Told of every snapshot, and every {@link LOOK_MS} where none came, for samples grow old by themselves. */
   readonly onSnapshot: (snapshot: Snapshot) => void;
 }
@@ -69,6 +71,7 @@ const LOOK_MS: DurationMs = 5 * SECOND_MS;
 /** The fact that the list has once shown a failed session: until then failures are unknown, not zero. */
 const FAILED_LISTED = "sessions.failed_listed";
 
+/** Nothing seen yet. */
 export function createSight(
   usageScale: UsageScale,
   facts: FactStore,
@@ -138,7 +141,7 @@ export function startWatch(parts: WatchParts): Watch {
     sessions: async (signal) => {
       const lists = { client, clock, account: sight.accounts.sessions, habits: habits.sessions };
       const outcome = await collectSessions(lists, sight.sessions, sight.inventory, signal);
-      rememberFailedListed(sight.sessions, parts.facts);
+      rememberFailedListed(parts);
       return outcome;
     },
     stats: (signal) =>
@@ -229,7 +232,14 @@ function showPlan(planned: Plan, metrics: WardenMetrics): void {
   }
 }
 
-function rememberFailedListed(sessions: SessionFold, facts: FactStore): void {
-  if (sessions.view()?.failedListed === true && facts.read(FAILED_LISTED) !== "true")
+function rememberFailedListed({ sight, facts, log }: WatchParts): void {
+  if (sight.sessions.view()?.failedListed !== true || facts.read(FAILED_LISTED) === "true") return;
+  try {
     facts.write(FAILED_LISTED, "true");
+  } catch (error) {
+    log.error(
+      { err: error },
+      "the store refuses writes: after a restart failed sessions are unknown until one is seen",
+    );
+  }
 }

@@ -34,6 +34,7 @@ export interface CallObserver {
   refused(category: Category): void;
 }
 
+/** What a client stands on. */
 export interface ClientParts {
   readonly transport: Transport;
   readonly office: PermitOffice;
@@ -58,6 +59,7 @@ type Attempt =
   | { readonly kind: "answered"; readonly response: ServiceResponse; readonly at: MonotonicMs }
   | { readonly kind: "failed"; readonly error: ServiceError };
 
+/** A client that has made no call yet. */
 export function createClient(parts: ClientParts): ServiceClient {
   const { clock, office } = parts;
   let skewMs: DurationMs | null = null;

@@ -11,12 +11,14 @@ const isMissing = (value: unknown): value is null | undefined => value === undef
 export const isIdentifier = (value: unknown): value is string =>
   typeof value === "string" && value.length > 0 && value.length <= TEXT_CHARACTERS_MAX;
 
+/** A text that a label can carry, or missing. */
 export const isText: Check = (value) =>
   isMissing(value) || (typeof value === "string" && value.length <= TEXT_CHARACTERS_MAX);
 
 /** A count, a size or a share: never negative. */
 export const isQuantity: Check = (value) => isMissing(value) || (typeof value === "number" && value >= 0);
 
+/** An ISO 8601 timestamp, or missing. */
 export const isTime: Check = (value) =>
   isMissing(value) || (typeof value === "string" && !Number.isNaN(instant(value)));
 

@@ -16,6 +16,7 @@ export interface PermitOffice {
   readonly ledger: Ledger;
 }
 
+/** What a permit office stands on. */
 export interface PermitOfficeParts {
   readonly limits: Limits;
   /** Day of the month on which the plan's month begins, 1 to 31 (UTC). */
@@ -40,6 +41,7 @@ const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Shortest nap between two looks at the queue, so that rounding can't spin it. */
 const NAP_MS_MIN: DurationMs = 1;
 
+/** An office whose ledger begins anew, with the calls of the month that the store remembers. */
 export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   const { clock, calls } = parts;
   let monthStartsOn = parts.monthStartsOn;

@@ -29,14 +29,17 @@ export function createKeptLog(): Log & {
 
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 
-export const businessLimits: Limits = {
+/** The spec's limits, under one of its plans. */
+export const createPlanLimits = (plan: keyof typeof PLANS): Limits => ({
   categories: {
     node_management: { requests: 100, burst: 200, windowMs: 60_000 },
     session_monitoring: { requests: 500, burst: 1_000, windowMs: 60_000 },
   },
-  plan: PLANS.business,
+  plan: PLANS[plan],
   reserve: 0.2,
-};
+});
+
+export const businessLimits: Limits = createPlanLimits("business");
 
 export const minuteSettings: WatchSettings = {
   cadences: {
@@ -116,6 +119,7 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
     bell: createBell(),
     random,
     metrics,
+    log,
     onSnapshot: (snapshot) => {
       snapshots.last = snapshot;
     },

@@ -12,7 +12,7 @@ import { type Daemon, type DaemonOptions, START_MS, startDaemon, stopDaemon } fr
 const MINUTE = 60_000;
 
 /** Runs a daemon for a while on virtual time, looks, and stops it. */
-async function after(
+async function watched(
   ms: number,
   options: DaemonOptions,
   look: (daemon: Daemon, snapshot: Snapshot) => void | Promise<void>,
@@ -47,7 +47,7 @@ describe("whichever way the service does what the spec does not show", () => {
   test.each(choices)("under %o the whole fleet and its sessions are seen, and no call is refused", async (choice) => {
     const options = serviceOf(choice);
     const settings = { usageScale: choice.usageScale ?? "ratio", cadences: undefined } as const;
-    await after(
+    await watched(
       30 * MINUTE,
       { ...options, settings: { usageScale: settings.usageScale } },
       ({ service, watch }, { fleet, sessions }) => {
@@ -73,17 +73,17 @@ test("failed sessions are known where the list shows them, and not claimed to be
       const begin = SESSION_STATUSES.indexOf(status as "error") * SESSION_TYPES.length;
       return sum + sessions!.counts.slice(begin, begin + SESSION_TYPES.length).reduce((a, b) => a + b, 0);
     }, 0);
-  await after(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
+  await watched(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(true);
     expect(failed(snapshot)).toBeGreaterThan(0);
   });
-  await after(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
+  await watched(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(false);
   });
 });
 
 test("a service that writes percent where a ratio was declared makes all usage unknown, and says so", async () => {
-  await after(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
+  await watched(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
     expect(fleet.usageKnown).toBe(false);
     expect(fleet.cpuUsage.every(Number.isNaN)).toBe(true);
     const page = await metrics.render("text");
@@ -133,7 +133,7 @@ describe("through each fault", () => {
     const options: DaemonOptions = {
       scenario: { nodes: 50, sessions: 100, faults: during({ kind: "status", status: 503 }) },
     };
-    await after(20 * MINUTE, options, ({ log }) => {
+    await watched(20 * MINUTE, options, ({ log }) => {
       const said = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
       expect(said).toEqual(["collecting fails", "collecting works again"]);
     });
@@ -142,7 +142,7 @@ describe("through each fault", () => {
   test("a list that lost a third of its nodes, or shows none, takes no node away before a second walk agrees", async () => {
     for (const fault of [{ kind: "vanished", share: 0.33 }, { kind: "empty_list" }] as const) {
       const short: Fault[] = [{ afterMs: 5 * MINUTE, forMs: MINUTE, fault }];
-      await after(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
+      await watched(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
         expect(fleet.count).toBe(120);
       });
     }
@@ -150,7 +150,7 @@ describe("through each fault", () => {
 
   test("odd records are skipped one by one, counted by what is wrong, and the others stand", async () => {
     const odd: Fault[] = [{ afterMs: 3 * MINUTE, forMs: 60 * MINUTE, fault: { kind: "bad_records", share: 0.2 } }];
-    await after(
+    await watched(
       10 * MINUTE,
       { scenario: { nodes: 200, sessions: 400, faults: odd } },
       async ({ metrics, watch }, { fleet }) => {
@@ -167,7 +167,7 @@ describe("through each fault", () => {
 
 test("a key without nodes:read leaves sessions and statistics seen, and the log names the scope", async () => {
   const keys = [{ key: "sessions-only", scopes: ["sessions:read"] }];
-  await after(
+  await watched(
     5 * MINUTE,
     { key: "sessions-only", scenario: { nodes: 20, sessions: 50, keys } },
     ({ log, watch }, { sessions, stats }) => {
@@ -180,7 +180,7 @@ test("a key without nodes:read leaves sessions and statistics seen, and the log 
 });
 
 test("statistics, hours and details agree with what the service holds", async () => {
-  await after(
+  await watched(
     40 * MINUTE,
     { scenario: { nodes: 60, sessions: 300 } },
     ({ service }, { fleet, stats, hourly, sessions }) => {
@@ -202,7 +202,7 @@ test("what nothing shows is not fetched", async () => {
     stats: null,
     hourly: null,
   } as const;
-  await after(10 * MINUTE, { settings: { cadences } }, ({ service }) => {
+  await watched(10 * MINUTE, { settings: { cadences } }, ({ service }) => {
     expect(replyCounts(service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
   });
 });

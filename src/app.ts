@@ -1,0 +1,149 @@
+import { type Assembly, assemble, prepareAccess } from "./assembly.ts";
+import { SECOND_MS } from "./base/duration.ts";
+import { fail, ok, type Result } from "./base/result.ts";
+import { planMonth } from "./budget/month.ts";
+import type { Config } from "./config/schema.ts";
+import { type AppParts, type Foundation, layFoundation } from "./foundation.ts";
+import { type Reload, serialReload } from "./web/reload.ts";
+import type { WebDeps } from "./web/routes.ts";
+import { createWeb, type Web } from "./web/server.ts";
+import { budgetView, nodesView, nodeView, type Scene, statusLine, statusView } from "./web/views.ts";
+
+/** The daemon at work. */
+export interface App {
+  url(): string;
+  /** The new configuration is built whole beside the old one, and put in force only if all of it works. */
+  readonly reload: Reload;
+  /** What the JSON routes show, now. */
+  scene(): Scene;
+  stop(): Promise<void>;
+}
+
+/** What is in force. A reload replaces all of it at once, or nothing. */
+interface Standing {
+  assembly: Assembly;
+  web: Web;
+}
+
+/** Starts the daemon: way to the service, store and metrics, web server, collectors; `stop` takes them down in reverse. */
+export async function startApp(parts: AppParts): Promise<Result<App, readonly string[]>> {
+  const read = parts.readConfig();
+  if (!read.ok) return read;
+  const config = read.value;
+  parts.log.setLevel(config.log.level);
+  const access = prepareAccess(config, parts.clock, parts.readFile);
+  if (!access.ok) return access;
+  const laid = layFoundation(parts, config);
+  if (!laid.ok) return laid;
+  const foundation = laid.value;
+  const reload = serialReload(() => reloadSaid(parts, foundation, standing, deps));
+  const scene = () => sceneOf(parts, foundation, standing.assembly);
+  const deps = depsOf(foundation, scene, reload);
+  const web = await listen(config, deps, parts);
+  if (!web.ok) {
+    foundation.store.close();
+    return web;
+  }
+  const standing: Standing = { web: web.value, assembly: assemble(access.value, null, parts, foundation) };
+  parts.log.info({ url: web.value.url, service: config.service.base_url }, "watching");
+  return ok({
+    url: () => standing.web.url,
+    reload,
+    scene,
+    async stop() {
+      await standing.assembly.stop();
+      await standing.web.close();
+      foundation.store.close();
+    },
+  });
+}
+
+function depsOf(foundation: Foundation, scene: () => Scene, reload: Reload): WebDeps {
+  return {
+    scrape(request) {
+      showLive(foundation, scene());
+      return foundation.exposition.scrape(request);
+    },
+    // The web server listens only once the configuration is in force and the store is open.
+    ready: () => ({ ready: true, reasons: [] }),
+    reload,
+    about: () => ({ version: scene().version, line: statusLine(scene()) }),
+    status: () => statusView(scene()),
+    nodes: (query) => nodesView(scene(), query),
+    node: (id) => nodeView(scene(), id),
+    budget: () => budgetView(scene()),
+  };
+}
+
+const sceneOf = ({ clock, version }: AppParts, { startedAt, office }: Foundation, assembly: Assembly): Scene => ({
+  version,
+  startedAt,
+  now: clock.now(),
+  monotonic: clock.monotonic(),
+  snapshot: assembly.snapshot(),
+  plan: assembly.watch.plan(),
+  collectors: assembly.watch.collectors(),
+  ledger: office.ledger,
+  month: planMonth(clock.now(), assembly.access.settings.monthStartsOn),
+  clockSkewMs: assembly.client.clockSkewMs(),
+});
+
+/** Sets the gauges that are only read off at a scrape. */
+function showLive({ metrics }: Foundation, { ledger, clockSkewMs }: Scene): void {
+  const { plan } = ledger.limits;
+  metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
+  metrics.set("proxywarden_month_calls_limit", {}, plan.callsPerMonth ?? Number.NaN);
+  metrics.set("proxywarden_ratelimit_limit", { category: "plan" }, plan.requestsPerMinute ?? Number.NaN);
+  metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);
+}
+
+async function listen(
+  { web }: Config,
+  deps: WebDeps,
+  { log, clock }: AppParts,
+): Promise<Result<Web, readonly string[]>> {
+  const listened = await createWeb({ ...web.listen, deps, log, clock });
+  return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
+}
+
+async function reloadSaid(parts: AppParts, foundation: Foundation, standing: Standing, deps: WebDeps) {
+  const reloaded = await replace(parts, foundation, standing, deps);
+  foundation.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
+  if (reloaded.ok) parts.log.info({}, "the new configuration is in force");
+  else parts.log.error({ problems: reloaded.error }, "the new configuration is refused; the old one stays in force");
+  return reloaded;
+}
+
+/** Builds all that can fail beside what stands; only then takes the old down and puts the new in its place. */
+async function replace(
+  parts: AppParts,
+  foundation: Foundation,
+  standing: Standing,
+  deps: WebDeps,
+): Promise<Result<void, readonly string[]>> {
+  const read = parts.readConfig();
+  if (!read.ok) return read;
+  const config = read.value;
+  const { config: old } = standing.assembly.access;
+  if (config.state.path !== old.state.path) {
+    return fail([`state.path: it can't change from ${old.state.path} while the daemon runs; restart it for that`]);
+  }
+  const access = prepareAccess(config, parts.clock, parts.readFile);
+  if (!access.ok) return access;
+  const moves = config.web.listen.host !== old.web.listen.host || config.web.listen.port !== old.web.listen.port;
+  const web = moves ? await listen(config, deps, parts) : ok(standing.web);
+  if (!web.ok) {
+    await access.value.transport.close();
+    return web;
+  }
+  const { assembly, web: oldWeb } = standing;
+  await assembly.stop();
+  parts.log.setLevel(config.log.level);
+  foundation.office.relimit(access.value.settings.limits, access.value.settings.monthStartsOn);
+  const isSameService = config.service.base_url === old.service.base_url;
+  standing.assembly = assemble(access.value, isSameService ? assembly.sight : null, parts, foundation);
+  standing.web = web.value;
+  // The request that asked for this may have come through the old server: it closes behind its answer.
+  if (moves) void oldWeb.close();
+  return ok(undefined);
+}

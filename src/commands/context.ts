@@ -1,0 +1,42 @@
+import { readFileSync } from "node:fs";
+import { fail, ok, type Result } from "../base/result.ts";
+
+/** What a command stands on: main.ts gives the real ones, a test its own. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly out: Output;
+  readonly err: Output;
+  /** Aborts when the process is asked to stop (SIGTERM, SIGINT). */
+  readonly stop: AbortSignal;
+  /** Calls `then` at every SIGHUP. */
+  onHangup(then: () => void): void;
+  readonly version: string;
+}
+
+/** Where a command prints. */
+export interface Output {
+  write(text: string): void;
+  readonly isTTY?: boolean;
+}
+
+/** Exit codes: fine; the thing asked about is bad; wrong usage. */
+export const EXIT_FINE = 0;
+export const EXIT_BAD = 1;
+export const EXIT_USAGE = 2;
+export type ExitCode = typeof EXIT_FINE | typeof EXIT_BAD | typeof EXIT_USAGE;
+
+/** Reads a text file; the error says which, and why not. */
+export function readTextFile(path: string): Result<string, string> {
+  try {
+    return ok(readFileSync(path, "utf8"));
+  } catch (error) {
+    return fail(`can't read ${path}: ${(error as Error).message}`);
+  }
+}
+
+/** Resolves when `signal` aborts. */
+export const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

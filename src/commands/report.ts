@@ -1,0 +1,55 @@
+import type { App } from "../app.ts";
+import { rateLimitedCount, replyCounts } from "../simulator/inspection.ts";
+import type { SimulatedService } from "../simulator/service.ts";
+import { statusView } from "../web/views.ts";
+
+/** Scrapes that the scrape time is the median of. */
+const SCRAPES = 21;
+
+/** What a demo came to: calls as the service counted them, age of the data, memory, and the time of a scrape. */
+export async function report(app: App, service: SimulatedService): Promise<string> {
+  const calls = replyCounts(service).map(
+    ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
+  );
+  const ages = Object.entries(agesOf(app)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
+  const plain = await scrape(app.url(), "identity");
+  const packed = await scrape(app.url(), "gzip");
+  return `
+calls, by endpoint and answer
+${calls.join("\n")}
+  ${String(rateLimitedCount(service)).padStart(6)}  answered 429
+
+age of the data in seconds, median and most
+${ages.join("\n")}
+
+scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes of gzip
+memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, the simulated service included
+`;
+}
+
+interface StatusCollectors {
+  readonly collectors: Readonly<Record<string, { readonly age_seconds: { median: number; max: number } | null }>>;
+}
+
+function agesOf(app: App): Record<string, string> {
+  const { collectors } = statusView(app.scene()) as StatusCollectors;
+  return Object.fromEntries(
+    Object.entries(collectors).map(([name, { age_seconds: age }]) => [
+      name,
+      age === null ? "nothing yet" : `${age.median.toFixed(1)}  ${age.max.toFixed(1)}`,
+    ]),
+  );
+}
+
+async function scrape(url: string, encoding: "identity" | "gzip"): Promise<{ ms: number; bytes: number }> {
+  const times: number[] = [];
+  let bytes = 0;
+  for (let round = 0; round < SCRAPES; round++) {
+    const began = performance.now();
+    const response = await fetch(`${url}/metrics`, { headers: { "accept-encoding": encoding } });
+    await response.arrayBuffer();
+    times.push(performance.now() - began);
+    bytes = Number(response.headers.get("content-length"));
+  }
+  return { ms: times.sort((a, b) => a - b)[SCRAPES >> 1]!, bytes };
+}

@@ -1,0 +1,44 @@
+import { startApp } from "../app.ts";
+import { ok } from "../base/result.ts";
+import { formatProblem } from "../config/problem.ts";
+import type { AppParts } from "../foundation.ts";
+import { openStore } from "../store/sqlite.ts";
+import { createBell } from "../system/bell.ts";
+import { createSystemClock } from "../system/clock.ts";
+import { createLog } from "../system/log.ts";
+import { readConfigFile } from "./config.ts";
+import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
+
+/** `run --config FILE`: the daemon, until it is told to stop. */
+export async function run({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
+  const first = readConfigFile(file, context.env);
+  if (!first.ok) return refuse(first.error, context);
+  const log = createLog(first.value.config.log);
+  for (const warning of first.value.warnings)
+    log.warn({ problem: formatProblem(warning) }, "the configuration has a warning");
+  const parts: AppParts = {
+    clock: createSystemClock(),
+    bell: createBell(),
+    random: Math.random,
+    log,
+    version: context.version,
+    readConfig() {
+      const read = readConfigFile(file, context.env);
+      return read.ok ? ok(read.value.config) : read;
+    },
+    readFile: readTextFile,
+    openStore,
+  };
+  const started = await startApp(parts);
+  if (!started.ok) return refuse(started.error, context);
+  context.onHangup(() => void started.value.reload());
+  await aborted(context.stop);
+  log.info({}, "stopping");
+  await started.value.stop();
+  return EXIT_FINE;
+}
+
+function refuse(problems: readonly string[], { err }: CommandContext): ExitCode {
+  err.write(problems.map((problem) => `proxywarden: ${problem}\n`).join(""));
+  return EXIT_BAD;
+}

@@ -1,0 +1,56 @@
+import { fail, ok, type Result } from "../base/result.ts";
+import { formatProblem } from "../config/problem.ts";
+import { loadScenario } from "../config/scenario.ts";
+import type { Scenario } from "../model/scenario.ts";
+import { defaultScenario } from "../simulator/defaults.ts";
+import { startServer } from "../simulator/server.ts";
+import { createService } from "../simulator/service.ts";
+import { createSystemClock } from "../system/clock.ts";
+import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
+
+interface SimulateOptions {
+  readonly scenario?: string;
+  readonly nodes?: number;
+  readonly sessions?: number;
+  readonly seed?: number;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `simulate`: the simulated service alone, for any client. */
+export async function simulate(options: SimulateOptions, context: CommandContext): Promise<ExitCode> {
+  const scenario = readScenario(options, context.env);
+  if (!scenario.ok) {
+    context.err.write(scenario.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
+    return EXIT_BAD;
+  }
+  const clock = createSystemClock();
+  try {
+    const server = await startServer(createService(scenario.value, clock.now()), clock, options);
+    const { nodes, sessions, keys } = scenario.value;
+    context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
+    for (const { key, scopes } of keys) context.out.write(`  Authorization: Bearer ${key}  (${scopes.join(", ")})\n`);
+    await aborted(context.stop);
+    await server.close();
+    return EXIT_FINE;
+  } catch (error) {
+    context.err.write(`proxywarden: can't listen on ${options.host}:${options.port}: ${(error as Error).message}\n`);
+    return EXIT_BAD;
+  }
+}
+
+function readScenario(
+  { scenario: file, nodes, sessions, seed }: SimulateOptions,
+  env: CommandContext["env"],
+): Result<Scenario, readonly string[]> {
+  const wished = {
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(sessions === undefined ? {} : { sessions }),
+    ...(seed === undefined ? {} : { seed }),
+  };
+  if (file === undefined) return ok({ ...defaultScenario, ...wished });
+  const text = readTextFile(file);
+  if (!text.ok) return fail([text.error]);
+  const loaded = loadScenario({ file, text: text.value, env }, defaultScenario);
+  return loaded.ok ? ok({ ...loaded.value, ...wished }) : fail(loaded.error.map(formatProblem));
+}

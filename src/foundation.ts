@@ -1,0 +1,80 @@
+import { SECOND_MS } from "./base/duration.ts";
+import type { Random } from "./base/random.ts";
+import { fail, ok, type Result } from "./base/result.ts";
+import { planMonth } from "./budget/month.ts";
+import type { Config } from "./config/schema.ts";
+import { createWardenMetrics, type WardenMetrics } from "./metrics/warden.ts";
+import type { Bell, CallCounter, Clock, Log, Store } from "./model/ports.ts";
+import type { EpochMs } from "./model/time.ts";
+import { createPermitOffice, type PermitOffice } from "./service/permits.ts";
+import { limitsOf } from "./settings.ts";
+import { createExposition, type Exposition } from "./web/exposition.ts";
+
+/** The strangers that the daemon is made of; a demo and a test bring others than a service does. */
+export interface AppParts {
+  readonly clock: Clock;
+  readonly bell: Bell;
+  readonly random: Random;
+  readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
+  readonly version: string;
+  /** Reads the configuration anew; the error is every problem, a line each. */
+  readConfig(): Result<Config, readonly string[]>;
+  readFile(path: string): Result<string, string>;
+  openStore(folder: string): Result<Store, { readonly message: string }>;
+}
+
+/** What outlives every reload: what was spent, and what is shown. */
+export interface Foundation {
+  readonly startedAt: EpochMs;
+  readonly store: Store;
+  readonly metrics: WardenMetrics;
+  readonly exposition: Exposition;
+  readonly office: PermitOffice;
+}
+
+/** The fact that says in which month, and how many, calls were used before the store was made. */
+const USED_BEFORE = "month.used_before";
+
+/** Opens the store and lays the rest upon it. */
+export function layFoundation(parts: AppParts, config: Config): Result<Foundation, readonly string[]> {
+  const { clock, log, version } = parts;
+  const opened = parts.openStore(config.state.path);
+  if (!opened.ok) return fail([`state.path: ${opened.error.message}`]);
+  const store = opened.value;
+  const metrics = createWardenMetrics();
+  metrics.set("proxywarden_build_info", { version }, 1);
+  metrics.set("proxywarden_config_last_reload_successful", {}, 1);
+  const office = createPermitOffice({
+    limits: limitsOf(config),
+    monthStartsOn: config.limits.month.starts_on,
+    clock,
+    random: parts.random,
+    calls: withCallsUsedBefore(store, config, clock),
+    log,
+    onWait: (category, waitedMs) =>
+      metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),
+  });
+  return ok({
+    startedAt: clock.now(),
+    store,
+    metrics,
+    exposition: createExposition({ clock, warden: metrics }),
+    office,
+  });
+}
+
+/**
+ * Adds the calls that the configuration says were used before there was a store. They are taken down once, when the
+ * store is new, for the month that it is then.
+ */
+function withCallsUsedBefore({ calls, facts }: Store, config: Config, clock: Clock): CallCounter {
+  const { starts_on, used } = config.limits.month;
+  if (facts.read(USED_BEFORE) === null) {
+    facts.write(USED_BEFORE, JSON.stringify({ month: planMonth(clock.now(), starts_on).key, used }));
+  }
+  const before = JSON.parse(facts.read(USED_BEFORE)!) as { month: string; used: number };
+  return {
+    read: (month) => calls.read(month) + (month === before.month ? before.used : 0),
+    add: (month) => calls.add(month),
+  };
+}

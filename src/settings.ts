@@ -1,0 +1,56 @@
+import { CATEGORIES, type Limits, PLANS } from "./budget/limits.ts";
+import type { Config } from "./config/schema.ts";
+import type { Cadence } from "./engine/schedule.ts";
+import type { WatchSettings } from "./engine/watch.ts";
+import type { Collector } from "./model/snapshot.ts";
+
+/** The limits that a configuration states. */
+export function limitsOf({ limits }: Config): Limits {
+  const { plan } = limits;
+  return {
+    categories: Object.fromEntries(
+      CATEGORIES.map((category) => {
+        const { requests, burst, window } = limits[category];
+        return [category, { requests, burst, windowMs: window }];
+      }),
+    ) as Limits["categories"],
+    plan:
+      typeof plan === "string"
+        ? PLANS[plan]
+        : {
+            requestsPerMinute: plan.requests_per_minute,
+            concurrentRequests: plan.concurrent_requests,
+            callsPerMonth: plan.calls_per_month,
+          },
+    reserve: limits.reserve,
+  };
+}
+
+/** What the collectors are to do, by a configuration. `needed`: those whose data any exported family shows. */
+export function watchSettingsOf(config: Config, needed: ReadonlySet<Collector>): WatchSettings {
+  const { collect } = config;
+  const cadenceOf = (schedule: Config["collect"]["nodes"]): Cadence =>
+    "every" in schedule ? { kind: "every", intervalMs: schedule.every } : { kind: "cron", expression: schedule.cron };
+  const cadences = {
+    nodes: cadenceOf(collect.nodes),
+    details: { kind: "every", intervalMs: collect.details.max_age } as const,
+    sessions: cadenceOf(collect.sessions),
+    stats: cadenceOf(collect.stats),
+    hourly: cadenceOf(collect.hourly),
+  };
+  const only = (collector: Collector) => (needed.has(collector) ? cadences[collector] : null);
+  return {
+    // Details are read of the nodes that the list shows.
+    cadences: {
+      nodes: needed.has("details") ? cadences.nodes : only("nodes"),
+      details: only("details"),
+      sessions: only("sessions"),
+      stats: only("stats"),
+      hourly: only("hourly"),
+    },
+    limits: limitsOf(config),
+    monthStartsOn: config.limits.month.starts_on,
+    pageLimit: config.service.page_limit,
+    usageScale: config.service.usage_scale ?? null,
+  };
+}

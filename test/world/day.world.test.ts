@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import type { ServiceOptions } from "../../src/model/scenario.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { demoScenario } from "../../src/simulator/defaults.ts";
+import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createService } from "../../src/simulator/service.ts";
+import { createMemoryStore } from "../../src/store/sqlite.ts";
+import { createPlanLimits, type Daemon, minuteSettings, START_MS, startDaemon, stopDaemon } from "../engine/daemon.ts";
+
+const HOUR = 3_600_000;
+
+const services: Pick<ServiceOptions, "limiter" | "rateLimitHeaders" | "plan">[] = (
+  ["token_bucket", "fixed_window", "sliding_window"] as const
+).flatMap((limiter) =>
+  (["category", "plan", "off"] as const).map((rateLimitHeaders, index) => ({
+    limiter,
+    rateLimitHeaders,
+    plan: (["starter", "business", "enterprise"] as const)[index]!,
+  })),
+);
+
+/** Wishes that no limit carries, so that the budget is always wanted to the last call. */
+const greedy = {
+  ...minuteSettings,
+  cadences: {
+    nodes: { kind: "every", intervalMs: 10_000 },
+    details: { kind: "every", intervalMs: 60_000 },
+    sessions: { kind: "every", intervalMs: 10_000 },
+    stats: { kind: "every", intervalMs: 5_000 },
+    hourly: { kind: "cron", expression: "2 * * * *" },
+  },
+} as const;
+
+test.each(services)(
+  "a simulated day of the whole daemon under %o, restarted every two hours, meets no 429",
+  async (choice) => {
+    const clock = createVirtualClock(START_MS);
+    const scenario = { ...demoScenario, nodes: 300, sessions: 1_500, service: { ...demoScenario.service, ...choice } };
+    const service = createService(scenario, START_MS);
+    const store = createMemoryStore();
+    let daemon: Daemon | null = null;
+    for (let hour = 0; hour < 24; hour += 2) {
+      daemon = startDaemon({
+        ...{ clock, service, store, seed: hour + 1 },
+        settings: { ...greedy, limits: createPlanLimits(choice.plan) },
+      });
+      await clock.advance(2 * HOUR - 60_000);
+      // What it still waits for is cut off, and the next one starts cold.
+      await stopDaemon(daemon);
+    }
+    const calls = replyCounts(service).reduce((sum, { count }) => sum + count, 0);
+    expect(rateLimitedCount(service)).toBe(0);
+    expect(calls).toBeGreaterThan(2_500);
+    expect(store.calls.read("2026-03-01")).toBe(calls);
+  },
+);
