@@ -1,3 +1,5 @@
+import { instantOf } from "./instant.ts";
+
 /** Longest text that is taken from a record: what names, labels and identifiers need, with room. */
 const TEXT_CHARACTERS_MAX = 256;
 
@@ -20,7 +22,7 @@ export const isQuantity: Check = (value) => isMissing(value) || (typeof value ==
 
 /** An ISO 8601 timestamp, or missing. */
 export const isTime: Check = (value) =>
-  isMissing(value) || (typeof value === "string" && !Number.isNaN(instant(value)));
+  isMissing(value) || (typeof value === "string" && !Number.isNaN(instantOf(value)));
 
 /** The first field that isn't what it must be, and what would be right; null where all are. */
 export function findWrong(
@@ -45,11 +47,4 @@ export const text = (value: unknown): string | null => (value as string | null |
 export const quantity = (value: unknown): number | null => (value as number | null | undefined) ?? null;
 
 /** A checked timestamp as milliseconds since the Unix epoch; null where it is missing. */
-export const time = (value: unknown): number | null => (isMissing(value) ? null : instant(value as string));
-
-/** NaN for what is no timestamp. Timestamps are UTC by the spec: one without a zone must not be read in ours. */
-function instant(iso: string): number {
-  if (iso.charCodeAt(10) !== 0x54 /* T */) return Number.NaN;
-  const zoned = iso.endsWith("Z") || iso.includes("+", 11) || iso.includes("-", 11);
-  return Date.parse(zoned ? iso : `${iso}Z`);
-}
+export const time = (value: unknown): number | null => (isMissing(value) ? null : instantOf(value as string));
