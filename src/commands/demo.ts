@@ -1,3 +1,4 @@
+import { styleText } from "node:util";
 import { type App, startApp } from "../app.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
@@ -30,6 +31,8 @@ export interface DemoOptions {
   readonly for?: DurationMs;
 }
 
+/** Colours are for a terminal, and only where the environment (NO_COLOR) lets them. */
+const COLOURS = { good: "green", bad: "red", change: "yellow", summary: null } as const;
 /** Looked at so often, in real time, for something worth a line. */
 const LOOK_MS: DurationMs = SECOND_MS;
 
@@ -110,6 +113,9 @@ async function watchUntilStopped(app: App, clock: Clock, { for: forMs }: DemoOpt
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(LOOK_MS, endsAt - real.monotonic()), stop);
-    for (const line of telling.tell(app.scene())) out.write(`${line}\n`);
+    for (const { text, tone } of telling.tell(app.scene())) {
+      const colour = COLOURS[tone];
+      out.write(`${out.isTTY && colour !== null ? styleText(colour, text) : text}\n`);
+    }
   }
 }

@@ -1,15 +1,21 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { CATEGORIES } from "../budget/limits.ts";
 import { leastRemaining } from "../budget/view.ts";
-import { NODE_STATUSES } from "../model/node.ts";
+import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type Scene, statusLine } from "../web/views.ts";
 
+/** One line for a person, and what it means for the node it speaks of. */
+export interface Told {
+  readonly text: string;
+  readonly tone: "good" | "bad" | "change" | "summary";
+}
+
 /** Turns what the daemon sees into lines for a person. */
 export interface Telling {
   /** Lines on what is new since the last call. */
-  tell(scene: Scene): string[];
+  tell(scene: Scene): Told[];
 }
 
 /** A summary comes this often. */
@@ -22,8 +28,8 @@ export function createTelling(startedAt: MonotonicMs): Telling {
   const statuses = new Map<string, number>();
   let summaryAt = startedAt;
 
-  function changes(fleet: Fleet): string[] {
-    const lines: string[] = [];
+  function changes(fleet: Fleet): Told[] {
+    const lines: Told[] = [];
     for (let slot = 0; slot < fleet.slots; slot++) {
       const id = fleet.ids[slot]!;
       if (id === "") continue;
@@ -32,10 +38,12 @@ export function createTelling(startedAt: MonotonicMs): Telling {
       statuses.set(id, now);
       if (before === undefined || before === now) continue;
       const place = fleet.places[fleet.place[slot]!];
-      lines.push(`${fleet.names[slot]} (${id}, ${place?.region}): ${NODE_STATUSES[before]} → ${NODE_STATUSES[now]}`);
+      const text = `${fleet.names[slot]} (${id}, ${place?.region}): ${NODE_STATUSES[before]} → ${NODE_STATUSES[now]}`;
+      lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_MAX) return lines;
-    return [...lines.slice(0, CHANGES_MAX), `and ${lines.length - CHANGES_MAX} nodes more changed`];
+    const rest: Told = { text: `and ${lines.length - CHANGES_MAX} nodes more changed`, tone: "change" };
+    return [...lines.slice(0, CHANGES_MAX), rest];
   }
 
   return {
@@ -44,17 +52,24 @@ export function createTelling(startedAt: MonotonicMs): Telling {
       const lines = scene.snapshot === null ? [] : changes(scene.snapshot.fleet);
       if (scene.monotonic >= summaryAt) {
         summaryAt = scene.monotonic + SUMMARY_MS;
-        lines.push(`${statusLine(scene)} | ${budgetLine(scene)}`);
+        lines.push({ text: `${statusLine(scene)} | ${budgetLine(scene)}`, tone: "summary" });
       }
-      return lines.map((line) => `${elapsed}  ${line}`);
+      return lines.map(({ text, tone }) => ({ text: `${elapsed}  ${text}`, tone }));
     },
   };
 }
 
+function toneOf(status: NodeStatus): Told["tone"] {
+  if (status === "online") return "good";
+  return status === "offline" ? "bad" : "change";
+}
+
 function budgetLine({ ledger, snapshot }: Scene): string {
-  const read = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
-  const left = CATEGORIES.map((category) => `${leastRemaining(ledger.accounts[category].view) ?? "?"} ${category}`);
-  return `details of ${read} read | ${ledger.monthUsed} calls made, left now: ${left.join(", ")}`;
+  const sessions = snapshot?.sessions?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+  const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
+  const [node, session] = CATEGORIES.map((category) => leastRemaining(ledger.accounts[category].view) ?? "?");
+  const seen = `${sessions} sessions, ${detailed} nodes in detail`;
+  return `${seen} | ${ledger.monthUsed} calls; left now: ${node} node, ${session} session`;
 }
 
 function clockText(ms: DurationMs): string {
