@@ -50,7 +50,8 @@ export function createTelling(startedAt: MonotonicMs): Telling {
     tell(scene) {
       const elapsed = clockText(scene.monotonic - startedAt);
       const lines = scene.snapshot === null ? [] : changes(scene.snapshot.fleet);
-      if (scene.monotonic >= summaryAt) {
+      const isKnown = scene.snapshot !== null && scene.snapshot.fleet.settledAt !== null;
+      if (scene.monotonic >= summaryAt && (isKnown || scene.monotonic >= startedAt + SUMMARY_MS)) {
         summaryAt = scene.monotonic + SUMMARY_MS;
         lines.push({ text: `${statusLine(scene)} | ${budgetLine(scene)}`, tone: "summary" });
       }

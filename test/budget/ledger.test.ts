@@ -67,6 +67,33 @@ describe.each(services)("against a $limiter whose headers speak of: $headers", (
   });
 });
 
+test.each(services)(
+  "another user of the key who keeps to the reserve costs us no 429 ($limiter, $headers)",
+  ({ limiter, headers }) => {
+    const limits = limitsOf(PLANS.enterprise);
+    const report = liveDay({
+      ...day({ limiter, headers, limits, categories: ["node_management"], hours: 6 }),
+      others: 15,
+    });
+    expect(report.refused).toBe(0);
+    expect(report.callsPerMinute).toBeGreaterThan(60);
+  },
+);
+
+test("a service that names the next token as its reset is polled at the same rate, and never refuses", () => {
+  const limits = limitsOf(PLANS.enterprise);
+  const parts = day({
+    limiter: "token_bucket",
+    headers: "category",
+    limits,
+    categories: ["node_management"],
+    hours: 24,
+  });
+  const report = liveDay({ ...parts, reset: "next_token" });
+  expect(report.refused).toBe(0);
+  expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
+});
+
 const refusedWaits = (retryAfterMs: number | null, jitter: number, refusals: number): number[] => {
   const ledger = createLedger(limitsOf(PLANS.enterprise), 0, 0);
   let now = 10_000;

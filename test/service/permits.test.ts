@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import type { Permit } from "../../src/budget/ledger.ts";
+import type { Category, Lane } from "../../src/budget/limits.ts";
+import type { CallCounter } from "../../src/model/ports.ts";
+import { createPermitOffice } from "../../src/service/permits.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { createMemoryStore } from "../../src/store/sqlite.ts";
+import { createKeptLog, createPlanLimits, START_MS } from "../engine/daemon.ts";
+
+function open(calls: CallCounter = createMemoryStore().calls) {
+  const clock = createVirtualClock(START_MS);
+  const log = createKeptLog();
+  const waits: string[] = [];
+  const office = createPermitOffice({
+    limits: createPlanLimits("business"),
+    monthStartsOn: 1,
+    clock,
+    random: () => 0.5,
+    calls,
+    log,
+    onWait: (category, ms) => void waits.push(`${category} ${Math.round(ms)}`),
+  });
+  const order: string[] = [];
+  const ask = (category: Category, lane: Lane, signal = new AbortController().signal) =>
+    office.request(category, lane, signal).then((permit) => {
+      order.push(permit === null ? `${lane} given up` : lane);
+      return permit;
+    });
+  const answer = (permit: Permit | null, remaining: number) =>
+    office.giveBack(permit!, { kind: "answered", reading: { limit: 100, remaining, resetAt: null } });
+  return { clock, log, office, order, ask, answer, waits };
+}
+
+test("who waits is served by lane, and within a lane in the order of coming", async () => {
+  const { clock, order, ask, answer } = open();
+  const learning = ask("node_management", "stats");
+  await clock.advance(1_000);
+  for (const lane of ["stats", "detail", "walk", "suspect", "action", "detail"] as const)
+    void ask("node_management", lane);
+  await clock.advance(10_000);
+  expect(order).toEqual(["stats"]);
+  answer(await learning, 99);
+  await clock.advance(10_000);
+  expect(order).toEqual(["stats", "action", "walk", "suspect", "detail", "detail", "stats"]);
+});
+
+test("a lane that its own category holds back does not hold up another category", async () => {
+  const { clock, order, ask, answer } = open();
+  answer(await Promise.all([ask("node_management", "walk"), clock.advance(1_000)]).then(([permit]) => permit), 5);
+  void ask("node_management", "walk");
+  void ask("session_monitoring", "stats");
+  await clock.advance(5_000);
+  expect(order).toEqual(["walk", "stats"]);
+});
+
+test("who gives up waiting gets no permit, takes none from the others, and is counted nowhere", async () => {
+  const { clock, order, ask, office } = open();
+  const giveUp = new AbortController();
+  giveUp.abort();
+  expect(await office.request("node_management", "walk", giveUp.signal)).toBeNull();
+  const later = new AbortController();
+  void ask("node_management", "walk");
+  void ask("node_management", "detail", later.signal);
+  await clock.advance(5_000);
+  later.abort();
+  await clock.advance(5_000);
+  expect(order).toEqual(["walk", "detail given up"]);
+  expect(office.ledger.monthUsed).toBe(1);
+});
+
+test("a store that refuses to count is said, and the count goes on in memory", async () => {
+  const { clock, ask, log, office } = open({
+    read: () => 7,
+    add() {
+      throw new Error("database or disk is full");
+    },
+  });
+  void ask("node_management", "walk");
+  await clock.advance(5_000);
+  expect(office.ledger.monthUsed).toBe(8);
+  expect(log.lines).toMatchObject([
+    { level: "error", message: expect.stringContaining("could not be counted durably") },
+  ]);
+});
+
+test("a month that turns while the daemon runs opens what the old one had closed", async () => {
+  const used = new Map([["2026-03-01", 1_000_000]]);
+  const { clock, order, ask } = open({ read: (month) => used.get(month) ?? 0, add: () => {} });
+  void ask("node_management", "walk");
+  await clock.advance(30 * 24 * 3_600_000);
+  expect(order).toEqual([]);
+  await clock.advance(2 * 24 * 3_600_000);
+  expect(order).toEqual(["walk"]);
+});
