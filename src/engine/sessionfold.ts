@@ -51,8 +51,8 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
   }
 
   function gain(session: SessionRecord, row: number, startsFromZero: boolean): void {
-    const sent = gained(table.sent, row, session.bytesSent);
-    const received = gained(table.received, row, session.bytesReceived);
+    const sent = gained(table.columns.sent, row, session.bytesSent);
+    const received = gained(table.columns.received, row, session.bytesReceived);
     if (startsFromZero && session.nodeId !== null) nodes.gain(session.nodeId, sent, received);
   }
 
@@ -70,26 +70,27 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
       const counts = !table.isNew() || startedSince;
       const type = typeIndex.get(session.type)!;
       gain(session, row, counts);
-      table.type[row] = type;
-      table.durationSeconds[row] = session.durationSeconds ?? table.durationSeconds[row]!;
-      table.absences[row] = 0;
+      table.columns.type[row] = type;
+      table.columns.durationSeconds[row] = session.durationSeconds ?? table.columns.durationSeconds[row]!;
+      table.columns.absences[row] = 0;
       if (failedStatuses.has(session.status)) failedListed = true;
-      if (endedStatuses.has(session.status) && table.ended[row] === 0) {
-        table.ended[row] = 1;
-        if (counts) durations.observe(type, table.durationSeconds[row]!);
+      if (endedStatuses.has(session.status) && table.columns.ended[row] === 0) {
+        table.columns.ended[row] = 1;
+        if (counts) durations.observe(type, table.columns.durationSeconds[row]!);
       }
-      if (table.walk[row] === walk) return false;
-      table.walk[row] = walk;
+      if (table.columns.walk[row] === walk) return false;
+      table.columns.walk[row] = walk;
       count(session, statusIndex.get(session.status)!, type);
       return true;
     },
     endWalk(complete, at, isKnownNode) {
       if (complete) {
         table.sweep((row) => {
-          if (table.walk[row] === walk) return false;
-          table.absences[row]!++;
-          if (table.absences[row]! < ABSENCES_MAX) return false;
-          if (table.ended[row] === 0) durations.observe(table.type[row]!, table.durationSeconds[row]!);
+          if (table.columns.walk[row] === walk) return false;
+          table.columns.absences[row]!++;
+          if (table.columns.absences[row]! < ABSENCES_MAX) return false;
+          if (table.columns.ended[row] === 0)
+            durations.observe(table.columns.type[row]!, table.columns.durationSeconds[row]!);
           return true;
         });
         seenUntil = walkBeganAt;

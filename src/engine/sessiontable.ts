@@ -7,6 +7,15 @@ export interface SessionTable {
   /** The row of the session, made if there was none (then {@link isNew} is true until the next call). */
   row(id: string): number;
   isNew(): boolean;
+  /** Where the rows are now: a new row may move all of them to wider columns. */
+  readonly columns: SessionColumns;
+  readonly size: number;
+  /** Drops every row for which `leaves` says so. It may read the columns, and must not call anything else here. */
+  sweep(leaves: (row: number) => boolean): void;
+}
+
+/** What is remembered, by row. */
+export interface SessionColumns {
   readonly sent: Float64Array;
   readonly received: Float64Array;
   readonly durationSeconds: Float64Array;
@@ -17,9 +26,13 @@ export interface SessionTable {
   readonly type: Uint8Array;
   /** 1 once the session was seen to have ended. */
   readonly ended: Uint8Array;
-  readonly size: number;
-  /** Drops every row for which `leaves` says so. It may read the columns, and must not call anything else here. */
-  sweep(leaves: (row: number) => boolean): void;
+}
+
+/** The columns with the hashes that the rows are found by; both 0: an empty row. */
+interface Columns extends SessionColumns {
+  readonly capacity: number;
+  readonly low: Uint32Array;
+  readonly high: Uint32Array;
 }
 
 const CAPACITY_MIN = 1_024;
@@ -27,19 +40,6 @@ const CAPACITY_MIN = 1_024;
 const LOAD_MAX = 0.7;
 /** Below this share it halves after a sweep. */
 const LOAD_MIN = 0.15;
-
-interface Columns {
-  readonly capacity: number;
-  readonly low: Uint32Array;
-  readonly high: Uint32Array;
-  readonly sent: Float64Array;
-  readonly received: Float64Array;
-  readonly durationSeconds: Float64Array;
-  readonly walk: Uint32Array;
-  readonly absences: Uint8Array;
-  readonly type: Uint8Array;
-  readonly ended: Uint8Array;
-}
 
 /** An empty table. */
 export function createSessionTable(): SessionTable {
@@ -95,26 +95,8 @@ export function createSessionTable(): SessionTable {
       return row;
     },
     isNew: () => isNew,
-    get sent() {
-      return columns.sent;
-    },
-    get received() {
-      return columns.received;
-    },
-    get durationSeconds() {
-      return columns.durationSeconds;
-    },
-    get walk() {
-      return columns.walk;
-    },
-    get absences() {
-      return columns.absences;
-    },
-    get type() {
-      return columns.type;
-    },
-    get ended() {
-      return columns.ended;
+    get columns() {
+      return columns;
     },
     get size() {
       return size;

@@ -193,14 +193,14 @@ describe("the session table", () => {
           for (const id of ids) {
             const row = table.row(`sess_${id}`);
             expect(table.isNew()).toBe(!plain.has(id));
-            if (plain.has(id)) expect(table.sent[row]).toBe(plain.get(id));
-            table.sent[row] = id + round;
+            if (plain.has(id)) expect(table.columns.sent[row]).toBe(plain.get(id));
+            table.columns.sent[row] = id + round;
             plain.set(id, id + round);
           }
-          table.sweep((row) => table.sent[row]! % 101 < keepOver);
+          table.sweep((row) => table.columns.sent[row]! % 101 < keepOver);
           for (const [id, sent] of plain) if (sent % 101 < keepOver) plain.delete(id);
           expect(table.size).toBe(plain.size);
-          for (const [id, sent] of plain) expect(table.sent[table.row(`sess_${id}`)]).toBe(sent);
+          for (const [id, sent] of plain) expect(table.columns.sent[table.row(`sess_${id}`)]).toBe(sent);
         });
       }),
       { numRuns: 60 },
