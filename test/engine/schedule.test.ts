@@ -7,7 +7,7 @@ import { START_MS } from "./daemon.ts";
 const MINUTE = 60_000;
 
 /** Runs a job for a while and gives the seconds at which its runs began. */
-async function beginnings(cadence: () => Cadence, forMs: number, { tookMs = 0, succeeds = () => true } = {}) {
+async function beginnings(cadence: () => Cadence, forMs: number, { tookMs = 0, succeeds = (): boolean => true } = {}) {
   const clock = createVirtualClock(START_MS);
   const stop = new AbortController();
   const begun: number[] = [];
