@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { configJsonSchema, configReference, scenarioJsonSchema, scenarioReference } from "./config/describe.ts";
+import { metricsReference } from "./metrics/reference.ts";
 import { defaultScenario } from "./simulator/defaults.ts";
 
 /** A file that is written from the tables that run, and never by hand. */
@@ -19,6 +20,7 @@ export const generatedFiles: readonly GeneratedFile[] = [
     path: "docs/simulator.md",
     content: () => scenarioReference(defaultScenario, readText("config/scenarios/rough-day.yaml") ?? ""),
   },
+  { path: "docs/metrics.md", content: metricsReference },
   { path: "config/scenario.schema.json", content: () => json(scenarioJsonSchema(defaultScenario)) },
 ];
 

@@ -1,0 +1,125 @@
+import { NODE_STATUSES } from "../model/node.ts";
+import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
+import { COLLECTORS } from "../model/snapshot.ts";
+import { FAMILIES } from "./families.ts";
+import { NODE_INFO } from "./nodefamilies.ts";
+import { unitOf } from "./text.ts";
+import {
+  CATEGORY_LABELS,
+  ENDPOINT_LABELS,
+  FAILURE_MEANINGS,
+  FAILURE_REASONS,
+  REJECT_MEANINGS,
+  REJECT_REASONS,
+} from "./vocabulary.ts";
+import { WARDEN_FAMILIES, type WardenFamily } from "./wardentable.ts";
+
+/** The text of docs/metrics.md: every family, from the tables that are rendered. */
+export const metricsReference = (): string =>
+  [
+    intro,
+    "## The network: `proxynet_*`\n",
+    networkIntro,
+    table(["family", "type", "unit", "labels", "from", "meaning"], FAMILIES.map(networkRow)),
+    "## The daemon: `proxywarden_*`\n",
+    wardenIntro,
+    table(
+      ["family", "type", "unit", "labels", "meaning"],
+      Object.entries<WardenFamily>(WARDEN_FAMILIES).map(wardenRow),
+    ),
+    "## Label values\n",
+    table(["label", "values"], closedLabels),
+    "### `reason` of `proxywarden_collect_failures_total`\n",
+    table(
+      ["reason", "meaning"],
+      FAILURE_REASONS.map((reason) => [code(reason), FAILURE_MEANINGS[reason]]),
+    ),
+    "### `reason` of `proxywarden_records_rejected_total`\n",
+    table(
+      ["reason", "meaning"],
+      REJECT_REASONS.map((reason) => [code(reason), REJECT_MEANINGS[reason]]),
+    ),
+    "## Questions and their PromQL\n",
+    ...examples.map(([question, query]) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
+  ].join("\n");
+
+const intro = `# Metrics
+
+<!-- Written by \`npm run docs\` from the tables in src/metrics/. -->
+
+\`GET /metrics\` answers from memory alone, in the Prometheus text format 0.0.4 or in OpenMetrics 1.0, by \`Accept\`, gzipped
+by \`Accept-Encoding\`. No scrape costs the service a call, however many Prometheis scrape.
+`;
+
+const networkIntro = `What the network looks like, rendered once for each snapshot. A gauge's sample leaves the page when what it says is older
+than three planned intervals of the collector that it is from; a counter's never does. A node that is gone takes its series
+with it. Times are on the clock of the service, but for \`proxynet_node_detail_timestamp_seconds\`, which is on ours.
+\`export.deny\` leaves families out; over \`export.series_max\` the widest ones are dropped whole.
+`;
+
+const wardenIntro = `What this daemon does, as it is at the scrape. Beside them stand \`process_*\` and \`nodejs_*\` of the process. A counter whose
+label values are all known beforehand starts at zero; a gauge is absent until it is known.
+`;
+
+type Cells = readonly string[];
+
+const code = (text: string) => `\`${text}\``;
+const listed = (names: readonly string[]) => (names.length === 0 ? "–" : names.map(code).join(", "));
+const table = (head: Cells, rows: readonly Cells[]) =>
+  `${[head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
+
+const networkRow = (family: (typeof FAMILIES)[number]): Cells => [
+  code(family.name),
+  family.type,
+  unitOf(family.name) ?? "–",
+  family === NODE_INFO ? `${listed(family.labels)} and those of \`export.node_labels\`` : listed(family.labels),
+  code(family.source),
+  family.help,
+];
+
+const wardenRow = ([name, { type, labels, help }]: readonly [string, WardenFamily]): Cells => [
+  code(name),
+  type,
+  unitOf(name) ?? "–",
+  listed(Object.keys(labels)),
+  help,
+];
+
+const closedLabels: readonly Cells[] = [
+  ["`collector`", listed(COLLECTORS)],
+  ["`endpoint`", listed(ENDPOINT_LABELS)],
+  ["`category`", listed(CATEGORY_LABELS)],
+  ["`code`", "the status code of the answer; or, where none came, the reason, as below, or `aborted`"],
+  ["`status` of nodes", listed(NODE_STATUSES)],
+  ["`status` of sessions", listed(SESSION_STATUSES)],
+  ["`session_type`", listed(SESSION_TYPES)],
+];
+
+const examples: readonly (readonly [question: string, query: string])[] = [
+  [
+    "Share of nodes online, by region:",
+    'sum by (region) (proxynet_nodes{status="online"}) / sum by (region) (proxynet_nodes)',
+  ],
+  [
+    "The ten nodes with the busiest CPU, with their names:",
+    "topk(10, proxynet_node_cpu_usage_ratio) * on (node_id) group_left (name, region) proxynet_node_info",
+  ],
+  ["Nodes that the service has not seen for ten minutes:", "time() - proxynet_node_last_seen_timestamp_seconds > 600"],
+  [
+    "Bytes a second through each region:",
+    `sum by (region) (
+  (rate(proxynet_session_sent_bytes_total[5m]) + rate(proxynet_session_received_bytes_total[5m]))
+  * on (node_id) group_left (region) proxynet_node_info
+)`,
+  ],
+  [
+    "Duration that 95 % of the sessions stay under, by type:",
+    "histogram_quantile(0.95, sum by (session_type, le) (rate(proxynet_session_duration_seconds_bucket[15m])))",
+  ],
+  [
+    "A collector that has not succeeded for ten minutes:",
+    "time() - proxywarden_collect_last_success_timestamp_seconds > 600",
+  ],
+  ["Refusals for exceeded limits, which should be none:", "increase(proxywarden_ratelimit_exceeded_total[1h]) > 0"],
+  ["Share of the month's calls that is used:", "proxywarden_month_calls / proxywarden_month_calls_limit"],
+];

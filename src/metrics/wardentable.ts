@@ -1,0 +1,125 @@
+import { COLLECTORS } from "../model/snapshot.ts";
+import type { FamilyType } from "./text.ts";
+import { CATEGORY_LABELS, ENDPOINT_LABELS, FAILURE_REASONS, REJECT_REASONS } from "./vocabulary.ts";
+
+/** One family of the daemon's own. */
+export interface WardenFamily {
+  readonly type: FamilyType;
+  readonly help: string;
+  /** By label the closed list of its values, or null where the values are not known beforehand. */
+  readonly labels: Readonly<Record<string, readonly string[] | null>>;
+  /** Upper bounds of a histogram, without +Inf. */
+  readonly buckets?: readonly number[];
+}
+
+/** From a loopback answer to the longest time-out one would configure, seconds. */
+const requestBucketsSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+
+const collector = { collector: COLLECTORS } as const;
+const category = { category: CATEGORY_LABELS } as const;
+
+/**
+ * Every `proxywarden_*` family: what this daemon does. A counter whose labels are all closed starts at zero in every
+ * combination, so that its first increase is an increase; a gauge is absent until it is first set.
+ */
+export const WARDEN_FAMILIES = {
+  proxywarden_collect_last_success_timestamp_seconds: {
+    type: "gauge",
+    help: "When the collector last succeeded.",
+    labels: collector,
+  },
+  proxywarden_collect_duration_seconds: {
+    type: "gauge",
+    help: "How long the last collection took, successful or not.",
+    labels: collector,
+  },
+  proxywarden_collect_complete: {
+    type: "gauge",
+    help: "Whether the last collection accounted for every record.",
+    labels: collector,
+  },
+  proxywarden_collect_failures_total: {
+    type: "counter",
+    help: "Collections that brought nothing or not everything.",
+    labels: { collector: COLLECTORS, reason: FAILURE_REASONS },
+  },
+  proxywarden_records_rejected_total: {
+    type: "counter",
+    help: "Records that were skipped, or taken in spite of an odd value.",
+    labels: { collector: COLLECTORS, reason: REJECT_REASONS },
+  },
+  proxywarden_api_requests_total: {
+    type: "counter",
+    help: "Requests to the management service, by status code or kind of failure.",
+    labels: { endpoint: ENDPOINT_LABELS, code: null },
+  },
+  proxywarden_api_request_duration_seconds: {
+    type: "histogram",
+    help: "How long requests to the management service took, the whole body included.",
+    labels: { endpoint: ENDPOINT_LABELS },
+    buckets: requestBucketsSeconds,
+  },
+  proxywarden_ratelimit_limit: {
+    type: "gauge",
+    help: "Requests allowed per window, as the service last stated.",
+    labels: category,
+  },
+  proxywarden_ratelimit_remaining: {
+    type: "gauge",
+    help: "Requests left in the window, as the service last stated.",
+    labels: category,
+  },
+  proxywarden_ratelimit_reset_timestamp_seconds: {
+    type: "gauge",
+    help: "When the window resets, on the clock of the service.",
+    labels: category,
+  },
+  proxywarden_ratelimit_wait_seconds_total: {
+    type: "counter",
+    help: "Time that calls waited for their turn within the limits.",
+    labels: category,
+  },
+  proxywarden_ratelimit_exceeded_total: {
+    type: "counter",
+    help: "Answers with status 429. Anything but zero is a defect, or another user of the key.",
+    labels: category,
+  },
+  proxywarden_month_calls: { type: "gauge", help: "Calls made in the month of the plan.", labels: {} },
+  proxywarden_month_calls_limit: {
+    type: "gauge",
+    help: "Calls that the plan allows in a month; absent where it sets no limit.",
+    labels: {},
+  },
+  proxywarden_plan_interval_seconds: {
+    type: "gauge",
+    help: "Planned interval of the collector.",
+    labels: collector,
+  },
+  proxywarden_plan_stretch_ratio: {
+    type: "gauge",
+    help: "Planned interval over the one wished for: 1 where the limits carry the wish.",
+    labels: collector,
+  },
+  proxywarden_service_clock_skew_seconds: {
+    type: "gauge",
+    help: "How far the clock of the service is ahead of ours.",
+    labels: {},
+  },
+  proxywarden_config_last_reload_successful: {
+    type: "gauge",
+    help: "Whether the last reload of the configuration succeeded.",
+    labels: {},
+  },
+  proxywarden_build_info: { type: "gauge", help: "The version that runs.", labels: { version: null } },
+  proxywarden_export_series: { type: "gauge", help: "Series of the proxynet families on this page.", labels: {} },
+  proxywarden_export_families_dropped: {
+    type: "gauge",
+    help: "Families left out because all together passed export.series_max.",
+    labels: {},
+  },
+  proxywarden_export_refresh_duration_seconds: {
+    type: "gauge",
+    help: "How long the last rendering of a snapshot took, other work in between included.",
+    labels: {},
+  },
+} as const satisfies Readonly<Record<string, WardenFamily>>;

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { familyNames } from "../../src/metrics/families.ts";
+import { metricsReference } from "../../src/metrics/reference.ts";
+import { FAILURE_REASONS, REJECT_REASONS } from "../../src/metrics/vocabulary.ts";
+import { WARDEN_FAMILIES } from "../../src/metrics/wardentable.ts";
+
+const text = metricsReference();
+
+test("every family is in the reference, once", () => {
+  const rows = text.match(/(?<=^\| `)prox[^`]+/gm);
+  expect(rows).toEqual([...familyNames(), ...Object.keys(WARDEN_FAMILIES)]);
+});
+
+test("every value of a closed label is explained", () => {
+  for (const reason of [...FAILURE_REASONS, ...REJECT_REASONS]) expect(text).toContain(`| \`${reason}\` | `);
+});
+
+test("every family in an example exists", () => {
+  const queried = [...text.matchAll(/```promql\n([^`]*)```/g)].flatMap(([, query]) => query?.match(/prox\w+/g) ?? []);
+  const known = [...familyNames(), ...Object.keys(WARDEN_FAMILIES)];
+  expect(queried.filter((name) => !known.includes(name.replace(/_bucket$/, "")))).toEqual([]);
+  expect(queried.length).toBeGreaterThan(5);
+});
