@@ -1,0 +1,124 @@
+import { seededRandom } from "../src/base/random.ts";
+import type { RenderInput } from "../src/metrics/family.ts";
+import { NODE_STATUSES } from "../src/model/node.ts";
+import type { Fleet } from "../src/model/snapshot.ts";
+import type { MonotonicMs } from "../src/model/time.ts";
+
+/** Families that neither side renders: the comparison is of twelve series a node and one line of information. */
+const DENIED = [
+  "proxynet_nodes",
+  "proxynet_node_bandwidth_bytes",
+  "proxynet_node_detail_timestamp_seconds",
+  "proxynet_node_created_timestamp_seconds",
+  "proxynet_node_updated_timestamp_seconds",
+];
+
+const PLACES = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({ country, region: `${country}-1` }));
+const HOUR_MS = 3_600_000;
+const START_MS = 1_763_700_000_000;
+
+/** The columns that change from round to round. */
+const columns = ["lastSeenMs", "uptimeHours", "activeSessions", "cpuUsage", "memoryUsage", "diskUsage"] as const;
+
+/** A made-up fleet, and its changes. The same seed makes the same ones in every process. */
+export interface FleetSource {
+  /** The next state: `share` of the nodes have a new value in every column and another status. */
+  next(share: number): Fleet;
+}
+
+/** A fleet of `nodes` nodes. */
+export function createFleetSource(nodes: number): FleetSource {
+  const random = seededRandom(nodes);
+  const upTo = (count: number) => Math.floor(random() * count);
+  let fleet = emptyFleet(nodes, upTo);
+  let other = { ...fleet, ...copyColumns(fleet) };
+  let round = 0;
+
+  function change(slot: number): void {
+    fleet.status[slot] = (fleet.status[slot]! + 1 + upTo(NODE_STATUSES.length - 2)) % (NODE_STATUSES.length - 1);
+    fleet.lastSeenMs[slot] = START_MS + round * 60_000 + upTo(60_000);
+    fleet.uptimeHours[slot] = upTo(2_000);
+    fleet.activeSessions[slot] = upTo(300);
+    fleet.cpuUsage[slot] = upTo(10_000) / 10_000;
+    fleet.memoryUsage[slot] = upTo(10_000) / 10_000;
+    fleet.diskUsage[slot] = upTo(10_000) / 10_000;
+  }
+
+  return {
+    next(share) {
+      round++;
+      // Two fleets in turn: a rendering still compares with the one before.
+      [fleet, other] = [other, fleet];
+      for (const column of columns) fleet[column].set(other[column]);
+      fleet.status.set(other.status);
+      for (let slot = 0; slot < nodes; slot++) if (share === 1 || random() < share) change(slot);
+      return fleet;
+    },
+  };
+}
+
+/** A text as JSON.parse makes it: in one run, not as a tree of the parts that it was put together from. */
+const flat = (text: string) => Buffer.from(text).toString("latin1");
+
+function emptyFleet(nodes: number, upTo: (count: number) => number) {
+  const slots = Array.from({ length: nodes }, (_, slot) => slot);
+  const hex = (digits: number) =>
+    upTo(16 ** digits)
+      .toString(16)
+      .padStart(digits, "0");
+  const empty = () => new Float64Array(nodes).fill(Number.NaN);
+  const zeros = new Float64Array(nodes);
+  return {
+    slots: nodes,
+    count: nodes,
+    // Of the length of a UUID: with it a line has the hundred bytes that were assumed when the targets were set.
+    ids: slots.map((slot) =>
+      flat(`node_${slot.toString(16).padStart(8, "0")}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`),
+    ),
+    names: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
+    ipAddresses: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
+    versions: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
+    place: Uint32Array.from(slots, (slot) => slot % PLACES.length),
+    places: PLACES,
+    status: new Uint8Array(nodes),
+    lastSeenMs: new Float64Array(nodes),
+    uptimeHours: new Float64Array(nodes),
+    activeSessions: new Float64Array(nodes),
+    bandwidthGb: empty(),
+    cpuUsage: new Float64Array(nodes),
+    memoryUsage: new Float64Array(nodes),
+    diskUsage: new Float64Array(nodes),
+    createdAtMs: empty(),
+    updatedAtMs: empty(),
+    listedAt: zeros,
+    detailedAt: zeros,
+    detailedAtEpochMs: empty(),
+    usageKnown: true,
+    settledAt: 0,
+  } satisfies Fleet;
+}
+
+type MutableFleet = ReturnType<typeof emptyFleet>;
+
+const copyColumns = (fleet: MutableFleet) =>
+  ({
+    status: fleet.status.slice(),
+    ...(Object.fromEntries(columns.map((column) => [column, fleet[column].slice()])) as Pick<
+      MutableFleet,
+      (typeof columns)[number]
+    >),
+  }) as const;
+
+/** What the renderer is given of a fleet. */
+export const inputOf = (fleet: Fleet, now: MonotonicMs): RenderInput => ({
+  snapshot: { sequence: 0, at: 0, fleet, sessions: null, stats: null, hourly: null },
+  now,
+  serviceNowMs: START_MS,
+  staleAfterMs: { nodes: HOUR_MS, details: HOUR_MS, sessions: HOUR_MS, stats: HOUR_MS, hourly: HOUR_MS },
+  options: {
+    nodeLabels: ["name", "country", "region", "version"],
+    topCustomers: 20,
+    deny: new Set(DENIED),
+    seriesMax: 100_000_000,
+  },
+});

@@ -1,0 +1,70 @@
+import { parseArgs } from "node:util";
+import { benchExposition, type ExpositionResult, targets } from "./exposition.ts";
+import { benchParsing, PARSING_RATIO_MAX, type ParsingResult } from "./parsing.ts";
+
+const { values: options } = parseArgs({ options: { json: { type: "boolean" }, quick: { type: "boolean" } } });
+const sizes = options.quick ? [1_000, 10_000] : [1_000, 10_000, 100_000];
+
+const results: ExpositionResult[] = [];
+for (const nodes of sizes) {
+  process.stderr.write(`exposition of ${nodes.toLocaleString("en")} nodes …\n`);
+  results.push(await benchExposition(nodes, options.quick ?? false));
+}
+process.stderr.write("a page of 1,000 records …\n");
+const parsing = benchParsing();
+console.log(
+  options.json
+    ? JSON.stringify({ exposition: results, parsing }, null, 2)
+    : `${markdown(results)}\n\n${parsingMarkdown(parsing)}`,
+);
+
+function markdown(all: readonly ExpositionResult[]): string {
+  const rows: readonly (readonly [string, keyof ExpositionResult])[] = [
+    ["prom-client: every value set, metrics(), ms", "peerFullMs"],
+    ["proxywarden: every value changed, ms", "fullMs"],
+    ["**times faster**", "speedup"],
+    ["5 % of the nodes changed, ms", "fewMs"],
+    ["**share of a full refresh**", "fewShare"],
+    ["compressed after that, off the loop, ms", "compressMs"],
+    ["**longest gap of the loop in a round, ms**", "gapMs"],
+    ["the same, worst of all rounds (a major garbage collection), ms", "gapWorstMs"],
+    ["gzip scrape from a bare server, ms", "bareScrapeMs"],
+    ["gzip scrape, ms", "scrapeMs"],
+    ["**times the bare server**", "scrapeRatio"],
+    ["prom-client: peak RSS, MB", "peerRssMb"],
+    ["**peak RSS, MB**", "rssMb"],
+  ];
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [
+    line([
+      "exposition, twelve series a node and one of information",
+      ...all.map(({ nodes }) => `${nodes.toLocaleString("en")} nodes`),
+    ]),
+    line(["---", ...all.map(() => "---:")]),
+    ...rows.map(([title, key]) => line([title, ...all.map((result) => cell(result, key))])),
+  ].join("\n");
+}
+
+/** A number, and where there is a target, that too. */
+function cell(result: ExpositionResult, key: keyof ExpositionResult): string {
+  const value = result[key];
+  const target = targets[result.nodes]?.[key];
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  if (target === undefined) return value.toFixed(digits);
+  const [sign, bound] = target;
+  const isReached = sign === "≥" ? value >= bound : value <= bound;
+  return `${value.toFixed(digits)} (${isReached ? "reached" : "MISSED"}: ${sign} ${Number(bound.toFixed(2))})`;
+}
+
+function parsingMarkdown(all: readonly ParsingResult[]): string {
+  const rows = all.map(({ list, parseMs, foldMs, ratio }) => {
+    const isReached = ratio <= PARSING_RATIO_MAX;
+    const judged = `${ratio.toFixed(2)} (${isReached ? "reached" : "MISSED"}: ≤ ${PARSING_RATIO_MAX})`;
+    return `| ${list} | ${parseMs.toFixed(2)} | ${foldMs.toFixed(2)} | ${judged} |`;
+  });
+  return [
+    "| a page of 1,000 records | JSON.parse alone, ms | from bytes to folded records, ms | **times JSON.parse** |",
+    "| --- | ---: | ---: | ---: |",
+    ...rows,
+  ].join("\n");
+}

@@ -1,0 +1,73 @@
+import { createInventory } from "../src/engine/inventory.ts";
+import { createSessionFold } from "../src/engine/sessionfold.ts";
+import { readNodeRecord, readPage, readSessionRecord } from "../src/service/wire.ts";
+import { defaultScenario, SIMULATION_KEY } from "../src/simulator/defaults.ts";
+import { createService, handle } from "../src/simulator/service.ts";
+
+/** A page of 1,000 records: from bytes to folded records, beside JSON.parse of the same bytes alone. */
+export interface ParsingResult {
+  readonly list: string;
+  readonly parseMs: number;
+  readonly foldMs: number;
+  readonly ratio: number;
+}
+
+/** The ratio that a page must reach. */
+export const PARSING_RATIO_MAX = 2.2;
+
+const START_MS = Date.UTC(2026, 0, 1);
+const ROUNDS = 300;
+const WARM_UP_ROUNDS = 60;
+
+/** Interleaved rounds over the simulator's own pages; medians. */
+export function benchParsing(): ParsingResult[] {
+  const service = createService({ ...defaultScenario, nodes: 1_000, sessions: 1_300 }, START_MS);
+  const page = (list: string): Uint8Array => {
+    const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
+    const reply = handle(service, { method: "GET", path: `/v1/${list}?page=1&limit=1000`, headers }, START_MS + 1_000);
+    return Buffer.from(reply.body);
+  };
+  const inventory = createInventory("ratio");
+  const sessions = createSessionFold(false);
+  const ignore = () => {};
+  const nodesBytes = page("nodes");
+  const sessionsBytes = page("sessions");
+  return [
+    measure("nodes", nodesBytes, (record) => {
+      const node = readNodeRecord(record, ignore);
+      if (node !== null) inventory.list(node, 0);
+    }),
+    measure("sessions", sessionsBytes, (record) => {
+      const session = readSessionRecord(record, ignore);
+      if (session !== null) sessions.add(session);
+    }),
+  ];
+}
+
+const utf8 = new TextDecoder();
+
+function measure(list: string, bytes: Uint8Array, fold: (record: unknown) => void): ParsingResult {
+  const parsing: number[] = [];
+  const folding: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    parsing.push(timed(() => void JSON.parse(utf8.decode(bytes))));
+    folding.push(
+      timed(() => {
+        const page = readPage(JSON.parse(utf8.decode(bytes)));
+        if (!page.ok || page.value.records.length !== 1_000) throw new Error("the simulator gave no page of 1,000");
+        page.value.records.forEach(fold);
+      }),
+    );
+  }
+  const [parseMs, foldMs] = [median(parsing), median(folding)];
+  return { list, parseMs, foldMs, ratio: foldMs / parseMs };
+}
+
+function timed(work: () => void): number {
+  const began = performance.now();
+  work();
+  return performance.now() - began;
+}
+
+const median = (times: number[]): number =>
+  times.slice(WARM_UP_ROUNDS).sort((a, b) => a - b)[(ROUNDS - WARM_UP_ROUNDS) >> 1]!;
