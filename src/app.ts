@@ -23,6 +23,9 @@ export interface App {
 interface Standing {
   assembly: Assembly;
   web: Web;
+  /** The reload under way, or the last one. */
+  reloading: Promise<unknown>;
+  isStopping: boolean;
 }
 
 /** Starts the daemon: way to the service, store and metrics, web server, collectors; `stop` takes them down in reverse. */
@@ -36,7 +39,11 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   const laid = layFoundation(parts, config);
   if (!laid.ok) return laid;
   const foundation = laid.value;
-  const reload = serialReload(() => reloadSaid(parts, foundation, standing, deps));
+  const reload = serialReload(() => {
+    const reloading = reloadSaid(parts, foundation, standing, deps);
+    standing.reloading = reloading;
+    return reloading;
+  });
   const scene = () => sceneOf(parts, foundation, standing.assembly);
   const deps = depsOf(foundation, scene, reload);
   const web = await listen(config, deps, parts);
@@ -44,13 +51,20 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
     foundation.store.close();
     return web;
   }
-  const standing: Standing = { web: web.value, assembly: assemble(access.value, null, parts, foundation) };
+  const standing: Standing = {
+    web: web.value,
+    assembly: assemble(access.value, null, parts, foundation),
+    reloading: Promise.resolve(),
+    isStopping: false,
+  };
   parts.log.info({ url: web.value.url, service: config.service.base_url }, "watching");
   return ok({
     url: () => standing.web.url,
     reload,
     scene,
     async stop() {
+      standing.isStopping = true;
+      await standing.reloading;
       await standing.assembly.stop();
       await standing.web.close();
       foundation.store.close();
@@ -121,6 +135,7 @@ async function replace(
   standing: Standing,
   deps: WebDeps,
 ): Promise<Result<void, readonly string[]>> {
+  if (standing.isStopping) return fail(["the daemon is stopping"]);
   const read = parts.readConfig();
   if (!read.ok) return read;
   const config = read.value;

@@ -1,5 +1,6 @@
 import { type DurationMs, SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
+import type { Plan } from "./budget/planner.ts";
 import type { Config } from "./config/schema.ts";
 import { createSight, type Sight, startWatch, type Watch, type WatchSettings } from "./engine/watch.ts";
 import type { AppParts, Foundation } from "./foundation.ts";
@@ -84,15 +85,18 @@ export function assemble(access: Access, seen: Sight | null, parts: AppParts, fo
   const watch = startWatch({
     ...parts,
     ...{ settings, sight, client, office, metrics, facts: store.facts },
-    onSnapshot(snapshot) {
+    onSnapshot(snapshot, plan) {
       latest = snapshot;
-      void exposition.refresh({
+      const input = {
         snapshot,
         now: clock.monotonic(),
         serviceNowMs: clock.now() + (client.clockSkewMs() ?? 0),
-        staleAfterMs: staleAfter(watch),
+        staleAfterMs: staleAfter(plan),
         options,
-      });
+      };
+      exposition
+        .refresh(input)
+        .catch((error: unknown) => log.error({ err: error }, "a snapshot could not be rendered"));
     },
   });
   return {
@@ -105,8 +109,7 @@ export function assemble(access: Access, seen: Sight | null, parts: AppParts, fo
   };
 }
 
-function staleAfter(watch: Watch): Readonly<Record<Collector, DurationMs>> {
-  const plan = watch.plan();
+function staleAfter(plan: Plan): Readonly<Record<Collector, DurationMs>> {
   return Object.fromEntries(
     COLLECTORS.map((collector) => [collector, STALE_INTERVALS * (plan[collector]?.intervalMs ?? 0)]),
   ) as Readonly<Record<Collector, DurationMs>>;

@@ -114,4 +114,5 @@ async function main(): Promise<ExitCode> {
   return code;
 }
 
-process.exitCode = await main();
+// Whatever a library left running must not keep a finished command alive.
+process.exit(await main());

@@ -53,7 +53,7 @@ export interface WatchParts {
   readonly metrics: WardenMetrics;
   readonly log: Log;
   /** Told of every snapshot, and every {@link LOOK_MS} where none came, for samples grow old by themselves. */
-  readonly onSnapshot: (snapshot: Snapshot) => void;
+  readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
 }
 
 /** The collectors at work. */
@@ -117,14 +117,15 @@ export function startWatch(parts: WatchParts): Watch {
   function publish(): void {
     isDirty = false;
     sight.sequence++;
-    parts.onSnapshot({
+    const snapshot: Snapshot = {
       sequence: sight.sequence,
       at: clock.monotonic(),
       fleet: sight.inventory.fleet(),
       sessions: sight.sessions.view(),
       stats: sight.stats,
       hourly: sight.hourly,
-    });
+    };
+    parts.onSnapshot(snapshot, current);
   }
 
   /** A job of a collector: kept in its account, then the plan and the snapshot follow what it brought. */
@@ -198,6 +199,8 @@ export function startWatch(parts: WatchParts): Watch {
     }
   }
 
+  // What an earlier watch saw is shown at once, as the new settings want it.
+  if (sight.sequence > 0) publish();
   const running = [...COLLECTORS.map(start), publishDetails()];
   return {
     async stop() {
