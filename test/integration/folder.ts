@@ -1,0 +1,28 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+
+/** A folder that is gone after the test. */
+export interface Folder {
+  readonly path: string;
+  /** Path of a file in it. */
+  at(name: string): string;
+  /** Writes a file, and gives its path. */
+  write(name: string, text: string): string;
+}
+
+/** An empty folder of the test's own. */
+export function newFolder(): Folder {
+  const path = mkdtempSync(join(tmpdir(), "proxywarden-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const at = (name: string) => join(path, name);
+  return {
+    path,
+    at,
+    write(name, text) {
+      writeFileSync(at(name), text);
+      return at(name);
+    },
+  };
+}

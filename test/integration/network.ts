@@ -1,0 +1,157 @@
+import { onTestFinished } from "vitest";
+import { type App, startApp } from "../../src/app.ts";
+import { ok, type Result } from "../../src/base/result.ts";
+import { judgeConfig } from "../../src/commands/config.ts";
+import { readTextFile } from "../../src/commands/context.ts";
+import { formatProblem } from "../../src/config/problem.ts";
+import type { Clock } from "../../src/model/ports.ts";
+import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
+import { createScaledClock } from "../../src/simulator/clock.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { startServer } from "../../src/simulator/server.ts";
+import { createService, type SimulatedService } from "../../src/simulator/service.ts";
+import { createMemoryStore } from "../../src/store/sqlite.ts";
+import { createBell } from "../../src/system/bell.ts";
+import { createSystemClock } from "../../src/system/clock.ts";
+import { createKeptLog } from "../engine/daemon.ts";
+import { type Page, readPage } from "./page.ts";
+
+/** A configuration in sections, as its file has them. */
+export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** What a configuration says unless a test says otherwise: everything every few seconds, so that little has to pass. */
+export function configText(serviceUrl: string, sections: Sections = {}): string {
+  const usual: Sections = {
+    service: { base_url: serviceUrl, usage_scale: "ratio", timeout: "5s" },
+    limits: { plan: "enterprise" },
+    collect: {
+      nodes: { every: "5s" },
+      details: { max_age: "1m" },
+      sessions: { every: "5s" },
+      stats: { every: "5s" },
+    },
+    web: { listen: "127.0.0.1:0" },
+  };
+  const names = new Set([...Object.keys(usual), ...Object.keys(sections)]);
+  const merged = Object.fromEntries([...names].map((name) => [name, { ...usual[name], ...sections[name] }]));
+  if (merged.service?.api_key_file === undefined) merged.service = { api_key: SIMULATION_KEY, ...merged.service };
+  // What is JSON is YAML.
+  return JSON.stringify(merged, null, 2);
+}
+
+/** The simulated service, over HTTP. */
+export interface Network {
+  readonly clock: Clock;
+  readonly service: SimulatedService;
+  readonly url: string;
+  /** From now on the fault strikes every request, or those that match; null: none does. */
+  strike(fault: FaultKind | null, match?: string): void;
+}
+
+export interface NetworkOptions {
+  readonly scenario?: Partial<Scenario>;
+  /** How much faster than real time passes; 60 unless said: a minute in a second. */
+  readonly speed?: number;
+  /** Any free one unless said. */
+  readonly port?: number;
+}
+
+const SPEED = 60;
+/** A fleet that a page of the list holds, and whose details are read within a minute. */
+export const NODES = 40;
+const SESSIONS = 200;
+
+/** Starts the simulated service; it ends with the test. */
+export async function startNetwork({ scenario = {}, speed = SPEED, port = 0 }: NetworkOptions = {}): Promise<Network> {
+  const clock = createScaledClock(createSystemClock(), speed);
+  const service = createService(
+    {
+      ...defaultScenario,
+      nodes: NODES,
+      sessions: SESSIONS,
+      service: { ...defaultScenario.service, plan: "enterprise", listEndedSessions: true },
+      ...scenario,
+    },
+    clock.now(),
+  );
+  const server = await startServer(service, clock, { port });
+  onTestFinished(() => server.close());
+  return {
+    clock,
+    service,
+    url: server.url,
+    strike(fault, match) {
+      const always = { afterMs: 0, forMs: Number.POSITIVE_INFINITY };
+      service.setFaults(fault === null ? [] : [{ ...always, fault, ...(match === undefined ? {} : { match }) }]);
+    },
+  };
+}
+
+/** A daemon in this process. */
+export interface Daemon {
+  readonly app: App;
+  readonly log: ReturnType<typeof createKeptLog>;
+  /** Puts another text in the place of the configuration file; a reload reads it. */
+  configure(text: string): void;
+  /** Asks a route. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+  /** Scrapes, and looks whether the daemon says it is healthy. Throws where either is not as it should be. */
+  look(): Promise<Page>;
+}
+
+/** Starts a daemon on a store in memory; it ends with the test. */
+export async function startDaemon(clock: Clock, firstConfig: string): Promise<Daemon> {
+  const log = createKeptLog();
+  let text = firstConfig;
+  const started = await startApp({
+    clock,
+    bell: createBell(),
+    random: Math.random,
+    log: { ...log, setLevel() {} },
+    version: "0.0.0-test",
+    readConfig() {
+      const judged = judgeConfig("proxywarden.yaml", text, {});
+      return judged.ok ? ok(judged.value.config) : { ok: false, error: judged.error.map(formatProblem) };
+    },
+    readFile: readTextFile,
+    openStore: () => ok(createMemoryStore()),
+  });
+  const app = must(started);
+  onTestFinished(() => app.stop());
+  const ask: Daemon["ask"] = (path, init) => fetch(app.url() + path, init);
+  return {
+    app,
+    log,
+    configure(next) {
+      text = next;
+    },
+    ask,
+    async look() {
+      const [metrics, health] = await Promise.all([ask("/metrics"), ask("/-/healthy")]);
+      if (metrics.status !== 200 || health.status !== 200) {
+        throw new Error(`/metrics answered ${metrics.status}, /-/healthy ${health.status}`);
+      }
+      await health.arrayBuffer();
+      return readPage(await metrics.text());
+    },
+  };
+}
+
+/** A daemon that watches a simulated network. */
+export async function startWatching(options: NetworkOptions & { readonly config?: Sections } = {}) {
+  const network = await startNetwork(options);
+  const daemon = await startDaemon(network.clock, configText(network.url, options.config));
+  return { network, daemon };
+}
+
+function must<T>(result: Result<T, readonly string[]>): T {
+  if (!result.ok) throw new Error(result.error.join("\n"));
+  return result.value;
+}
+
+/** Nodes that the page knows the state of. */
+export const nodesOn = (page: Page): number | null => page.sum("proxynet_nodes");
+
+/** What was counted against a collector, for a reason. */
+export const failures = (page: Page, collector: string, reason: string): number =>
+  page.sum("proxywarden_collect_failures_total", { collector, reason }) ?? 0;
