@@ -10,6 +10,7 @@ import { type Call, ENDPOINTS } from "./endpoints.ts";
 import { excerpt, type ServiceError } from "./errors.ts";
 import type { PermitOffice } from "./permits.ts";
 import { rateLimitReading, resetEpochSeconds, retryAfter, serviceDate } from "./ratelimit.ts";
+import { createServiceClock } from "./serviceclock.ts";
 
 /** An answer of the service, read as JSON, and when it was observed. */
 export interface Answer {
@@ -21,7 +22,7 @@ export interface Answer {
 export interface ServiceClient {
   /** One GET, in its lane, with at most {@link RETRIES_MAX} further tries where a try could help. */
   get(call: Call, lane: Lane, signal: AbortSignal): Promise<Result<Answer, ServiceError>>;
-  /** How far the service's clock is ahead of ours, by its last Date header; null before the first. */
+  /** How far the service's clock is ahead of ours, by its Date headers; null before the first. */
   clockSkewMs(): DurationMs | null;
 }
 
@@ -62,7 +63,7 @@ type Attempt =
 /** A client that has made no call yet. */
 export function createClient(parts: ClientParts): ServiceClient {
   const { clock, office } = parts;
-  let skewMs: DurationMs | null = null;
+  const serviceClock = createServiceClock();
 
   async function attempt(call: Call, lane: Lane, signal: AbortSignal): Promise<Attempt> {
     const { category, method } = ENDPOINTS[call.endpoint];
@@ -100,12 +101,11 @@ export function createClient(parts: ClientParts): ServiceClient {
       parts.observer.stated(category, stated.limit, stated.remaining, resetEpochSeconds(response.headers));
     }
     const date = serviceDate(response.headers);
-    // The header is cut to seconds: on average the service's clock is half a second further.
-    if (date !== null) skewMs = date + SECOND_MS / 2 - (clock.now() - tookMs / 2);
+    if (date !== null) serviceClock.learn(date, clock.now() - tookMs, clock.now());
   }
 
   return {
-    clockSkewMs: () => skewMs,
+    clockSkewMs: serviceClock.skewMs,
     async get(call, lane, signal) {
       for (let tries = 0; ; tries++) {
         const tried = await attempt(call, lane, signal);

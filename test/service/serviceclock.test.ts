@@ -1,0 +1,45 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createServiceClock } from "../../src/service/serviceclock.ts";
+
+const START = Date.UTC(2026, 2, 1);
+
+/** Answers of a service whose clock is `skewMs` ahead: each takes some way there and some way back. */
+const answers = fc.array(fc.record({ restMs: fc.nat(5_000), thereMs: fc.nat(300), backMs: fc.nat(300) }), {
+  minLength: 1,
+  maxLength: 60,
+});
+
+test("the skew is known to within a second and the way of the fastest answer, whatever the others took", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: -3_600_000, max: 3_600_000 }), answers, (skewMs, given) => {
+      const clock = createServiceClock();
+      let now = START;
+      for (const { restMs, thereMs, backMs } of given) {
+        const sentAt = now + restMs;
+        const date = Math.floor((sentAt + thereMs + skewMs) / 1_000) * 1_000;
+        now = sentAt + thereMs + backMs;
+        clock.learn(date, sentAt, now);
+      }
+      const fastest = Math.min(...given.map(({ thereMs, backMs }) => thereMs + backMs));
+      expect(Math.abs(clock.skewMs()! - skewMs)).toBeLessThanOrEqual((1_000 + fastest) / 2);
+    }),
+  );
+});
+
+test("many answers leave less than a tenth of a second", () => {
+  const clock = createServiceClock();
+  for (let call = 0; call < 100; call++) {
+    const sentAt = START + call * 1_730;
+    clock.learn(Math.floor((sentAt + 20 + 7_654) / 1_000) * 1_000, sentAt, sentAt + 40);
+  }
+  expect(Math.abs(clock.skewMs()! - 7_654)).toBeLessThan(100);
+});
+
+test("a clock that was set is followed", () => {
+  const clock = createServiceClock();
+  expect(clock.skewMs()).toBeNull();
+  clock.learn(START, START, START);
+  clock.learn(START + 90_000, START + 10_000, START + 10_000);
+  expect(clock.skewMs()).toBe(80_500);
+});
