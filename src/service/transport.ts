@@ -100,7 +100,8 @@ function failureOf(error: unknown, signal: AbortSignal): TransportFailure {
   if (signal.aborted) return { kind: "aborted", message: "the call was given up" };
   const cause = error as { code?: unknown; message?: unknown; name?: unknown };
   const code = typeof cause.code === "string" ? cause.code : "";
-  const message = [code, typeof cause.message === "string" ? cause.message : String(error)].filter(Boolean).join(": ");
+  const told = typeof cause.message === "string" && cause.message !== "" ? cause.message : String(error);
+  const message = told.includes(code) ? told : `${code}: ${told}`;
   // HPE_*: what came is no HTTP. Whatever else there is (name, route, refusal, certificate) kept us from connecting.
   const broke = brokenCodes.has(code) || code.startsWith("HPE_") || message.includes("terminated");
   return { kind: broke ? "reset" : "unreachable", message };
