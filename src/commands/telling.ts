@@ -2,6 +2,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { CATEGORIES } from "../budget/limits.ts";
 import { leastRemaining } from "../budget/view.ts";
 import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
+import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type Scene, statusLine } from "../web/views.ts";
@@ -66,10 +67,12 @@ function toneOf(status: NodeStatus): Told["tone"] {
 }
 
 function budgetLine({ ledger, snapshot }: Scene): string {
-  const sessions = snapshot?.sessions?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+  const begin = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
+  const active: Iterable<number> = snapshot?.sessions?.counts.slice(begin, begin + SESSION_TYPES.length) ?? [];
+  const sessions = Array.from(active).reduce((sum, count) => sum + count, 0);
   const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
   const [node, session] = CATEGORIES.map((category) => leastRemaining(ledger.accounts[category].view) ?? "?");
-  const seen = `${sessions} sessions, ${detailed} nodes in detail`;
+  const seen = `${sessions} active sessions, ${detailed} nodes in detail`;
   return `${seen} | ${ledger.monthUsed} calls; left now: ${node} node, ${session} session`;
 }
 

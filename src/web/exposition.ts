@@ -195,9 +195,6 @@ export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts
   };
 }
 
-/** Handed to the socket at a time: many small chunks then make one system call. */
-const BATCH_BYTES = 1_048_576;
-
 /** Sends the answer at the pace of its reader, from the shared chunks themselves, and gives them back when it ends. */
 export function sendExposition(response: ServerResponse, scrape: Scrape): void {
   const { chunks, revoked, done } = scrape;
@@ -217,22 +214,8 @@ export function sendExposition(response: ServerResponse, scrape: Scrape): void {
     vary: "Accept, Accept-Encoding",
     ...(scrape.encoding === undefined ? {} : { "content-encoding": scrape.encoding }),
   });
-  let next = 0;
-  function sendBatch(): void {
-    while (next < chunks.length) {
-      if (response.destroyed) return;
-      response.cork();
-      for (let bytes = 0; next < chunks.length && bytes < BATCH_BYTES; next++) {
-        bytes += chunks[next]!.length;
-        response.write(chunks[next]!);
-      }
-      response.uncork();
-      if (response.writableNeedDrain) {
-        response.once("drain", sendBatch);
-        return;
-      }
-    }
-    response.end();
-  }
-  sendBatch();
+  // All at once: they are references to buffers that are held anyway, and the socket takes them as its reader does.
+  response.cork();
+  for (const chunk of chunks) response.write(chunk);
+  response.end();
 }
