@@ -140,8 +140,14 @@ async function replace(
   if (!read.ok) return read;
   const config = read.value;
   const { config: old } = standing.assembly.access;
-  if (config.state.path !== old.state.path) {
-    return fail([`state.path: it can't change from ${old.state.path} while the daemon runs; restart it for that`]);
+  const fixed = [
+    { key: "state.path", now: old.state.path, wanted: config.state.path },
+    { key: "log.format", now: old.log.format, wanted: config.log.format },
+  ].filter(({ now, wanted }) => now !== wanted);
+  if (fixed.length > 0) {
+    return fail(
+      fixed.map(({ key, now }) => `${key}: it can't change from ${now} while the daemon runs; restart it for that`),
+    );
   }
   const access = prepareAccess(config, parts.clock, parts.readFile);
   if (!access.ok) return access;

@@ -40,9 +40,9 @@ export function watchSettingsOf(config: Config, needed: ReadonlySet<Collector>):
   };
   const only = (collector: Collector) => (needed.has(collector) ? cadences[collector] : null);
   return {
-    // Details are read of the nodes that the list shows.
+    // Details are read of the nodes that the list shows, and the bytes of a node are counted for as long as it shows it.
     cadences: {
-      nodes: needed.has("details") ? cadences.nodes : only("nodes"),
+      nodes: needed.has("details") || needed.has("sessions") ? cadences.nodes : only("nodes"),
       details: only("details"),
       sessions: only("sessions"),
       stats: only("stats"),

@@ -2,6 +2,7 @@ import { prepareAccess } from "../assembly.ts";
 import { fail, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { type ConfigProblem, formatProblem } from "../config/problem.ts";
+import { folderProblem } from "../store/folder.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { judgeConfig } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
@@ -36,7 +37,8 @@ async function checkFile(file: string, { env }: CommandContext): Promise<Result<
   const judged = judgeConfig(file, text.value, env);
   if (!judged.ok) return judged;
   const access = prepareAccess(judged.value.config, createSystemClock(), readTextFile);
-  if (!access.ok) return fail(access.error.map((problem) => `${file}: ${problem}`));
-  await access.value.transport.close();
-  return judged;
+  if (access.ok) await access.value.transport.close();
+  const unusable = folderProblem(judged.value.config.state.path);
+  const problems = [...(access.ok ? [] : access.error), ...(unusable === null ? [] : [`state.path: ${unusable}`])];
+  return problems.length === 0 ? judged : fail(problems.map((problem) => `${file}: ${problem}`));
 }

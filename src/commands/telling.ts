@@ -3,7 +3,7 @@ import { CATEGORIES } from "../budget/limits.ts";
 import { leastRemaining } from "../budget/view.ts";
 import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
-import type { Fleet } from "../model/snapshot.ts";
+import type { Fleet, SessionsView } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type Scene, statusLine } from "../web/views.ts";
 
@@ -67,13 +67,17 @@ function toneOf(status: NodeStatus): Told["tone"] {
 }
 
 function budgetLine({ ledger, snapshot }: Scene): string {
-  const begin = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
-  const active: Iterable<number> = snapshot?.sessions?.counts.slice(begin, begin + SESSION_TYPES.length) ?? [];
-  const sessions = Array.from(active).reduce((sum, count) => sum + count, 0);
   const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
   const [node, session] = CATEGORIES.map((category) => leastRemaining(ledger.accounts[category].view) ?? "?");
-  const seen = `${sessions} active sessions, ${detailed} nodes in detail`;
+  const seen = `${activeSessions(snapshot?.sessions ?? null)} active sessions, ${detailed} nodes in detail`;
   return `${seen} | ${ledger.monthUsed} calls; left now: ${node} node, ${session} session`;
+}
+
+/** What is not known yet is no zero. */
+function activeSessions(sessions: SessionsView | null): number | "?" {
+  if (sessions === null) return "?";
+  const begin = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
+  return sessions.counts.subarray(begin, begin + SESSION_TYPES.length).reduce((sum, count) => sum + count, 0);
 }
 
 function clockText(ms: DurationMs): string {

@@ -99,7 +99,7 @@ export function createColumns() {
     movePlaces(renumbered: readonly number[] | null): void {
       if (renumbered === null) return;
       for (let slot = 0; slot < slots; slot++) {
-        write(place, slot, Math.max(0, renumbered[place.values[slot]!] ?? 0));
+        write(place, slot, renumbered[place.values[slot]!] ?? 0);
       }
     },
     copy(rest: Pick<Fleet, "count" | "places" | "usageKnown" | "settledAt">): Fleet {

@@ -5,14 +5,15 @@ import type { ServiceClient } from "../service/client.ts";
 import { type Call, readHourly, readStats } from "../service/endpoints.ts";
 import type { ServiceError } from "../service/errors.ts";
 import { readHours, readStatistics } from "../service/wire.ts";
-import type { Outcome } from "./account.ts";
+import type { Account, Outcome } from "./account.ts";
 
 /** Reads the aggregate statistics and hands them on. */
 export const collectStats = (
   client: ServiceClient,
+  account: Account,
   take: (stats: Dated<SessionStatistics>) => void,
   signal: AbortSignal,
-): Promise<Outcome> => collectOne(client, readStats, readStatistics, take, signal);
+): Promise<Outcome> => collectOne(client, readStats, (json) => readStatistics(json, account.remark), take, signal);
 
 /** Reads the last 24 hours and hands them on. */
 export const collectHourly = (

@@ -148,6 +148,7 @@ export function startWatch(parts: WatchParts): Watch {
     stats: (signal) =>
       collectStats(
         client,
+        sight.accounts.stats,
         (stats) => {
           sight.stats = stats;
         },

@@ -127,12 +127,15 @@ const statsShape = z.object({
   bandwidth_today_gb: maybeNumber,
   peak_concurrent_sessions: maybeNumber,
   average_session_duration_seconds: maybeNumber,
-  top_countries: z.array(z.object({ country: z.string(), sessions: z.number() })).nullish(),
-  top_protocols: z.array(z.object({ protocol: z.string(), sessions: z.number() })).nullish(),
+  top_countries: z.array(z.unknown()).nullish(),
+  top_protocols: z.array(z.unknown()).nullish(),
 });
 
-/** Reads the aggregate statistics (spec, section 2.3). */
-export function readStatistics(json: unknown): Result<SessionStatistics, ServiceError> {
+/** Entries that are taken of a top list: there are 249 countries; a longer list is no list of the top. */
+const TOP_ENTRIES_MAX = 300;
+
+/** Reads the aggregate statistics (spec, section 2.3). An odd entry of a top list is left out, with a remark. */
+export function readStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ServiceError> {
   const parsed = statsShape.safeParse(json);
   if (!parsed.success) return wrongShape("session statistics", parsed.error);
   const stats = parsed.data;
@@ -145,8 +148,25 @@ export function readStatistics(json: unknown): Result<SessionStatistics, Service
     bandwidthTodayGb: stats.bandwidth_today_gb ?? null,
     peakConcurrentSessions: stats.peak_concurrent_sessions ?? null,
     averageDurationSeconds: stats.average_session_duration_seconds ?? null,
-    topCountries: stats.top_countries ?? [],
-    topProtocols: stats.top_protocols ?? [],
+    topCountries: readTop(stats.top_countries, "country", onRemark).map(({ name, sessions }) => ({
+      country: name,
+      sessions,
+    })),
+    topProtocols: readTop(stats.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
+      protocol: name,
+      sessions,
+    })),
+  });
+}
+
+function readTop(entries: readonly unknown[] | null | undefined, field: string, onRemark: OnRemark) {
+  return (entries ?? []).slice(0, TOP_ENTRIES_MAX).flatMap((entry) => {
+    const raw = (typeof entry === "object" && entry !== null ? entry : {}) as Raw;
+    const [name, sessions] = [raw[field], raw.sessions];
+    if (isIdentifier(name) && typeof sessions === "number" && sessions >= 0) return [{ name, sessions }];
+    const right = `an entry has a ${field} of 1 to 256 characters and a number of sessions from 0`;
+    onRemark({ reason: "wrong_type", id: null, detail: `found ${describe(entry)}; ${right}` });
+    return [];
   });
 }
 

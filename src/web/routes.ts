@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts";
 import { type NodesQuery, readNodesQuery } from "./query.ts";
-import { type Reload, serialReload } from "./reload.ts";
+import type { Reload } from "./reload.ts";
 import { renderStartPage, START_PAGE_POLICY, type StartPage } from "./start.ts";
 
 /** What the routes show and do. All but `scrape` and `reload` answer at once, from memory. */
@@ -27,12 +27,11 @@ export interface Route {
 
 /** Every route of the web interface, a row each. */
 export function webRoutes(deps: WebDeps): readonly Route[] {
-  const reload = serialReload(deps.reload);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     { method: "GET", path: "/-/healthy", handle: (_request, reply) => sendText(reply, 200, "healthy") },
     { method: "GET", path: "/-/ready", handle: (_request, reply) => sendReady(deps, reply) },
-    { method: "POST", path: "/-/reload", handle: (request, reply) => answerReload(reload, request, reply) },
+    { method: "POST", path: "/-/reload", handle: (request, reply) => answerReload(deps.reload, request, reply) },
     { method: "GET", path: "/api/v1/status", handle: () => deps.status() },
     { method: "GET", path: "/api/v1/nodes", handle: (request, reply) => answerNodes(deps, request, reply) },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },

@@ -157,26 +157,49 @@ function ages(snapshot: Snapshot, collector: Collector, now: MonotonicMs): objec
     stats: () => [snapshot.stats?.at ?? Number.NaN],
     hourly: () => [snapshot.hourly?.at ?? Number.NaN],
   }[collector]();
-  const sorted = Float64Array.from(at)
-    .filter((each) => !Number.isNaN(each))
-    .sort();
+  const sorted = sortedTimes(at);
   if (sorted.length === 0) return null;
   return { median: seconds(now - sorted[sorted.length >> 1]!), max: seconds(now - sorted[0]!) };
+}
+
+// Columns are shared from one fleet to the next for as long as they don't change: so is what is made of them here.
+const timesByColumn = new WeakMap<object, Float64Array>();
+const orderByIds = new WeakMap<object, readonly number[]>();
+
+/** The moments that are known, earliest first. */
+function sortedTimes(column: Float64Array | readonly number[]): Float64Array {
+  const known = timesByColumn.get(column);
+  if (known !== undefined) return known;
+  const sorted = Float64Array.from(column)
+    .filter((at) => !Number.isNaN(at))
+    .sort();
+  timesByColumn.set(column, sorted);
+  return sorted;
+}
+
+/** The slots that hold a node, in the order of ids. */
+function orderOf({ ids }: Fleet): readonly number[] {
+  const known = orderByIds.get(ids);
+  if (known !== undefined) return known;
+  const slots = [...ids.keys()].filter((slot) => ids[slot] !== "");
+  const order = slots.sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1));
+  orderByIds.set(ids, order);
+  return order;
 }
 
 function matching(fleet: Fleet, query: NodesQuery): number[] {
   const q = query.q?.toLowerCase() ?? null;
   const status = query.status === null ? null : NODE_STATUSES.indexOf(query.status);
   const slots: number[] = [];
-  for (let slot = 0; slot < fleet.slots; slot++) {
-    if (fleet.ids[slot] === "" || (status !== null && fleet.status[slot] !== status)) continue;
+  for (const slot of orderOf(fleet)) {
+    if (status !== null && fleet.status[slot] !== status) continue;
     const place = fleet.places[fleet.place[slot]!];
     if (query.country !== null && place?.country !== query.country) continue;
     if (query.region !== null && place?.region !== query.region) continue;
     const texts = [fleet.ids[slot]!, fleet.names[slot]!, fleet.ipAddresses[slot]!];
     if (q === null || texts.some((text) => text.toLowerCase().includes(q))) slots.push(slot);
   }
-  return slots.sort((a, b) => (fleet.ids[a]! < fleet.ids[b]! ? -1 : 1));
+  return slots;
 }
 
 function listView(scene: Scene, fleet: Fleet, slot: number): object {

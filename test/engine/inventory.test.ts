@@ -165,6 +165,16 @@ test("places are those of the nodes that are there, and renumbering moves no nod
   expect(NODE_STATUSES[fleet.status[fleet.ids.indexOf("c")]!]).toBe("online");
 });
 
+test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
+  const inventory = createInventory("ratio");
+  for (let node = 0; node < 5_000; node++) inventory.list(record(`node_${node}`, { region: `region_${node}` }), 0);
+  inventory.endWalk({ complete: true, nameless: 0 }, 0);
+  const { places, place, ids } = inventory.fleet();
+  expect(places).toHaveLength(2_001);
+  expect(places[place[ids.indexOf("node_7")]!]).toEqual({ country: "DE", region: "region_7" });
+  expect(places[place[ids.indexOf("node_4999")]!]).toEqual({ country: "other", region: "other" });
+});
+
 describe("usage", () => {
   const usageOf = (scale: UsageScale, cpu: number) => {
     const inventory = createInventory(scale);

@@ -105,7 +105,8 @@ test("no JSON whatever makes a reader throw, and what is not read is remarked on
         const { record, remarks } = remarksOf(read, json);
         expect(record !== null || remarks.length > 0).toBe(true);
       }
-      for (const read of [readPage, readStatistics, readHours]) expect(typeof read(json).ok).toBe("boolean");
+      for (const read of [readPage, readHours]) expect(typeof read(json).ok).toBe("boolean");
+      expect(typeof readStatistics(json, () => {}).ok).toBe("boolean");
     }),
   );
 });
@@ -123,4 +124,17 @@ test("hours are given in the order of time", () => {
     [Date.UTC(2026, 2, 1, 1), 4],
     [Date.UTC(2026, 2, 1, 2), null],
   ]);
+});
+
+test("odd entries of a top list are left out one by one, and a list without end is cut", () => {
+  const countries = Array.from({ length: 1_000 }, (_, index) => ({ country: `C${index}`, sessions: index }));
+  const odd = [
+    { country: null, sessions: 1 },
+    { country: "x".repeat(300), sessions: 1 },
+    { country: "DE", sessions: -1 },
+  ];
+  const remarks: Remark[] = [];
+  const stats = readStatistics({ top_countries: [...odd, ...countries] }, (remark) => remarks.push(remark));
+  expect(remarks.map(({ reason }) => reason)).toEqual(["wrong_type", "wrong_type", "wrong_type"]);
+  expect(stats.ok && stats.value.topCountries.length).toBe(297);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../src/base/result.ts";
+import { serialReload } from "../../src/web/reload.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
 import { ask, deferred, listening, logged, metricsBody } from "./listening.ts";
 
@@ -108,7 +109,7 @@ describe("/-/reload", () => {
       running--;
       return ok(undefined);
     };
-    const web = await listening({ reload });
+    const web = await listening({ reload: serialReload(reload) });
     const first = ask(web, "/-/reload", { method: "POST" });
     await begun.promise;
     const others = Array.from({ length: 5 }, () => ask(web, "/-/reload", { method: "POST" }));
