@@ -73,7 +73,7 @@ export function assemble(access: Access, seen: Sight | null, parts: AppParts, fo
     observer: observerOf(metrics),
     agent: `proxywarden/${version}`,
   });
-  const sight = seen ?? createSight(settings.usageScale, store.facts, { clock, log, metrics });
+  const sight = seen ?? createSight(settings, store.facts, { clock, log, metrics });
   sight.inventory.declareScale(settings.usageScale);
   let latest: Snapshot | null = null;
   const options = {

@@ -32,7 +32,7 @@ export interface Foundation {
   readonly office: PermitOffice;
 }
 
-/** The fact that says in which month, and how many, calls were used before the store was made. */
+/** The fact that says how many calls were used before the store was made, and when their month began. */
 const USED_BEFORE = "month.used_before";
 
 /** Opens the store and lays the rest upon it. */
@@ -70,11 +70,11 @@ export function layFoundation(parts: AppParts, config: Config): Result<Foundatio
 function withCallsUsedBefore({ calls, facts }: Store, config: Config, clock: Clock): CallCounter {
   const { starts_on, used } = config.limits.month;
   if (facts.read(USED_BEFORE) === null) {
-    facts.write(USED_BEFORE, JSON.stringify({ month: planMonth(clock.now(), starts_on).key, used }));
+    facts.write(USED_BEFORE, JSON.stringify({ day: planMonth(clock.now(), starts_on).firstDay, used }));
   }
-  const before = JSON.parse(facts.read(USED_BEFORE)!) as { month: string; used: number };
+  const before = JSON.parse(facts.read(USED_BEFORE)!) as { day: string; used: number };
   return {
-    read: (month) => calls.read(month) + (month === before.month ? before.used : 0),
-    add: (month) => calls.add(month),
+    since: (day) => calls.since(day) + (day <= before.day ? before.used : 0),
+    add: (day, count) => calls.add(day, count),
   };
 }

@@ -1,4 +1,4 @@
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type Category, type Lane, type Limits, pollingMonth, reserved } from "./limits.ts";
 import { evenRate, type Pace, type PaceRate, paceOpensAt, payPace, startPace } from "./pace.ts";
@@ -61,8 +61,8 @@ export interface Ledger {
 
 /** A refusal without Retry-After waits 1 s, then twice as long each time, up to this. */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** No Retry-After is believed beyond this: a day-long one is a fault, not a limit. */
-const RETRY_AFTER_MS_MAX: DurationMs = 60 * MINUTE_MS;
+/** No Retry-After is believed beyond this: a spent month is waited for, a longer wait is a fault and no limit. */
+const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
 /** Added to whatever the service says of time, for its clock shows whole seconds. */
 const ROUNDING_MS: DurationMs = SECOND_MS;
 

@@ -44,5 +44,9 @@ export const MONTH_ACTION_SHARE: Share = 0.01;
 /** Calls of the month that polling may make. */
 export const pollingMonth = (callsPerMonth: number): number => Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
 
+/** Least share that is left unspent whatever is configured: the calls in flight of a process that was killed live there. */
+const RESERVE_MIN: Share = 0.12;
+
 /** Requests of a window that polling leaves unspent, rounded up: never less than the share promised to others. */
-export const reserved = (requests: number, reserve: Share): number => Math.ceil(requests * reserve - 1e-9);
+export const reserved = (requests: number, reserve: Share): number =>
+  Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);

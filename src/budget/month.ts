@@ -3,8 +3,8 @@ import type { EpochMs } from "../model/time.ts";
 
 /** One month of the plan: from the day on which calls_per_month begins anew to the next such day, in UTC. */
 export interface PlanMonth {
-  /** Its first day, such as `2026-11-01`: the key under which its calls are kept. */
-  readonly key: string;
+  /** Its first day (UTC), such as `2026-11-01`: calls made since then are the month's. */
+  readonly firstDay: string;
   readonly startMs: EpochMs;
   readonly endMs: EpochMs;
 }
@@ -16,8 +16,11 @@ export function planMonth(now: EpochMs, startsOn: number): PlanMonth {
   const here = startOf(year, month, startsOn);
   const [startMs, endMs] =
     now >= here ? [here, startOf(year, month + 1, startsOn)] : [startOf(year, month - 1, startsOn), here];
-  return { key: new Date(startMs).toISOString().slice(0, 10), startMs, endMs };
+  return { firstDay: utcDay(startMs), startMs, endMs };
 }
+
+/** The day (UTC) that an instant falls on, such as `2026-11-21`. */
+export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);
 
 function startOf(year: number, month: number, startsOn: number): EpochMs {
   const daysInMonth = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;

@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import { spendable, spendableOfPlan } from "./ledger.ts";
 import { type Category, type Limits, pollingMonth } from "./limits.ts";
@@ -28,7 +28,7 @@ export type Bound = Category | "plan" | "month";
 /** What a collector will do. */
 export interface CollectorPlan {
   readonly wishMs: DurationMs;
-  /** Between two runs; of details: a whole round of the fleet. */
+  /** Between two runs; of details: a whole round of the fleet. Infinity where nothing may be spent. */
   readonly intervalMs: DurationMs;
   /** intervalMs over wishMs, from 1. */
   readonly stretch: number;
@@ -53,8 +53,6 @@ const CATEGORY_OF: Readonly<Record<Collector, Category>> = {
   hourly: "session_monitoring",
 };
 
-/** Nothing is planned further apart than this: an interval must stay one that somebody can wait for. */
-const INTERVAL_MS_MAX: DurationMs = 7 * DAY_MS;
 /** Rates closer than this, in calls a minute, are the same. */
 const EPSILON = 1e-9;
 
@@ -165,10 +163,7 @@ function callsOf(collector: Collector, input: PlanInput): number {
 }
 
 function planOf({ wish, callsARun, given, boundBy }: Demand): CollectorPlan {
-  const fitted = boundBy
-    ? Math.max(wish.intervalMs, (callsARun * MINUTE_MS) / Math.max(given, EPSILON))
-    : wish.intervalMs;
-  const intervalMs = Math.min(INTERVAL_MS_MAX, fitted);
+  const intervalMs = boundBy ? Math.max(wish.intervalMs, (callsARun * MINUTE_MS) / given) : wish.intervalMs;
   return {
     wishMs: wish.intervalMs,
     intervalMs,

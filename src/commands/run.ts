@@ -1,4 +1,4 @@
-import { startApp } from "../app.ts";
+import { type App, startApp } from "../app.ts";
 import { ok } from "../base/result.ts";
 import { formatProblem } from "../config/problem.ts";
 import type { AppParts } from "../foundation.ts";
@@ -14,8 +14,6 @@ export async function run({ config: file }: { config: string }, context: Command
   const first = readConfigFile(file, context.env);
   if (!first.ok) return refuse(first.error, context);
   const log = createLog(first.value.config.log);
-  for (const warning of first.value.warnings)
-    log.warn({ problem: formatProblem(warning) }, "the configuration has a warning");
   const parts: AppParts = {
     clock: createSystemClock(),
     bell: createBell(),
@@ -24,14 +22,21 @@ export async function run({ config: file }: { config: string }, context: Command
     version: context.version,
     readConfig() {
       const read = readConfigFile(file, context.env);
-      return read.ok ? ok(read.value.config) : read;
+      if (!read.ok) return read;
+      for (const warning of read.value.warnings) {
+        log.warn({ problem: formatProblem(warning) }, "the configuration has a warning");
+      }
+      return ok(read.value.config);
     },
     readFile: readTextFile,
     openStore,
   };
+  let app: App | null = null;
+  // From the beginning: a SIGHUP that comes during the start must not end the process.
+  context.onHangup(() => void app?.reload());
   const started = await startApp(parts);
   if (!started.ok) return refuse(started.error, context);
-  context.onHangup(() => void started.value.reload());
+  app = started.value;
   await aborted(context.stop);
   log.info({}, "stopping");
   await started.value.stop();

@@ -98,6 +98,8 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
         // A defect of ours in one collector must not take the daemon down with it: it is counted, and said with its stack.
         log.error({ collector, err: error }, "a collector broke; it goes on with its next run");
         metrics.inc("proxywarden_collect_failures_total", { collector, reason: "internal" });
+        metrics.set("proxywarden_collect_complete", { collector }, 0);
+        state = { ...state, complete: false, failure: { kind: "internal", message: String(error) } };
         return false;
       }
     },

@@ -1,4 +1,4 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { CollectorPlan } from "../budget/planner.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
@@ -27,15 +27,20 @@ const READS_IN_FLIGHT_MAX = 4;
 const IDLE_MS: DurationMs = SECOND_MS;
 /** While there are nodes never tried and no limit binds, reads come this much faster than the wish asks for. */
 const CATCH_UP = 3;
+/** After so many failed reads in a row each further one doubles the spacing, up to the most. */
+const FAILURES_IN_PASSING = 4;
+const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 /** Reads details round robin, evenly spread over the planned round, until `signal` aborts. */
 export async function readDetails(parts: DetailParts, signal: AbortSignal): Promise<void> {
   const { clock, inventory } = parts;
   const reads = new Map<NodeId, Promise<void>>();
   let last = clock.monotonic();
+  let failures = 0;
   while (!signal.aborted) {
     // Asked for anew at each look: the plan and the fleet move.
-    const spacing = spacingOf(parts);
+    const planned = spacingOf(parts);
+    const spacing = planned === null ? null : slowed(planned, failures);
     const wait = spacing === null ? IDLE_MS : last + spacing - clock.monotonic();
     if (spacing === null || wait > 0) {
       await nap(clock, wait, signal);
@@ -49,7 +54,10 @@ export async function readDetails(parts: DetailParts, signal: AbortSignal): Prom
     inventory.tried(id);
     reads.set(
       id,
-      readOne(parts, id, signal).finally(() => reads.delete(id)),
+      readOne(parts, id, signal).then((succeeded) => {
+        failures = succeeded ? 0 : failures + 1;
+        reads.delete(id);
+      }),
     );
   }
   await Promise.all(reads.values());
@@ -62,9 +70,16 @@ function spacingOf({ plan, inventory }: DetailParts): DurationMs | null {
   return inventory.hasUntried() && planned.boundBy === null ? spacing / CATCH_UP : spacing;
 }
 
-async function readOne(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<void> {
-  await parts.account.run(() => collectDetail(parts, id, signal));
+/** A service that is down, or a key that is refused, is not asked at full pace for as long as that lasts. */
+function slowed(spacing: DurationMs, failures: number): DurationMs {
+  const doublings = Math.min(20, Math.max(0, failures - FAILURES_IN_PASSING));
+  return Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** doublings));
+}
+
+async function readOne(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<boolean> {
+  const succeeded = await parts.account.run(() => collectDetail(parts, id, signal));
   parts.onRead();
+  return succeeded;
 }
 
 async function collectDetail(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<Outcome> {
@@ -79,12 +94,12 @@ async function collectDetail(parts: DetailParts, id: NodeId, signal: AbortSignal
       error: { kind: "wrong_shape", message: `the detail of ${JSON.stringify(id)} ${problem}` },
     };
   }
-  if (!inventory.detail(detail, answer.value.at, clock.now())) {
+  if (inventory.detail(detail, answer.value.at, clock.now()) === "contradicts") {
     account.remark({
       reason: "usage_out_of_scale",
       id,
       detail: "a usage contradicts service.usage_scale: all usage is unknown until the scale is corrected",
     });
   }
-  return { complete: !inventory.hasUntried(), error: null };
+  return { complete: inventory.isDetailed(), error: null };
 }

@@ -15,8 +15,8 @@ export interface Inventory {
   meet(id: NodeId): boolean;
   /** Ends a walk. Nodes that enough complete walks in a row did not meet are gone. */
   endWalk(walk: EndedWalk, at: MonotonicMs): void;
-  /** Takes in a detail read. False if its usage contradicts the declared scale, or did so before. */
-  detail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): boolean;
+  /** Takes in a detail read. `contradicts`: its usage is the first to contradict the declared scale. */
+  detail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts";
   has(id: NodeId): boolean;
   count(): number;
   /** An immutable copy of now; columns that did not change are shared with the copy before. */
@@ -27,6 +27,8 @@ export interface Inventory {
   tried(id: NodeId): void;
   /** Whether there are nodes whose detail was never tried. */
   hasUntried(): boolean;
+  /** Whether the detail of every node has been read. */
+  isDetailed(): boolean;
   /** A scale newly declared (a reload): usage read under the old one is forgotten. */
   declareScale(scale: UsageScale): void;
 }
@@ -58,6 +60,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
   // Two queues, first in, first out: a node that was never tried goes before all that were.
   const untried = new Set<NodeId>();
   const tried = new Set<NodeId>();
+  const detailed = new Set<NodeId>();
   // Number of the walk that met the node last, and how absent it was since, by complete walks in a row.
   let walk = 1;
   let metIn = new Float64Array(0);
@@ -92,6 +95,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
     slots.delete(id);
     untried.delete(id);
     tried.delete(id);
+    detailed.delete(id);
     columns.clear(slot, "");
     free.push(slot);
   }
@@ -128,7 +132,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
     },
     meet(id) {
       const slot = slots.get(id);
-      // An untriedable record of a node never read counts for the walk, and makes no node.
+      // An unreadable record of a node never read counts for the walk, and makes no node.
       return slot === undefined ? true : meetSlot(slot);
     },
     endWalk({ complete, nameless }, at) {
@@ -146,18 +150,21 @@ export function createInventory(initialScale: UsageScale): Inventory {
     },
     detail(detail, at, now) {
       const slot = slots.get(detail.id);
-      if (slot === undefined) return true;
+      if (slot === undefined) return "taken";
       writeList(slot, detail, at);
+      detailed.add(detail.id);
       columns.numbers.set("createdAtMs", slot, detail.createdAtMs);
       columns.numbers.set("updatedAtMs", slot, detail.updatedAtMs);
       columns.numbers.set("detailedAt", slot, at);
       columns.numbers.set("detailedAtEpochMs", slot, now);
-      if (scale !== null && !contradicted) writeUsage(slot, detail);
-      return !contradicted;
+      if (scale === null || contradicted) return "taken";
+      writeUsage(slot, detail);
+      return contradicted ? "contradicts" : "taken";
     },
     has: (id) => slots.has(id),
     count: () => slots.size,
     hasUntried: () => untried.size > 0,
+    isDetailed: () => detailed.size === slots.size,
     fleet: () =>
       columns.copy({
         count: slots.size,

@@ -77,8 +77,9 @@ async function walkList(
   };
   const walked = await walkPages(walk, signal);
   if (!walked.ok) return { complete: false, error: walked.error };
-  const { complete, error, seen, total } = walked.value;
+  const { complete, error, seen, total, drifted } = walked.value;
   if (complete || error !== null) return { complete, error };
-  const message = `the list showed ${seen} of the ${total} that it counts, or changed while it was walked`;
+  const why = drifted ? "; it changed while it was walked" : "";
+  const message = `the list showed ${seen} of the ${total} records that it counts${why}`;
   return { complete, error: { kind: "incomplete", message } };
 }

@@ -62,7 +62,8 @@ function waitOf(
 ): DurationMs {
   const sinceBegan = timing.clock.monotonic() - began.monotonic;
   if (cadence.kind === "every") return cadence.intervalMs - sinceBegan;
-  const rings = timing.bell.next(cadence.expression, began.epoch);
+  // A wall clock that was set back must not wait for the moment it once showed.
+  const rings = timing.bell.next(cadence.expression, Math.min(began.epoch, timing.clock.now()));
   const untilRing = rings === null ? Number.POSITIVE_INFINITY : rings - timing.clock.now();
   return failures === 0 ? untilRing : Math.min(untilRing, RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceBegan);
 }

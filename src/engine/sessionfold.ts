@@ -22,6 +22,9 @@ export interface SessionFold {
 /** A session has left when this many complete walks in a row did not meet it: a walk may miss one in a hundred. */
 const ABSENCES_MAX = 2;
 
+/** Incomplete walks that a session is remembered through without being met. */
+const WALKS_REMEMBERED = 20;
+
 const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
 const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [type, index]));
 const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"]);
@@ -50,10 +53,10 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
     if (session.nodeId !== null) nodes.count(session.nodeId, status);
   }
 
-  function gain(session: SessionRecord, row: number, startsFromZero: boolean): void {
-    const sent = gained(table.columns.sent, row, session.bytesSent);
-    const received = gained(table.columns.received, row, session.bytesReceived);
-    if (startsFromZero && session.nodeId !== null) nodes.gain(session.nodeId, sent, received);
+  function gain(session: SessionRecord, row: number, from: number): void {
+    const sent = gained(table.columns.sent, row, session.bytesSent, from);
+    const received = gained(table.columns.received, row, session.bytesReceived, from);
+    if (session.nodeId !== null && sent + received > 0) nodes.gain(session.nodeId, sent, received);
   }
 
   return {
@@ -69,7 +72,7 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
       // At first sight only what started since the last complete walk is known to have gained its bytes since.
       const counts = !table.isNew() || startedSince;
       const type = typeIndex.get(session.type)!;
-      gain(session, row, counts);
+      gain(session, row, table.isNew() && startedSince ? 0 : Number.NaN);
       table.columns.type[row] = type;
       table.columns.durationSeconds[row] = session.durationSeconds ?? table.columns.durationSeconds[row]!;
       table.columns.absences[row] = 0;
@@ -104,7 +107,12 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
           nodes: nodes.view(),
           durations: durations.copy(),
         };
-      } else if (view !== null) {
+        return;
+      }
+      // No walk need ever be complete: what none of the last ones met is let go all the same.
+      table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
+      nodes.forgetIdle(isKnownNode);
+      if (view !== null) {
         view = { ...view, failedListed, nodes: nodes.view(), durations: durations.copy() };
       }
     },
@@ -121,12 +129,15 @@ const createTally = () => ({
 
 const add = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
 
-/** Notes the new value; returns what was gained. A missing value keeps the old one, a smaller one gains nothing. */
-function gained(column: Float64Array, row: number, value: number | null): number {
+/**
+ * Notes the new value; returns what was gained since the one before, or since `from` where there was none (NaN: nobody
+ * knows). A missing value keeps the old one, a smaller one gains nothing.
+ */
+function gained(column: Float64Array, row: number, value: number | null, from: number): number {
   if (value === null) return 0;
-  const before = column[row]!;
+  const before = Number.isNaN(column[row]!) ? from : column[row]!;
   column[row] = value;
-  return Math.max(0, value - before);
+  return Math.max(0, value - before) || 0;
 }
 
 /** Most sessions first; among equals by name, so that the same sessions always give the same order. */

@@ -6,8 +6,10 @@ export interface SessionNodeColumns {
   beginWalk(): void;
   count(nodeId: string, status: number): void;
   gain(nodeId: string, sent: number, received: number): void;
-  /** Takes the counts of the walk that ended; forgets nodes that have no session and are not known otherwise. */
+  /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. */
   settle(isKnown: (nodeId: string) => boolean): void;
+  /** Forgets the nodes that no count speaks of and that are not known otherwise. */
+  forgetIdle(isKnown: (nodeId: string) => boolean): void;
   /** An immutable copy: the counts last settled, the bytes as they are. */
   view(): SessionNodes;
 }
@@ -41,6 +43,18 @@ export function createSessionNodes(): SessionNodeColumns {
     return slot;
   }
 
+  function forgetIdle(isKnown: (nodeId: string) => boolean): void {
+    const isCounted = (column: Float64Array, slot: number) => (column[slot] ?? 0) > 0;
+    for (const [nodeId, slot] of slots) {
+      if (settled.some((column) => isCounted(column, slot)) || counting.some((column) => isCounted(column, slot)))
+        continue;
+      if (isKnown(nodeId)) continue;
+      slots.delete(nodeId);
+      ids[slot] = "";
+      free.push(slot);
+    }
+  }
+
   return {
     beginWalk() {
       counting = SESSION_STATUSES.map(() => new Float64Array(sent.length));
@@ -56,13 +70,9 @@ export function createSessionNodes(): SessionNodeColumns {
     },
     settle(isKnown) {
       settled = counting;
-      for (const [nodeId, slot] of slots) {
-        if (settled.some((column) => column[slot]! > 0) || isKnown(nodeId)) continue;
-        slots.delete(nodeId);
-        ids[slot] = "";
-        free.push(slot);
-      }
+      forgetIdle(isKnown);
     },
+    forgetIdle,
     view: () => ({
       slots: ids.length,
       ids: ids.slice(),

@@ -1,5 +1,5 @@
 /**
- * What is remembered of each session between two walks, in columns under an open-addressing hash table: some 60 to 90
+ * What is remembered of each session between two walks, in columns under an open-addressing hash table: 55 to 110
  * bytes a session, where a Map of objects takes three times that. Sessions are known by 64 bits of hash, not by their
  * id: among a million of them the chance that any two share one is 1 in 37 million.
  */
@@ -16,6 +16,7 @@ export interface SessionTable {
 
 /** What is remembered, by row. */
 export interface SessionColumns {
+  /** Bytes as last seen; NaN: never. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
   readonly durationSeconds: Float64Array;
@@ -92,6 +93,8 @@ export function createSessionTable(): SessionTable {
       columns.low[row] = low;
       columns.high[row] = high;
       for (const name of factNames) columns[name][row] = 0;
+      columns.sent[row] = Number.NaN;
+      columns.received[row] = Number.NaN;
       return row;
     },
     isNew: () => isNew,

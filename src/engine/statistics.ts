@@ -18,9 +18,10 @@ export const collectStats = (
 /** Reads the last 24 hours and hands them on. */
 export const collectHourly = (
   client: ServiceClient,
+  account: Account,
   take: (hours: Dated<readonly HourlyEntry[]>) => void,
   signal: AbortSignal,
-): Promise<Outcome> => collectOne(client, readHourly, readHours, take, signal);
+): Promise<Outcome> => collectOne(client, readHourly, (json) => readHours(json, account.remark), take, signal);
 
 async function collectOne<T>(
   client: ServiceClient,

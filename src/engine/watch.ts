@@ -8,7 +8,7 @@ import type { Bell, Clock, FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { COLLECTORS, type Collector, type Dated, type Snapshot } from "../model/snapshot.ts";
 import type { ServiceClient } from "../service/client.ts";
-import type { PageHabits } from "../service/pages.ts";
+import { newPageHabits, type PageHabits } from "../service/pages.ts";
 import type { PermitOffice } from "../service/permits.ts";
 import { type Account, type CollectorState, createAccount, type Outcome } from "./account.ts";
 import { readDetails } from "./details.ts";
@@ -38,6 +38,7 @@ export interface Sight {
   stats: Dated<SessionStatistics> | null;
   hourly: Dated<readonly HourlyEntry[]> | null;
   sequence: number;
+  habits: { readonly nodes: PageHabits; readonly sessions: PageHabits };
 }
 
 /** What a watch stands on. */
@@ -73,7 +74,7 @@ const FAILED_LISTED = "sessions.failed_listed";
 
 /** Nothing seen yet. */
 export function createSight(
-  usageScale: UsageScale,
+  { usageScale, pageLimit }: Pick<WatchSettings, "usageScale" | "pageLimit">,
   facts: FactStore,
   parts: { clock: Clock; log: Log; metrics: WardenMetrics },
 ): Sight {
@@ -86,6 +87,7 @@ export function createSight(
     stats: null,
     hourly: null,
     sequence: 0,
+    habits: newHabits(pageLimit),
   };
 }
 
@@ -94,7 +96,8 @@ export function startWatch(parts: WatchParts): Watch {
   const { settings, sight, client, clock } = parts;
   const timing: Timing = parts;
   const stop = new AbortController();
-  const habits = { nodes: newHabits(settings.pageLimit), sessions: newHabits(settings.pageLimit) };
+  if (sight.habits.nodes.wish !== settings.pageLimit) sight.habits = newHabits(settings.pageLimit);
+  const { habits } = sight;
   const wishes = wishesOf(settings.cadences, timing);
   let current = replan();
   let isDirty = true;
@@ -157,6 +160,7 @@ export function startWatch(parts: WatchParts): Watch {
     hourly: (signal) =>
       collectHourly(
         client,
+        sight.accounts.hourly,
         (hours) => {
           sight.hourly = hours;
         },
@@ -195,6 +199,8 @@ export function startWatch(parts: WatchParts): Watch {
     while (!stop.signal.aborted) {
       await clock.sleep(PUBLISH_MS, stop.signal);
       if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < LOOK_MS)) continue;
+      // Also where no collector runs: a new month must be noticed by itself.
+      current = replan();
       publish();
       publishedAt = clock.monotonic();
     }
@@ -216,7 +222,7 @@ export function startWatch(parts: WatchParts): Watch {
   };
 }
 
-const newHabits = (limit: number): PageHabits => ({ limit, size: null, first: 1, firstKnown: false });
+const newHabits = (limit: number) => ({ nodes: newPageHabits(limit), sessions: newPageHabits(limit) });
 
 const pagesOf = (records: number, habits: PageHabits): number => Math.ceil(records / (habits.size ?? habits.limit));
 

@@ -48,11 +48,12 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** Calls of one month of the plan, durable. `month` names it by its first day (UTC), such as `2026-11-01`. */
+/** Calls made, by day (UTC, such as `2026-11-21`), durable. Both throw where the store refuses. */
 export interface CallCounter {
-  read(month: string): number;
-  /** Adds one and returns once it is durable. */
-  add(month: string): void;
+  /** Calls made on `day` and after it. */
+  since(day: string): number;
+  /** Adds some to a day, and returns once that is durable. */
+  add(day: string, calls: number): void;
 }
 
 /** Small facts that outlive the process, by key. */

@@ -48,6 +48,8 @@ export interface ClientParts {
   readonly agent: string;
 }
 
+type Answered = Extract<Attempt, { kind: "answered" }>;
+
 /** Further tries of a GET after a 5xx, a reset or a time-out. */
 export const RETRIES_MAX = 2;
 /** The first wait between two tries; the second is twice as long. Each is spread over half to one and a half of it. */
@@ -57,7 +59,7 @@ const RETRY_DELAY_MS: DurationMs = 500;
 const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 type Attempt =
-  | { readonly kind: "answered"; readonly response: ServiceResponse; readonly at: MonotonicMs }
+  | { readonly kind: "answered"; readonly response: ServiceResponse; readonly at: MonotonicMs; readonly key: string }
   | { readonly kind: "failed"; readonly error: ServiceError };
 
 /** A client that has made no call yet. */
@@ -72,8 +74,9 @@ export function createClient(parts: ClientParts): ServiceClient {
     wait.stop();
     if (permit === null) return { kind: "failed", error: noPermit(wait.expired()) };
     const sentAt = clock.monotonic();
+    const key = parts.secret.value();
     const headers = {
-      authorization: `Bearer ${parts.secret.value()}`,
+      authorization: `Bearer ${key}`,
       accept: "application/json",
       "user-agent": parts.agent,
     };
@@ -89,7 +92,7 @@ export function createClient(parts: ClientParts): ServiceClient {
     }
     office.giveBack(permit, outcomeOf(sent.value, at, clock.now()));
     observe(call.endpoint, sent.value, at - sentAt);
-    return { kind: "answered", response: sent.value, at };
+    return { kind: "answered", response: sent.value, at, key };
   }
 
   function observe(endpoint: EndpointLabel, response: ServiceResponse, tookMs: DurationMs): void {
@@ -110,8 +113,15 @@ export function createClient(parts: ClientParts): ServiceClient {
       for (let tries = 0; ; tries++) {
         const tried = await attempt(call, lane, signal);
         const error = tried.kind === "failed" ? tried.error : statusError(call, tried.response, clock.now());
-        if (error === null) return parse(tried as Extract<Attempt, { kind: "answered" }>);
-        if (tries >= RETRIES_MAX || signal.aborted || !worthAnotherTry(error, parts.secret)) return fail(error);
+        if (error === null) return parse(tried as Answered);
+        const final = tries >= RETRIES_MAX || signal.aborted;
+        if (error.kind === "unauthorized") {
+          // The key's file may have been renewed a moment ago, also while this call was under way.
+          const read = parts.secret.refresh();
+          const isRenewed = parts.secret.value() !== (tried as Answered).key;
+          if (final || !isRenewed)
+            return fail(read.ok ? error : { ...error, message: `${error.message}; ${read.error}` });
+        } else if (final || !passing.has(error.kind)) return fail(error);
         await clock.sleep(RETRY_DELAY_MS * 2 ** tries * (0.5 + parts.random()), signal);
       }
     },
@@ -195,26 +205,12 @@ function statusError(call: Call, response: ServiceResponse, now: EpochMs): Servi
   }
 }
 
-function worthAnotherTry(error: ServiceError, secret: Secret): boolean {
-  switch (error.kind) {
-    case "server_error":
-    case "reset":
-    case "timeout":
-    case "unreachable":
-      return true;
-    case "unauthorized": {
-      // The key's file may have been renewed a moment ago.
-      const renewed = secret.refresh();
-      return renewed.ok && renewed.value;
-    }
-    default:
-      return false;
-  }
-}
+/** Failures that another try may overcome. Where no connection comes about, the next run is soon enough. */
+const passing: ReadonlySet<ServiceError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
 const utf8 = new TextDecoder("utf-8");
 
-function parse({ response, at }: Extract<Attempt, { kind: "answered" }>): Result<Answer, ServiceError> {
+function parse({ response, at }: Answered): Result<Answer, ServiceError> {
   const text = utf8.decode(response.body);
   try {
     return ok({ json: JSON.parse(text) as unknown, at });

@@ -10,7 +10,7 @@ export interface ServiceError {
 }
 
 /** `aborted`: we gave the call up ourselves, which is no failure and counted nowhere. */
-export type ServiceErrorKind = Exclude<FailureReason, "internal"> | "aborted";
+export type ServiceErrorKind = FailureReason | "aborted";
 
 const EXCERPT_CHARACTERS_MAX = 80;
 

@@ -9,16 +9,22 @@ export type Fields = Readonly<Record<string, Check>>;
 
 const isMissing = (value: unknown): value is null | undefined => value === undefined || value === null;
 
-/** A text of 1 to 256 characters. */
+/** A text of 1 to 256 characters that can stand as one segment of a path. */
 export const isIdentifier = (value: unknown): value is string =>
-  typeof value === "string" && value.length > 0 && value.length <= TEXT_CHARACTERS_MAX;
+  typeof value === "string" &&
+  value.length > 0 &&
+  value.length <= TEXT_CHARACTERS_MAX &&
+  value !== "." &&
+  value !== ".." &&
+  value.isWellFormed();
 
 /** A text that a label can carry, or missing. */
 export const isText: Check = (value) =>
   isMissing(value) || (typeof value === "string" && value.length <= TEXT_CHARACTERS_MAX);
 
 /** A count, a size or a share: never negative. */
-export const isQuantity: Check = (value) => isMissing(value) || (typeof value === "number" && value >= 0);
+export const isQuantity: Check = (value) =>
+  isMissing(value) || (typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER);
 
 /** An ISO 8601 timestamp, or missing. */
 export const isTime: Check = (value) =>

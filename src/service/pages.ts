@@ -7,15 +7,32 @@ import type { RawPage } from "./wire.ts";
 
 /** What one list is known to do, kept from walk to walk: the spec shows neither the largest page nor the first number. */
 export interface PageHabits {
-  /** What is asked for. Falls back once to {@link PAGE_LIMIT_FALLBACK} where the service refuses it. */
+  /** What the configuration asks for. */
+  readonly wish: number;
+  /** What is asked for: the wish, or {@link PAGE_LIMIT_FALLBACK} where the service refused that. */
   limit: number;
+  /** Walks with the fallback until the wish is tried again. */
+  walksToWish: number;
   /** Records that a full page really holds; null before the first walk. */
   size: number | null;
   /** Number of the first page; taken for 1 until a walk that falls short finds a page 0. */
   first: 0 | 1;
   /** Whether {@link first} has been proved. */
   firstKnown: boolean;
+  /** Walks in a row that fell short although no page failed. */
+  shortWalks: number;
 }
+
+/** Nothing known yet of a list. */
+export const newPageHabits = (wish: number): PageHabits => ({
+  wish,
+  limit: wish,
+  walksToWish: 0,
+  size: null,
+  first: 1,
+  firstKnown: false,
+  shortWalks: 0,
+});
 
 /** One list to walk. */
 export interface Walk {
@@ -33,7 +50,6 @@ export interface WalkReport {
   readonly complete: boolean;
   readonly total: number;
   readonly seen: number;
-  readonly pages: number;
   /** The list moved while it was walked: its total changed, or a record came twice. */
   readonly drifted: boolean;
   /** The first failure of a page; null where all came. */
@@ -44,8 +60,12 @@ export interface WalkReport {
 export const PAGE_LIMIT_FALLBACK = 100;
 /** Pages under way at once: enough to hide latency; the budget, not the client, is the limit. */
 const PAGES_IN_FLIGHT_MAX = 3;
-/** A total that asks for more pages than this is a fault of the service, not a fleet. */
-const PAGES_MAX = 50_000;
+/** A total that asks for more pages than this is a fault of the service: ten million sessions are not more at 500 a page. */
+const PAGES_MAX = 20_000;
+/** A refused page size is asked for again after so many walks: the refusal may have been a passing fault. */
+const WALKS_TO_WISH = 100;
+/** After so many short walks in a row what was learned of the first page is doubted. */
+const SHORT_WALKS_MAX = 3;
 /** Pages of one walk that may fail before the rest is not asked for. */
 const FAILURES_MAX = 3;
 
@@ -71,14 +91,14 @@ export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result
     }
   };
   await Promise.all(Array.from({ length: PAGES_IN_FLIGHT_MAX }, walker));
-  if (!progress.isComplete() && progress.worthMore() && !habits.firstKnown && !signal.aborted) {
-    await lookForPageZero(walk, progress, signal);
-  }
-  if (progress.isComplete()) habits.firstKnown = true;
-  return ok({ ...progress.report(), pages: next - habits.first });
+  if (progress.fellShort() && !habits.firstKnown && !signal.aborted) await lookForPageZero(walk, progress, signal);
+  habits.size = progress.pageSize();
+  learnFirst(habits, progress);
+  return ok(progress.report());
 }
 
 type Fetched = Awaited<ReturnType<Walk["fetch"]>>;
+type Progress = ReturnType<typeof startProgress>;
 
 /** What a walk has met so far. */
 function startProgress(walk: Walk, first: Extract<Fetched, { ok: true }>["value"]) {
@@ -88,25 +108,36 @@ function startProgress(walk: Walk, first: Extract<Fetched, { ok: true }>["value"
   let total = 0;
   let received = 0;
   let seen = 0;
-  const size = pageSize(first.page, habits.limit);
-  habits.size = size;
+  // The largest page so far: a short one says nothing of how many a full one holds.
+  let size = 1;
+  let isAtEnd = false;
 
   const progress = {
-    take(fetched: Fetched): void {
+    /** Takes in a page; returns how many of its records are new. */
+    take(fetched: Fetched): number {
       if (!fetched.ok) {
         failures.push(fetched.error);
-        return;
+        return 0;
       }
-      total = fetched.value.page.total;
+      const { page, at } = fetched.value;
+      const before = seen;
+      total = page.total;
       totals.add(total);
-      received += fetched.value.page.records.length;
-      seen += walk.fold(fetched.value.page.records, fetched.value.at);
+      received += page.records.length;
+      size = Math.max(size, page.records.length);
+      if (page.records.length === 0) isAtEnd = true;
+      seen += walk.fold(page.records, at);
+      return seen - before;
     },
-    seen: () => seen,
-    lastPage: () => habits.first + Math.min(PAGES_MAX, Math.ceil(total / size)) - 1,
+    pageSize: () =>
+      seen < total || total > size ? size : Math.max(size, Math.min(first.page.limit ?? size, habits.limit)),
+    lastPage: () => (isAtEnd ? 0 : habits.first + Math.min(PAGES_MAX, Math.ceil(total / size)) - 1),
     worthMore: () => failures.length < FAILURES_MAX && !failures.some(({ kind }) => hopeless.has(kind)),
     isComplete: () => failures.length === 0 && seen >= Math.ceil(total * share),
-    report: () => ({
+    fellShort: () => failures.length === 0 && seen < Math.ceil(total * share),
+    /** A complete walk of an empty list proves nothing. */
+    provesFirst: () => progress.isComplete() && total > 0,
+    report: (): WalkReport => ({
       complete: progress.isComplete(),
       total,
       seen,
@@ -118,28 +149,40 @@ function startProgress(walk: Walk, first: Extract<Fetched, { ok: true }>["value"
   return progress;
 }
 
-/** The first page; where a large limit is refused, with a smaller one from now on. */
+/** The first page; where a large limit is refused and a smaller one is not, with the smaller one for a while. */
 async function fetchFirst(walk: Walk, signal: AbortSignal): Promise<Fetched> {
   const { habits } = walk;
+  if (habits.limit !== habits.wish && --habits.walksToWish <= 0) habits.limit = habits.wish;
   const fetched = await walk.fetch({ page: habits.first, limit: habits.limit }, signal);
   if (fetched.ok || fetched.error.kind !== "client_error" || habits.limit <= PAGE_LIMIT_FALLBACK) return fetched;
-  habits.limit = PAGE_LIMIT_FALLBACK;
-  return walk.fetch({ page: habits.first, limit: habits.limit }, signal);
+  const smaller = await walk.fetch({ page: habits.first, limit: PAGE_LIMIT_FALLBACK }, signal);
+  if (smaller.ok) {
+    habits.limit = PAGE_LIMIT_FALLBACK;
+    habits.walksToWish = WALKS_TO_WISH;
+  }
+  return smaller;
 }
 
-/** A walk that fell short may have begun on the second page of a service that counts from 0. Asked once, then known. */
-async function lookForPageZero(walk: Walk, progress: ReturnType<typeof startProgress>, signal: AbortSignal) {
+/**
+ * A walk that fell short may have begun on the second page of a service that counts from 0. Its page 0 is then nearly
+ * all new; that of a service that takes page 0 for page 1 is not.
+ */
+async function lookForPageZero(walk: Walk, progress: Progress, signal: AbortSignal): Promise<void> {
   const fetched = await walk.fetch({ page: 0, limit: walk.habits.limit }, signal);
-  const before = progress.seen();
-  if (fetched.ok) progress.take(fetched);
-  else if (fetched.error.kind !== "client_error" && fetched.error.kind !== "not_found") return;
-  if (progress.seen() > before) walk.habits.first = 0;
+  if (!fetched.ok) {
+    if (fetched.error.kind === "client_error" || fetched.error.kind === "not_found") walk.habits.firstKnown = true;
+    return;
+  }
+  const fresh = progress.take(fetched);
+  if (fresh > fetched.value.page.records.length / 2) walk.habits.first = 0;
   walk.habits.firstKnown = true;
 }
 
-/** Records a full page holds: what came, where more exist than came; the echo or the wish where all came at once. */
-function pageSize(page: RawPage, asked: number): number {
-  const came = page.records.length;
-  if (came > 0 && came < page.total) return came;
-  return Math.max(1, page.limit ?? asked, came);
+function learnFirst(habits: PageHabits, progress: Progress): void {
+  habits.shortWalks = progress.fellShort() ? habits.shortWalks + 1 : 0;
+  if (progress.provesFirst()) habits.firstKnown = true;
+  if (habits.shortWalks < SHORT_WALKS_MAX) return;
+  habits.shortWalks = 0;
+  habits.firstKnown = false;
+  habits.first = 1;
 }

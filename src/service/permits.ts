@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { type CallOutcome, createLedger, type Ledger, opening, type Permit, settle, take } from "../budget/ledger.ts";
 import { type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
-import { planMonth } from "../budget/month.ts";
+import { planMonth, utcDay } from "../budget/month.ts";
 import type { CallCounter, Clock, Log } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
@@ -25,7 +25,7 @@ export interface PermitOfficeParts {
   readonly random: Random;
   readonly calls: CallCounter;
   readonly log: Log;
-  /** Told how long each permit was waited for. */
+  /** Told how long each permit was waited for, also in vain. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
 }
 
@@ -46,23 +46,37 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   const { clock, calls } = parts;
   let monthStartsOn = parts.monthStartsOn;
   let month = planMonth(clock.now(), monthStartsOn);
-  const ledger = createLedger(parts.limits, calls.read(month.key), clock.monotonic());
+  const ledger = createLedger(parts.limits, calls.since(month.firstDay), clock.monotonic());
+  /** Calls that the store refused to count: they go with the next that it takes. */
+  let uncounted = 0;
   // One queue a lane: within a lane first come, first served.
   const queues: Readonly<Record<Lane, Waiting[]>> = { action: [], walk: [], suspect: [], detail: [], stats: [] };
   let nap = new AbortController();
 
   function turnMonth(now: EpochMs): void {
-    if (now >= month.startMs && now < month.endMs) return;
-    month = planMonth(now, monthStartsOn);
-    ledger.monthUsed = calls.read(month.key);
+    if (now < month.startMs || now >= month.endMs) beginMonth(now);
+  }
+
+  function beginMonth(now: EpochMs): void {
+    const next = planMonth(now, monthStartsOn);
+    try {
+      ledger.monthUsed = calls.since(next.firstDay) + uncounted;
+      month = next;
+    } catch (error) {
+      // The old count stands until the store can be read: too few calls are better than too many.
+      parts.log.error({ err: error }, "the calls of the month could not be read");
+    }
   }
 
   function countCall(): void {
+    uncounted++;
     try {
-      calls.add(month.key);
+      calls.add(utcDay(clock.now()), uncounted);
+      if (uncounted > 1) parts.log.info({ calls: uncounted }, "calls are counted durably again");
+      uncounted = 0;
     } catch (error) {
-      // Without the store the ledger's own count holds for this process: watching goes on.
-      parts.log.error({ err: error }, "a call could not be counted durably; this month's calls are kept in memory");
+      // Without the store the ledger's own count holds for this process: watching goes on. Said once, not at each call.
+      if (uncounted === 1) parts.log.error({ err: error }, "calls can't be counted durably; they are kept in memory");
     }
   }
 
@@ -113,6 +127,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       return new Promise((resolve) => {
         const onAbort = () => {
           queues[lane].splice(queues[lane].indexOf(waiting), 1);
+          parts.onWait(category, clock.monotonic() - waiting.since);
           resolve(null);
           look();
         };
@@ -138,8 +153,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       ledger.limits = limits;
       if (startsOn !== monthStartsOn) {
         monthStartsOn = startsOn;
-        month = planMonth(clock.now(), startsOn);
-        ledger.monthUsed = calls.read(month.key);
+        beginMonth(clock.now());
       }
       look();
     },

@@ -14,8 +14,10 @@ export interface TransportOptions {
 
 /** Largest body that is read, 16 MiB: a page of 10,000 records is a quarter of it, and nothing else comes near. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
-/** Connections kept to the service. The budget is the limit, not the client: more would stand idle. */
-const CONNECTIONS_MAX = 4;
+/** As many as the collectors ever have under way, so that no call's time-out runs while it waits for a connection. */
+const CONNECTIONS_MAX = 16;
+/** A connection that takes longer to come about is tried anew by the next call. */
+const CONNECT_MS_MAX = 10_000;
 /** An idle connection is kept this long: longer than the wait between two calls of a paced poller. */
 const KEEP_ALIVE_MS = 60_000;
 
@@ -33,7 +35,7 @@ export function createTransport(options: TransportOptions): Transport {
   };
   const dispatcher: Dispatcher =
     options.proxy === undefined
-      ? new Agent({ ...shared, connect: { ...tls, timeout: 0 } })
+      ? new Agent({ ...shared, connect: { ...tls, timeout: CONNECT_MS_MAX } })
       : new ProxyAgent({ ...shared, uri: options.proxy, requestTls: tls });
 
   return {
@@ -86,23 +88,18 @@ function singleHeaders(headers: Dispatcher.ResponseData["headers"]): ServiceResp
   );
 }
 
-/** Codes of a connection that stood and then broke: the service may have seen the request. */
-const brokenCodes = new Set([
-  "ECONNRESET",
-  "EPIPE",
-  "UND_ERR_SOCKET",
-  "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
-  "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH",
-  "UND_ERR_ABORTED",
-]);
+/** Codes, beside those of names, routes and refusals, of a connection that never came about. */
+const unreachableCode =
+  /^(UND_ERR_CONNECT_TIMEOUT|UND_ERR_INVALID_ARG|CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
+const unreachableCalls: ReadonlySet<unknown> = new Set(["connect", "getaddrinfo"]);
 
+/** Only what surely came before the request is `unreachable`: after anything else the service may have seen it. */
 function failureOf(error: unknown, signal: AbortSignal): TransportFailure {
   if (signal.aborted) return { kind: "aborted", message: "the call was given up" };
-  const cause = error as { code?: unknown; message?: unknown; name?: unknown };
+  const cause = error as { code?: unknown; message?: unknown; syscall?: unknown };
   const code = typeof cause.code === "string" ? cause.code : "";
   const told = typeof cause.message === "string" && cause.message !== "" ? cause.message : String(error);
   const message = told.includes(code) ? told : `${code}: ${told}`;
-  // HPE_*: what came is no HTTP. Whatever else there is (name, route, refusal, certificate) kept us from connecting.
-  const broke = brokenCodes.has(code) || code.startsWith("HPE_") || message.includes("terminated");
-  return { kind: broke ? "reset" : "unreachable", message };
+  const neverCame = unreachableCalls.has(cause.syscall) || unreachableCode.test(code);
+  return { kind: neverCame ? "unreachable" : "reset", message };
 }

@@ -36,7 +36,7 @@ const count = z.number().int().min(0);
 
 const pageShape = z.object({
   data: z.array(z.unknown()),
-  pagination: z.object({ page: count.nullish(), limit: count.nullish(), total: count }),
+  pagination: z.object({ limit: count.nullish(), total: count }),
 });
 
 /** Reads the envelope of a list. */
@@ -119,7 +119,7 @@ export function readSessionRecord(json: unknown, onRemark: OnRemark): SessionRec
   };
 }
 
-const maybeNumber = z.number().nullish();
+const maybeNumber = z.number().min(0).nullish();
 
 const statsShape = z.object({
   active_sessions: maybeNumber,
@@ -131,8 +131,8 @@ const statsShape = z.object({
   top_protocols: z.array(z.unknown()).nullish(),
 });
 
-/** Entries that are taken of a top list: there are 249 countries; a longer list is no list of the top. */
-const TOP_ENTRIES_MAX = 300;
+/** Entries that are taken of a list within the statistics: there are 249 countries, and a day has 24 hours. */
+const ENTRIES_MAX = 300;
 
 /** Reads the aggregate statistics (spec, section 2.3). An odd entry of a top list is left out, with a remark. */
 export function readStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ServiceError> {
@@ -160,7 +160,7 @@ export function readStatistics(json: unknown, onRemark: OnRemark): Result<Sessio
 }
 
 function readTop(entries: readonly unknown[] | null | undefined, field: string, onRemark: OnRemark) {
-  return (entries ?? []).slice(0, TOP_ENTRIES_MAX).flatMap((entry) => {
+  return (entries ?? []).slice(0, ENTRIES_MAX).flatMap((entry) => {
     const raw = (typeof entry === "object" && entry !== null ? entry : {}) as Raw;
     const [name, sessions] = [raw[field], raw.sessions];
     if (isIdentifier(name) && typeof sessions === "number" && sessions >= 0) return [{ name, sessions }];
@@ -170,24 +170,32 @@ function readTop(entries: readonly unknown[] | null | undefined, field: string, 
   });
 }
 
-const hourShape = z.object({
-  hour: z.string().refine(isTime, "expected an ISO 8601 timestamp"),
-  active_sessions: maybeNumber,
-  new_sessions: maybeNumber,
-  bandwidth_gb: maybeNumber,
-});
-const hourlyShape = z.object({ data: z.array(hourShape) });
+const hourFields: Fields = {
+  hour: isTime,
+  active_sessions: isQuantity,
+  new_sessions: isQuantity,
+  bandwidth_gb: isQuantity,
+};
+const hourlyShape = z.object({ data: z.array(z.unknown()) });
 
-/** Reads the hourly statistics (spec, section 2.4), in the order of time. */
-export function readHours(json: unknown): Result<readonly HourlyEntry[], ServiceError> {
+/** Reads the hourly statistics (spec, section 2.4), in the order of time. An odd hour is left out, with a remark. */
+export function readHours(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ServiceError> {
   const parsed = hourlyShape.safeParse(json);
   if (!parsed.success) return wrongShape("hourly statistics", parsed.error);
-  const entries = parsed.data.data.map((entry) => ({
-    hourMs: time(entry.hour)!,
-    activeSessions: entry.active_sessions ?? null,
-    newSessions: entry.new_sessions ?? null,
-    bandwidthGb: entry.bandwidth_gb ?? null,
-  }));
+  const entries = parsed.data.data.slice(0, ENTRIES_MAX).flatMap((entry) => {
+    const raw = (typeof entry === "object" && entry !== null ? entry : {}) as Raw;
+    const wrong = findWrong(raw, hourFields);
+    const hourMs = wrong === null ? time(raw.hour) : null;
+    if (hourMs === null) {
+      const detail = `found ${describe(entry)}; an hour has a timestamp and numbers from 0`;
+      onRemark({ reason: wrong?.reason ?? "bad_time", id: null, detail });
+      return [];
+    }
+    const activeSessions = quantity(raw.active_sessions);
+    return [
+      { hourMs, activeSessions, newSessions: quantity(raw.new_sessions), bandwidthGb: quantity(raw.bandwidth_gb) },
+    ];
+  });
   return ok(entries.sort((a, b) => a.hourMs - b.hourMs));
 }
 

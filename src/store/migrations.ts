@@ -6,7 +6,7 @@ import type { DatabaseSync } from "node:sqlite";
  */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE calls (
-     month TEXT NOT NULL PRIMARY KEY,
+     day TEXT NOT NULL PRIMARY KEY,
      used INTEGER NOT NULL CHECK (used >= 0)
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE facts (

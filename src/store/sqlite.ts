@@ -107,9 +107,9 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
 }
 
 function storeOver(database: DatabaseSync, close: () => void): Store {
-  const readCalls = database.prepare("SELECT used FROM calls WHERE month = ?");
-  const addCall = database.prepare(
-    "INSERT INTO calls (month, used) VALUES (?, 1) ON CONFLICT (month) DO UPDATE SET used = used + 1",
+  const sumCalls = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
+  const addCalls = database.prepare(
+    "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",
   );
   const readFact = database.prepare("SELECT value FROM facts WHERE key = ?");
   const writeFact = database.prepare(
@@ -117,9 +117,9 @@ function storeOver(database: DatabaseSync, close: () => void): Store {
   );
   return {
     calls: {
-      read: (month) => Number(readCalls.get(month)?.used ?? 0),
-      add: (month) => {
-        addCall.run(month);
+      since: (day) => Number(sumCalls.get(day)?.used ?? 0),
+      add: (day, calls) => {
+        addCalls.run(day, calls);
       },
     },
     facts: {

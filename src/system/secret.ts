@@ -76,6 +76,9 @@ function secretProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
   // Such a value breaks the header it goes into, and the error of that would be met far from here.
   if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
+  if (!/^[\x20-\x7e]*$/.test(text)) {
+    return "holds a byte order mark, or another character that no header carries; the secret is plain ASCII";
+  }
   return null;
 }
 

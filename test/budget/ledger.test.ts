@@ -133,13 +133,14 @@ test("a month that polling has spent is still open to actions", () => {
 });
 
 test("polling leaves the plan's concurrency its reserve, and actions may use it", () => {
-  const ledger = createLedger({ ...limitsOf(PLANS.starter), reserve: 0.2 }, 0, 0);
-  let now = 10_000;
-  for (let call = 0; call < 8; call++, now += 2_000) {
-    const permit = take(ledger, call % 2 === 0 ? "node_management" : "session_monitoring", "walk", now);
-    expect(permit.at).toBe(now);
+  const limits = { ...limitsOf(PLANS.enterprise), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
+  const ledger = createLedger(limits, 0, 0);
+  const reading = { limit: 500, remaining: 499, resetAt: null };
+  settle(ledger, take(ledger, "session_monitoring", "walk", 10_000), { kind: "answered", reading }, 0, 10_000);
+  for (let call = 0; call < 8; call++) {
+    expect(opening(ledger, "session_monitoring", "walk", 11_000).hold).toBeNull();
+    take(ledger, "session_monitoring", "walk", 11_000);
   }
-  expect(opening(ledger, "session_monitoring", "walk", now).at).toBe(Number.POSITIVE_INFINITY);
-  expect(["concurrency", "learning"]).toContain(opening(ledger, "session_monitoring", "walk", now).hold);
-  expect(opening(ledger, "session_monitoring", "action", now).hold).not.toBe("concurrency");
+  expect(opening(ledger, "session_monitoring", "walk", 11_000).hold).toBe("concurrency");
+  expect(opening(ledger, "session_monitoring", "action", 11_000).hold).toBeNull();
 });

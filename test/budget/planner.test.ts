@@ -60,9 +60,9 @@ test("what is not collected is not planned, and leaves its share to the others",
   expect(planned.sessions!.callsPerMinute).toBeGreaterThan(plan(base).sessions!.callsPerMinute);
 });
 
-test("a month that is spent plans the longest interval, not an endless one", () => {
+test("a month that is spent plans nothing more, however near its end is", () => {
   const planned = plan(input({ limits: limits("starter"), month: { used: 100_000, leftMs: MINUTE } }));
-  expect(planned.nodes).toMatchObject({ intervalMs: 7 * 24 * 60 * MINUTE, boundBy: "month" });
+  expect(planned.nodes).toMatchObject({ intervalMs: Number.POSITIVE_INFINITY, boundBy: "month" });
 });
 
 test("no plan asks for more than any limit carries, stretches below 1, or leaves room where a wish is stretched", () => {
@@ -77,8 +77,10 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
     fc.property(inputs, ({ nodes, nodePages, sessionPages, name, used }) => {
       const month = { used, leftMs: 10 * 24 * 60 * MINUTE };
       const planned = plan(input({ nodes, nodePages, sessionPages, limits: limits(name), month }));
+      // What is really spent follows from the intervals, not from what the plan says of its rates.
+      const calls = { nodes: nodePages, details: Math.max(1, nodes), sessions: sessionPages, stats: 1, hourly: 1 };
       const rate = (...collectors: (typeof COLLECTORS)[number][]) =>
-        collectors.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
+        collectors.reduce((sum, collector) => sum + (calls[collector] * MINUTE) / planned[collector]!.intervalMs, 0);
       const cap = limits(name).plan;
       const slack = 1 + 1e-6;
       const caps = {
@@ -104,4 +106,12 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
       }
     }),
   );
+});
+
+test("a wish of a month is kept, and a fleet too large for its month is read more slowly than in a week", () => {
+  const base = input({ nodes: 100, limits: limits("starter") });
+  const rare = plan({ ...base, wishes: { ...base.wishes, details: every(30 * 24 * 60 * MINUTE) } });
+  expect(rare.details).toMatchObject({ stretch: 1, intervalMs: 30 * 24 * 60 * MINUTE });
+  const large = plan(input({ nodes: 100_000, nodePages: 100, limits: limits("starter") }));
+  expect(large.details!.intervalMs).toBeGreaterThan(60 * 24 * 60 * MINUTE);
 });

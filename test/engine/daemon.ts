@@ -111,7 +111,7 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
   const snapshots: { last: Snapshot | null } = { last: null };
   const watch = startWatch({
     settings,
-    sight: createSight(settings.usageScale, store.facts, { clock, log, metrics }),
+    sight: createSight(settings, store.facts, { clock, log, metrics }),
     client,
     office,
     facts: store.facts,

@@ -192,10 +192,10 @@ describe("usage", () => {
 
   test("that contradicts its scale makes all usage unknown, of every node, and for good", () => {
     const { inventory, agrees, fleet } = usageOf("ratio", 75);
-    expect(agrees).toEqual([true, false]);
+    expect(agrees).toEqual(["taken", "contradicts"]);
     expect(fleet.usageKnown).toBe(false);
     expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
-    expect(inventory.detail(detail("a", 0.5), 2, 2)).toBe(false);
+    expect(inventory.detail(detail("a", 0.5), 2, 2)).toBe("taken");
     expect(Number.isNaN(inventory.fleet().cpuUsage[0])).toBe(true);
   });
 
@@ -209,7 +209,7 @@ describe("usage", () => {
   test("is read anew under a newly declared scale", () => {
     const { inventory } = usageOf("ratio", 75);
     inventory.declareScale("percent");
-    expect(inventory.detail(detail("a", 75), 3, 3)).toBe(true);
+    expect(inventory.detail(detail("a", 75), 3, 3)).toBe("taken");
     expect(inventory.fleet().cpuUsage[0]).toBe(0.75);
     expect(Number.isNaN(inventory.fleet().cpuUsage[1])).toBe(true);
   });

@@ -117,6 +117,26 @@ describe("bytes", () => {
   });
 });
 
+test("bytes that were missing at first sight are not taken for none: nothing is gained by their coming", () => {
+  const { walk, bytes } = createWalks();
+  walk(1_000, [session("a", { bytesSent: null })]);
+  walk(2_000, [session("a", { bytesSent: 5_000_000_000 })]);
+  expect(bytes()[0]).toBe(0);
+  walk(3_000, [session("a", { bytesSent: 5_000_000_007 })]);
+  expect(bytes()[0]).toBe(7);
+});
+
+test("walks that are never complete remember no more than the sessions of the last twenty or so", () => {
+  const { walk, fold } = createWalks();
+  for (let round = 0; round < 200; round++) {
+    const sessions = Array.from({ length: 100 }, (_, index) =>
+      session(`${round}-${index}`, { nodeId: `node_${round}` }),
+    );
+    walk(round * 1_000, sessions, false);
+  }
+  expect(fold.size()).toBeLessThanOrEqual(2_200);
+});
+
 describe("sessions that ended", () => {
   test("are observed once, by the duration last seen, when two complete walks did not meet them", () => {
     const { walk, ended, fold } = createWalks();

@@ -214,9 +214,36 @@ describe("every choice of the service", () => {
 });
 
 test("every call is counted in the store before it is sent", async () => {
-  const { get, store } = setUp({ fault: { kind: "hang" } });
+  const counted: number[] = [];
+  const { get, store } = setUp({
+    fault: { kind: "hang" },
+    wrap: (transport) => ({
+      ...transport,
+      request(request, signal) {
+        counted.push(store.calls.since("2026-03-01"));
+        return transport.request(request, signal);
+      },
+    }),
+  });
   await get();
-  expect(store.calls.read("2026-03-01")).toBe(3);
+  expect(counted).toEqual([1, 2, 3]);
+});
+
+test("calls under way while the key is renewed are all tried again with the new one", async () => {
+  let key = "old-key";
+  const { client, clock, calls } = setUp({ secret: { value: () => key, refresh: () => ({ ok: true, value: false }) } });
+  const answers = [1, 2, 3].map(() => client.get(readStats, "walk", new AbortController().signal));
+  await clock.advance(200);
+  key = SIMULATION_KEY;
+  await clock.advance(60_000);
+  expect((await Promise.all(answers)).every((answer) => answer.ok)).toBe(true);
+  expect(calls).toContain("stats 401");
+});
+
+test("a key's file that can't be read is told with the 401", async () => {
+  const secret: Secret = { value: () => "old-key", refresh: () => ({ ok: false, error: "key.txt is empty" }) };
+  const answer = await setUp({ secret }).get();
+  expect(answer.ok ? "" : answer.error.message).toMatch(/the API key is not accepted; key.txt is empty$/);
 });
 
 test("the service's clock is known from its Date headers to within a second", async () => {

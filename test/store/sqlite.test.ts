@@ -55,11 +55,13 @@ describe.each([
 ])("a store %s", (_, open) => {
   test("counts the calls of each month by itself", () => {
     const store = open();
-    expect(store.calls.read("2026-11-01")).toBe(0);
-    for (let call = 0; call < 3; call++) store.calls.add("2026-11-01");
-    store.calls.add("2026-12-01");
-    expect(store.calls.read("2026-11-01")).toBe(3);
-    expect(store.calls.read("2026-12-01")).toBe(1);
+    expect(store.calls.since("2026-11-01")).toBe(0);
+    for (let call = 0; call < 3; call++) store.calls.add("2026-11-01", 1);
+    store.calls.add("2026-12-01", 1);
+    expect(store.calls.since("2026-11-01")).toBe(4);
+    expect(store.calls.since("2026-11-02")).toBe(1);
+    store.calls.add("2026-12-01", 5);
+    expect(store.calls.since("2026-12-01")).toBe(6);
     store.close();
   });
 
@@ -85,11 +87,11 @@ describe("the store's folder", () => {
   test("is made if need be, and remembers from one opening to the next", () => {
     const path = join(folder, "deep", "state");
     const first = opened(path);
-    first.calls.add("2026-11-01");
+    first.calls.add("2026-11-01", 1);
     first.facts.write("key", "value");
     first.close();
     const second = opened(path);
-    expect(second.calls.read("2026-11-01")).toBe(1);
+    expect(second.calls.since("2026-11-01")).toBe(1);
     expect(second.facts.read("key")).toBe("value");
     second.close();
   });
@@ -97,7 +99,7 @@ describe("the store's folder", () => {
   test("is held by one opener at a time, also within a process", () => {
     const first = opened();
     expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
-    first.calls.add("2026-11-01");
+    first.calls.add("2026-11-01", 1);
     first.close();
     opened().close();
   });
@@ -124,9 +126,9 @@ describe("the store's folder", () => {
 
   test("can still be read by others while it is held", () => {
     const store = opened();
-    store.calls.add("2026-11-01");
+    store.calls.add("2026-11-01", 1);
     const reader = new DatabaseSync(join(folder, "proxywarden.db"), { readOnly: true });
-    expect(reader.prepare("SELECT month, used FROM calls").all()).toEqual([{ month: "2026-11-01", used: 1 }]);
+    expect(reader.prepare("SELECT day, used FROM calls").all()).toEqual([{ day: "2026-11-01", used: 1 }]);
     reader.close();
     store.close();
   });
@@ -144,11 +146,11 @@ describe("the store's folder", () => {
 
 describe("the database", () => {
   test("has every call that was counted, even when the process was killed", async () => {
-    const other = otherProcess(`for (;;) { store.value.calls.add("2026-11-01"); say("counted"); }`);
+    const other = otherProcess(`for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
     for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
     await other.kill();
     const store = opened();
-    expect(store.calls.read("2026-11-01")).toBeGreaterThanOrEqual(50);
+    expect(store.calls.since("2026-11-01")).toBeGreaterThanOrEqual(50);
     store.close();
   });
 
@@ -179,7 +181,7 @@ describe("the database", () => {
   ])("that %s is refused with its name and the way out, and the folder is free again", (_, damage) => {
     const path = join(folder, "proxywarden.db");
     const store = opened();
-    for (let call = 0; call < 10; call++) store.calls.add("2026-11-01");
+    for (let call = 0; call < 10; call++) store.calls.add("2026-11-01", 1);
     store.close();
     damage(path);
     const refused = openStore(folder);

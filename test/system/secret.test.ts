@@ -41,6 +41,7 @@ describe("a secret file", () => {
     ["one\ntwo\n", "more than one line"],
     ["key\n\n", "more than one line"],
     ["key\0", "control character"],
+    ["\ufeffkey", "byte order mark"],
     ["x".repeat(20_000), "20000 bytes"],
   ])("that holds %j is refused by name", (content, problem) => {
     const path = join(folder, "key");
