@@ -43,6 +43,8 @@ export async function repeat(
     const began = { monotonic: timing.clock.monotonic(), epoch: timing.clock.now() };
     failures = (await job(signal)) ? 0 : failures + 1;
     for (;;) {
+      // A wall clock that was set back must not wait for the moment it once showed.
+      began.epoch = Math.min(began.epoch, timing.clock.now());
       const wait = waitOf(timing, cadence(), began, failures);
       if (signal.aborted || wait <= 0) break;
       await nap(timing.clock, wait, signal);
@@ -62,8 +64,7 @@ function waitOf(
 ): DurationMs {
   const sinceBegan = timing.clock.monotonic() - began.monotonic;
   if (cadence.kind === "every") return cadence.intervalMs - sinceBegan;
-  // A wall clock that was set back must not wait for the moment it once showed.
-  const rings = timing.bell.next(cadence.expression, Math.min(began.epoch, timing.clock.now()));
+  const rings = timing.bell.next(cadence.expression, began.epoch);
   const untilRing = rings === null ? Number.POSITIVE_INFINITY : rings - timing.clock.now();
   return failures === 0 ? untilRing : Math.min(untilRing, RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceBegan);
 }

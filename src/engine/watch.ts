@@ -111,7 +111,7 @@ export function startWatch(parts: WatchParts): Watch {
       nodePages: pagesOf(sight.inventory.count(), habits.nodes),
       sessionPages: pagesOf(sessions, habits.sessions),
       limits: settings.limits,
-      month: { used: parts.office.ledger.monthUsed, leftMs: month.endMs - clock.now() },
+      month: { used: parts.office.monthUsed(), leftMs: month.endMs - clock.now() },
     });
     showPlan(planned, parts.metrics);
     return planned;

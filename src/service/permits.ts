@@ -13,6 +13,8 @@ export interface PermitOffice {
   giveBack(permit: Permit, outcome: CallOutcome): void;
   /** New limits (a reload) hold from the next permit on; what was learned stays. */
   relimit(limits: Limits, monthStartsOn: number): void;
+  /** Calls made in the plan's month that it is now. */
+  monthUsed(): number;
   readonly ledger: Ledger;
 }
 
@@ -122,6 +124,10 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
 
   return {
     ledger,
+    monthUsed() {
+      turnMonth(clock.now());
+      return ledger.monthUsed;
+    },
     request(category, lane, signal) {
       if (signal.aborted) return Promise.resolve(null);
       return new Promise((resolve) => {

@@ -60,6 +60,25 @@ test("a run of a bell that failed is tried again after 1, 2, 4 minutes and so on
   expect(begun.map((second) => second / 60)).toEqual([0, 1, 3, 7, 15]);
 });
 
+test("a wall clock that is set back a day does not silence a bell for a day", async () => {
+  const clock = createVirtualClock(START_MS);
+  const stop = new AbortController();
+  let runs = 0;
+  const job = async () => {
+    runs++;
+    return true;
+  };
+  const timing = { clock, bell: createBell(), random: () => 0 };
+  const done = repeat(timing, () => ({ kind: "cron", expression: "2 * * * *" }), job, stop.signal);
+  await clock.advance(10 * MINUTE);
+  clock.step(-24 * 60 * MINUTE);
+  await clock.advance(5 * 60 * MINUTE);
+  expect(runs).toBeGreaterThanOrEqual(6);
+  stop.abort();
+  await clock.advance(0);
+  await done;
+});
+
 test("the period of a bell is the time between two rings", () => {
   const timing = { clock: createVirtualClock(START_MS), bell: createBell() };
   expect(periodOf({ kind: "cron", expression: "2 * * * *" }, timing)).toBe(60 * MINUTE);
