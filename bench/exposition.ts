@@ -72,7 +72,7 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
     const peerFullMs = medianMs(peerFull);
     const fullMs = medianMs(full);
     const fewMs = medianMs(few);
-    const gaps = [full, few, compressed].flatMap((all) => all.slice(-rounds)).map(({ gapMs }) => gapMs);
+    const gaps = [full, few, compressed].map((all) => all.slice(-rounds).map(({ gapMs }) => gapMs));
     return {
       nodes,
       peerFullMs,
@@ -80,8 +80,9 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
       fullMs,
       fewMs,
       compressMs: medianMs(compressed),
-      gapMs: median(gaps),
-      gapWorstMs: Math.max(...gaps),
+      // The kind of round that keeps the loop longest speaks for all.
+      gapMs: Math.max(...gaps.map(median)),
+      gapWorstMs: Math.max(...gaps.flat()),
       ...scrapes,
       rssMb,
       speedup: peerFullMs / fullMs,

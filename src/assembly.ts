@@ -8,6 +8,7 @@ import { neededCollectors } from "./metrics/families.ts";
 import type { WardenMetrics } from "./metrics/warden.ts";
 import type { Clock, Secret, Transport } from "./model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "./model/snapshot.ts";
+import { authorityProblem } from "./service/certificates.ts";
 import { type CallObserver, createClient, type ServiceClient } from "./service/client.ts";
 import { createTransport } from "./service/transport.ts";
 import { watchSettingsOf } from "./settings.ts";
@@ -35,6 +36,8 @@ export function prepareAccess(
   const ca = service.ca_file === undefined ? ok(null) : readFile(service.ca_file);
   if (!secret.ok) return fail([`service.api_key_file: ${secret.error}`]);
   if (!ca.ok) return fail([`service.ca_file: ${ca.error}`]);
+  const untrusted = ca.value === null ? null : authorityProblem(ca.value);
+  if (untrusted !== null) return fail([`service.ca_file: ${service.ca_file} ${untrusted}`]);
   try {
     const transport = createTransport({
       baseUrl: service.base_url,

@@ -1,25 +1,35 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../model/scenario.ts";
-import { duration, section, share, signedDuration, text, whole } from "./kind.ts";
+import { duration, refuse, section, share, signedDuration, text, whole } from "./kind.ts";
 import { meaningOf } from "./shape.ts";
 
 const MATCH = "a method, the beginning of a path, or both, such as GET /v1/nodes";
 const SECONDS_OR_DATE = "a number of seconds, or an HTTP-date in quotes";
+const LOCATION = "the URL of a Location header, of visible ASCII characters";
 
 /** Keys that every fault has. */
-const common = {
+const timing = {
   after: duration("0s", "365d").prefault("0s").describe("When it begins, from the start of the simulation."),
   for: duration("1ms", "365d").describe("How long it lasts."),
+};
+
+/** Keys of the faults that hit requests. */
+const hitting = {
   match: text(MATCH, { name: "string" })
     .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH}`)
     .exactOptional()
     .describe(
-      "The requests that it hits: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with `?` at its end, the list alone. Unset: every request.",
+      "The requests that it hits: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with `?` at its end, the list alone. Unset: every request. Not for `region_dark` and `clock_skew`, which hit no requests.",
     ),
-  share: share(0, 100).exactOptional().describe("Share of those requests that it hits. Unset: all of them."),
+  share: share(0, 100)
+    .exactOptional()
+    .describe("Share of those requests that it hits. Unset: all of them. Not for `region_dark` and `clock_skew`."),
 };
 
-/** One kind of fault: what all of them have, and what it needs beside. */
+/** Keys that faults share. */
+const common = { ...timing, ...hitting };
+
+/** One kind of fault that hits requests: what all of them have, and what it needs beside. */
 function faultOf<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
   kind: Name,
   meaning: string,
@@ -28,14 +38,31 @@ function faultOf<const Name extends FaultKind["kind"], const Shape extends z.cor
   return section({ kind: z.literal(kind), ...common, ...shape }).describe(meaning);
 }
 
+/** One kind of fault that befalls the network or the clock, whoever asks. */
+function eventOf<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
+  kind: Name,
+  meaning: string,
+  shape: Shape,
+) {
+  return section({ kind: z.literal(kind), ...timing, ...shape }).describe(meaning);
+}
+
+const secondsOrDate = text(SECONDS_OR_DATE, { name: "string" }).regex(
+  /^[\x20-\x7e]*$/,
+  `must be ${SECONDS_OR_DATE}, in ASCII`,
+);
+
 const faults = [
   faultOf("status", "Answers with an error status.", {
     status: whole(200, 599).describe("The status."),
     retry_after: z
-      .union([whole(0, 86_400), text(SECONDS_OR_DATE, { name: "string" })], { error: `must be ${SECONDS_OR_DATE}` })
+      .union([whole(0, 86_400), secondsOrDate], { error: `must be ${SECONDS_OR_DATE}` })
       .transform(String)
       .exactOptional()
       .describe("The Retry-After header: seconds, or an HTTP-date."),
+    retry_after_date: duration("0s", "365d")
+      .exactOptional()
+      .describe("The Retry-After header as an HTTP-date so much later than the answer. Instead of `retry_after`."),
   }),
   faultOf("hang", "Accepts the request and never answers.", {}),
   faultOf("reset", "Breaks the connection before a byte of the answer.", {}),
@@ -53,7 +80,9 @@ const faults = [
     bytes: whole(1, 1_000_000_000).describe("Size of the body."),
   }),
   faultOf("redirect", "Redirects to another place.", {
-    location: text("the URL of a Location header", { name: "string" }).describe("The Location header."),
+    location: text(LOCATION, { name: "string" })
+      .regex(/^[\x21-\x7e]*$/, `must be ${LOCATION}`)
+      .describe("The Location header."),
   }),
   faultOf("lost_reply", "Does what the request asks, then breaks the connection.", {}),
   faultOf("vanished", "Leaves a share of the records out of the lists.", {
@@ -61,10 +90,10 @@ const faults = [
   }),
   faultOf("empty_list", "Lists nothing, and says that the total is 0.", {}),
   faultOf("stale_last_seen", "Stops every node's last_seen, as a broken health checker would.", {}),
-  faultOf("region_dark", "Takes every node of a region offline.", {
+  eventOf("region_dark", "Takes every node of a region offline.", {
     region: text("the name of a region", { name: "string" }).describe("The region."),
   }),
-  faultOf("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
+  eventOf("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
     skew: signedDuration().describe("By how much; `-90s` is behind."),
   }),
 ] as const;
@@ -72,8 +101,12 @@ const faults = [
 /** One entry of the fault script. */
 export const faultSchema = z
   .discriminatedUnion("kind", faults, { error: "must be a mapping with the keys kind, for and those of the kind" })
-  .transform((entry): Fault => {
+  .transform((entry, context): Fault => {
+    if (entry.kind === "status" && entry.retry_after !== undefined && entry.retry_after_date !== undefined) {
+      return refuse(context, entry, "must have retry_after or retry_after_date, not both");
+    }
     const fault = { afterMs: entry.after, forMs: entry.for, fault: faultKind(entry) };
+    if (entry.kind === "region_dark" || entry.kind === "clock_skew") return fault;
     const matched = entry.match === undefined ? fault : { ...fault, match: entry.match };
     return entry.share === undefined ? matched : { ...matched, share: entry.share };
   });
@@ -91,7 +124,8 @@ export function faultAlternatives() {
 function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
   switch (entry.kind) {
     case "status": {
-      const { kind, status, retry_after } = entry;
+      const { kind, status, retry_after, retry_after_date } = entry;
+      if (retry_after_date !== undefined) return { kind, status, retryAfterDateMs: retry_after_date };
       return retry_after === undefined ? { kind, status } : { kind, status, retryAfter: retry_after };
     }
     case "bad_records":

@@ -68,7 +68,10 @@ function checked(kind: Kind, mark: Mark, raw: unknown, rules: Rules): Finding[] 
   return refusal === null ? [] : [{ ...mark.place, path: mark.path, found: mark.found, ...refusal }];
 }
 
-/** What the schema can't know: that a text stems from a variable and stands for a number, and what a path is relative to. */
+/**
+ * What the schema can't know: that a text stems from a variable and stands for a number, and what a path is relative
+ * to.
+ */
 function adapt(schema: z.ZodType, kind: Kind, mark: Mark, raw: unknown, rules: Rules): void {
   const value = valueAt(raw, mark.path);
   const last = mark.path.at(-1);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { NODE_LABELS } from "../model/labels.ts";
 import {
   always,
   duration,
@@ -14,9 +15,6 @@ import {
   text,
   whole,
 } from "./kind.ts";
-
-/** The labels that `proxynet_node_info` may carry beside `node_id`. */
-export const NODE_LABELS = ["name", "country", "region", "version", "ip_address"] as const;
 
 const API_KEY = "an API key of visible ASCII characters, without blanks";
 
@@ -199,7 +197,7 @@ const listen = z
   });
 
 const web = section({
-  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
+  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the start page and the API."),
 })
   .prefault({})
   .describe("The daemon's own HTTP server.");

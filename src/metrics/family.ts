@@ -1,11 +1,8 @@
 import type { DurationMs } from "../base/duration.ts";
+import type { NodeLabel } from "../model/labels.ts";
 import type { Collector, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { FamilyHead } from "./text.ts";
-
-/** Labels that `proxynet_node_info` may carry beside the node's id. */
-export const NODE_LABELS = ["name", "country", "region", "version", "ip_address"] as const;
-export type NodeLabel = (typeof NODE_LABELS)[number];
 
 /** What the configuration says of the export. */
 export interface ExportOptions {

@@ -3,7 +3,7 @@ import { NODE_STATUSES } from "../model/node.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
-/** Bytes of a gigabyte, as the contract has it. */
+/** Bytes of a gigabyte: the spec says gigabytes and not how many bytes that is, so it is the SI's. */
 export const GB_BYTES = 1e9;
 
 interface ColumnRow {
@@ -148,7 +148,7 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
 export const NODES: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
-  help: "Nodes by state and place, after the last complete walk.",
+  help: "Nodes by state and place, as last seen; absent unless a complete walk is recent.",
   labels: ["status", "country", "region"],
   source: "nodes",
   width: ({ snapshot }) => snapshot.fleet.places.length * NODE_STATUSES.length,

@@ -1,4 +1,5 @@
-import type { NodeFamily, NodeLabel, RenderInput } from "./family.ts";
+import type { NodeLabel } from "../model/labels.ts";
+import type { NodeFamily, RenderInput } from "./family.ts";
 import { NODE_INFO } from "./nodefamilies.ts";
 import { release } from "./piece.ts";
 import { markDescribedAnew, nodeLabel } from "./presence.ts";

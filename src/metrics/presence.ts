@@ -1,5 +1,6 @@
+import type { NodeLabel } from "../model/labels.ts";
 import type { Fleet } from "../model/snapshot.ts";
-import { isFresh, type NodeLabel, type Presence, type RenderInput } from "./family.ts";
+import { isFresh, type Presence, type RenderInput } from "./family.ts";
 
 /** Sees which slots may be shown. */
 export function seePresence(input: RenderInput): Presence {

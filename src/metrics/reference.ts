@@ -117,8 +117,9 @@ const examples: readonly (readonly [question: string, query: string])[] = [
     "histogram_quantile(0.95, sum by (session_type, le) (rate(proxynet_session_duration_seconds_bucket[15m])))",
   ],
   [
-    "A collector that has not succeeded for ten minutes:",
-    "time() - proxywarden_collect_last_success_timestamp_seconds > 600",
+    "A collector that has not succeeded for three of its planned intervals:",
+    `time() - proxywarden_collect_last_success_timestamp_seconds
+  > on (instance, collector) 3 * proxywarden_plan_interval_seconds`,
   ],
   ["Refusals for exceeded limits, which should be none:", "increase(proxywarden_ratelimit_exceeded_total[1h]) > 0"],
   ["Share of the month's calls that is used:", "proxywarden_month_calls / proxywarden_month_calls_limit"],

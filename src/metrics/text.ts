@@ -49,7 +49,9 @@ const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => esca
 const needsEscape = /["\\\n]/;
 const escapes: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
-/** A sample's value: the shortest text that reads back as the same number; +Inf, -Inf and NaN as Prometheus spells them. */
+/**
+ * A sample's value: the shortest text that reads back as the same number; +Inf, -Inf and NaN as Prometheus spells them.
+ */
 export function valueText(value: number): string {
   if (Number.isFinite(value)) return String(value);
   if (Number.isNaN(value)) return "NaN";

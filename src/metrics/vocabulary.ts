@@ -8,7 +8,9 @@ export type EndpointLabel = (typeof ENDPOINT_LABELS)[number];
 export const CATEGORY_LABELS = [...CATEGORIES, "plan"] as const;
 export type CategoryLabel = (typeof CATEGORY_LABELS)[number];
 
-/** Values of the label `reason` of `proxywarden_collect_failures_total`: why a collection brought nothing, or not all. */
+/**
+ * Values of the label `reason` of `proxywarden_collect_failures_total`: why a collection brought nothing, or not all.
+ */
 export const FAILURE_REASONS = [
   "unreachable",
   "reset",
@@ -29,7 +31,10 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
-/** Values of the label `reason` of `proxywarden_records_rejected_total`: why a record is skipped, or taken with a remark. */
+/**
+ * Values of the label `reason` of `proxywarden_records_rejected_total`: why a record is skipped, or taken with a
+ * remark.
+ */
 export const REJECT_REASONS = [
   "not_an_object",
   "missing_id",

@@ -61,7 +61,7 @@ export const WARDEN_FAMILIES = {
   },
   proxywarden_ratelimit_limit: {
     type: "gauge",
-    help: "Requests allowed per window, as the service last stated.",
+    help: "Requests allowed per window, as the service last stated; of `plan`, as configured.",
     labels: category,
   },
   proxywarden_ratelimit_remaining: {

@@ -33,7 +33,14 @@ export interface ServiceOptions {
 
 /** What a fault does to the requests it matches, or to the network behind them. */
 export type FaultKind =
-  | { readonly kind: "status"; readonly status: number; readonly retryAfter?: string }
+  | {
+      readonly kind: "status";
+      readonly status: number;
+      /** The Retry-After header as it stands. */
+      readonly retryAfter?: string;
+      /** Retry-After as an HTTP-date, so much later than the answer on the clock of the service. Instead of `retryAfter`. */
+      readonly retryAfterDateMs?: DurationMs;
+    }
   | { readonly kind: "hang" }
   | { readonly kind: "reset" }
   | { readonly kind: "truncate" }

@@ -84,7 +84,8 @@ const accounts: Record<LimiterKind, (options: LimiterOptions) => Account> = {
 };
 
 function tokenBucket({ limit, burst, windowMs, reset }: LimiterOptions): Account {
-  // A token is `windowMs` credits and a millisecond earns `limit` of them: whole numbers, so nothing is lost to rounding.
+  // A token is `windowMs` credits and a millisecond earns `limit` of them: whole numbers, so nothing is lost to
+  // rounding.
   const full = burst * windowMs;
   let credits = full;
   let settledAt = Number.NaN;

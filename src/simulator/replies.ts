@@ -50,11 +50,14 @@ export const limitHeaders = (verdict: Verdict, skewMs: number): Record<string, s
 /** The Date header on the service's clock. */
 export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new Date(at).toUTCString() });
 
-/** What stands in the service's way: the fault answers, and the request is not carried out. Null: it lets it through. */
-export function interception(fault: FaultKind): Reply | null {
+/**
+ * What stands in the service's way: the fault answers, and the request is not carried out. Null: it lets it through.
+ * `serviceNow` is on the clock of the service, skewed or not.
+ */
+export function interception(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {
     case "status":
-      return statusReply(fault);
+      return statusReply(fault, serviceNow);
     case "hang":
       return { status: 0, headers: {}, body: "", mishap: { kind: "hang" } };
     case "reset":
@@ -94,8 +97,10 @@ export const outcomeLabel = ({ status, mishap }: Reply): number | Mishap["kind"]
 
 const SIGN_IN_PAGE = "<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>";
 
-function statusReply({ status, retryAfter }: Extract<FaultKind, { kind: "status" }>): Reply {
-  const header = retryAfter ?? null;
+function statusReply(fault: Extract<FaultKind, { kind: "status" }>, serviceNow: EpochMs): Reply {
+  const { status, retryAfter, retryAfterDateMs } = fault;
+  const date = retryAfterDateMs === undefined ? null : new Date(serviceNow + retryAfterDateMs).toUTCString();
+  const header = date ?? retryAfter ?? null;
   if (status === 429) return rateLimitedReply(header === null || !/^\d+$/.test(header) ? null : Number(header), header);
   const reply = jsonReply(status, { error: "upstream_error", message: `The service answered with ${status}` });
   return header === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": header } };

@@ -50,13 +50,6 @@ export function createRoster(capacity: number, groupCount: number): Roster {
     end = 0;
     for (const member of members) append(member, groupOf[member]!);
   };
-  const sum = (counts: Int32Array, from: number, groups: Groups): number => {
-    let total = 0;
-    for (let group = 0; group < groupCount; group += 1) {
-      if ((groups & (1 << group)) !== 0) total += counts[from + group]!;
-    }
-    return total;
-  };
 
   return {
     join(member, group) {
@@ -72,12 +65,12 @@ export function createRoster(capacity: number, groupCount: number): Roster {
       count(positionOf[member]!, group, -1);
       order[positionOf[member]!] = EMPTY;
     },
-    count: (groups) => sum(totals, 0, groups),
+    count: (groups) => sum(totals, groups),
     page(groups, offset, limit) {
       const members: number[] = [];
       let skip = offset;
       for (let start = 0; start < end && members.length < limit; start += BLOCK) {
-        const here = sum(blockCounts, (start / BLOCK) * groupCount, groups);
+        const here = sum(blockCounts, groups, (start / BLOCK) * groupCount);
         if (skip >= here) {
           skip -= here;
           continue;
@@ -93,4 +86,13 @@ export function createRoster(capacity: number, groupCount: number): Roster {
       return members;
     },
   };
+}
+
+/** Adds up the counts of those groups; that of group 0 stands at `from`. */
+function sum(counts: Int32Array, groups: Groups, from = 0): number {
+  let total = 0;
+  for (let group = 0; groups >> group !== 0; group += 1) {
+    if ((groups & (1 << group)) !== 0) total += counts[from + group]!;
+  }
+  return total;
 }

@@ -45,10 +45,13 @@ export async function startServer(service: SimulatedService, clock: Clock, optio
       finish(service);
       gone.abort();
     });
-    void readRequest(incoming).then((request) => {
-      if (request === null) response.destroy();
-      else return send(response, handle(service, request, time()), clock, gone.signal);
-    });
+    readRequest(incoming)
+      .then((request) => {
+        if (request === null) response.destroy();
+        else return send(response, handle(service, request, time()), clock, gone.signal);
+      })
+      // A reply that HTTP can't carry, such as a header with a line feed: its client must not wait for it.
+      .catch(() => response.destroy());
   });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {

@@ -83,7 +83,7 @@ export function handle(service: SimulatedService, request: Request, now: EpochMs
   const call = { service, id: "", query: new URLSearchParams(query), body: request.body ?? "", at, strikes: struckBy };
   const reply =
     refusedByLimit(service, admittance) ??
-    intercepted(struckBy) ??
+    intercepted(struckBy, at + skewAt(service.world.script, at)) ??
     outcomeReply(service.options, scopes === undefined ? UNKNOWN_KEY : answer(call, destination, scopes));
   return sent(service, destination, admittance, distortedBy(struckBy, reply, admittance), at);
 }
@@ -123,9 +123,9 @@ function answer(call: Omit<Call, "id">, destination: Destination, scopes: Readon
   }
 }
 
-function intercepted(struckBy: readonly Strike[]): Reply | null {
+function intercepted(struckBy: readonly Strike[], serviceNow: EpochMs): Reply | null {
   for (const { fault } of struckBy) {
-    const reply = interception(fault);
+    const reply = interception(fault, serviceNow);
     if (reply !== null) return reply;
   }
   return null;

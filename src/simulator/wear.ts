@@ -18,7 +18,9 @@ const CREEPS = {
   full: { ms: 40 * MINUTE_MS, brim: 0.995 },
 } as const satisfies Partial<Record<Ailment, { ms: DurationMs; brim: number }>>;
 
-/** Healthy memory rises with the age of processes towards this much more; healthy disks fill up to it between cleanings. */
+/**
+ * Healthy memory rises with the age of processes towards this much more; healthy disks fill up to it between cleanings.
+ */
 const MEMORY_CREEP = 0.15;
 const MEMORY_CREEP_MS: DurationMs = 10 * DAY_MS;
 const DISK_CREEP = 0.25;

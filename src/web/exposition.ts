@@ -1,21 +1,15 @@
 import type { ServerResponse } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import {
-  EMPTY_EXPOSITION,
-  holdAll,
-  type Exposition as Page,
-  releaseAll,
-  releaseExposition,
-} from "../metrics/exposition.ts";
+import type { Exposition as Page } from "../metrics/exposition.ts";
 import type { RenderInput } from "../metrics/family.ts";
-import { createRenderer } from "../metrics/renderer.ts";
 import { type Format, trailer } from "../metrics/text.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { createCompressor, finishGzip } from "./gzip.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "./negotiation.ts";
+import { createReaders } from "./readers.ts";
+import { createRenderQueue } from "./renderqueue.ts";
 
 /** What a client asked for. */
 export interface ScrapeRequest {
@@ -59,136 +53,59 @@ export interface ExpositionParts {
 
 /** While gzip was asked for so recently, a new rendering is compressed before it is asked for again. */
 const GZIP_WANTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
-/** Without a new snapshot, a scrape has the last one rendered anew after this time, so that old samples leave the page. */
-const RENDERING_AGE_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Older renderings that slow readers may keep in memory; at a further one, the readers of the oldest are cut off. */
-const OLD_PAGES_MAX = 2;
-
-interface Reader {
-  readonly page: Page;
-  readonly revoked: AbortController;
-}
 
 /** Nothing of the network is shown before the first snapshot. */
 export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts): Exposition {
   const compressor = createCompressor();
-  const readers = new Set<Reader>();
-  let renderer = createRenderer();
-  let page = EMPTY_EXPOSITION;
-  let rendered: RenderInput | null = null;
-  let wanted: RenderInput | null = null;
-  let current = Promise.resolve();
-  let next: Promise<void> | null = null;
-  let rendering: Promise<void> | null = null;
+  const readers = createReaders();
   let gzipAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   let gzipFormat: Format = "text";
 
-  function refresh(input: RenderInput): Promise<void> {
-    wanted = input;
-    next ??= current.then(renderWanted);
-    return next;
-  }
+  const queue = createRenderQueue({
+    clock,
+    sliceMs,
+    shown(page) {
+      warden.set("proxywarden_export_series", {}, page.series);
+      warden.set("proxywarden_export_families_dropped", {}, page.dropped.length);
+      readers.callBack(page);
+    },
+    rendered(tookMs) {
+      warden.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
+    },
+    /** Compresses what a scraper is likely to ask for. If it fails, the scrape that needs it tries again, and tells. */
+    async prepare(page) {
+      if (clock.monotonic() - gzipAt <= GZIP_WANTED_MS_MAX) await compressor.start(page.pieces[gzipFormat]);
+    },
+  });
 
-  function renderWanted(): Promise<void> {
-    next = null;
-    rendering = render(wanted!);
-    // The next one waits for the compression, or they could pile up; and a turn, so that waiting scrapes get their page.
-    current = rendering.then(compressAhead).then(
-      () => nextTurn(),
-      () => undefined,
-    );
-    return rendering;
-  }
-
-  async function render(input: RenderInput): Promise<void> {
-    const startedAt = clock.monotonic();
-    // From here on only its readers hold the page: what they don't read is written over, and needs no memory twice.
-    releaseExposition(page);
-    page = EMPTY_EXPOSITION;
-    try {
-      show(await renderInSlices(input));
-      rendered = input;
-    } catch (error) {
-      // A defect, and what the renderer keeps may be half of one rendering and half of another.
-      renderer = createRenderer();
-      show(EMPTY_EXPOSITION);
-      throw error;
-    } finally {
-      rendering = null;
-    }
-    warden.set("proxywarden_export_refresh_duration_seconds", {}, (clock.monotonic() - startedAt) / SECOND_MS);
-  }
-
-  /** Compresses what a scraper is likely to ask for. If it fails, the scrape that needs it tries again, and tells. */
-  async function compressAhead(): Promise<void> {
-    if (clock.monotonic() - gzipAt <= GZIP_WANTED_MS_MAX) await compressor.start(page.pieces[gzipFormat]);
-  }
-
-  async function renderInSlices(input: RenderInput): Promise<Page> {
-    const steps = renderer.refresh(input);
-    let sliceEnd = clock.monotonic() + sliceMs;
-    for (;;) {
-      const step = steps.next();
-      if (step.done === true) return step.value;
-      if (clock.monotonic() < sliceEnd) continue;
-      await nextTurn();
-      sliceEnd = clock.monotonic() + sliceMs;
-    }
-  }
-
-  function show(next: Page): void {
-    page = next;
-    warden.set("proxywarden_export_series", {}, page.series);
-    warden.set("proxywarden_export_families_dropped", {}, page.dropped.length);
-    const oldPages = [...new Set([...readers].map((reader) => reader.page))].filter((old) => old !== page);
-    const unaffordable = new Set(oldPages.slice(0, -OLD_PAGES_MAX));
-    for (const reader of readers) if (unaffordable.has(reader.page)) reader.revoked.abort();
-  }
-
-  /** Has samples leave the page whose time is up although no snapshot came. */
-  function ageRendering(): void {
-    if (rendered === null || rendering !== null || next !== null) return;
-    const age = clock.monotonic() - rendered.now;
-    if (age < RENDERING_AGE_MS_MAX) return;
-    void refresh({ ...rendered, now: rendered.now + age, serviceNowMs: rendered.serviceNowMs + age });
-  }
-
-  async function bodyOf(shown: Page, format: Format, gzip: boolean): Promise<readonly Uint8Array[]> {
+  async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<readonly Uint8Array[]> {
     const live = Buffer.from((await warden.render(format)) + trailer(format));
-    const pieces = shown.pieces[format];
+    const pieces = page.pieces[format];
     if (!gzip) return [...pieces.map(({ bytes }) => bytes), live];
     return finishGzip(await compressor.start(pieces), live);
   }
 
   return {
-    refresh,
+    refresh: queue.add,
     async scrape(request) {
-      ageRendering();
       const format = negotiateFormat(request.accept);
       const gzip = acceptsGzip(request.acceptEncoding);
       if (gzip) {
         gzipAt = clock.monotonic();
         gzipFormat = format;
       }
-      while (rendering !== null) await rendering.catch(() => undefined);
-      const reader = { page, revoked: new AbortController() };
-      holdAll(page.pieces[format]);
-      readers.add(reader);
-      const done = () => {
-        if (readers.delete(reader)) releaseAll(reader.page.pieces[format]);
-      };
+      const { page, reader } = await queue.read((shown) => ({ page: shown, reader: readers.admit(shown, format) }));
       try {
-        const chunks = await bodyOf(reader.page, format, gzip);
+        const chunks = await bodyOf(page, format, gzip);
         return {
           contentType: CONTENT_TYPES[format],
           ...(gzip ? { encoding: "gzip" as const } : {}),
           contentLength: chunks.reduce((sum, { length }) => sum + length, 0),
           chunks,
-          revoked: reader.revoked.signal,
-          done,
+          ...reader,
         };
       } catch (error) {
-        done();
+        reader.done();
         throw error;
       }
     },

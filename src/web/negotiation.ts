@@ -9,8 +9,9 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 const TEXT_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
- * The format for an Accept header: OpenMetrics where it is asked for by name, in version 1.0.0 or none, and is liked at least as much as the text format
- * (of equals, the first named); else text, even for those who would take neither: they can read it.
+ * The format for an Accept header: OpenMetrics where it is asked for by name, in version 1.0.0 or none, and is
+ * liked at least as much as the text format (of equals, the first named); else text, even for those who would take
+ * neither: they can read it.
  */
 export function negotiateFormat(accept = "*/*"): Format {
   const choices = parseChoices(accept);
@@ -41,12 +42,20 @@ interface Choice {
   readonly quality: number;
 }
 
-/** A header of comma-separated choices with parameters (RFC 9110, section 12.4.2). What can't be read weighs nothing. */
+/**
+ * A header of comma-separated choices with parameters (RFC 9110, section 12.4.2). What can't be read weighs nothing.
+ */
 function parseChoices(header: string): Choice[] {
   return header.split(",").map((choice) => {
     const [value = "", ...pairs] = choice.split(";").map((part) => part.trim().toLowerCase());
-    const parameters: Record<string, string> = Object.fromEntries(pairs.map((pair) => pair.split(/\s*=\s*/, 2)));
+    const parameters: Record<string, string> = Object.fromEntries(pairs.map(parameterOf));
     const quality = Number(parameters.q ?? 1);
     return { value, parameters, quality: quality >= 0 && quality <= 1 ? quality : 0 };
   });
+}
+
+/** A parameter's name and value; quotes around the value mean nothing (RFC 9110, section 5.6.6). */
+function parameterOf(pair: string): readonly [name: string, value: string] {
+  const [name = "", value = ""] = pair.split(/\s*=\s*/, 2);
+  return [name, value.replace(/^"(.*)"$/, "$1")];
 }

@@ -138,3 +138,26 @@ faults:
     "11:40: faults[6].skew: found +5; must be a duration such as 90s, or -90s for one into the past",
   ]);
 });
+
+test("a Retry-After may be a date, so much later than the answer", () => {
+  const read = scenario("faults: [{ kind: status, status: 503, retry_after_date: 2m, for: 1m }]");
+  expect(read.faults[0]?.fault).toEqual({ kind: "status", status: 503, retryAfterDateMs: 120_000 });
+});
+
+test("what a header can't carry is refused, and so is what a fault would ignore", () => {
+  const text = `faults:
+  - { kind: redirect, for: 1m, location: "https://bücher.example/" }
+  - { kind: status, status: 503, for: 1m, retry_after: "später" }
+  - { kind: status, status: 503, for: 1m, retry_after: 5, retry_after_date: 5s }
+  - { kind: region_dark, for: 1m, region: eu-west, share: 5% }
+  - { kind: clock_skew, for: 1m, skew: 5s, match: GET }
+`;
+  const refused = "unknown key; must be one of kind, after, for";
+  expect(scenarioErrors(text)).toEqual([
+    '2:42: faults[0].location: found "https://bücher.example/"; must be the URL of a Location header, of visible ASCII characters',
+    '3:56: faults[1].retry_after: found "später"; must be a number of seconds, or an HTTP-date in quotes, in ASCII',
+    "4:5: faults[2]: found the keys kind, status, for, retry_after, retry_after_date; must have retry_after or retry_after_date, not both",
+    `5:52: faults[3].share: ${refused}, region`,
+    `6:44: faults[4].match: ${refused}, skew`,
+  ]);
+});

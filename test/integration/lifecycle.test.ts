@@ -11,7 +11,7 @@ const soon: Sections = { collect: { nodes: { every: "1s" }, sessions: { every: "
 
 /** Calls that a daemon has under way at most: two lists of three pages, four details, statistics and hours. */
 const CALLS_AT_ONCE_MAX = 12;
-/** The contract gives the end of a daemon 10 s; its start comes before. */
+/** Docker kills a container 10 s after it was told to stop, so a daemon has to end within that; its start comes before. */
 const TEST_MS_MAX = 15_000;
 
 /** Writes a configuration with the state in the same folder. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { familyNames } from "../../src/metrics/families.ts";
 import { metricsReference } from "../../src/metrics/reference.ts";
-import { FAILURE_REASONS, REJECT_REASONS } from "../../src/metrics/vocabulary.ts";
-import { WARDEN_FAMILIES } from "../../src/metrics/wardentable.ts";
+import { FAILURE_MEANINGS, FAILURE_REASONS, REJECT_MEANINGS, REJECT_REASONS } from "../../src/metrics/vocabulary.ts";
+import { WARDEN_FAMILIES, type WardenFamily } from "../../src/metrics/wardentable.ts";
 
 const text = metricsReference();
 
@@ -13,6 +13,9 @@ test("every family is in the reference, once", () => {
 
 test("every value of a closed label is explained", () => {
   for (const reason of [...FAILURE_REASONS, ...REJECT_REASONS]) expect(text).toContain(`| \`${reason}\` | `);
+  const closed = Object.values<WardenFamily>(WARDEN_FAMILIES).flatMap(({ labels }) => Object.values(labels));
+  for (const value of closed.flatMap((values) => values ?? [])) expect(text).toContain(`\`${value}\``);
+  for (const meaning of Object.values({ ...FAILURE_MEANINGS, ...REJECT_MEANINGS })) expect(meaning).not.toBe("");
 });
 
 test("every family in an example exists", () => {

@@ -125,3 +125,10 @@ test("a client that leaves in the middle of a huge body, or of its own request, 
 test("an address in use is the system's error", async () => {
   await expect(startServer(service, clock, { port: server.port })).rejects.toThrow("EADDRINUSE");
 });
+
+test("a reply that HTTP can't carry breaks the connection, and the server serves on", async () => {
+  suffer({ kind: "redirect", location: "http://bücher.example/\u{1f4da}" });
+  await expect(get("/v1/nodes")).rejects.toThrow("fetch failed");
+  service.setFaults([]);
+  expect((await get("/v1/nodes")).status).toBe(200);
+});

@@ -158,6 +158,9 @@ describe("a client sees", () => {
     const date = new Date(START + 60_000).toUTCString();
     const limited = await network({ kind: "status", status: 429, retryAfter: date }).send("/v1/nodes", 20);
     expect(limited).toMatchObject({ value: { status: 429, headers: { "retry-after": date } } });
+    const later = await network({ kind: "status", status: 503, retryAfterDateMs: 120_000 }).send("/v1/nodes", 20);
+    const headers = later?.ok ? later.value.headers : {};
+    expect(Date.parse(headers["retry-after"] ?? "") - Date.parse(headers.date ?? "")).toBe(120_000);
     const bare = await network({ kind: "status", status: 429 }).send("/v1/nodes", 20);
     expect(bare?.ok && bare.value.headers["retry-after"]).toBeUndefined();
   });

@@ -10,7 +10,7 @@ import { createWardenMetrics } from "../../src/metrics/warden.ts";
 import { createExposition, type Scrape, sendExposition } from "../../src/web/exposition.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../metrics/page.ts";
 import { renderPlainly } from "../metrics/plain.ts";
-import { fleetOf, inputOf, STALE_AFTER_MS } from "../metrics/sketch.ts";
+import { fleetOf, inputOf } from "../metrics/sketch.ts";
 
 /** An exposition on a clock that stands still until it is moved. */
 function standing() {
@@ -140,15 +140,6 @@ describe("a refresh", () => {
     await expect(exposition.refresh(broken)).rejects.toThrow(TypeError);
     await exposition.refresh(nodesWith(3));
     expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(3)));
-  });
-
-  test("without new snapshots comes from the scrapes, so that old samples leave the page", async () => {
-    const { exposition, clock } = standing();
-    await exposition.refresh(nodesWith(1));
-    clock.at = STALE_AFTER_MS + 1;
-    await exposition.scrape({});
-    await new Promise(setImmediate);
-    expect(networkOf(textOf(await exposition.scrape({})))).toBe("");
   });
 });
 

@@ -22,6 +22,7 @@ test.each([
   ["curl", "*/*", "text"],
   ["one that wants what there is not", "application/json", "text"],
   ["upper case and blanks", "Application/OpenMetrics-Text ; Version=1.0.0 ; Q=0.9 , text/plain;q=0.1", "openmetrics"],
+  ["one that quotes its version", 'application/openmetrics-text;version="1.0.0"', "openmetrics"],
   ["a quality that is none", "application/openmetrics-text;q=high", "text"],
   ["an empty header", "", "text"],
 ])("%s gets what it asks for", (_who, accept, format) => {

@@ -1,0 +1,20 @@
+import { X509Certificate } from "node:crypto";
+
+const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** Why `pem` can't be what the service's certificate is checked against; null: it can. */
+export function authorityProblem(pem: string): string | null {
+  const certificates = pem.match(block) ?? [];
+  if (certificates.length === 0) return "holds no certificate; it should hold one or more in PEM, each BEGIN to END";
+  const broken = certificates.findIndex((certificate) => !isReadable(certificate));
+  return broken < 0 ? null : `holds a certificate that can't be read, number ${broken + 1} of ${certificates.length}`;
+}
+
+function isReadable(certificate: string): boolean {
+  try {
+    new X509Certificate(certificate);
+    return true;
+  } catch {
+    return false;
+  }
+}
