@@ -3,6 +3,7 @@ import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { CallOutcome } from "../budget/ledger.ts";
 import type { Category, Lane } from "../budget/limits.ts";
+import type { Reading } from "../budget/view.ts";
 import type { EndpointLabel } from "../metrics/vocabulary.ts";
 import type { Clock, Secret, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
@@ -90,18 +91,23 @@ export function createClient(parts: ClientParts): ServiceClient {
       parts.observer.called(call.endpoint, error.kind, at - sentAt);
       return { kind: "failed", error };
     }
-    office.giveBack(permit, outcomeOf(sent.value, at, clock.now()));
-    observe(call.endpoint, sent.value, at - sentAt);
+    const reading = rateLimitReading(sent.value.headers, at);
+    office.giveBack(permit, outcomeOf(sent.value, reading, clock.now()));
+    observe(call.endpoint, sent.value, reading, at - sentAt);
     return { kind: "answered", response: sent.value, at, key };
   }
 
-  function observe(endpoint: EndpointLabel, response: ServiceResponse, tookMs: DurationMs): void {
+  function observe(
+    endpoint: EndpointLabel,
+    response: ServiceResponse,
+    reading: Reading | null,
+    tookMs: DurationMs,
+  ): void {
     const { category } = ENDPOINTS[endpoint];
     parts.observer.called(endpoint, String(response.status), tookMs);
     if (response.status === 429) parts.observer.refused(category);
-    const stated = rateLimitReading(response.headers, clock.monotonic());
-    if (stated) {
-      parts.observer.stated(category, stated.limit, stated.remaining, resetEpochSeconds(response.headers));
+    if (reading !== null) {
+      parts.observer.stated(category, reading.limit, reading.remaining, resetEpochSeconds(response.headers));
     }
     const date = serviceDate(response.headers);
     if (date !== null) serviceClock.learn(date, clock.now() - tookMs, clock.now());
@@ -159,8 +165,7 @@ const noPermit = (waited: boolean): ServiceError =>
       }
     : { kind: "aborted", message: "given up before it was sent" };
 
-function outcomeOf(response: ServiceResponse, at: MonotonicMs, now: EpochMs): CallOutcome {
-  const reading = rateLimitReading(response.headers, at);
+function outcomeOf(response: ServiceResponse, reading: Reading | null, now: EpochMs): CallOutcome {
   if (response.status !== 429) return { kind: "answered", reading };
   return { kind: "refused", reading, retryAfterMs: retryAfter(response.headers, now) };
 }

@@ -112,6 +112,7 @@ function startProgress(walk: Walk, first: Extract<Fetched, { ok: true }>["value"
   let size = 1;
   let isAtEnd = false;
 
+  const accountsForTotal = () => seen >= Math.ceil(total * share);
   const progress = {
     /** Takes in a page; returns how many of its records are new. */
     take(fetched: Fetched): number {
@@ -133,8 +134,8 @@ function startProgress(walk: Walk, first: Extract<Fetched, { ok: true }>["value"
       seen < total || total > size ? size : Math.max(size, Math.min(first.page.limit ?? size, habits.limit)),
     lastPage: () => (isAtEnd ? 0 : habits.first + Math.min(PAGES_MAX, Math.ceil(total / size)) - 1),
     worthMore: () => failures.length < FAILURES_MAX && !failures.some(({ kind }) => hopeless.has(kind)),
-    isComplete: () => failures.length === 0 && seen >= Math.ceil(total * share),
-    fellShort: () => failures.length === 0 && seen < Math.ceil(total * share),
+    isComplete: () => failures.length === 0 && accountsForTotal(),
+    fellShort: () => failures.length === 0 && !accountsForTotal(),
     /** A complete walk of an empty list proves nothing. */
     provesFirst: () => progress.isComplete() && total > 0,
     report: (): WalkReport => ({

@@ -1,19 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Limits, PLANS } from "../../src/budget/limits.ts";
 import { type PlanInput, plan } from "../../src/budget/planner.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
+import { createPlanLimits } from "../engine/daemon.ts";
 
 const MINUTE = 60_000;
-const limits = (name: keyof typeof PLANS): Limits => ({
-  categories: {
-    node_management: { requests: 100, burst: 200, windowMs: MINUTE },
-    session_monitoring: { requests: 500, burst: 1_000, windowMs: MINUTE },
-  },
-  plan: PLANS[name],
-  reserve: 0.2,
-});
-
 const every = (intervalMs: number) => ({ intervalMs, rung: false });
 const input = (parts: Partial<PlanInput>): PlanInput => ({
   wishes: {
@@ -26,7 +17,7 @@ const input = (parts: Partial<PlanInput>): PlanInput => ({
   nodes: 500,
   nodePages: 1,
   sessionPages: 5,
-  limits: limits("enterprise"),
+  limits: createPlanLimits("enterprise"),
   month: { used: 0, leftMs: 30 * 24 * 60 * MINUTE },
   ...parts,
 });
@@ -46,7 +37,7 @@ test("5,000 nodes' details are stretched by the node category, and the list keep
 });
 
 test("on the Starter plan the month binds, and what is planned for it is the month", () => {
-  const planned = plan(input({ limits: limits("starter") }));
+  const planned = plan(input({ limits: createPlanLimits("starter") }));
   const calls = COLLECTORS.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
   expect(calls).toBeCloseTo(99_000 / (30 * 24 * 60));
   expect(planned.details?.boundBy).toBe("month");
@@ -54,14 +45,14 @@ test("on the Starter plan the month binds, and what is planned for it is the mon
 });
 
 test("what is not collected is not planned, and leaves its share to the others", () => {
-  const base = input({ limits: limits("starter") });
+  const base = input({ limits: createPlanLimits("starter") });
   const planned = plan({ ...base, wishes: { ...base.wishes, details: null } });
   expect(planned.details).toBeNull();
   expect(planned.sessions!.callsPerMinute).toBeGreaterThan(plan(base).sessions!.callsPerMinute);
 });
 
 test("a month that is spent plans nothing more, however near its end is", () => {
-  const planned = plan(input({ limits: limits("starter"), month: { used: 100_000, leftMs: MINUTE } }));
+  const planned = plan(input({ limits: createPlanLimits("starter"), month: { used: 100_000, leftMs: MINUTE } }));
   expect(planned.nodes).toMatchObject({ intervalMs: Number.POSITIVE_INFINITY, boundBy: "month" });
 });
 
@@ -76,12 +67,12 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
   fc.assert(
     fc.property(inputs, ({ nodes, nodePages, sessionPages, name, used }) => {
       const month = { used, leftMs: 10 * 24 * 60 * MINUTE };
-      const planned = plan(input({ nodes, nodePages, sessionPages, limits: limits(name), month }));
+      const planned = plan(input({ nodes, nodePages, sessionPages, limits: createPlanLimits(name), month }));
       // What is really spent follows from the intervals, not from what the plan says of its rates.
       const calls = { nodes: nodePages, details: Math.max(1, nodes), sessions: sessionPages, stats: 1, hourly: 1 };
       const rate = (...collectors: (typeof COLLECTORS)[number][]) =>
         collectors.reduce((sum, collector) => sum + (calls[collector] * MINUTE) / planned[collector]!.intervalMs, 0);
-      const cap = limits(name).plan;
+      const cap = createPlanLimits(name).plan;
       const slack = 1 + 1e-6;
       const caps = {
         node_management: { used: rate("nodes", "details"), most: 80 },
@@ -109,9 +100,9 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
 });
 
 test("a wish of a month is kept, and a fleet too large for its month is read more slowly than in a week", () => {
-  const base = input({ nodes: 100, limits: limits("starter") });
+  const base = input({ nodes: 100, limits: createPlanLimits("starter") });
   const rare = plan({ ...base, wishes: { ...base.wishes, details: every(30 * 24 * 60 * MINUTE) } });
   expect(rare.details).toMatchObject({ stretch: 1, intervalMs: 30 * 24 * 60 * MINUTE });
-  const large = plan(input({ nodes: 100_000, nodePages: 100, limits: limits("starter") }));
+  const large = plan(input({ nodes: 100_000, nodePages: 100, limits: createPlanLimits("starter") }));
   expect(large.details!.intervalMs).toBeGreaterThan(60 * 24 * 60 * MINUTE);
 });
