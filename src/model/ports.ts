@@ -1,5 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Result } from "../base/result.ts";
+import type { Journal } from "./journal.ts";
 import type { EpochMs, MonotonicMs } from "./time.ts";
 
 /** Time. The real one is in system/; a virtual one drives tests, and a scaled one drives a demo at speed. */
@@ -40,6 +41,8 @@ export interface ServiceResponse {
 export interface TransportFailure {
   readonly kind: "unreachable" | "reset" | "aborted" | "too_large";
   readonly message: string;
+  /** Of `aborted`: nothing had left by then, and nothing will, so the service saw nothing. Absent: it may have. */
+  readonly unsent?: true;
 }
 
 /** Sends one request, follows no redirect, and never rejects. The time-out is the caller's, through `signal`. */
@@ -66,6 +69,7 @@ export interface FactStore {
 export interface Store {
   readonly calls: CallCounter;
   readonly facts: FactStore;
+  readonly journal: Journal;
   close(): void;
 }
 
@@ -86,4 +90,15 @@ export interface Secret {
   value(): string;
   /** Reads the file again. True if the value changed. An unreadable file keeps the old value and is a failure. */
   refresh(): Result<boolean, string>;
+}
+
+/**
+ * Looks at what may block a policy. True: it blocks. Neither answer nor error is kept: who asks keeps it. An error
+ * blocks as well.
+ */
+export interface Obstacles {
+  /** Whether a Prometheus query gives anything. */
+  query(query: string, signal: AbortSignal): Promise<Result<boolean, string>>;
+  /** Whether Alertmanager has an alert that fires, not silenced and not inhibited, and that all matchers fit. */
+  alerts(matchers: readonly string[], signal: AbortSignal): Promise<Result<boolean, string>>;
 }

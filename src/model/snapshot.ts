@@ -50,6 +50,20 @@ export interface Fleet {
   readonly usageKnown: boolean;
   /** When the last complete walk ended; null before the first. */
   readonly settledAt: MonotonicMs | null;
+  /** The walk that ended last; null before the first. */
+  readonly lastWalk: WalkEnd | null;
+}
+
+/** How a walk of the nodes ended. */
+export interface WalkEnd {
+  readonly complete: boolean;
+  /** Complete walks up to this one. */
+  readonly completeWalks: number;
+  /** Nodes that it met. */
+  readonly met: number;
+  /** Records of it that could not be read. */
+  readonly rejected: number;
+  readonly at: MonotonicMs;
 }
 
 /** Where nodes stand; "" where a record did not say. */
