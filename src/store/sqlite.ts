@@ -3,22 +3,17 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Store } from "../model/ports.ts";
+import { damaged, isBusy, isDamage, newer, reason, refuse, type StoreFailure } from "./failure.ts";
+import { keepIdentity } from "./identity.ts";
+import { createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 
-/**
- * Why the store can't be opened. `held`: another process has it; `newer`: a later version of proxywarden wrote it;
- * `damaged`: it is no database of ours, or a broken one; `unusable`: the folder or its disk refuses.
- * The message names the file or folder and the way out.
- */
-export interface StoreFailure {
-  readonly kind: "held" | "newer" | "damaged" | "unusable";
-  readonly message: string;
-}
+/** Name of the database in the store's folder. */
+export const DATABASE_FILE = "proxywarden.db";
+const LOCK_FILE = "proxywarden.lock";
 
-// Primary result codes of SQLite: https://sqlite.org/rescode.html
-const SQLITE_BUSY = 5;
-const SQLITE_CORRUPT = 11;
-const SQLITE_NOTADB = 26;
+/** The write-ahead log is cut back to so much after it was larger: a large commit must not fill a disk for good. */
+const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
 /**
  * Opens the store in `folder`, which is made if need be, and brings its schema up to date. One process at a time: the
@@ -28,25 +23,38 @@ const SQLITE_NOTADB = 26;
 export function openStore(folder: string): Result<Store, StoreFailure> {
   const hold = holdFolder(folder);
   if (!hold.ok) return hold;
-  const path = join(folder, "proxywarden.db");
+  const path = join(folder, DATABASE_FILE);
   const database = openDatabase(path);
   if (!database.ok) {
     hold.value.close();
     return database;
   }
-  return ok(
-    storeOver(database.value, () => {
-      database.value.close();
-      hold.value.close();
-    }),
-  );
+  const close = () => {
+    closeOnce(database.value);
+    closeOnce(hold.value);
+  };
+  try {
+    return ok(storeOver(database.value, close, keepIdentity([path, join(folder, LOCK_FILE)])));
+  } catch (error) {
+    close();
+    return fail(damaged(path, reason(error)));
+  }
 }
 
 /** A store that lives as long as the process: for the demo and for tests. */
 export function createMemoryStore(): Store {
   const database = new DatabaseSync(":memory:");
   migrate(database);
-  return storeOver(database, () => database.close());
+  return storeOver(
+    database,
+    () => closeOnce(database),
+    () => {},
+  );
+}
+
+/** A database may be closed already: by a transaction that nothing else could end. */
+function closeOnce(database: DatabaseSync): void {
+  if (database.isOpen) database.close();
 }
 
 /**
@@ -58,12 +66,12 @@ function holdFolder(folder: string): Result<DatabaseSync, StoreFailure> {
   let lock: DatabaseSync | null = null;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    lock = new DatabaseSync(join(folder, "proxywarden.lock"));
+    lock = new DatabaseSync(join(folder, LOCK_FILE));
     lock.exec("BEGIN EXCLUSIVE");
     return ok(lock);
   } catch (error) {
     lock?.close();
-    if (sqliteCode(error) === SQLITE_BUSY) {
+    if (isBusy(error)) {
       return refuse(
         "held",
         `${folder} is held by another proxywarden; stop it, or give this one a state.path of its own`,
@@ -86,8 +94,7 @@ function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
     return fail(failure);
   } catch (error) {
     database?.close();
-    const code = sqliteCode(error);
-    if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB) return fail(damaged(path, reason(error)));
+    if (isDamage(error)) return fail(damaged(path, reason(error)));
     return refuse("unusable", `${path} can't be opened: ${reason(error)}; it must be a file we may write to`);
   }
 }
@@ -96,17 +103,18 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   const check = String(database.prepare("PRAGMA quick_check(1)").get()?.quick_check);
   if (check !== "ok") return damaged(path, check);
   const version = schemaVersion(database);
-  if (version > MIGRATIONS.length) {
-    const message = `${path} has schema version ${version}, and this proxywarden knows ${MIGRATIONS.length} at most; run the version that wrote it, or a later one`;
-    return { kind: "newer", message };
-  }
-  // FULL: a commit is synced before it returns, so that a power cut forgets no call and, later, no action.
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  if (version > MIGRATIONS.length) return newer(path, version, MIGRATIONS.length);
+  // FULL: a commit is synced before it returns, so that a power cut forgets no call and no action. Temporary tables
+  // stay in memory: a container's other folders may be read-only.
+  database.exec(
+    `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
+     PRAGMA journal_size_limit = ${LOG_BYTES_KEPT_MAX}`,
+  );
   migrate(database);
   return null;
 }
 
-function storeOver(database: DatabaseSync, close: () => void): Store {
+function storeOver(database: DatabaseSync, close: () => void, assertHeld: () => void): Store {
   const sumCalls = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",
@@ -131,23 +139,7 @@ function storeOver(database: DatabaseSync, close: () => void): Store {
         writeFact.run(key, value);
       },
     },
-    close: () => {
-      if (database.isOpen) close();
-    },
+    journal: createJournal(database, assertHeld),
+    close,
   };
-}
-
-const damaged = (path: string, what: string): StoreFailure => ({
-  kind: "damaged",
-  message: `${path} is damaged (${what}); put a backup in its place, or move it away together with its -wal and -shm files: a new one is made, and limits.month.used tells it the calls already used`,
-});
-
-const refuse = (kind: StoreFailure["kind"], message: string): Result<never, StoreFailure> => fail({ kind, message });
-
-const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-
-// node:sqlite gives extended codes; the primary one is in their low byte.
-function sqliteCode(error: unknown): number | null {
-  const code = error instanceof Error && "errcode" in error ? error.errcode : null;
-  return typeof code === "number" ? code & 0xff : null;
 }

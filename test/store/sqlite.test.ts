@@ -1,22 +1,19 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { createMemoryStore, openStore } from "../../src/store/sqlite.ts";
+import { endProcesses, otherProcess } from "./process.ts";
 
 let folder: string;
-let children: ChildProcess[] = [];
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "store-"));
 });
 afterEach(() => {
-  for (const child of children) child.kill("SIGKILL");
-  children = [];
+  endProcesses();
   rmSync(folder, { recursive: true });
 });
 
@@ -25,28 +22,6 @@ function opened(path = folder) {
   const store = openStore(path);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
-}
-
-/** Another process that opens the store, then runs `body` with it and a function that prints a line. */
-function otherProcess(body: string) {
-  const source = `
-    import { openStore } from ${JSON.stringify(join(import.meta.dirname, "../../src/store/sqlite.ts"))};
-    import { writeSync } from "node:fs";
-    const say = (line) => writeSync(1, line + "\\n");
-    const store = openStore(${JSON.stringify(folder)});
-    if (!store.ok) say(store.error.kind); else { ${body} }
-    setInterval(() => {}, 1_000);`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", source], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const line = async () => String((await lines.next()).value);
-  const kill = async () => {
-    child.kill("SIGKILL");
-    await once(child, "exit");
-  };
-  return { line, kill };
 }
 
 describe.each([
@@ -105,7 +80,7 @@ describe("the store's folder", () => {
   });
 
   test("is refused, by name, while another process holds it, and free once that process is killed", async () => {
-    const other = otherProcess(`say("holding")`);
+    const other = otherProcess(folder, `say("holding")`);
     expect(await other.line()).toBe("holding");
     expect(openStore(folder)).toEqual({
       ok: false,
@@ -120,7 +95,7 @@ describe("the store's folder", () => {
 
   test("is refused to another process while we hold it", async () => {
     const store = opened();
-    expect(await otherProcess("").line()).toBe("held");
+    expect(await otherProcess(folder, "").line()).toBe("held");
     store.close();
   });
 
@@ -146,7 +121,7 @@ describe("the store's folder", () => {
 
 describe("the database", () => {
   test("has every call that was counted, even when the process was killed", async () => {
-    const other = otherProcess(`for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
+    const other = otherProcess(folder, `for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
     for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
     await other.kill();
     const store = opened();
@@ -191,6 +166,15 @@ describe("the database", () => {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
     opened().close();
     expect(existsSync(path)).toBe(true);
+  });
+
+  test("of somebody else, of a version like ours, is refused as damaged, and the folder is free again", () => {
+    const path = join(folder, "proxywarden.db");
+    const foreign = new DatabaseSync(path);
+    foreign.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
+    foreign.close();
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
   });
 });
 
