@@ -1,0 +1,60 @@
+/** A function that expressions may call. */
+export interface FunctionRow {
+  readonly name: "duration" | "timestamp" | "ratio" | "contains" | "startsWith" | "endsWith";
+  /** Called on a text, as in `node.name.contains("eu")`. */
+  readonly isMethod: boolean;
+  /** How it is written. */
+  readonly form: string;
+  readonly help: string;
+}
+
+/** Every function there is; what CEL has besides is refused. */
+export const FUNCTIONS: readonly FunctionRow[] = [
+  {
+    name: "duration",
+    isMethod: false,
+    form: 'duration("10m")',
+    help: "A length of time, written as everywhere in the configuration: 30s, 1h30m, 7d. CEL's own form has no days; 1.5h and negative ones are not taken.",
+  },
+  {
+    name: "timestamp",
+    isMethod: false,
+    form: 'timestamp("2026-01-31T00:00:00Z")',
+    help: "An instant, in ISO 8601, in UTC or with an offset.",
+  },
+  {
+    name: "ratio",
+    isMethod: false,
+    form: "ratio(a, b)",
+    help: "a divided by b. Where b is 0 the verdict is unknown, wherever in the expression it stands.",
+  },
+  { name: "contains", isMethod: true, form: 'TEXT.contains("eu")', help: "Whether the text has the other within it." },
+  {
+    name: "startsWith",
+    isMethod: true,
+    form: 'TEXT.startsWith("vip-")',
+    help: "Whether the text begins with the other.",
+  },
+  { name: "endsWith", isMethod: true, form: 'TEXT.endsWith("-1")', help: "Whether the text ends with the other." },
+];
+
+const each = "write the cases out, joined by || or &&";
+
+/** What CEL has and policies refuse, by how it is written, and what to do instead. */
+export const REFUSALS: ReadonlyMap<string, string> = new Map([
+  ["/", "dividing by 0 has no answer; write ratio(a, b), which makes the verdict unknown there"],
+  ["%", "a remainder by 0 has no answer"],
+  ["matches", "a regular expression may take forever; use contains, startsWith or endsWith"],
+  ["has", "a field that is missing makes the verdict unknown by itself"],
+  ["exists", each],
+  ["exists_one", each],
+  ["all", each],
+  ["filter", each],
+  ["map", each],
+  ["bind", each],
+  ["dyn", "it would hide the type of what it wraps"],
+  ["null", "a field that is missing makes the verdict unknown by itself"],
+]);
+
+/** The function of that name; null: there is none. */
+export const functionNamed = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;

@@ -1,0 +1,92 @@
+/** Why a text is no condition of a policy. */
+export interface ExpressionProblem {
+  /** One sentence, without a full stop. */
+  readonly message: string;
+  /** Where in the text, in characters from 0. */
+  readonly offset: number;
+}
+
+/** What CEL's errors tell. */
+interface Fault {
+  readonly code: string;
+  readonly summary: string;
+  /** The part that it is about; of one that selects a field, the range begins at the field. */
+  readonly node?: Range;
+  readonly range?: Range;
+}
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A text that is no CEL. */
+export function parseProblem({ code, summary, range }: Fault, text: string): ExpressionProblem {
+  const { start, end } = range ?? { start: 0, end: 0 };
+  const written = text.slice(start, Math.max(end, start + 1)).trim();
+  const found = written === "" ? "the expression ends too early" : `unexpected ${written}`;
+  const problem = (message: string): ExpressionProblem => ({ message, offset: start });
+  switch (code) {
+    case "unexpected_character":
+    case "unexpected_token":
+      return problem(meant.has(written) ? `${found}; did you mean ${meant.get(written)}?` : found);
+    case "expected_token":
+      return problem(`${found}; expected ${tokens.get(wordAfter("Expected", summary)) ?? "something else"}`);
+    case "limit_exceeded":
+      return problem(limits.get(wordAfter("Exceeded", summary)) ?? plain(summary));
+    default:
+      return problem(plain(summary));
+  }
+}
+
+/** A text whose types do not go together. */
+export function typeProblem({ summary, node, range }: Fault, text: string): ExpressionProblem {
+  const { start, end } = node ?? range ?? { start: 0, end: text.length };
+  const written = shortened(text.slice(start, end));
+  return { message: `${plain(summary)}, in ${written}`, offset: start };
+}
+
+const wordAfter = (word: string, summary: string): string => new RegExp(`^${word} (\\w+)`).exec(summary)?.[1] ?? "";
+
+/** What people write who know other languages. */
+const meant: ReadonlyMap<string, string> = new Map(
+  Object.entries({ "=": "==", "&": "&&", "|": "||", and: "&&", or: "||" }),
+);
+
+const tokens: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    RPAREN: ")",
+    RBRACKET: "]",
+    RBRACE: "}",
+    COLON: ":",
+    IDENTIFIER: "a name",
+  }),
+);
+
+const limits: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    maxAstNodes: "the expression has too many parts",
+    maxDepth: "the expression is nested too deeply",
+    maxListElements: "the list is too long",
+    maxMapEntries: "a map is of no use here",
+    maxCallArguments: "too many arguments",
+  }),
+);
+
+/** CEL's words, without its names of types that no policy writes. */
+export const plainTypes = (words: string): string =>
+  words.replaceAll("google.protobuf.Timestamp", "timestamp").replaceAll("google.protobuf.Duration", "duration");
+
+/** CEL's words, beginning as ours do. */
+function plain(summary: string): string {
+  const words = plainTypes(summary)
+    .replace(/^no such overload: (.+)$/, "$1 is not possible")
+    .replace(/^found no matching overload for '(.+)'$/, "$1 is not possible");
+  return words.charAt(0).toLowerCase() + words.slice(1);
+}
+
+/** Most characters of a text that a message repeats. */
+const QUOTED_CHARACTERS_MAX = 60;
+
+const shortened = (text: string): string =>
+  text.length <= QUOTED_CHARACTERS_MAX ? text : `${text.slice(0, QUOTED_CHARACTERS_MAX)}…`;

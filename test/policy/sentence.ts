@@ -1,0 +1,173 @@
+import fc from "fast-check";
+
+/** What a sentence is about, by field; a field that isn't there has no value. */
+export type Known = Readonly<Record<string, string | number>>;
+
+/**
+ * A part of a random expression, and what it means, said once more and plainly: every part is worked out, and one
+ * without a value leaves the whole without one.
+ */
+export interface Sentence<V> {
+  readonly text: string;
+  readonly names: readonly string[];
+  /** Null: no value. */
+  readonly value: (record: Known) => V | null;
+}
+
+const INTS = [
+  ...["node.uptime_hours", "node.active_sessions", "sessions.total", "sessions.active", "sessions.error"],
+  ...["fleet.nodes", "fleet.online", "region.nodes", "region.online"],
+];
+const DOUBLES = [
+  ...["node.bandwidth_gb", "node.cpu_usage", "node.memory_usage", "node.disk_usage", "sessions.failed_ratio"],
+  ...["fleet.online_ratio", "region.online_ratio", "fleet.median.cpu_usage", "region.median.disk_usage"],
+];
+const TIMES = ["now", "node.last_seen", "node.created_at", "node.updated_at"];
+const TEXTS: Readonly<Record<string, readonly string[]>> = {
+  "node.status": ["online", "offline", "quarantined", "rebooting", "maintenance"],
+  "node.country": ["DE", "FR"],
+  "node.region": ["a", "b"],
+  "node.name": ["a", "b", "ab"],
+  "node.version": ["a", "1.9"],
+};
+const DURATIONS = { "0s": 0, "59s": 59_000, "10m": 600_000, "1h30m": 5_400_000 };
+
+function leaf<V extends string | number>(name: string): Sentence<V> {
+  return { text: name, names: [name], value: (record) => (record[name] as V | undefined) ?? null };
+}
+
+function join<A, B, V>(
+  write: (a: string, b: string) => string,
+  [a, b]: readonly [Sentence<A>, Sentence<B>],
+  work: (a: A, b: B) => V | null,
+): Sentence<V> {
+  return {
+    text: `(${write(a.text, b.text)})`,
+    names: [...a.names, ...b.names],
+    value(record) {
+      const [one, other] = [a.value(record), b.value(record)];
+      return one === null || other === null ? null : work(one, other);
+    },
+  };
+}
+
+const finite = (value: number) => (Number.isFinite(value) ? value : null);
+
+const sums: readonly [string, (a: number, b: number) => number | null][] = [
+  ["+", (a, b) => finite(a + b)],
+  ["-", (a, b) => finite(a - b)],
+  ["*", (a, b) => finite(a * b)],
+];
+
+type Ordered = string | number;
+const orders: readonly [string, (a: Ordered, b: Ordered) => boolean][] = [
+  ["==", (a, b) => a === b],
+  ["!=", (a, b) => a !== b],
+  ["<", (a, b) => a < b],
+  ["<=", (a, b) => a <= b],
+  [">", (a, b) => a > b],
+  [">=", (a, b) => a >= b],
+];
+const infix = (operator: string) => (a: string, b: string) => `${a} ${operator} ${b}`;
+const ratio = (parts: readonly [Sentence<number>, Sentence<number>]) =>
+  join(
+    (a, b) => `ratio(${a}, ${b})`,
+    parts,
+    (a: number, b: number) => (b === 0 ? null : finite(a / b)),
+  );
+
+// Values that every field could have, so that no comparison is refused as one that never holds.
+const literalNumber = fc
+  .constantFrom("0", "1", "0.5", "0.25")
+  .map((text): Sentence<number> => ({ text, names: [], value: () => Number(text) }));
+const numberField = fc.constantFrom(...INTS, ...DOUBLES).map((name) => leaf<number>(name));
+const doubleField = fc.constantFrom(...DOUBLES).map((name) => leaf<number>(name));
+const timeField = fc.constantFrom(...TIMES).map((name) => leaf<number>(name));
+const length = fc
+  .constantFrom(...Object.entries(DURATIONS))
+  .map(([text, ms]): Sentence<number> => ({ text: `duration("${text}")`, names: [], value: () => ms }));
+
+const textCondition = fc.constantFrom(...Object.keys(TEXTS)).chain((name) => {
+  const literal = fc
+    .constantFrom(...TEXTS[name]!)
+    .map((text): Sentence<string> => ({ text: JSON.stringify(text), names: [], value: () => text }));
+  const field = fc.constant(leaf<string>(name));
+  return fc.oneof(
+    fc
+      .tuple(fc.constantFrom(...orders.slice(0, 2)), field, literal)
+      .map(([[operator, work], ...sides]) => join(infix(operator), sides, work)),
+    fc.tuple(field, fc.subarray([...TEXTS[name]!], { minLength: 1 })).map(
+      ([{ text, names, value }, list]): Sentence<boolean> => ({
+        text: `(${text} in ${JSON.stringify(list)})`,
+        names,
+        value(record) {
+          const member = value(record);
+          return member === null ? null : list.includes(member);
+        },
+      }),
+    ),
+    fc
+      .tuple(fc.constantFrom("contains" as const, "startsWith" as const, "endsWith" as const), field, literal)
+      .map(([method, ...sides]) =>
+        join(
+          (a, b) => `${a}.${method}(${b})`,
+          sides,
+          (a: string, b: string) =>
+            ({ contains: a.includes(b), startsWith: a.startsWith(b), endsWith: a.endsWith(b) })[method],
+        ),
+      ),
+  );
+});
+
+const timeCondition = fc
+  .tuple(fc.constantFrom(...orders.slice(2)), timeField, timeField, length)
+  .map(([[operator, work], a, b, duration]) =>
+    join(infix(operator), [join(infix("-"), [a, b], (x: number, y: number) => x - y), duration], work),
+  );
+
+const grown = fc.letrec<{ number: Sentence<number>; condition: Sentence<boolean> }>((tie) => {
+  const two = fc.tuple(tie("number"), tie("number"));
+  const numberOf = fc.oneof(
+    { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
+    fc.oneof(numberField, literalNumber),
+    fc.tuple(fc.constantFrom(...sums), two).map(([[operator, work], sides]) => join(infix(operator), sides, work)),
+    two.map(ratio),
+    fc.tuple(tie("condition"), doubleField, doubleField).map(([test, yes, no]) => choice(test, yes, no)),
+  );
+  // Every comparison reads a field, as it must.
+  const comparison = fc
+    .tuple(
+      fc.constantFrom(...orders),
+      fc.oneof(numberField, fc.tuple(numberField, tie("number")).map(ratio)),
+      tie("number"),
+    )
+    .map(([[operator, work], ...sides]) => join(infix(operator), sides, work));
+  const both = fc.tuple(tie("condition"), tie("condition"));
+  const condition = fc.oneof(
+    { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
+    fc.oneof(comparison, textCondition, timeCondition),
+    both.map((sides) => join(infix("&&"), sides, (a: boolean, b: boolean) => a && b)),
+    both.map((sides) => join(infix("||"), sides, (a: boolean, b: boolean) => a || b)),
+    tie("condition").map(
+      ({ text, names, value }): Sentence<boolean> => ({
+        text: `!${text}`,
+        names,
+        value(record) {
+          const operand = value(record);
+          return operand === null ? null : !operand;
+        },
+      }),
+    ),
+    fc.tuple(tie("condition"), both).map(([test, [yes, no]]) => choice(test, yes, no)),
+  );
+  return { number: numberOf, condition };
+});
+
+function choice<V>(test: Sentence<boolean>, yes: Sentence<V>, no: Sentence<V>): Sentence<V> {
+  const sides = join(infix(":"), [yes, no], (a, b) => [a, b] as const);
+  const chosen = join(infix("?"), [test, sides], (condition: boolean, [a, b]: readonly [V, V]) => (condition ? a : b));
+  return { ...chosen, text: `(${test.text} ? ${yes.text} : ${no.text})` };
+}
+
+/** Random conditions of the grammar that policies may use. */
+export const sentences: fc.Arbitrary<Sentence<boolean>> = grown.condition;
