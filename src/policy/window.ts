@@ -1,0 +1,195 @@
+import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../base/duration.ts";
+import type { Blocker } from "../model/decision.ts";
+import type { EpochMs } from "../model/time.ts";
+import type { IntervalSpec, NumberRange, TimeInterval } from "../model/timeinterval.ts";
+
+const DAY_MINUTES = 24 * 60;
+/** A week and a day: whatever opens every week opens within it, also where the clocks change on that day. */
+const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
+/** Zones come from the configuration, some few; reloads may bring new ones. */
+const ZONES_MAX = 64;
+const UTC = "UTC";
+
+/** Milliseconds since 1970 as a zone's clocks and calendars show them: as if the zone were UTC. */
+type WallMs = number;
+
+/**
+ * Whether an instant lies within a time interval: within any of its specs. A spec is what Alertmanager's
+ * `time_intervals` are: every list that is given must fit, each by any of its ranges; a day of the month that the
+ * month doesn't have fits none of its days.
+ *
+ * Times are those of the clocks on the wall: an hour that is skipped has no window, and one that is repeated is within
+ * both times.
+ *
+ * Unlike in Alertmanager, a night is of one piece, and belongs to the day on which it began. Where a spec has a range
+ * that ends at 24:00 and one that begins at 00:00, in whatever order, the latter is the former's continuation: its
+ * weekday, day of month, month and year are those of the day before. So `weekdays: [friday]` with 23:00 to 24:00 and
+ * 00:00 to 05:00 is open from Friday 23:00 to Saturday 05:00, and closed on Friday morning. A range from 00:00 that has
+ * no such range beside it in its own spec belongs to its own day, and so does the whole day from 00:00 to 24:00.
+ */
+export const isWithin = (interval: TimeInterval, at: EpochMs): boolean =>
+  interval.intervals.some((spec) => fits(spec, wallOf(spec, at)));
+
+function fits(spec: IntervalSpec, wall: WallMs): boolean {
+  const day = Math.floor(wall / DAY_MS);
+  const { times } = spec;
+  if (times === undefined) return fitsDay(spec, day);
+  const minute = Math.floor((wall - day * DAY_MS) / MINUTE_MS);
+  const hasEvening = times.some(({ endMinute }) => endMinute === DAY_MINUTES);
+  return times.some(({ startMinute, endMinute }) => {
+    if (minute < startMinute || minute >= endMinute) return false;
+    const isContinuation = hasEvening && startMinute === 0 && endMinute < DAY_MINUTES;
+    return fitsDay(spec, isContinuation ? day - 1 : day);
+  });
+}
+
+/** `day`: days since 1970 on the zone's calendar. */
+function fitsDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
+  const date = new Date(day * DAY_MS);
+  const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
+  return (
+    isIn(weekdays, date.getUTCDay()) &&
+    isIn(months, month + 1) &&
+    isIn(years, year) &&
+    isDayOfMonth(daysOfMonth, dayOfMonth, year, month)
+  );
+}
+
+/** Alertmanager clamps both ends to the month; for a day of that month it comes to the same without. */
+function isDayOfMonth(
+  ranges: readonly NumberRange[] | undefined,
+  dayOfMonth: number,
+  year: number,
+  month: number,
+): boolean {
+  if (ranges === undefined) return true;
+  const days = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;
+  const fromStart = (value: number) => (value < 0 ? days + value + 1 : value);
+  return ranges.some(({ begin, end }) => dayOfMonth >= fromStart(begin) && dayOfMonth <= fromStart(end));
+}
+
+const isIn = (ranges: readonly NumberRange[] | undefined, value: number): boolean =>
+  ranges === undefined || ranges.some(({ begin, end }) => value >= begin && value <= end);
+
+/** When a window opens. */
+export interface Opening {
+  readonly at: EpochMs;
+  /** The time zone of the spec that opens it. */
+  readonly zone: string;
+}
+
+/**
+ * The first instant, at `at` or after it, that is within any of the intervals; null: none within the horizon, which is
+ * 8 days at most. Cheap: it goes from one time at which a spec may begin to the next.
+ */
+export function nextOpening(
+  intervals: readonly TimeInterval[],
+  at: EpochMs,
+  horizonMs: DurationMs = OPENING_HORIZON_MS,
+): Opening | null {
+  let first: Opening | null = null;
+  let until = at + Math.min(horizonMs, OPENING_HORIZON_MS);
+  for (const spec of intervals.flatMap(({ intervals: specs }) => specs)) {
+    const opening = specOpening(spec, at, until);
+    if (opening === null) continue;
+    first = { at: opening, zone: spec.location ?? UTC };
+    until = opening - 1;
+  }
+  return first;
+}
+
+function specOpening(spec: IntervalSpec, from: EpochMs, until: EpochMs): EpochMs | null {
+  for (let at = from; at <= until; at = nextChance(spec, at)) {
+    if (fits(spec, wallOf(spec, at))) return at;
+  }
+  return null;
+}
+
+/** The next time of the day at which the spec may begin, or the next change of the clocks if that is earlier. */
+function nextChance(spec: IntervalSpec, at: EpochMs): EpochMs {
+  const wall = wallOf(spec, at);
+  const day = Math.floor(wall / DAY_MS) * DAY_MS;
+  const chances = (spec.times ?? [])
+    .map(({ startMinute }) => day + startMinute * MINUTE_MS)
+    .filter((chance) => chance > wall);
+  const next = at + Math.min(...chances, day + DAY_MS) - wall;
+  const offset = wall - at;
+  return wallOf(spec, next) - next === offset ? next : clockChange(spec, at, next);
+}
+
+/** The first instant after `before` at which the zone's clocks differ from UTC by as much as they do at `after`. */
+function clockChange(spec: IntervalSpec, before: EpochMs, after: EpochMs): EpochMs {
+  const offset = wallOf(spec, before) - before;
+  let [low, high] = [before, after];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (wallOf(spec, middle) - middle === offset) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+/**
+ * Why a policy's windows hold it; nothing: it may act. It may where every given instant (our clock's, the service's)
+ * is within any of the named intervals, or where no interval is named. A name that no interval has blocks, and so does
+ * not knowing what time it is.
+ */
+export function windowBlockers(
+  names: readonly string[],
+  intervals: ReadonlyMap<string, TimeInterval>,
+  at: readonly EpochMs[],
+): readonly Blocker[] {
+  const blockers = names
+    .filter((name) => !intervals.has(name))
+    .map((name): Blocker => ({ reason: "window", detail: `there is no time interval ${name}` }));
+  const known = names.flatMap((name) => intervals.get(name) ?? []);
+  // No window is asked for, or none that there is.
+  if (known.length === 0) return blockers;
+  if (at.length === 0 || !at.every(Number.isFinite)) {
+    return [...blockers, { reason: "window", detail: "it is not known what time it is" }];
+  }
+  const outside = at.filter((instant) => !known.some((interval) => isWithin(interval, instant)));
+  if (outside.length === 0) return blockers;
+  const where = `outside of ${known.map(({ name }) => name).join(", ")}`;
+  const whose = outside.length < at.length ? " by one clock" : "";
+  // The slowest clock is the last to reach the opening.
+  const when = openingText(nextOpening(known, Math.min(...outside)));
+  return [...blockers, { reason: "window", detail: `${where}${whose}; ${when}` }];
+}
+
+function openingText(opening: Opening | null): string {
+  if (opening === null) return `does not open within ${formatDuration(OPENING_HORIZON_MS)}`;
+  const wall = new Date(wallIn(opening.zone, opening.at)).toISOString();
+  return `opens at ${wall.slice(0, 10)} ${wall.slice(11, 16)} ${opening.zone}`;
+}
+
+const wallOf = (spec: IntervalSpec, at: EpochMs): WallMs => wallIn(spec.location ?? UTC, at);
+
+/** Throws on a zone that the platform doesn't know: the configuration has been asked about it. */
+function wallIn(zone: string, at: EpochMs): WallMs {
+  if (zone === UTC) return at;
+  const [month, day, year, hour, minute, second] = formatterOf(zone).format(at).match(/\d+/g)!.map(Number);
+  const wall = Date.UTC(year!, month! - 1, day!, hour!, minute!, second!);
+  return wall + (at - Math.floor(at / 1_000) * 1_000);
+}
+
+// A formatter is dear to make, and says the same of the same instant whenever it is asked.
+const formatters = new Map<string, Intl.DateTimeFormat>();
+
+function formatterOf(zone: string): Intl.DateTimeFormat {
+  const known = formatters.get(zone);
+  if (known !== undefined) return known;
+  if (formatters.size >= ZONES_MAX) formatters.clear();
+  const formatter = new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
+    timeZone: zone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  formatters.set(zone, formatter);
+  return formatter;
+}
