@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { type Category, type Lane, type Limits, pollingMonth, reserved } from "./limits.ts";
-import { evenRate, type Pace, type PaceRate, paceOpensAt, payPace, startPace } from "./pace.ts";
+import { type Category, dipOf, type Lane, type Limits, pollingMonth, reserved } from "./limits.ts";
+import { actionRate, evenRate, type Pace, type PaceRate, paceOpensAt, payPace, startPace } from "./pace.ts";
 import {
   createView,
   leastRemaining,
@@ -9,6 +9,7 @@ import {
   markAnswered,
   markLost,
   markSent,
+  markUnsent,
   type Reading,
   settleLost,
   underWay,
@@ -32,16 +33,22 @@ export interface Permit {
   readonly mark: Mark;
 }
 
-/** What became of a call. `lost`: no answer, and the service may have counted it all the same. */
+/**
+ * What became of a call. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was
+ * sent, so that nobody counted anything.
+ */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: Reading | null }
   | { readonly kind: "refused"; readonly reading: Reading | null; readonly retryAfterMs: DurationMs | null }
-  | { readonly kind: "lost" };
+  | { readonly kind: "lost" }
+  | { readonly kind: "unused" };
 
 /** Account of one category. */
 export interface Account {
   readonly view: View;
   readonly pace: Pace;
+  /** What actions pay among themselves, beside `pace`. */
+  readonly actions: Pace;
   /** Whether the last answer stated the limit. Where it didn't, the even pace alone rules. */
   stated: boolean;
   refusedUntil: MonotonicMs;
@@ -51,8 +58,11 @@ export interface Account {
 /** The account of the whole budget. Owned by one permit office; every function here is deterministic. */
 export interface Ledger {
   limits: Limits;
+  readonly startedAt: MonotonicMs;
   readonly accounts: Readonly<Record<Category, Account>>;
   readonly plan: Pace;
+  /** What actions pay among themselves, beside `plan`. */
+  readonly planActions: Pace;
   planRefusedUntil: MonotonicMs;
   inFlight: number;
   /** Calls of the plan's current month, kept in the store by the office. */
@@ -71,14 +81,17 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
   const account = (category: Category): Account => ({
     view: createView(),
     pace: startPace(categoryRate(limits, category), now),
+    actions: startPace(categoryActionRate(limits, category), now),
     stated: false,
     refusedUntil: Number.NEGATIVE_INFINITY,
     refusals: 0,
   });
   return {
     limits,
+    startedAt: now,
     accounts: { node_management: account("node_management"), session_monitoring: account("session_monitoring") },
     plan: startPace(planRate(limits) ?? { costMs: 0, capacity: 1 }, now),
+    planActions: startPace(planActionRate(limits) ?? { costMs: 0, capacity: 1 }, now),
     planRefusedUntil: Number.NEGATIVE_INFINITY,
     inFlight: 0,
     monthUsed,
@@ -91,7 +104,7 @@ export function opening(ledger: Ledger, category: Category, lane: Lane, now: Mon
   const constraints: Opening[] = [
     { at: Math.max(ledger.accounts[category].refusedUntil, ledger.planRefusedUntil), hold: "refused" },
     viewOpening(ledger, category, lane, now),
-    { at: paceOpensAt(ledger.accounts[category].pace, paceRate(ledger, category, lane, now)), hold: "pace" },
+    paceOpening(ledger, category, lane, now),
     planOpening(ledger, lane, now),
     { at: hasRoom(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "concurrency" },
     { at: hasMonth(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "month" },
@@ -106,6 +119,11 @@ export function take(ledger: Ledger, category: Category, lane: Lane, now: Monoto
   payPace(account.pace, categoryRate(ledger.limits, category), now);
   const plan = planRate(ledger.limits);
   if (plan !== null) payPace(ledger.plan, plan, now);
+  if (lane === "action") {
+    payPace(account.actions, categoryActionRate(ledger.limits, category), now);
+    const planActions = planActionRate(ledger.limits);
+    if (planActions !== null) payPace(ledger.planActions, planActions, now);
+  }
   ledger.inFlight++;
   ledger.monthUsed++;
   return { category, lane, at: now, mark: markSent(account.view) };
@@ -115,6 +133,12 @@ export function take(ledger: Ledger, category: Category, lane: Lane, now: Monoto
 export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jitter: number, now: MonotonicMs): void {
   const account = ledger.accounts[permit.category];
   ledger.inFlight--;
+  if (outcome.kind === "unused") {
+    // What it paid stays paid: a pace that was paid for others since has no way back that can't be too early.
+    ledger.monthUsed--;
+    markUnsent(account.view);
+    return;
+  }
   if (outcome.kind === "lost") {
     markLost(account.view, now + ledger.limits.categories[permit.category].windowMs);
     return;
@@ -133,6 +157,10 @@ export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jit
       : Math.min(RETRY_AFTER_MS_MAX, outcome.retryAfterMs + ROUNDING_MS);
   account.refusedUntil = Math.max(account.refusedUntil, now + wait);
   account.pace.paidAt = Math.max(account.pace.paidAt, account.refusedUntil);
+  // One action may go as soon as the wait is over, and no more at once: how much was freed by then nobody said.
+  const actions = categoryActionRate(ledger.limits, permit.category);
+  const spent = account.refusedUntil + (actions.capacity - 1) * actions.costMs;
+  account.actions.paidAt = Math.max(account.actions.paidAt, spent);
   if (speaksOfMore(ledger, permit.category, outcome.reading)) ledger.planRefusedUntil = account.refusedUntil;
 }
 
@@ -178,6 +206,26 @@ function planRate(limits: Limits): PaceRate | null {
   return calls === null ? null : evenRate(calls, MINUTE_MS);
 }
 
+const categoryActionRate = (limits: Limits, category: Category): PaceRate =>
+  actionRate(spendable(limits, category), categoryDip(limits, category), limits.categories[category].windowMs);
+
+function planActionRate(limits: Limits): PaceRate | null {
+  const calls = spendableOfPlan(limits);
+  return calls === null ? null : actionRate(calls, planDip(limits), MINUTE_MS);
+}
+
+const categoryDip = (limits: Limits, category: Category): number =>
+  dipOf(reserved(limits.categories[category].requests, limits.reserve));
+
+const planDip = (limits: Limits): number => dipOf(reserved(limits.plan.requestsPerMinute ?? 0, limits.reserve));
+
+/**
+ * Whether actions may run ahead of a pace, into the reserve, by what we reckon and nobody shows. Not in the first
+ * window of a process: the one before may have done so just before it died, and a window has room for that once.
+ */
+const mayDip = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
+  lane === "action" && now - ledger.startedAt >= windowMs;
+
 /** Headers that state more than the category's own limit speak of something wider: they bind, but they don't lead. */
 const speaksOfMore = (ledger: Ledger, category: Category, reading: Reading | null): boolean =>
   reading !== null && reading.limit > ledger.limits.categories[category].requests;
@@ -189,12 +237,22 @@ function isLed(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
   return now - view.stated.at <= ledger.limits.categories[category].windowMs;
 }
 
+function paceOpening(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Opening {
+  const { pace, actions } = ledger.accounts[category];
+  const common = paceOpensAt(pace, paceRate(ledger, category, lane, now));
+  if (lane !== "action") return { at: common, hold: "pace" };
+  return { at: Math.max(common, paceOpensAt(actions, categoryActionRate(ledger.limits, category))), hold: "pace" };
+}
+
 function paceRate(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): PaceRate {
-  const { requests, burst } = ledger.limits.categories[category];
+  const { requests, burst, windowMs } = ledger.limits.categories[category];
   const even = categoryRate(ledger.limits, category);
-  const kept = reserved(requests, ledger.limits.reserve);
-  if (isLed(ledger, category, now)) return { ...even, capacity: Math.max(1, burst - (lane === "action" ? 0 : kept)) };
-  return lane === "action" ? { ...even, capacity: even.capacity + kept } : even;
+  const dip = categoryDip(ledger.limits, category);
+  if (isLed(ledger, category, now)) {
+    const kept = reserved(requests, ledger.limits.reserve) - (lane === "action" ? dip : 0);
+    return { ...even, capacity: Math.max(1, burst - kept) };
+  }
+  return mayDip(ledger, lane, windowMs, now) ? { ...even, capacity: even.capacity + dip } : even;
 }
 
 function viewOpening(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Opening {
@@ -204,7 +262,8 @@ function viewOpening(ledger: Ledger, category: Category, lane: Lane, now: Monoto
   if (view.stated === null) return view.settled > 0 && !stated ? { at: now, hold: null } : alone;
   if (!stated) return { at: now, hold: null };
   if (now - view.stated.at > windowMs) return alone;
-  const kept = lane === "action" ? 0 : reserved(Math.min(requests, view.stated.limit), ledger.limits.reserve);
+  const reserve = reserved(Math.min(requests, view.stated.limit), ledger.limits.reserve);
+  const kept = lane === "action" ? reserve - dipOf(reserve) : reserve;
   if ((leastRemaining(view) ?? 0) > kept) return { at: now, hold: null };
   const reopens = Math.min(view.stated.resetAt ?? Number.POSITIVE_INFINITY, view.stated.at + windowMs + ROUNDING_MS);
   return now < reopens ? { at: reopens, hold: "remaining" } : alone;
@@ -212,15 +271,19 @@ function viewOpening(ledger: Ledger, category: Category, lane: Lane, now: Monoto
 
 function planOpening(ledger: Ledger, lane: Lane, now: MonotonicMs): Opening {
   const even = planRate(ledger.limits);
-  const requests = ledger.limits.plan.requestsPerMinute;
-  if (even === null || requests === null) return { at: now, hold: null };
-  const extra = lane === "action" ? reserved(requests, ledger.limits.reserve) : 0;
-  return { at: paceOpensAt(ledger.plan, { ...even, capacity: even.capacity + extra }), hold: "plan" };
+  if (even === null) return { at: now, hold: null };
+  const ahead = mayDip(ledger, lane, MINUTE_MS, now) ? planDip(ledger.limits) : 0;
+  const common = paceOpensAt(ledger.plan, { ...even, capacity: even.capacity + ahead });
+  const actions = planActionRate(ledger.limits);
+  if (lane !== "action" || actions === null) return { at: common, hold: "plan" };
+  return { at: Math.max(common, paceOpensAt(ledger.planActions, actions)), hold: "plan" };
 }
 
-function hasRoom(ledger: Ledger, lane: Lane): boolean {
-  const cap = lane === "action" ? ledger.limits.plan.concurrentRequests : concurrency(ledger.limits);
-  return cap === null || ledger.inFlight < cap;
+function hasRoom({ limits, inFlight }: Ledger, lane: Lane): boolean {
+  const polling = concurrency(limits);
+  const cap = limits.plan.concurrentRequests;
+  if (polling === null || cap === null) return true;
+  return inFlight < polling + (lane === "action" ? dipOf(cap - polling) : 0);
 }
 
 function hasMonth(ledger: Ledger, lane: Lane): boolean {

@@ -50,3 +50,9 @@ const RESERVE_MIN: Share = 0.12;
 /** Requests of a window that polling leaves unspent, rounded up: never less than the share promised to others. */
 export const reserved = (requests: number, reserve: Share): number =>
   Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);
+
+/** Share of the reserve that actions may dip into. The rest of it is the others' at every moment, whatever we do. */
+const DIP_SHARE: Share = 0.5;
+
+/** Calls of a reserve of `kept` that actions may dip into, rounded down. */
+export const dipOf = (kept: number): number => Math.floor(kept * DIP_SHARE);

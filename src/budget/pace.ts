@@ -27,6 +27,15 @@ export function evenRate(spendable: number, windowMs: number): PaceRate {
   return { costMs: windowMs / Math.max(1, spendable - capacity), capacity };
 }
 
+/** Share of what may be spent that actions may take in the long run: however many there are, watching goes on. */
+const ACTION_SHARE = 0.5;
+
+/** The pace that actions keep among themselves, beside the one they share: `dip` back to back, the rest evenly. */
+export const actionRate = (spendable: number, dip: number, windowMs: number): PaceRate => ({
+  costMs: windowMs / Math.max(1, spendable * ACTION_SHARE),
+  capacity: Math.max(1, dip),
+});
+
 /** A pace that starts empty: even the first call waits for its own cost, so that a daemon in a crash loop keeps the pace. */
 export const startPace = (rate: PaceRate, now: MonotonicMs): Pace => ({ paidAt: now + rate.capacity * rate.costMs });
 

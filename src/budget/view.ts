@@ -44,6 +44,11 @@ export function markSent(view: View): Mark {
   return { settled: view.settled };
 }
 
+/** Takes back that a call was sent: it never was. */
+export function markUnsent(view: View): void {
+  view.sent--;
+}
+
 /** Counts a call as answered, and takes in what the answer said; null: it said nothing. */
 export function markAnswered(view: View, mark: Mark, reading: Reading | null, now: MonotonicMs): void {
   view.settled++;

@@ -5,13 +5,15 @@ import type { CallOutcome } from "../budget/ledger.ts";
 import type { Category, Lane } from "../budget/limits.ts";
 import type { Reading } from "../budget/view.ts";
 import type { EndpointLabel } from "../metrics/vocabulary.ts";
-import type { Clock, Secret, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
+import type { Clock, Secret, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { type Call, ENDPOINTS } from "./endpoints.ts";
+import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { excerpt, type ServiceError } from "./errors.ts";
 import type { PermitOffice } from "./permits.ts";
+import { type PostResult, postResultOf } from "./post.ts";
 import { rateLimitReading, resetEpochSeconds, retryAfter, serviceDate } from "./ratelimit.ts";
 import { createServiceClock } from "./serviceclock.ts";
+import { timeLimit } from "./timelimit.ts";
 
 /** An answer of the service, read as JSON, and when it was observed. */
 export interface Answer {
@@ -19,11 +21,18 @@ export interface Answer {
   readonly at: MonotonicMs;
 }
 
-/** Reads the service within the budget. */
+/** Reads the service, and acts through it, within the budget. */
 export interface ServiceClient {
   /** One GET, in its lane, with at most {@link RETRIES_MAX} further tries where a try could help. */
   get(call: Call, lane: Lane, signal: AbortSignal): Promise<Result<Answer, ServiceError>>;
-  /** How far the service's clock is ahead of ours, by its Date headers; null before the first. */
+  /**
+   * One POST in the lane `action`: a single try, whatever becomes of it. `onSending` is called once there is leave to
+   * send it, right before it is sent: what it throws keeps it from being sent. Never rejects.
+   */
+  post(call: ActionCall, signal: AbortSignal, onSending?: () => void): Promise<PostResult>;
+  /** What the service's clock showed, or shows, at `at`, by its Date headers; null before the first. */
+  serviceTime(at: MonotonicMs): EpochMs | null;
+  /** How far the service's clock is ahead of our wall clock; null before the first Date. */
   clockSkewMs(): DurationMs | null;
 }
 
@@ -61,39 +70,46 @@ const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 type Attempt =
   | { readonly kind: "answered"; readonly response: ServiceResponse; readonly at: MonotonicMs; readonly key: string }
-  | { readonly kind: "failed"; readonly error: ServiceError };
+  /** `isUnsent`: surely nothing of it reached the service. */
+  | { readonly kind: "failed"; readonly error: ServiceError; readonly isUnsent: boolean };
 
 /** A client that has made no call yet. */
 export function createClient(parts: ClientParts): ServiceClient {
   const { clock, office } = parts;
   const serviceClock = createServiceClock();
 
-  async function attempt(call: Call, lane: Lane, signal: AbortSignal): Promise<Attempt> {
+  async function attempt(
+    call: Call | ActionCall,
+    lane: Lane,
+    signal: AbortSignal,
+    onSending?: () => void,
+  ): Promise<Attempt> {
     const { category, method } = ENDPOINTS[call.endpoint];
     const wait = timeLimit(clock, PERMIT_WAIT_MS_MAX, signal);
     const permit = await office.request(category, lane, wait.signal);
     wait.stop();
-    if (permit === null) return { kind: "failed", error: noPermit(wait.expired()) };
-    const sentAt = clock.monotonic();
+    if (permit === null) return unsent(noPermit(wait.expired()));
     const key = parts.secret.value();
-    const headers = {
-      authorization: `Bearer ${key}`,
-      accept: "application/json",
-      "user-agent": parts.agent,
-    };
+    const request = requestOf(call, method, key, parts.agent);
+    const stopped = stopBefore(signal, onSending);
+    if (stopped !== null) {
+      office.giveBack(permit, { kind: "unused" });
+      return unsent({ kind: "aborted", message: stopped });
+    }
+    const sentAt = clock.monotonic();
     const limit = timeLimit(clock, parts.timeoutMs, signal);
-    const sent = await parts.transport.request({ method, path: call.path, headers }, limit.signal);
+    const sent = await parts.transport.request(request, limit.signal);
     limit.stop();
     const at = clock.monotonic();
     if (!sent.ok) {
       office.giveBack(permit, { kind: "lost" });
       const error = failureError(sent.error, limit.expired(), parts.timeoutMs);
       parts.observer.called(call.endpoint, error.kind, at - sentAt);
-      return { kind: "failed", error };
+      return { kind: "failed", error, isUnsent: sent.error.kind === "unreachable" || sent.error.unsent === true };
     }
     const reading = rateLimitReading(sent.value.headers, at);
     office.giveBack(permit, outcomeOf(sent.value, reading, clock.now()));
-    observe(call.endpoint, sent.value, reading, at - sentAt);
+    observe(call.endpoint, sent.value, reading, sentAt, at);
     return { kind: "answered", response: sent.value, at, key };
   }
 
@@ -101,20 +117,36 @@ export function createClient(parts: ClientParts): ServiceClient {
     endpoint: EndpointLabel,
     response: ServiceResponse,
     reading: Reading | null,
-    tookMs: DurationMs,
+    sentAt: MonotonicMs,
+    at: MonotonicMs,
   ): void {
     const { category } = ENDPOINTS[endpoint];
-    parts.observer.called(endpoint, String(response.status), tookMs);
+    parts.observer.called(endpoint, String(response.status), at - sentAt);
     if (response.status === 429) parts.observer.refused(category);
     if (reading !== null) {
       parts.observer.stated(category, reading.limit, reading.remaining, resetEpochSeconds(response.headers));
     }
     const date = serviceDate(response.headers);
-    if (date !== null) serviceClock.learn(date, clock.now() - tookMs, clock.now());
+    if (date !== null) serviceClock.learn(date, sentAt, at);
   }
 
   return {
-    clockSkewMs: serviceClock.skewMs,
+    serviceTime: serviceClock.timeAt,
+    clockSkewMs() {
+      const serviceNow = serviceClock.timeAt(clock.monotonic());
+      return serviceNow === null ? null : serviceNow - clock.now();
+    },
+    async post(call, signal, onSending) {
+      const tried = await attempt(call, "action", signal, onSending);
+      if (tried.kind === "failed") {
+        return { kind: tried.isUnsent ? "not_sent" : "in_doubt", message: tried.error.message };
+      }
+      const result = postResultOf(call, tried.response, tried.at, clock.now());
+      if (result.kind !== "credentials" || result.status !== 401) return result;
+      // Whoever decides anew finds a renewed key in force.
+      const read = parts.secret.refresh();
+      return read.ok ? result : { ...result, message: `${result.message}; ${read.error}` };
+    },
     async get(call, lane, signal) {
       for (let tries = 0; ; tries++) {
         const tried = await attempt(call, lane, signal);
@@ -134,28 +166,27 @@ export function createClient(parts: ClientParts): ServiceClient {
   };
 }
 
-/** A signal that aborts with the caller's, or after `limitMs` on the clock. `stop` ends the wait. */
-function timeLimit(clock: Clock, limitMs: DurationMs, outer: AbortSignal) {
-  const limit = new AbortController();
-  const stop = new AbortController();
-  let expired = false;
-  const onOuter = () => limit.abort();
-  outer.addEventListener("abort", onOuter, { once: true });
-  if (outer.aborted) limit.abort();
-  void clock.sleep(limitMs, stop.signal).then(() => {
-    if (stop.signal.aborted) return;
-    expired = true;
-    limit.abort();
-  });
-  return {
-    signal: limit.signal,
-    expired: () => expired,
-    stop() {
-      stop.abort();
-      outer.removeEventListener("abort", onOuter);
-    },
-  };
+const unsent = (error: ServiceError): Attempt => ({ kind: "failed", error, isUnsent: true });
+
+function requestOf(call: Call | ActionCall, method: "GET" | "POST", key: string, agent: string): ServiceRequest {
+  const headers = { authorization: `Bearer ${key}`, accept: "application/json", "user-agent": agent };
+  const body = "body" in call ? call.body : null;
+  if (body === null) return { method, path: call.path, headers };
+  return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
 }
+
+/** Why a call with a permit must not go out after all; null: it may, now. */
+function stopBefore(signal: AbortSignal, onSending?: () => void): string | null {
+  if (signal.aborted) return UNSENT;
+  try {
+    onSending?.();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return signal.aborted ? UNSENT : null;
+}
+
+const UNSENT = "given up before it was sent";
 
 const noPermit = (waited: boolean): ServiceError =>
   waited
@@ -163,7 +194,7 @@ const noPermit = (waited: boolean): ServiceError =>
         kind: "budget",
         message: `the limits left no room for the call within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`,
       }
-    : { kind: "aborted", message: "given up before it was sent" };
+    : { kind: "aborted", message: UNSENT };
 
 function outcomeOf(response: ServiceResponse, reading: Reading | null, now: EpochMs): CallOutcome {
   if (response.status !== 429) return { kind: "answered", reading };
@@ -172,8 +203,11 @@ function outcomeOf(response: ServiceResponse, reading: Reading | null, now: Epoc
 
 function failureError(failure: TransportFailure, expired: boolean, timeoutMs: DurationMs): ServiceError {
   if (failure.kind !== "aborted") return { kind: failure.kind, message: failure.message };
-  if (expired) return { kind: "timeout", message: `no whole answer within ${timeoutMs / SECOND_MS} s` };
-  return { kind: "aborted", message: "given up while it was under way" };
+  if (expired) {
+    const missing = failure.unsent ? "no connection" : "no whole answer";
+    return { kind: "timeout", message: `${missing} within ${timeoutMs / SECOND_MS} s` };
+  }
+  return { kind: "aborted", message: failure.unsent ? UNSENT : "given up while it was under way" };
 }
 
 /** The error that a status code means; null for 2xx. Bodies of errors are not shown in the spec: only a start is quoted. */

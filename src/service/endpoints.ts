@@ -1,5 +1,7 @@
 import type { Category } from "../budget/limits.ts";
 import type { EndpointLabel } from "../metrics/vocabulary.ts";
+import type { ActionRequest } from "../model/episode.ts";
+import type { NodeId } from "../model/node.ts";
 
 /** Number of a page and how many records were asked for. */
 export interface PageQuery {
@@ -21,18 +23,33 @@ interface Endpoint {
 export const ENDPOINTS = {
   nodes_list: { category: "node_management", method: "GET", scope: "nodes:read" },
   node: { category: "node_management", method: "GET", scope: "nodes:read" },
+  node_quarantine: { category: "node_management", method: "POST", scope: "nodes:write" },
+  node_reboot: { category: "node_management", method: "POST", scope: "nodes:write" },
+  node_disconnect: { category: "node_management", method: "POST", scope: "nodes:write" },
   sessions_list: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
   stats: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
   hourly: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
 } as const satisfies Record<EndpointLabel, Endpoint>;
 
-/** One call: which endpoint, and the path that its parameters make. */
+type LabelOf<Method> = {
+  [Label in EndpointLabel]: (typeof ENDPOINTS)[Label]["method"] extends Method ? Label : never;
+}[EndpointLabel];
+
+/** One reading call: which endpoint, and the path that its parameters make. */
 export interface Call {
-  readonly endpoint: EndpointLabel;
+  readonly endpoint: LabelOf<"GET">;
   readonly path: string;
 }
 
-const pageOf = (endpoint: EndpointLabel, path: string, { page, limit }: PageQuery): Call => ({
+/** One call that changes something. It is no {@link Call}, so nothing that may try again takes it by mistake. */
+export interface ActionCall {
+  readonly endpoint: LabelOf<"POST">;
+  readonly path: string;
+  /** JSON; null: the request has no body. */
+  readonly body: string | null;
+}
+
+const pageOf = (endpoint: Call["endpoint"], path: string, { page, limit }: PageQuery): Call => ({
   endpoint,
   path: `${path}?page=${page}&limit=${limit}`,
 });
@@ -47,3 +64,21 @@ export const listSessions = (query: PageQuery): Call => pageOf("sessions_list", 
 export const readStats: Call = { endpoint: "stats", path: "/v1/sessions/stats" };
 /** Spec, section 4.9. */
 export const readHourly: Call = { endpoint: "hourly", path: "/v1/sessions/stats/hourly" };
+
+/** Spec, sections 4.3 to 4.5. */
+export function actOn(id: NodeId, request: ActionRequest): ActionCall {
+  const path = `/v1/nodes/${encodeURIComponent(id)}/${request.kind}`;
+  switch (request.kind) {
+    case "quarantine": {
+      const { reason, durationMinutes } = request;
+      return { endpoint: "node_quarantine", path, body: JSON.stringify({ reason, duration_minutes: durationMinutes }) };
+    }
+    case "reboot":
+      return { endpoint: "node_reboot", path, body: JSON.stringify({ force: request.force }) };
+    case "disconnect":
+      // "No request body is shown for it."
+      return { endpoint: "node_disconnect", path, body: null };
+    default:
+      return request satisfies never;
+  }
+}

@@ -49,7 +49,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   let monthStartsOn = parts.monthStartsOn;
   let month = planMonth(clock.now(), monthStartsOn);
   const ledger = createLedger(parts.limits, calls.since(month.firstDay), clock.monotonic());
-  /** Calls that the store refused to count: they go with the next that it takes. */
+  /** Calls that the store refused to count, less those it counted and that never went out: they go with the next. */
   let uncounted = 0;
   // One queue a lane: within a lane first come, first served.
   const queues: Readonly<Record<Lane, Waiting[]>> = { action: [], walk: [], suspect: [], detail: [], stats: [] };
@@ -72,6 +72,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
 
   function countCall(): void {
     uncounted++;
+    if (uncounted === 0) return;
     try {
       calls.add(utcDay(clock.now()), uncounted);
       if (uncounted > 1) parts.log.info({ calls: uncounted }, "calls are counted durably again");
@@ -152,6 +153,8 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       });
     },
     giveBack(permit, outcome) {
+      // It was counted when it was granted. The next one granted makes up for it.
+      if (outcome.kind === "unused") uncounted--;
       settle(ledger, permit, outcome, parts.random(), clock.monotonic());
       look();
     },

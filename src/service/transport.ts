@@ -1,13 +1,20 @@
 import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
+import type { ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
 
-/** Where the service is, and how to get there. */
+/** Where a server is, and how to get there. */
 export interface TransportOptions {
-  /** `https://host` with an optional path before `/v1`. */
+  /** `https://host` with an optional path, which goes before the path of every request. */
   readonly baseUrl: string;
   /** PEM certificates to trust beside none other; absent: the system's. */
   readonly ca?: string;
+  /** PEM certificate to show to the server, and its key; absent: none is shown. */
+  readonly cert?: string;
+  readonly key?: string;
+  /** Name that the server's certificate must carry; absent: the URL's host. */
+  readonly serverName?: string;
+  /** Whether any certificate will do; false if absent. */
+  readonly insecureSkipVerify?: boolean;
   /** HTTP proxy to go through; absent: straight. */
   readonly proxy?: string;
 }
@@ -21,52 +28,105 @@ const CONNECT_MS_MAX = 10_000;
 /** An idle connection is kept this long: longer than the wait between two calls of a paced poller. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** A transport over undici. Time-outs are the caller's, through the signal, so undici's own are off. */
+/**
+ * A transport over undici. Time-outs are the caller's, through the signal, so undici's own are off. A POST never goes out
+ * twice: it has a connection of its own, so none that the server is about to close as idle, and speaks HTTP/1.1, for
+ * undici sends a stream of HTTP/2 again where the server says that it has not touched it.
+ */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
   const prefix = base.pathname.replace(/\/+$/, "");
-  const tls = options.ca === undefined ? {} : { ca: options.ca };
+  const reading = createDispatcher(options, {});
+  const posting = createDispatcher(options, { pipelining: 0, allowH2: false });
+  return {
+    request(request, signal) {
+      const { method, path, headers, body = null } = request;
+      const flight: Flight = { isSent: false };
+      const sending = { origin: base.origin, path: prefix + path, method, headers: { ...headers }, body };
+      return settled(send(method === "POST" ? posting : reading, sending, flight, signal), flight, signal);
+    },
+    close: () => Promise.all([reading.destroy(), posting.destroy()]).then(() => {}),
+  };
+}
+
+function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; allowH2?: false }): Dispatcher {
+  const { ca, cert, key, serverName } = options;
+  const tls = {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
+    ...(options.insecureSkipVerify === true ? { rejectUnauthorized: false } : {}),
+  };
   const shared = {
     connections: CONNECTIONS_MAX,
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
     bodyTimeout: 0,
+    ...kind,
   };
   const dispatcher: Dispatcher =
     options.proxy === undefined
       ? new Agent({ ...shared, connect: { ...tls, timeout: CONNECT_MS_MAX } })
       : new ProxyAgent({ ...shared, uri: options.proxy, requestTls: tls });
+  return dispatcher.compose(noteDeparture);
+}
 
-  return {
-    request: (request, signal) => send(dispatcher, base.origin, prefix, request, signal),
-    close: () => dispatcher.destroy(),
-  };
+/** Whether a request was handed to a connection. Until then the server can't have seen anything of it. */
+interface Flight {
+  isSent: boolean;
+}
+
+/** Notes in the flight, which travels as `opaque`, that the request is written to its connection now. */
+const noteDeparture: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  const { opaque: flight } = options as { opaque?: Flight };
+  return dispatch(options, {
+    onRequestStart(controller, context) {
+      handler.onRequestStart?.(controller, context);
+      // One that was aborted while it waited for its connection is dropped here, and never written.
+      if (flight !== undefined && !controller.aborted) flight.isSent = true;
+    },
+    onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
+    onResponseStart: (...args) => handler.onResponseStart?.(...args),
+    onResponseData: (...args) => handler.onResponseData?.(...args),
+    onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+    onResponseError: (...args) => handler.onResponseError?.(...args),
+  });
+};
+
+type Outcome = Result<ServiceResponse, TransportFailure>;
+
+/** Ends the wait at once where a request is aborted before it was sent: undici tells only once a connection came about. */
+function settled(exchange: Promise<Outcome>, flight: Flight, signal: AbortSignal): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const onAbort = () => {
+      if (!flight.isSent) resolve(fail(unsentFailure));
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    void exchange.then((outcome) => {
+      signal.removeEventListener("abort", onAbort);
+      resolve(outcome);
+    });
+  });
 }
 
 async function send(
   dispatcher: Dispatcher,
-  origin: string,
-  prefix: string,
-  request: ServiceRequest,
+  request: Dispatcher.RequestOptions,
+  flight: Flight,
   signal: AbortSignal,
-): Promise<Result<ServiceResponse, TransportFailure>> {
+): Promise<Outcome> {
+  if (signal.aborted) return fail(unsentFailure);
   try {
-    const reply = await dispatcher.request({
-      origin,
-      path: prefix + request.path,
-      method: request.method,
-      headers: { ...request.headers },
-      body: request.body ?? null,
-      signal,
-    });
+    const reply = await dispatcher.request({ ...request, opaque: flight, signal });
     const body = await readBody(reply.body);
     if (body === null) {
       return fail({ kind: "too_large", message: `the body is larger than ${BODY_BYTES_MAX} bytes, and was dropped` });
     }
     return ok({ status: reply.statusCode, headers: singleHeaders(reply.headers), body });
   } catch (error) {
-    return fail(failureOf(error, signal));
+    return fail(failureOf(error, flight, signal));
   }
 }
 
@@ -88,18 +148,21 @@ function singleHeaders(headers: Dispatcher.ResponseData["headers"]): ServiceResp
   );
 }
 
-/** Codes, beside those of names, routes and refusals, of a connection that never came about. */
-const unreachableCode =
-  /^(UND_ERR_CONNECT_TIMEOUT|UND_ERR_INVALID_ARG|CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
-const unreachableCalls: ReadonlySet<unknown> = new Set(["connect", "getaddrinfo"]);
+const unsentFailure: TransportFailure = {
+  kind: "aborted",
+  message: "the call was given up before it was sent",
+  unsent: true,
+};
+
+/** What undici says where an HTTP proxy answers 407: it has passed nothing on. */
+const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
 /** Only what surely came before the request is `unreachable`: after anything else the service may have seen it. */
-function failureOf(error: unknown, signal: AbortSignal): TransportFailure {
-  if (signal.aborted) return { kind: "aborted", message: "the call was given up" };
-  const cause = error as { code?: unknown; message?: unknown; syscall?: unknown };
+function failureOf(error: unknown, flight: Flight, signal: AbortSignal): TransportFailure {
+  if (signal.aborted) return flight.isSent ? { kind: "aborted", message: "the call was given up" } : unsentFailure;
+  const cause = error as { code?: unknown; message?: unknown };
   const code = typeof cause.code === "string" ? cause.code : "";
   const told = typeof cause.message === "string" && cause.message !== "" ? cause.message : String(error);
   const message = told.includes(code) ? told : `${code}: ${told}`;
-  const neverCame = unreachableCalls.has(cause.syscall) || unreachableCode.test(code);
-  return { kind: neverCame ? "unreachable" : "reset", message };
+  return { kind: flight.isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message };
 }

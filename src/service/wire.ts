@@ -199,6 +199,27 @@ export function readHours(json: unknown, onRemark: OnRemark): Result<readonly Ho
   return ok(entries.sort((a, b) => a.hourMs - b.hourMs));
 }
 
+/** What an action's answer says (spec, sections 4.3 to 4.5: most of it is not shown). Null: it doesn't say. */
+export interface ActionReply {
+  readonly success: boolean | null;
+  readonly message: string | null;
+  /** Of a quarantine: how long it will last. */
+  readonly durationMinutes: number | null;
+  readonly disconnectedSessions: number | null;
+}
+
+/** Reads an action's answer. Whatever is not as the spec has it counts as not said. */
+export function readActionReply(json: unknown): ActionReply {
+  const raw = (typeof json === "object" && json !== null ? json : {}) as Raw;
+  const number = (value: unknown) => (isQuantity(value) ? quantity(value) : null);
+  return {
+    success: typeof raw.success === "boolean" ? raw.success : null,
+    message: isText(raw.message) ? text(raw.message) : null,
+    durationMinutes: number(raw.duration_minutes),
+    disconnectedSessions: number(raw.disconnected_sessions),
+  };
+}
+
 /** The record as an object with an id and fields of the right types; null, with a remark, otherwise. */
 function readable(json: unknown, fields: Fields, onRemark: OnRemark): Raw | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {

@@ -26,12 +26,20 @@ export interface Day {
   readonly lane: (random: Random) => Lane;
   /** Calls a minute that another user of the key makes, in each category. */
   readonly others?: number;
+  /** So many calls of the lane `action` are wanted at once in each category, each time that long after the last. */
+  readonly flood?: { readonly calls: number; readonly everyMs: number };
 }
 
 export interface DayReport {
   readonly calls: number;
   readonly refused: number;
   readonly callsPerMinute: number;
+  /** Of the calls, those of the flood. */
+  readonly actions: number;
+  /** Calls of the other user that were refused. */
+  readonly othersRefused: number;
+  /** Longest time in which no call but the flood's went out. */
+  readonly pollingGapMs: number;
 }
 
 interface Event {
@@ -53,6 +61,11 @@ export function liveDay(day: Day): DayReport {
   let wakeAt = Number.POSITIVE_INFINITY;
   let calls = 0;
   let refused = 0;
+  let othersRefused = 0;
+  let actions = 0;
+  let polledAt = 0;
+  let pollingGapMs = 0;
+  const wanted = Object.fromEntries(CATEGORIES.map((category) => [category, 0])) as Record<Category, number>;
 
   const send = (permit: Permit, owner: typeof process_) => {
     calls++;
@@ -72,6 +85,16 @@ export function liveDay(day: Day): DayReport {
   const look = () => {
     let next = Number.POSITIVE_INFINITY;
     for (const category of day.categories) {
+      while (wanted[category] > 0) {
+        const opens = opening(process_.ledger, category, "action", now);
+        if (opens.at > now) {
+          next = Math.min(next, opens.at);
+          break;
+        }
+        wanted[category]--;
+        actions++;
+        send(take(process_.ledger, category, "action", now), process_);
+      }
       for (;;) {
         const lane = day.lane(random);
         const opens = opening(process_.ledger, category, lane, now);
@@ -79,6 +102,8 @@ export function liveDay(day: Day): DayReport {
           next = Math.min(next, opens.at);
           break;
         }
+        pollingGapMs = Math.max(pollingGapMs, now - polledAt);
+        polledAt = now;
         send(take(process_.ledger, category, lane, now), process_);
       }
     }
@@ -106,18 +131,28 @@ export function liveDay(day: Day): DayReport {
     at(now - Math.log(1 - random()) * day.restartEveryMs, restart);
   };
   const other = (category: Category) => {
-    service.answer(category, now);
+    if (service.answer(category, now).kind === "refused") othersRefused++;
     at(now + (60_000 / day.others!) * (0.5 + random()), () => other(category));
+  };
+
+  const flood = (calls: number, everyMs: number) => {
+    for (const category of day.categories) wanted[category] = calls;
+    look();
+    at(now + everyMs, () => flood(calls, everyMs));
   };
 
   at(0, look);
   at(day.restartEveryMs * random(), restart);
   if (day.others !== undefined) for (const category of day.categories) at(random() * 1_000, () => other(category));
+  if (day.flood !== undefined) {
+    const { calls, everyMs } = day.flood;
+    at(everyMs * random(), () => flood(calls, everyMs));
+  }
   for (let event = events.pop(); event !== undefined && event.at <= endMs; event = events.pop()) {
     now = event.at;
     event.run();
   }
-  return { calls, refused, callsPerMinute: calls / (endMs / 60_000) };
+  return { calls, refused, callsPerMinute: calls / (endMs / 60_000), actions, othersRefused, pollingGapMs };
 }
 
 interface Stated {

@@ -1,80 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { seededRandom } from "../../src/base/random.ts";
-import type { Secret, ServiceRequest, Transport } from "../../src/model/ports.ts";
+import type { Secret, ServiceRequest } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
-import { createClient } from "../../src/service/client.ts";
 import { listNodes, readNode, readStats } from "../../src/service/endpoints.ts";
-import { createPermitOffice } from "../../src/service/permits.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { rateLimitedCount } from "../../src/simulator/inspection.ts";
-import { createService } from "../../src/simulator/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/transport.ts";
-import { createMemoryStore } from "../../src/store/sqlite.ts";
-import { businessLimits, createKeptLog, fixedKey, START_MS } from "../engine/daemon.ts";
-
-const SESSIONS_KEY = "key-of-sessions";
-
-interface Setting {
-  readonly fault?: FaultKind;
-  readonly match?: string;
-  readonly share?: number;
-  readonly secret?: Secret;
-  readonly service?: Partial<ServiceOptions>;
-  readonly wrap?: (transport: Transport) => Transport;
-}
-
-function setUp({ fault, match, share, secret, service: options, wrap }: Setting = {}) {
-  const clock = createVirtualClock(START_MS);
-  const service = createService(
-    {
-      ...defaultScenario,
-      nodes: 20,
-      sessions: 50,
-      keys: [...defaultScenario.keys, { key: SESSIONS_KEY, scopes: ["sessions:read"] }],
-      service: { ...defaultScenario.service, ...options },
-      faults:
-        fault === undefined
-          ? []
-          : [{ afterMs: 0, forMs: 3_600_000, fault, ...(match && { match }), ...(share && { share }) }],
-    },
-    START_MS,
-  );
-  const calls: string[] = [];
-  const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
-  const log = createKeptLog();
-  const store = createMemoryStore();
-  const random = seededRandom(1);
-  const office = createPermitOffice({
-    limits: businessLimits,
-    monthStartsOn: 1,
-    clock,
-    random,
-    calls: store.calls,
-    log,
-    onWait: () => {},
-  });
-  const client = createClient({
-    transport: wrap?.(simulated) ?? simulated,
-    office,
-    clock,
-    random,
-    secret: secret ?? fixedKey(SIMULATION_KEY),
-    timeoutMs: 10_000,
-    observer: {
-      called: (endpoint, code) => void calls.push(`${endpoint} ${code}`),
-      stated: () => {},
-      refused: () => {},
-    },
-    agent: "proxywarden/test",
-  });
-  const get = async (call = readStats) => {
-    const answer = client.get(call, "walk", new AbortController().signal);
-    await clock.advance(120_000);
-    return answer;
-  };
-  return { clock, service, calls, get, store, office, client };
-}
+import { fixedKey, START_MS } from "../engine/daemon.ts";
+import { SESSIONS_KEY, setUp } from "./desk.ts";
 
 /** Errors come as values: the kind, and how often the service was asked. */
 const kinds: readonly [FaultKind, string, number][] = [
@@ -250,4 +181,18 @@ test("the service's clock is known from its Date headers to within a second", as
   const { get, client } = setUp({ fault: { kind: "clock_skew", skewMs: 90_000 } });
   await get();
   expect(Math.abs(client.clockSkewMs()! - 90_000)).toBeLessThanOrEqual(1_000);
+});
+
+test("our own clock may be set without moving the service's time, and the skew shows it at once", async () => {
+  const { get, client, clock } = setUp();
+  expect(client.serviceTime(clock.monotonic())).toBeNull();
+  await get();
+  const at = clock.monotonic();
+  const [time, skew] = [client.serviceTime(at)!, client.clockSkewMs()!];
+  clock.step(3_600_000);
+  expect(client.serviceTime(at)).toBe(time);
+  expect(client.clockSkewMs()).toBe(skew - 3_600_000);
+  await get();
+  expect(Math.abs(client.serviceTime(at)! - time)).toBeLessThanOrEqual(1_000);
+  expect(Math.abs(client.clockSkewMs()! - (skew - 3_600_000))).toBeLessThanOrEqual(1_000);
 });

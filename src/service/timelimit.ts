@@ -1,0 +1,34 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { Clock } from "../model/ports.ts";
+
+/** A signal that aborts by itself. */
+export interface TimeLimit {
+  readonly signal: AbortSignal;
+  /** Whether it aborted because the time was over. */
+  expired(): boolean;
+  /** Ends the wait: call it when what was limited is over. */
+  stop(): void;
+}
+
+/** A signal that aborts with the caller's, or after `limitMs` on the clock. */
+export function timeLimit(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal): TimeLimit {
+  const limit = new AbortController();
+  const stop = new AbortController();
+  let expired = false;
+  const onOuter = () => limit.abort();
+  outer.addEventListener("abort", onOuter, { once: true });
+  if (outer.aborted) limit.abort();
+  void clock.sleep(limitMs, stop.signal).then(() => {
+    if (stop.signal.aborted) return;
+    expired = true;
+    limit.abort();
+  });
+  return {
+    signal: limit.signal,
+    expired: () => expired,
+    stop() {
+      stop.abort();
+      outer.removeEventListener("abort", onOuter);
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+/** A request as it came. */
+export interface Came {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** What the server answers; null: nothing, ever; reset: it breaks the connection. */
+export type Answer = { readonly status?: number; readonly body?: string } | "reset" | null;
+
+/** A real server on the loopback that ends with the test. `came` resolves when so many requests are there. */
+export interface HttpServer {
+  readonly url: string;
+  readonly seen: readonly Came[];
+  came(requests: number): Promise<void>;
+}
+
+/** Starts one; `answer` is given each request and how many came so far. */
+export async function startHttpServer(
+  answer: (request: Came, number: number) => Answer,
+  create: (handler: (request: IncomingMessage, response: ServerResponse) => void) => Server = createServer,
+): Promise<HttpServer> {
+  const seen: Came[] = [];
+  const waiting: { readonly requests: number; readonly resolve: () => void }[] = [];
+  const server = create((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { method, url, headers } = request;
+      const came = { method: method!, url: url!, headers, body: Buffer.concat(chunks).toString("utf8") };
+      seen.push(came);
+      for (const each of waiting) if (seen.length >= each.requests) each.resolve();
+      const given = answer(came, seen.length);
+      if (given === "reset") request.socket.resetAndDestroy();
+      else if (given !== null) response.writeHead(given.status ?? 200).end(given.body ?? "");
+    });
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    return new Promise<void>((resolve) => void server.close(() => resolve()));
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    came: (requests) =>
+      new Promise((resolve) => {
+        if (seen.length >= requests) resolve();
+        else waiting.push({ requests, resolve });
+      }),
+  };
+}
+
+export const never = new AbortController().signal;
