@@ -1,8 +1,16 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { configJsonSchema, configReference, scenarioJsonSchema, scenarioReference } from "./config/describe.ts";
+import {
+  configJsonSchema,
+  configReference,
+  policyJsonSchema,
+  policyReference,
+  scenarioJsonSchema,
+  scenarioReference,
+} from "./config/describe.ts";
 import { metricsReference } from "./metrics/reference.ts";
+import { expressionReference } from "./policy/reference.ts";
 import { defaultScenario } from "./simulator/defaults.ts";
 
 /** A file that is written from the tables that run, and never by hand. */
@@ -16,6 +24,11 @@ export interface GeneratedFile {
 export const generatedFiles: readonly GeneratedFile[] = [
   { path: "docs/config.md", content: () => configReference(readText("config/proxywarden.yaml") ?? "") },
   { path: "config/proxywarden.schema.json", content: () => json(configJsonSchema()) },
+  {
+    path: "docs/policies.md",
+    content: () => policyReference(expressionReference(), readText("config/policies/offline.yaml") ?? ""),
+  },
+  { path: "config/policies.schema.json", content: () => json(policyJsonSchema()) },
   {
     path: "docs/simulator.md",
     content: () => scenarioReference(defaultScenario, readText("config/scenarios/rough-day.yaml") ?? ""),

@@ -1,19 +1,42 @@
+import { globSync } from "node:fs";
+import { join } from "node:path";
 import { fail, type Result } from "../base/result.ts";
+import type { ConfigChecks } from "../config/check.ts";
 import { type LoadedConfig, loadConfig } from "../config/load.ts";
 import { type ConfigProblem, formatProblem } from "../config/problem.ts";
 import { familyNames } from "../metrics/families.ts";
+import { compileExpression } from "../policy/expression.ts";
 import { cronProblem } from "../system/bell.ts";
 import { readTextFile } from "./context.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads and judges a configuration text that stands in `file`. */
+const checks: ConfigChecks = {
+  cron: cronProblem,
+  families: familyNames(),
+  expression(text) {
+    const compiled = compileExpression(text);
+    return compiled.ok ? null : compiled.error;
+  },
+  fields(text) {
+    const compiled = compileExpression(text);
+    return compiled.ok ? compiled.value.fields : [];
+  },
+};
+
+/** Folders are left out; a link is taken for a file, as Kubernetes mounts them, and read as what it is. */
+const listFiles = (glob: string, folder: string): readonly string[] =>
+  globSync(glob, { cwd: folder, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+/** Reads and judges a configuration text that stands in `file`, and the policies that it names. */
 export const judgeConfig = (
   file: string,
   text: string,
   env: Environment,
 ): Result<LoadedConfig, readonly ConfigProblem[]> =>
-  loadConfig({ file, text, env, readFile: readTextFile, checks: { cron: cronProblem, families: familyNames() } });
+  loadConfig({ file, text, env, readFile: readTextFile, listFiles, checks });
 
 /** Reads and judges a configuration file; the error is every problem, a line each. */
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {

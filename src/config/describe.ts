@@ -2,7 +2,8 @@ import type { z } from "zod";
 import type { Scenario } from "../model/scenario.ts";
 import { faultAlternatives } from "./fault.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
-import { cell, keyTable, rowsOf } from "./reference.ts";
+import { policyFileSchema, policyKeys, stepAlternatives } from "./policy.ts";
+import { cell, type KeyRow, keyTable, rowsOf } from "./reference.ts";
 import { scenarioSchema } from "./scenario.ts";
 import { configSchema } from "./schema.ts";
 import { meaningOf, sectionKeys } from "./shape.ts";
@@ -29,6 +30,29 @@ config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 Editors that speak YAML (through yaml-language-server) complete and check the file by \`proxywarden.schema.json\`, which its
 first line names.`;
 
+const POLICIES_INTRO = `# Policies
+
+A policy says which nodes are unhealthy, and what is to be done about them, step by step. Policies stand in YAML files of
+their own, which the key \`policies\` of the configuration names; as a whole they are bounded by its section \`safety\`
+(\`docs/config.md\`). \`check\` judges them all, and says how many nodes could be touched at worst.
+
+${WRITING}\`\`\`
+config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
+config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
+\`\`\`
+
+Policies come to act in the order of their files' paths, and within a file as they stand there: a node that several are
+about belongs to the first one that fires, until that episode is over.
+
+Editors that speak YAML complete and check such a file by \`policies.schema.json\`, where its first line is
+\`# yaml-language-server: $schema=../policies.schema.json\`.`;
+
+const STEPS_INTRO = `The ladder: a list. Each step has an \`action\`, and:`;
+
+const STEPS_RULES = `A step ends when its \`verify.within\` is over, or as soon as its \`verify.expect\` holds. Ended with \`when\` no longer
+true, the node is healed and the ladder is over; ended with \`when\` still true, the next step is taken. A step that the
+service refused ends the episode. Whatever is not clear is settled by observation; nothing is ever sent twice.`;
+
 const SCENARIO_INTRO = `# Scenarios of the simulator
 
 \`simulate --scenario FILE\` serves a simulated network, described in YAML. Everything that happens follows from the seed.
@@ -46,11 +70,28 @@ export function configReference(example: string): string {
 }
 
 function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
-  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(rowsOf(name, schema).slice(1))}`;
+  const [own, ...keys] = rowsOf(name, schema);
+  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [own!] : keys)}`;
 }
 
 /** JSON Schema of the configuration file, for editors. */
 export const configJsonSchema = (): JsonSchema => jsonSchemaOf(configSchema, "proxywarden configuration");
+
+/** The reference of policy files, in Markdown. `expressions`: what expressions may name; `example`: a whole file. */
+export function policyReference(expressions: string, example: string): string {
+  const keys = keyTable(Object.entries(policyKeys()).flatMap(([key, schema]) => rowsOf(key, schema)));
+  const steps = alternativesTable("action", stepAlternatives());
+  return page([
+    POLICIES_INTRO,
+    `## Keys of a policy\n\nA file has one key, \`policies\`: a list of policies with these keys.\n\n${keys}`,
+    `## steps\n\n${STEPS_INTRO}\n\n${steps}\n\n${STEPS_RULES}`,
+    expressions,
+    fenced("Example", example),
+  ]);
+}
+
+/** JSON Schema of policy files, for editors. */
+export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema, "proxywarden policies");
 
 /** The reference of scenario files, in Markdown. */
 export function scenarioReference(defaults: Scenario, example: string): string {
@@ -70,19 +111,32 @@ export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
 function faultScript(): string {
   const { common, kinds } = faultAlternatives();
   const shared = Object.entries(common).flatMap(([key, schema]) => rowsOf(`faults[].${key}`, schema));
-  const rows = kinds.map(({ kind, meaning, keys }) => {
-    const own = Object.entries(keys).flatMap(([key, schema]) => rowsOf(key, schema));
-    const needs = own.map(({ path, type, required, meaning: what }) => {
-      return `\`${path}\` (${type}${required ? "" : ", optional"}): ${what}`;
-    });
-    return `| \`${kind}\` | ${cell(meaning)} | ${cell(needs.join("<br>"))} |`;
-  });
   return [
     "## faults",
     "What goes wrong, and when: a list. Every entry has a `kind`, and:",
     keyTable(shared),
-    ["| kind | what it does | keys of its own |", "| --- | --- | --- |", ...rows].join("\n"),
+    alternativesTable("kind", kinds),
   ].join("\n\n");
+}
+
+/** One shape out of several: its name, what it does, and the keys of its own. */
+interface Alternative {
+  readonly name: string;
+  readonly meaning: string;
+  readonly keys: Readonly<Record<string, z.core.$ZodType>>;
+}
+
+function alternativesTable(head: string, alternatives: readonly Alternative[]): string {
+  const rows = alternatives.map(({ name, meaning, keys }) => {
+    const own = Object.entries(keys).flatMap(([key, schema]) => rowsOf(key, schema));
+    return `| \`${name}\` | ${cell(meaning)} | ${cell(own.map(keyLine).join("<br>"))} |`;
+  });
+  return [`| ${head} | what it does | keys of its own |`, "| --- | --- | --- |", ...rows].join("\n");
+}
+
+function keyLine({ path, type, preset, required, meaning }: KeyRow): string {
+  const otherwise = preset === null ? (required ? "" : ", optional") : `, \`${preset}\` by default`;
+  return `\`${path}\` (${type}${otherwise}): ${meaning}`;
 }
 
 const fenced = (title: string, yaml: string): string => `## ${title}\n\n\`\`\`yaml\n${yaml.trimEnd()}\n\`\`\``;

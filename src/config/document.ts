@@ -51,7 +51,7 @@ export function parseYaml(source: Source): YamlDocument {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
-  const tree = readTree(document.contents, lines, source.env);
+  const tree = readTree(document.contents, { source: text, lines, env: source.env });
   return { ...tree, problems: tree.findings.map((finding) => problemOf(file, finding)) };
 }
 

@@ -7,6 +7,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface Substituted {
   readonly text: string;
   readonly variables: readonly string[];
+  /** Index in the text as it was written, of a character of the text that it became. */
+  writtenIndex(index: number): number;
 }
 
 const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
@@ -17,6 +19,7 @@ const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a 
  */
 export function substitute(text: string, env: Environment): Result<Substituted, { found: string; expected: string }> {
   const variables: string[] = [];
+  const replaced: Replaced[] = [];
   let result = "";
   let done = 0;
   for (const match of text.matchAll(/\$\$\{|\$\{([^}]*)(\}?)/g)) {
@@ -24,6 +27,7 @@ export function substitute(text: string, env: Environment): Result<Substituted, 
     done = match.index + match[0].length;
     const [found, name, end] = match;
     if (name === undefined) {
+      replaced.push({ start: result.length, end: result.length + 2, from: match.index, to: done });
       result += "${";
       continue;
     }
@@ -34,8 +38,24 @@ export function substitute(text: string, env: Environment): Result<Substituted, 
     }
     const value = env[name];
     if (value === undefined) return fail({ found, expected: `the environment variable ${name} must be set` });
+    replaced.push({ start: result.length, end: result.length + value.length, from: match.index, to: done });
     result += value;
     variables.push(name);
   }
-  return ok({ text: result + text.slice(done), variables });
+  const writtenIndex = (index: number) => indexBefore(replaced, index);
+  return ok({ text: result + text.slice(done), variables, writtenIndex });
+}
+
+/** What became of `from` to `to` of a text: now it is `start` to `end`. */
+interface Replaced {
+  readonly start: number;
+  readonly end: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+function indexBefore(replaced: readonly Replaced[], index: number): number {
+  const last = replaced.findLast(({ start }) => start <= index);
+  if (last === undefined) return index;
+  return index < last.end ? last.from : last.to + index - last.end;
 }

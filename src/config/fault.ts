@@ -115,8 +115,8 @@ export const faultSchema = z
 export function faultAlternatives() {
   const kinds = faults.map((fault) => {
     const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(common, key));
-    const [kind] = fault.shape.kind.values;
-    return { kind, meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
+    const [name] = fault.shape.kind.values;
+    return { name: String(name), meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
   });
   return { common, kinds };
 }

@@ -2,16 +2,30 @@ import { z } from "zod";
 import { type DurationMs, parseDuration } from "../base/duration.ts";
 import { parsePercent, type Share } from "../base/percent.ts";
 
+/** A check that a schema can't make by itself: the loader makes it. */
+export type Check =
+  | "cron"
+  | "expression"
+  | "family"
+  | "file"
+  | "glob"
+  | "matcher"
+  | "path"
+  | "query"
+  | "receiver"
+  | "template"
+  | "timezone"
+  | "window";
+
 /** What the reference, the loader and the error messages know of a kind of value beyond what zod knows. */
 export interface Kind {
   /** Its name in the reference, such as `duration`. */
   readonly name: string;
   /** The values it takes, in words; absent where the name says it all. */
   readonly range?: string;
-  /** A check that the schema can't make by itself: the loader is given it. */
-  readonly check?: "cron" | "family" | "file" | "path";
-  /** Never shown in a message. */
-  readonly secret?: true;
+  readonly check?: Check;
+  /** What it is, if it is never to be shown in a message: `the API key`. */
+  readonly secret?: string;
 }
 
 /** Kinds by the innermost zod schema of a key: the one that takes what the file says. */
@@ -101,14 +115,20 @@ export function text(what: string, kind: Kind) {
 /** `true` or `false`. */
 export const flag = () => z.boolean({ error: "must be true or false" }).register(kinds, { name: "boolean" });
 
+/** A text for people to fill in: a name, a word, a line; blanks alone are none. */
+export const words = (what: string, kind: Kind) => text(what, kind).regex(/\S/, `must be ${what}`);
+
+/** A CEL expression; what it may name, the loader is told. */
+export const expression = () => words("a CEL expression", { name: "CEL expression", check: "expression" });
+
 /** Path of a file that must be there. Relative ones are relative to the folder of the file that names them. */
 export const filePath = () => text("the path of a file", { name: "file", check: "file" });
 
 /** An http or https URL, without a slash at its end. `refusal` may say what else it must be. */
-export function httpUrl(what: string, refusal: (url: URL) => string | null) {
+export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: Kind = { name: "URL" }) {
   const expected = `must be ${what}`;
   const written = z.string({ error: expected }).meta({ pattern: "^[hH][tT][tT][pP][sS]?://" });
-  return written.register(kinds, { name: "URL" }).transform((value, context): string => {
+  return written.register(kinds, kind).transform((value, context): string => {
     const url = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
     if (url === null) return refuse(context, value, expected);
     const other = refusal(url);
@@ -134,8 +154,9 @@ export function refuse(context: z.core.$RefinementCtx, input: unknown, expected:
   return z.NEVER;
 }
 
-/** Whether exactly one of two keys is written, even if what is written there is wrong: that is another error. */
-export const exactlyOne = (value: object, one: string, other: string): boolean => one in value !== other in value;
+/** Whether exactly one of some keys is written, even if what is written there is wrong: that is another error. */
+export const exactlyOne = (value: object, ...keys: readonly string[]): boolean =>
+  keys.filter((key) => key in value).length === 1;
 
 /** For checks over several keys of a section: they are made even where one of the keys has an error of its own. */
 export const always = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };

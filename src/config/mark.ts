@@ -17,6 +17,8 @@ export interface Mark {
   readonly found: string;
   /** Environment variables that went into it. */
   readonly variables: readonly string[];
+  /** Where a character of it stands; absent where it is no text. */
+  placeAt?(index: number): Place;
 }
 
 /** Marks by {@link markKey} of their path. */
@@ -24,3 +26,14 @@ export type Marks = ReadonlyMap<string, Mark>;
 
 /** The key of a path in a map. */
 export const markKey = (path: Path): string => JSON.stringify(path);
+
+/** Where a value stands; one that was left out stands where the nearest thing around it does. */
+export function placeIn(marks: Marks, path: Path): Place {
+  const mark = marks.get(markKey(path));
+  if (mark !== undefined) return mark.place;
+  for (let length = path.length - 1; length >= 0; length -= 1) {
+    const around = marks.get(markKey(path.slice(0, length)));
+    if (around !== undefined) return around.key ?? around.place;
+  }
+  return { line: 1, column: 1 };
+}

@@ -2,15 +2,17 @@ import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
 import { parseYaml, type Source } from "./document.ts";
 import { findingsOf, valueAt } from "./issue.ts";
-import type { Kind } from "./kind.ts";
+import type { Check, Kind } from "./kind.ts";
 import { type Mark, type Marks, markKey } from "./mark.ts";
-import { byPlace, type ConfigProblem, type Finding, problemOf } from "./problem.ts";
+import { byPlace, type ConfigProblem, type Finding, problemOf, quote } from "./problem.ts";
 import { innermost, kindOf, schemaAt } from "./shape.ts";
 
 /** What is wrong with a value, as the clause that says what would be right, and the nearest right one. */
 export interface Refusal {
   readonly expected: string;
   readonly suggestion?: string | null;
+  /** The character of the text, counted from 0, that it is about; absent: the whole of it. */
+  readonly offset?: number;
 }
 
 /** What reading needs beside the schema. */
@@ -18,7 +20,7 @@ export interface Rules {
   /** Keys of a later version by path, and the message for whoever uses one. */
   readonly reserved: ReadonlyMap<string, string>;
   /** Checks that take knowledge from outside; null: the value is fine. */
-  check(check: NonNullable<Kind["check"]>, value: string): Refusal | null;
+  check(check: Check, value: string): Refusal | null;
   /** Where a path that the file names leads. */
   resolvePath(path: string): string;
 }
@@ -63,9 +65,18 @@ function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): Kind | null {
 function checked(kind: Kind, mark: Mark, raw: unknown, rules: Rules): Finding[] {
   const value = valueAt(raw, mark.path);
   // What is no text, or an empty one, the schema refuses by itself.
-  if (kind.check === undefined || typeof value !== "string" || value === "") return [];
+  if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
   const refusal = rules.check(kind.check, value);
-  return refusal === null ? [] : [{ ...mark.place, path: mark.path, found: mark.found, ...refusal }];
+  if (refusal === null) return [];
+  const { offset, ...said } = refusal;
+  const place = offset === undefined ? mark.place : (mark.placeAt?.(offset) ?? mark.place);
+  return [{ ...place, path: mark.path, found: foundAt(mark, value, offset ?? 0), ...said }];
+}
+
+/** How a text reads from one of its characters on. */
+function foundAt(mark: Mark, value: string, offset: number): string {
+  if (offset === 0) return mark.found;
+  return offset >= value.length ? `the end of ${mark.found}` : quote(value.slice(offset));
 }
 
 /**
@@ -77,7 +88,7 @@ function adapt(schema: z.ZodType, kind: Kind, mark: Mark, raw: unknown, rules: R
   const last = mark.path.at(-1);
   if (typeof value !== "string" || value === "" || last === undefined) return;
   const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
-  if (kind.check === "file" || kind.check === "path") owner[last] = rules.resolvePath(value);
+  if (kind.check === "file" || kind.check === "path" || kind.check === "glob") owner[last] = rules.resolvePath(value);
   if (mark.variables.length > 0) {
     const here = schemaAt(schema, mark.path, raw);
     if (here !== null) owner[last] = unquoted(here, value);

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { NODE_LABELS } from "../model/labels.ts";
+import { endpoint } from "./endpoint.ts";
+import { intervalsSchema } from "./interval.ts";
 import {
   always,
   duration,
@@ -14,7 +16,10 @@ import {
   share,
   text,
   whole,
+  words,
 } from "./kind.ts";
+import { receiversSchema } from "./receiver.ts";
+import { safetySchema } from "./safety.ts";
 
 const API_KEY = "an API key of visible ASCII characters, without blanks";
 
@@ -24,7 +29,7 @@ const service = section({
     if (url.search !== "" || url.hash !== "") return "a URL without a query and without a fragment";
     return /\/v1\/*$/.test(url.pathname) ? "a URL without the /v1 at its end: it is appended to every request" : null;
   }).describe("Where the management service is. `/v1/…` is appended; redirects are never followed."),
-  api_key: text(API_KEY, { name: "string", secret: true })
+  api_key: text(API_KEY, { name: "string", secret: "the API key" })
     .regex(/^[\x21-\x7e]*$/, `must be ${API_KEY}`)
     .exactOptional()
     .describe("The API key, best taken from an environment variable. Either this or `api_key_file`."),
@@ -198,6 +203,9 @@ const listen = z
 
 const web = section({
   listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the start page and the API."),
+  admin_token_file: filePath()
+    .exactOptional()
+    .describe("File that holds the bearer token of the routes that change anything. Unset: there are no such routes."),
 })
   .prefault({})
   .describe("The daemon's own HTTP server.");
@@ -217,8 +225,41 @@ const log = section({
   .prefault({})
   .describe("The log, on standard error.");
 
+const policies = list(words("a glob of policy files", { name: "glob", check: "glob" }), "globs of policy files", 20)
+  .default([])
+  .describe(
+    "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon watches, and touches nothing.",
+  );
+
+const sections = section({
+  ...{ service, limits, collect, export: exported, web, state, log, policies },
+  safety: safetySchema,
+  time_intervals: intervalsSchema,
+  prometheus: endpoint(9090, "The Prometheus that `blocked_by` asks."),
+  alertmanager: endpoint(9093, "The Alertmanager that `blocked_by` asks, and that receivers tell."),
+  receivers: receiversSchema,
+});
+
+/** Reports every entry of a list that has the name of one before it. */
+function refuseDoubles(context: z.core.$RefinementCtx, key: string, entries: readonly { readonly name: string }[]) {
+  entries.forEach(({ name }, index) => {
+    const first = entries.findIndex((entry) => entry.name === name);
+    if (first === index) return;
+    const message = `must be a name of its own: ${key}[${first}] has it`;
+    context.issues.push({ code: "custom", message, path: [key, index, "name"], input: name });
+  });
+}
+
 /** The whole configuration: types, defaults, ranges and meanings. The reference and the JSON Schema come from it. */
-export const configSchema = section({ service, limits, collect, export: exported, web, state, log });
+export const configSchema = sections.superRefine((config, context) => {
+  refuseDoubles(context, "time_intervals", config.time_intervals);
+  refuseDoubles(context, "receivers", config.receivers);
+  config.receivers.forEach((receiver, index) => {
+    if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;
+    const message = "must have an Alertmanager: the section alertmanager, with its url";
+    context.issues.push({ code: "custom", message, path: ["receivers", index, "alertmanager"], input: true });
+  });
+});
 
 /** A configuration in force. Keys as in the file; durations in milliseconds, shares 0 to 1. */
 export type Config = z.output<typeof configSchema>;

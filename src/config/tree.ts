@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Pair, type Scalar, type YAMLMap } from "yaml";
 import { type Environment, substitute } from "./environment.ts";
 import { type Mark, type Marks, markKey, type Place } from "./mark.ts";
+import { sourceOffset } from "./offset.ts";
 import { type Finding, quote } from "./problem.ts";
 
 /** A document as plain values, and a mark for each of them. */
@@ -16,6 +17,7 @@ const DEPTH_MAX = 32;
 const SIZE_EXPECTED = `must have at most ${VALUES_MAX} values, nested at most ${DEPTH_MAX} deep, aliases spelt out`;
 
 interface Reader {
+  readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
   /** Anchors seen so far: an alias costs one look, and can't name what comes after it. */
@@ -30,10 +32,17 @@ interface Reader {
 /** Where a value is to be read. `place` stands in where the node itself does not know its own. */
 type Spot = Pick<Mark, "path" | "key" | "place">;
 
+/** The text that the nodes were parsed from, and what its lines and variables are. */
+export interface TreeSource {
+  readonly source: string;
+  readonly lines: LineCounter;
+  readonly env: Environment;
+}
+
 /** Turns YAML nodes into values. `${NAME}` is filled in here, in values alone: a variable can't add structure. */
-export function readTree(root: unknown, lines: LineCounter, env: Environment): Tree {
+export function readTree(root: unknown, from: TreeSource): Tree {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
-  const reader: Reader = { lines, env, anchors, open, marks, findings: [], values: 0 };
+  const reader: Reader = { ...from, anchors, open, marks, findings: [], values: 0 };
   const value = readNode(reader, root, { path: [], key: null, place: { line: 1, column: 1 } });
   return { value: reader.values > VALUES_MAX ? null : value, marks, findings: reader.findings };
 }
@@ -147,9 +156,10 @@ function readScalar(reader: Reader, node: Scalar, spot: Spot): unknown {
     report(reader, spot, quote(filled.error.found), filled.error.expected);
     return value;
   }
-  const { text, variables } = filled.value;
+  const { text, variables, writtenIndex } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  mark(reader, spot, { kind: "scalar", found: quote(text) + origin, variables });
+  const placeAt = (index: number) => placeOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
+  mark(reader, spot, { kind: "scalar", found: quote(text) + origin, variables, placeAt });
   return text;
 }
 
@@ -168,7 +178,10 @@ function remember(reader: Reader, node: unknown): void {
 
 function placeOf(reader: Reader, node: unknown): Place | null {
   const offset = (node as { range?: readonly number[] } | null)?.range?.[0];
-  if (offset === undefined) return null;
-  const { line, col } = reader.lines.linePos(offset);
+  return offset === undefined ? null : placeOfOffset(reader, offset);
+}
+
+function placeOfOffset({ lines }: Reader, offset: number): Place {
+  const { line, col } = lines.linePos(offset);
   return { line, column: col };
 }

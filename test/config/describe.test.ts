@@ -5,6 +5,7 @@ import { configJsonSchema, configReference, scenarioJsonSchema, scenarioReferenc
 import type { JsonSchema } from "../../src/config/json-schema.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
 import { errors } from "./reading.ts";
+import { remediation } from "./remediation.ts";
 import { validatorOf } from "./validator.ts";
 
 const rowOf = (reference: string, key: string): string | undefined =>
@@ -26,7 +27,7 @@ describe("the reference of the configuration", () => {
 
   test("has a row for every key that the JSON Schema has, below its section", () => {
     const keys = pathsOf(configJsonSchema()).filter((path) => path.includes("."));
-    expect(keys.length).toBeGreaterThan(40);
+    expect(keys.length).toBeGreaterThan(100);
     expect(keys.filter((key) => rowOf(reference, key) === undefined)).toEqual([]);
   });
 
@@ -45,6 +46,13 @@ describe("the reference of the configuration", () => {
       "list of: name, country, region, version, ip_address | `[name, country, region, version]` |",
     ],
     ["web.listen", "host:port | `0.0.0.0:9713` | Address"],
+    ["safety.mode", "dry_run, approve, enforce | `dry_run` | The ceiling"],
+    ["safety.max_disrupted_per", "mapping | `{region: 1}` | The same, by place"],
+    ["safety.protected", "CEL expression | – | Nodes for which it holds"],
+    ["policies", "list of: glob | `[]` | Globs of policy files"],
+    ["time_intervals[].times[].end_time", "HH:MM | required | When it ends"],
+    ["prometheus.authorization.type", "string | `Bearer` | Type"],
+    ["receivers[].alertmanager", "true | – | Notices become alerts"],
   ])("tells type, range, default and meaning of %s", (key, row) => {
     expect(rowOf(reference, key)).toContain(`| \`${key}\` | ${row}`);
   });
@@ -130,6 +138,8 @@ const validConfigs = fc.record(
       level: fc.constantFrom("debug", "info", "warn", "error"),
       format: fc.constantFrom("json", "pretty"),
     }),
+    policies: fc.subarray(["policies/*.yaml", "/etc/more/*.yml"]),
+    ...remediation,
   },
   { requiredKeys: ["service"] },
 );
@@ -162,7 +172,20 @@ describe("the JSON Schema", () => {
     [{ service, export: { node_labels: ["ip"] } }],
     [{ service, web: { listen: 9713 } }],
     [{ service, log: { level: "inf" } }],
-    [{ service, policies: [] }],
+    [{ service, web: { web_config_file: "web.yml" } }],
+    [{ service, policies: "a.yaml" }],
+    [{ service, policies: [""] }],
+    [{ service, safety: { mode: "on" } }],
+    [{ service, safety: { max_disrupted_per: {} } }],
+    [{ service, safety: { max_actions: { amount: 6, within: "1h" } } }],
+    [{ service, safety: { max_unhealthy: { percent: "101" } } }],
+    [{ service, safety: { protected: " " } }],
+    [{ service, time_intervals: [{ name: "n" }] }],
+    [{ service, time_intervals: [{ name: "n", times: [{ start_time: "8:00", end_time: "9:00" }] }] }],
+    [{ service, prometheus: {} }],
+    [{ service, prometheus: { url: "http://h", basic_auth: { username: "u" } } }],
+    [{ service, receivers: [{ name: "n" }] }],
+    [{ service, receivers: [{ name: "n", webhook_url: "http://h", webhook_url_file: "f" }] }],
   ])("refuses what the loader refuses: %j", async (value) => {
     const judge = await validatorOf(configJsonSchema());
     expect(errors(JSON.stringify(value))).not.toEqual([]);

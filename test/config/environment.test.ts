@@ -56,7 +56,7 @@ describe("a variable", () => {
 
   test("in a key is no variable", () => {
     expect(errors(withService("${KEY}: 5\n"), { KEY: "log" })).toEqual([
-      '2:1: ["${KEY}"]: unknown key; must be one of service, limits, collect, export, web, state, log',
+      '2:1: ["${KEY}"]: unknown key; must be one of service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers',
     ]);
   });
 });

@@ -4,8 +4,9 @@ import { describe, expect, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
 import type { ConfigProblem } from "../../src/config/problem.ts";
 import { loadScenario } from "../../src/config/scenario.ts";
+import { compileExpression } from "../../src/policy/expression.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
-import { fileText, sourceOf } from "./reading.ts";
+import { checks, fileText, sourceOf, withService } from "./reading.ts";
 
 const example = fileText("config/proxywarden.yaml");
 const roughDay = fileText("config/scenarios/rough-day.yaml");
@@ -94,6 +95,28 @@ describe("whatever stands in a file, it is loaded or refused with a place in it:
     fc.assert(
       fc.property(texts(example), (text) => {
         const loaded = loadConfig(sourceOf(text, env));
+        if (!loaded.ok) expectPlaced(text, loaded.error);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("a policy, its expressions included", () => {
+    const main = withService(
+      "policies: [a.yaml]\nalertmanager: { url: 'http://h' }\nreceivers: [{ name: oncall, alertmanager: true }]\n",
+    );
+    const expression = (text: string) => {
+      const compiled = compileExpression(text);
+      return compiled.ok ? null : compiled.error;
+    };
+    fc.assert(
+      fc.property(texts(fileText("config/policies/failing-sessions.yaml")), (text) => {
+        const loaded = loadConfig({
+          ...sourceOf(main, env),
+          checks: { ...checks, expression },
+          readFile: (path) => ({ ok: true, value: path === "a.yaml" ? text : "sesame" }),
+          listFiles: () => ["a.yaml"],
+        });
         if (!loaded.ok) expectPlaced(text, loaded.error);
       }),
       { numRuns: 500 },

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
-import { type ConfigSource, loadConfig } from "../../src/config/load.ts";
+import { fail, ok } from "../../src/base/result.ts";
+import type { ConfigChecks, ConfigSource, ReadField } from "../../src/config/check.ts";
+import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/problem.ts";
 import { loadScenario } from "../../src/config/scenario.ts";
 import type { Config } from "../../src/config/schema.ts";
@@ -9,11 +11,28 @@ import { defaultScenario } from "../../src/simulator/defaults.ts";
 /** Environment of the tests. */
 export type Variables = Record<string, string>;
 
-/** A config source of that text with a lenient world around it: cron is judged by its number of fields. */
-export function sourceOf(text: string, env: Variables = {}): ConfigSource {
-  const cron = (expression: string) => (/^(\S+ ){4,5}\S+$/.test(expression) ? null : "it has another number of fields");
-  return { file: "p.yaml", text, env, checks: { cron, families: ["proxynet_nodes", "proxynet_node_info"] } };
-}
+/**
+ * The checks of a lenient world: cron is judged by its number of fields, and an expression is fine unless the word
+ * `wrong` is in it.
+ */
+export const checks: ConfigChecks = {
+  cron: (expression) => (/^(\S+ ){4,5}\S+$/.test(expression) ? null : "it has another number of fields"),
+  families: ["proxynet_nodes", "proxynet_node_info"],
+  expression(text) {
+    const offset = text.search(/\bwrong\b/);
+    return offset < 0 ? null : { message: "something is wrong", offset };
+  },
+  fields: (text) => [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name)),
+};
+
+const fieldOf = (name: string): ReadField => ({
+  name,
+  source: name.startsWith("sessions.") ? "sessions" : name.endsWith("_usage") ? "details" : "nodes",
+  isUsage: name.endsWith("_usage"),
+});
+
+/** A config source of that text, with a lenient world around it. */
+export const sourceOf = (text: string, env: Variables = {}): ConfigSource => ({ file: "p.yaml", text, env, checks });
 
 /** The least that a configuration needs, and then `text`. */
 export const withService = (text: string): string =>
@@ -39,6 +58,33 @@ export function problems(text: string, env: Variables = {}): readonly ConfigProb
 export function warnings(text: string, env: Variables = {}): string[] {
   const loaded = loadConfig(sourceOf(text, env));
   return loaded.ok ? shown(loaded.value.warnings) : ["not loaded"];
+}
+
+/** What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something. */
+export function loadWith(text: string, files: Readonly<Record<string, string>>, env: Variables = {}): Loaded {
+  return loadConfig({
+    ...sourceOf(text, env),
+    readFile(path) {
+      if (!path.endsWith(".yaml")) return ok("sesame");
+      return files[path] === undefined ? fail(`there is no ${path}`) : ok(files[path]);
+    },
+    listFiles: (glob) => Object.keys(files).filter((path) => glob === "*.yaml" || glob === path),
+  });
+}
+
+type Loaded = ReturnType<typeof loadConfig>;
+
+/** What a configuration of one policy file comes to; it must be fine. */
+export function policies(text: string, sections = ""): LoadedConfig {
+  const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text });
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
+/** The errors of a policy file, as people see them, without its name. */
+export function policyErrors(text: string, sections = "", env: Variables = {}): string[] {
+  const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text }, env);
+  return loaded.ok ? [] : loaded.error.map((problem) => formatProblem(problem).replace(/^a\.yaml:/, ""));
 }
 
 const shown = (list: readonly ConfigProblem[]): string[] =>

@@ -1,0 +1,145 @@
+import type { Result } from "../base/result.ts";
+import { REASON_PLACEHOLDERS } from "../model/policy.ts";
+import type { Source } from "./document.ts";
+import type { Check } from "./kind.ts";
+import { nearest } from "./nearest.ts";
+import type { Refusal } from "./read.ts";
+
+/** A field that an expression reads, as far as warnings need it. */
+export interface ReadField {
+  readonly name: string;
+  /** The collector that brings it. */
+  readonly source: "nodes" | "details" | "sessions";
+  /** Known only where `service.usage_scale` is set. */
+  readonly isUsage: boolean;
+}
+
+/** What the loader can't know by itself. */
+export interface ConfigChecks {
+  /** Says what is wrong with a cron expression; null: nothing. */
+  cron(expression: string): string | null;
+  /** The names of all metric families. */
+  readonly families: ReadonlySet<string> | readonly string[];
+  /** Says what is wrong with a CEL expression, and at which of its characters, counted from 0; null: nothing. */
+  expression(text: string): { readonly message: string; readonly offset: number } | null;
+  /** The fields that a CEL expression reads, with which nothing is wrong. */
+  fields(text: string): readonly ReadField[];
+}
+
+/** A configuration file, and all that is needed to judge it. */
+export interface ConfigSource extends Source {
+  /** Reads a file that the configuration names. Without it, such files are not looked at. */
+  readonly readFile?: (path: string) => Result<string, string>;
+  /**
+   * The files that a glob, relative to `folder`, finds, as paths for `readFile`. Without it, no policy file is looked
+   * at, and there are no policies.
+   */
+  readonly listFiles?: (glob: string, folder: string) => readonly string[];
+  readonly checks: ConfigChecks;
+}
+
+/** What policies may name. */
+export interface Names {
+  readonly receivers: readonly string[];
+  readonly windows: readonly string[];
+  readonly prometheus: boolean;
+  readonly alertmanager: boolean;
+}
+
+/** What the checks of one file stand on. */
+export interface Bearings {
+  readonly source: ConfigSource;
+  resolvePath(path: string): string;
+  /** Paths of the files that a glob finds. */
+  find(glob: string): readonly string[];
+  /** Null: the configuration is wrong, so what it has is not known. */
+  readonly names: Names | null;
+}
+
+/** Makes one of the checks that the schema leaves to the loader; null: the value is fine. */
+export function checkValue(check: Check, value: string, bearings: Bearings): Refusal | null {
+  const { source, names } = bearings;
+  switch (check) {
+    case "cron": {
+      const why = source.checks.cron(value);
+      return why === null ? null : { expected: `must be a cron expression of five or six fields: ${why}` };
+    }
+    case "expression": {
+      const fault = source.checks.expression(value);
+      return fault === null ? null : { expected: `must be a CEL expression: ${fault.message}`, offset: fault.offset };
+    }
+    case "template":
+      return templateRefusal(value);
+    case "family":
+      return named("metric family", value, [...source.checks.families]);
+    case "receiver":
+      return names && named("receiver", value, names.receivers, "receivers");
+    case "window":
+      return names && named("time interval", value, names.windows, "time_intervals");
+    case "query":
+      return needed("prometheus", names?.prometheus);
+    case "matcher":
+      return needed("alertmanager", names?.alertmanager);
+    case "timezone":
+      return timeZoneRefusal(value);
+    case "file":
+      return fileRefusal(value, bearings);
+    case "glob":
+      return source.listFiles === undefined || bearings.find(value).length > 0
+        ? null
+        : { expected: "must find at least one file" };
+    case "path":
+      return null;
+    default:
+      return check satisfies never;
+  }
+}
+
+/** Names that a message lists; of more, the nearest one is told. */
+const LISTED_MAX = 20;
+
+/** `section`: where there might be such names, for whoever has none. */
+function named(what: string, value: string, known: readonly string[], section?: string): Refusal | null {
+  if (known.includes(value)) return null;
+  const list = section === undefined || known.length > LISTED_MAX ? "" : `: ${known.join(", ")}`;
+  if (known.length === 0) return { expected: `must be the name of a ${what}; the section ${section} has none` };
+  return { expected: `must be the name of a ${what}${list}`, suggestion: nearest(value, known) };
+}
+
+const needed = (section: string, isThere: boolean | undefined): Refusal | null =>
+  isThere === false ? { expected: `must have somebody to ask: the section ${section}, with its url` } : null;
+
+function templateRefusal(text: string): Refusal | null {
+  for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {
+    if (REASON_PLACEHOLDERS.some((placeholder) => found === `{{${placeholder}}}`)) continue;
+    const placeholders = REASON_PLACEHOLDERS.map((placeholder) => `{{${placeholder}}}`);
+    const meant = nearest(String(name).trim(), REASON_PLACEHOLDERS);
+    return {
+      expected: `must have no placeholders but ${placeholders.join(", ")}`,
+      suggestion: meant === null ? null : `{{${meant}}}`,
+      offset: index,
+    };
+  }
+  return null;
+}
+
+function timeZoneRefusal(value: string): Refusal | null {
+  const expected = "must be the name of an IANA time zone, such as Europe/Paris or UTC";
+  // Offsets such as +02:00 are no names, and know no summer time.
+  if (/^[A-Za-z]/.test(value)) {
+    try {
+      new Intl.DateTimeFormat("en", { timeZone: value });
+      return null;
+    } catch {
+      // It is refused below.
+    }
+  }
+  return { expected, suggestion: nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
+}
+
+function fileRefusal(value: string, { source, resolvePath }: Bearings): Refusal | null {
+  const content = source.readFile?.(resolvePath(value));
+  if (content === undefined) return null;
+  if (!content.ok) return { expected: `must be a file that can be read: ${content.error}` };
+  return content.value.trim() === "" ? { expected: "must be a file that is not empty" } : null;
+}

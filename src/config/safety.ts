@@ -1,0 +1,104 @@
+import { MODES } from "../model/policy.ts";
+import { DOMAINS, type PerDomain } from "../model/safety.ts";
+import { always, duration, expression, flag, oneOf, section, share, whole } from "./kind.ts";
+
+/** Nodes that a limit may name: more than any fleet has. */
+const NODES_MAX = 1_000_000;
+
+const nodes = (min = 0) => whole(min, NODES_MAX);
+
+/** A limit by the place that nodes are in: of region, country or both. What is not named has no such limit. */
+const perDomain = (meaning: string, limit: string) =>
+  section({
+    region: nodes().exactOptional().describe(`${limit} of one region.`),
+    country: nodes().exactOptional().describe(`${limit} of one country.`),
+  })
+    .refine((value) => DOMAINS.some((domain) => domain in value), {
+      ...always,
+      error: "must have region, country or both",
+    })
+    .meta({ anyOf: DOMAINS.map((domain) => ({ required: [domain] })) })
+    .transform(({ region, country }): PerDomain => ({ region: region ?? null, country: country ?? null }))
+    .prefault({ region: 1 })
+    .describe(meaning);
+
+const trust = section({
+  min_inventory: share(0, 100)
+    .prefault("80%")
+    .describe("Least share of the largest complete walk in 7 days that a walk must show."),
+  max_unknown: share(0, 100)
+    .prefault("10%")
+    .describe("Largest share of list records that may be rejected, or of an unknown status."),
+  max_freshest_last_seen: duration("1s", "30d")
+    .prefault("5m")
+    .describe("Age that the freshest `last_seen` of the fleet may have."),
+  warmup_walks: whole(0, 100).default(2).describe("Complete walks after a start before anybody is touched."),
+})
+  .prefault({})
+  .describe("When our view of the fleet is trusted. While it is not, nobody is touched.");
+
+const breaker = section({
+  percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
+  amount: nodes().default(10).describe("Number of nodes."),
+  within: duration("1m", "1d").prefault("1h").describe("Time in which they began to fire."),
+})
+  .prefault({})
+  .describe("More nodes firing than the larger of both: it opens, and stays open until a person resets it.");
+
+const correlated = section({
+  by: oneOf(DOMAINS).default("region").describe("What one place is."),
+  nodes: nodes(2).default(5).describe("Number of nodes of the place."),
+  percent: share(0, 100).prefault("50%").describe("Share of the nodes of the place."),
+  within: duration("1s", "7d").prefault("5m").describe("Time in which they went bad; two walks at least."),
+})
+  .prefault({})
+  .describe(
+    "The smaller of both, and at least 2, of one place going bad together: one incident, notified and not acted on.",
+  );
+
+/** The section `safety`: the limits over all policies. */
+export const safetySchema = section({
+  mode: oneOf(MODES)
+    .default("dry_run")
+    .describe(
+      "The ceiling over every policy's own mode. `dry_run`: what would be done is written down; `approve`: a person says yes to each action; `enforce`: it is done.",
+    ),
+  trust,
+  max_unhealthy: section({ percent: share(0, 100).prefault("20%").describe("Share of the fleet.") })
+    .prefault({})
+    .describe("Nodes offline, of unknown status or firing at once; over it: a storm, and nobody is touched."),
+  max_disrupted: section({
+    percent: share(0, 100).prefault("5%").describe("Share of the fleet; one above 0 comes to one node at least."),
+    amount: nodes().default(5).describe("Number of nodes."),
+  })
+    .prefault({})
+    .describe("Nodes under our hand at once: rebooting, cut off or in our quarantine. The smaller holds."),
+  max_disrupted_per: perDomain("The same, by place: region, country or both.", "Nodes under our hand at once"),
+  min_online_per: perDomain(
+    "An online node is not taken out where fewer than this would stay online: region, country or both.",
+    "Nodes that stay online",
+  ),
+  max_in_flight: whole(0, 1_000).default(1).describe("Actions sent and not yet verified."),
+  max_actions: section({
+    amount: nodes().default(6).describe("Number of nodes."),
+    per: duration("1m", "1d").prefault("1h").describe("Time in which they are touched."),
+  })
+    .prefault({})
+    .describe("Nodes touched; over it all are held until time frees some."),
+  breaker,
+  cooldown: duration("0s", "30d").prefault("30m").describe("Between two episodes of one node."),
+  storm_cooldown: duration("0s", "30d").prefault("30m").describe("After a storm, before anybody is touched again."),
+  correlated,
+  canary: flag()
+    .default(true)
+    .describe("Under a changed policy the first action is verified before a second one is sent."),
+  protected: expression().exactOptional().describe("Nodes for which it holds are never touched. Unset: none is."),
+  efficacy: section({
+    window: whole(1, 1_000).default(10).describe("Number of the policy's last episodes."),
+    min_success: share(0, 100).prefault("50%").describe("Share of them that must have healed."),
+  })
+    .prefault({})
+    .describe("Below it a policy falls back to dry_run, durably, until its text changes."),
+})
+  .prefault({})
+  .describe("The limits over all policies. Every kind of action counts against every limit.");

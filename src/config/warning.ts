@@ -1,0 +1,169 @@
+import { type DurationMs, formatDuration } from "../base/duration.ts";
+import { MODES, type Mode } from "../model/policy.ts";
+import { DOMAINS } from "../model/safety.ts";
+import type { ConfigChecks, ReadField } from "./check.ts";
+import { SECRET_FOUND } from "./issue.ts";
+import { type Marks, placeIn } from "./mark.ts";
+import type { PolicyConfig } from "./policy.ts";
+import type { PolicyFile } from "./policyfile.ts";
+import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
+import type { Read } from "./read.ts";
+import { type Config, configSchema } from "./schema.ts";
+import { kindOf, schemaAt } from "./shape.ts";
+
+/** What the owner of a configuration that is fine should know of it: what stands, what should, and why. */
+interface Warning {
+  readonly path: Path;
+  readonly found?: string;
+  readonly expected: string;
+  readonly message: string;
+}
+
+/** What to know of a configuration and its policies, although nothing in them is wrong. */
+export function warningsOf(
+  main: Read<Config>,
+  file: string,
+  policyFiles: readonly PolicyFile[],
+  checks: ConfigChecks,
+): ConfigProblem[] {
+  const { value: config, marks } = main;
+  const policies = policyFiles.flatMap(({ read }) => read.value.policies);
+  const own = [
+    ...scaleWarnings(config, checks),
+    ...secretWarnings(marks),
+    ...limitWarnings(config),
+    ...adminWarnings(config, policies),
+  ];
+  return [
+    ...placed(own, marks, file),
+    ...policyFiles.flatMap(({ file: policyFile, read }) => {
+      const warnings = read.value.policies.flatMap((policy, index) =>
+        policyWarnings(policy, config, checks).map((said) => ({ ...said, path: ["policies", index, ...said.path] })),
+      );
+      return placed(warnings, read.marks, policyFile);
+    }),
+  ];
+}
+
+const placed = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
+  warnings
+    .map((said) => problemOf(file, { found: "nothing", ...said, ...placeIn(marks, said.path) }))
+    .toSorted(byPlace);
+
+const SCALE_EXPECTED = "must be ratio or percent, as the service means it";
+
+function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warning[] {
+  if (service.usage_scale !== undefined) return [];
+  const unset = {
+    path: ["service", "usage_scale"],
+    expected: SCALE_EXPECTED,
+    message: "not set: cpu, memory and disk usage are exported by no family and read by no policy",
+  };
+  const usage = safety.protected === undefined ? [] : usageOf(checks.fields(safety.protected));
+  if (usage.length === 0) return [unset];
+  const message = `reads ${usage.join(", ")} while service.usage_scale is not set: whom it protects is never known, so nobody will be touched`;
+  return [unset, { path: ["safety", "protected"], expected: "must read what is known", message }];
+}
+
+const usageOf = (fields: readonly ReadField[]): string[] =>
+  fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
+
+function secretWarnings(marks: Marks): Warning[] {
+  return [...marks.values()].flatMap((mark) => {
+    const here = mark.kind === "scalar" ? schemaAt(configSchema, mark.path, undefined) : null;
+    const what = here === null ? undefined : kindOf(here)?.secret;
+    if (what === undefined || mark.variables.length > 0) return [];
+    const message = `${what} is written in clear; take it from the environment, or name its file as ${mark.path.at(-1)}_file`;
+    return [{ path: mark.path, found: SECRET_FOUND, expected: "must not be in the file", message }];
+  });
+}
+
+/** Limits that hold everybody, and limits that hold nobody. */
+function limitWarnings({ safety }: Config): Warning[] {
+  const { trust, breaker } = safety;
+  const nobody: readonly (readonly [path: Path, limit: number | null])[] = [
+    [["max_unhealthy", "percent"], safety.max_unhealthy.percent],
+    [["max_disrupted", "percent"], safety.max_disrupted.percent],
+    [["max_disrupted", "amount"], safety.max_disrupted.amount],
+    ...DOMAINS.map((domain) => [["max_disrupted_per", domain], safety.max_disrupted_per[domain]] as const),
+    [["max_in_flight"], safety.max_in_flight],
+    [["max_actions", "amount"], safety.max_actions.amount],
+    [["breaker"], Math.max(breaker.amount, breaker.percent)],
+  ];
+  const everybody: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
+    [["trust", "min_inventory"], trust.min_inventory === 0, "a walk that shows nobody is trusted"],
+    [["trust", "max_unknown"], trust.max_unknown === 1, "records that can't be read never make a walk untrusted"],
+    [["max_unhealthy", "percent"], safety.max_unhealthy.percent === 1, "nothing is ever a storm"],
+  ];
+  return [
+    ...nobody
+      .filter(([, limit]) => limit === 0)
+      .map(([path]) => said(["safety", ...path], "must be more than 0", "comes to 0: nobody will be touched")),
+    ...everybody
+      .filter(([, isOff]) => isOff)
+      .map(([path, , what]) => said(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
+  ];
+}
+
+function said(path: Path, expected: string, message: string): Warning {
+  return { path, expected, message };
+}
+
+/** Where policies act, somebody must be able to stop them, to say yes to them, and to reset the breaker. */
+function adminWarnings({ web, safety }: Config, policies: readonly PolicyConfig[]): Warning[] {
+  const acts = policies.some(({ mode }) => rank(mode) > 0 && rank(safety.mode) > 0);
+  if (!acts || web.admin_token_file !== undefined) return [];
+  const message = "not set: nobody can pause the daemon, approve an action or reset the breaker";
+  return [said(["web", "admin_token_file"], "must be the path of a file", message)];
+}
+
+const rank = (mode: Mode): number => MODES.indexOf(mode);
+
+/** Paths are those within the policy. */
+function policyWarnings(policy: PolicyConfig, config: Config, checks: ConfigChecks): Warning[] {
+  const warnings: Warning[] = [];
+  const ceiling = config.safety.mode;
+  if (rank(policy.mode) > rank(ceiling)) {
+    const message = `${policy.mode} is above safety.mode, which is ${ceiling}: ${ceiling} is in force`;
+    warnings.push(said(["mode"], `must be at most ${ceiling}`, message));
+  }
+  if (policy.retry.episodes === 0) {
+    warnings.push(said(["retry", "episodes"], "must be more than 0", "is 0: this policy will touch nobody"));
+  }
+  const expressions = expressionsOf(policy).map(([path, text]) => [path, checks.fields(text)] as const);
+  for (const [path, fields] of expressions) {
+    const usage = usageOf(fields);
+    if (config.service.usage_scale !== undefined || usage.length === 0) continue;
+    const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;
+    warnings.push(said(path, "must read what is known", message));
+  }
+  const fields = expressions.flatMap(([, read]) => read);
+  return [...warnings, ...ageWarnings(policy.max_age, fields, config)];
+}
+
+function expressionsOf({ match, when, steps }: PolicyConfig): (readonly [path: Path, text: string])[] {
+  const expects = steps.flatMap((step, index) => {
+    const expect = step.action === "notify" ? undefined : step.verify.expect;
+    return expect === undefined ? [] : [[["steps", index, "verify", "expect"], expect] as const];
+  });
+  return [...(match === undefined ? [] : [[["match"], match] as const]), [["when"], when], ...expects];
+}
+
+/** What is read more seldom than a policy takes it for fresh is mostly too old for it. */
+function ageWarnings(maxAge: DurationMs | undefined, fields: readonly ReadField[], { collect }: Config): Warning[] {
+  if (maxAge === undefined) return [];
+  const wishes = [
+    { source: "nodes", key: "nodes.every", every: "every" in collect.nodes ? collect.nodes.every : 0 },
+    { source: "details", key: "details.max_age", every: collect.details.max_age },
+    { source: "sessions", key: "sessions.every", every: "every" in collect.sessions ? collect.sessions.every : 0 },
+  ] as const;
+  return wishes
+    .filter(({ source, every }) => every > maxAge && fields.some((field) => field.source === source))
+    .map(({ source, key, every }) => {
+      const names = fields.filter((field) => field.source === source).map(({ name }) => name);
+      const read = [...new Set(names)].join(", ");
+      const wish = `collect.${key}, which is ${formatDuration(every)}`;
+      const message = `is shorter than ${wish}: ${read} will mostly be too old, and the verdict unknown`;
+      return said(["max_age"], `must be at least ${formatDuration(every)}`, message);
+    });
+}
