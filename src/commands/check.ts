@@ -1,7 +1,11 @@
 import { prepareAccess } from "../assembly.ts";
+import { formatPercent } from "../base/percent.ts";
 import { fail, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { type ConfigProblem, formatProblem } from "../config/problem.ts";
+import { MODES, type Mode } from "../model/policy.ts";
+import { type Extent, type Reach, type WorstCase, worstCase } from "../policy/worstcase.ts";
+import { rulesOf, safetyOf } from "../rules.ts";
 import { folderProblem } from "../store/folder.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { judgeConfig } from "./config.ts";
@@ -12,33 +16,79 @@ interface CheckOptions {
   readonly output: "text" | "json";
 }
 
-/** `check --config FILE`: everything that `run` would refuse, and warnings. */
+/** `check --config FILE`: everything that `run` would refuse, warnings, and the most that policies could touch. */
 export async function check({ config: file, output }: CheckOptions, context: CommandContext): Promise<ExitCode> {
   const checked = await checkFile(file, context);
   const errors = checked.ok ? [] : checked.error;
   const warnings = checked.ok ? checked.value.warnings : [];
+  const worst = checked.ok ? worstCase(safetyOf(checked.value.config), rulesOf(checked.value)) : null;
   if (output === "json") {
-    context.out.write(`${JSON.stringify({ file, valid: checked.ok, errors, warnings }, null, 2)}\n`);
+    const shown = worst === null ? null : worstCaseJson(worst);
+    context.out.write(`${JSON.stringify({ file, valid: checked.ok, errors, warnings, worst_case: shown }, null, 2)}\n`);
   } else {
     for (const error of errors) context.err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
     for (const warning of warnings) context.err.write(`warning: ${formatProblem(warning)}\n`);
     context.out.write(
       `${file}: ${checked.ok ? "valid" : `${errors.length} ${errors.length === 1 ? "error" : "errors"}`}\n`,
     );
+    if (worst !== null && checked.ok && checked.value.policies.length > 0) {
+      context.out.write(worstCaseText(worst, checked.value));
+    }
   }
   return checked.ok ? EXIT_FINE : EXIT_BAD;
 }
 
 type Problem = ConfigProblem | string;
 
-async function checkFile(file: string, { env }: CommandContext): Promise<Result<LoadedConfig, readonly Problem[]>> {
+async function checkFile(
+  file: string,
+  { env, version }: CommandContext,
+): Promise<Result<LoadedConfig, readonly Problem[]>> {
   const text = readTextFile(file);
   if (!text.ok) return fail([text.error]);
   const judged = judgeConfig(file, text.value, env);
   if (!judged.ok) return judged;
-  const access = prepareAccess(judged.value.config, createSystemClock(), readTextFile);
-  if (access.ok) await access.value.transport.close();
+  const access = prepareAccess(judged.value, { clock: createSystemClock(), readFile: readTextFile, version });
+  if (access.ok) await Promise.all([access.value.transport.close(), access.value.relations.close()]);
   const unusable = folderProblem(judged.value.config.state.path);
   const problems = [...(access.ok ? [] : access.error), ...(unusable === null ? [] : [`state.path: ${unusable}`])];
   return problems.length === 0 ? judged : fail(problems.map((problem) => `${file}: ${problem}`));
+}
+
+function worstCaseText({ inForce, modes }: WorstCase, { config, policies }: LoadedConfig): string {
+  const share = formatPercent(config.safety.max_disrupted.percent);
+  const lines = MODES.map((mode) => {
+    const name = `${mode}${mode === inForce ? " (in force)" : ""}`;
+    return `  ${name.padEnd(19)} ${reachText(modes[mode], share)}`;
+  });
+  const count = `${policies.length} ${policies.length === 1 ? "policy" : "policies"}`;
+  return `${count}; the most nodes that could be touched, by safety.mode:\n${lines.join("\n")}\n`;
+}
+
+function reachText({ acting, asking, nodesAnHour, nodesAtOnce }: Reach, share: string): string {
+  if (nodesAnHour.fleet === 0) return "none";
+  const who = [
+    ...(acting.length === 0 ? [] : [`by itself: ${acting.join(", ")}`]),
+    ...(asking.length === 0 ? [] : [`after a person's yes: ${asking.join(", ")}`]),
+  ];
+  const ofPlace = (place: "region" | "country") =>
+    `of one ${place} ${nodesAnHour[place]}, ${nodesAtOnce[place]} at once`;
+  const fleet = `${nodesAnHour.fleet} in any hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
+  return `${fleet}; ${ofPlace("region")}; ${ofPlace("country")}; ${who.join("; ")}`;
+}
+
+/** In snake_case, as everything that scripts read. */
+function worstCaseJson({ inForce, modes }: WorstCase): object {
+  const entries = MODES.map((mode): readonly [Mode, ReachJson] => {
+    const { acting, asking, nodesAnHour, nodesAtOnce } = modes[mode];
+    return [mode, { acting, asking, nodes_an_hour: nodesAnHour, nodes_at_once: nodesAtOnce }];
+  });
+  return { in_force: inForce, modes: Object.fromEntries(entries) };
+}
+
+interface ReachJson {
+  readonly acting: readonly string[];
+  readonly asking: readonly string[];
+  readonly nodes_an_hour: Extent;
+  readonly nodes_at_once: Extent;
 }

@@ -1,8 +1,12 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { styleText } from "node:util";
 import { type App, startApp } from "../app.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
-import { formatProblem } from "../config/problem.ts";
 import type { AppParts } from "../foundation.ts";
 import type { Clock } from "../model/ports.ts";
 import type { Scenario } from "../model/scenario.ts";
@@ -14,7 +18,7 @@ import { createMemoryStore } from "../store/sqlite.ts";
 import { createBell } from "../system/bell.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { createLog } from "../system/log.ts";
-import { judgeConfig } from "./config.ts";
+import { readConfigFile } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
 import { report } from "./report.ts";
 import { createTelling } from "./telling.ts";
@@ -51,55 +55,63 @@ export async function demo(options: DemoOptions, context: CommandContext): Promi
   };
   const service = createService(scenario, clock.now());
   const server = await startServer(service, clock, { port: 0 });
-  const started = await startApp(demoParts(clock, demoConfig(server.url, options.port), context));
+  const folder = mkdtempSync(join(tmpdir(), "proxywarden-demo-"));
+  const tokenFile = join(folder, "admin_token");
+  writeFileSync(tokenFile, `${randomBytes(16).toString("hex")}\n`, { mode: 0o600 });
+  const environment = {
+    DEMO_SERVICE: server.url,
+    DEMO_KEY: SIMULATION_KEY,
+    DEMO_PORT: String(options.port),
+    DEMO_ADMIN_TOKEN_FILE: tokenFile,
+  };
+  const started = await startApp(demoParts(clock, environment, context));
   if (!started.ok) {
     context.err.write(started.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
     await server.close();
+    rmSync(folder, { recursive: true });
     return EXIT_BAD;
   }
-  greet(options, started.value, server, context);
+  greet(options, started.value, server, tokenFile, context);
   await watchUntilStopped(started.value, clock, options, context);
   context.out.write(await report(started.value, service));
   await started.value.stop();
   await server.close();
+  rmSync(folder, { recursive: true });
   return EXIT_FINE;
 }
 
-const demoConfig = (serviceUrl: string, port: number): string => `
-service: {base_url: "${serviceUrl}", api_key: ${SIMULATION_KEY}, usage_scale: ratio}
-limits: {plan: enterprise}
-collect:
-  nodes: {every: 15s}
-  details: {max_age: 10m}
-  sessions: {every: 30s}
-  stats: {every: 30s}
-web: {listen: "127.0.0.1:${port}"}
-log: {level: warn, format: pretty}
-`;
+/** Real files: whoever likes the demo reads what it runs with. */
+const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
-function demoParts(clock: Clock, text: string, context: CommandContext): AppParts {
+function demoParts(clock: Clock, environment: Readonly<Record<string, string>>, context: CommandContext): AppParts {
   return {
     clock,
     bell: createBell(),
     random: Math.random,
-    log: createLog({ level: "warn", format: "pretty" }),
+    log: createLog({ level: "error", format: "pretty" }),
     version: context.version,
-    readConfig() {
-      const judged = judgeConfig("demo", text, {});
-      return judged.ok ? ok(judged.value.config) : { ok: false, error: judged.error.map(formatProblem) };
-    },
+    readConfig: () => readConfigFile(CONFIG_FILE, environment),
     readFile: readTextFile,
     openStore: () => ok(createMemoryStore()),
+    createMemoryStore,
   };
 }
 
-function greet({ nodes, sessions, speed }: DemoOptions, app: App, server: Server, { out }: CommandContext): void {
+function greet(
+  { nodes, sessions, speed }: DemoOptions,
+  app: App,
+  server: Server,
+  tokenFile: string,
+  { out }: CommandContext,
+): void {
   const pace = speed === 1 ? "in real time" : `at ${speed} times real time`;
-  out.write(`proxywarden watches a simulated network of ${nodes} nodes and ${sessions} sessions, ${pace}
+  out.write(`proxywarden watches a simulated network of ${nodes} nodes and ${sessions} sessions, ${pace}, and heals it
 
   start page   ${app.url()}/
   metrics      ${app.url()}/metrics
   status       ${app.url()}/api/v1/status
+  decisions    ${app.url()}/api/v1/decisions
+  orders       proxywarden pause --url ${app.url()} --token-file ${tokenFile}
   the service  ${server.url}/v1/nodes   (Authorization: Bearer ${SIMULATION_KEY})
 
 Ctrl-C ends it with a report. What happens:
@@ -113,7 +125,7 @@ async function watchUntilStopped(app: App, clock: Clock, { for: forMs }: DemoOpt
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(LOOK_MS, endsAt - real.monotonic()), stop);
-    for (const { text, tone } of telling.tell(app.scene())) {
+    for (const { text, tone } of telling.tell(app.scene(), app.warden())) {
       const colour = COLOURS[tone];
       out.write(`${out.isTTY && colour !== null ? styleText(colour, text) : text}\n`);
     }

@@ -1,8 +1,7 @@
 import { type App, startApp } from "../app.ts";
-import { ok } from "../base/result.ts";
 import { formatProblem } from "../config/problem.ts";
 import type { AppParts } from "../foundation.ts";
-import { openStore } from "../store/sqlite.ts";
+import { createMemoryStore, openStore } from "../store/sqlite.ts";
 import { createBell } from "../system/bell.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { createLog } from "../system/log.ts";
@@ -26,10 +25,11 @@ export async function run({ config: file }: { config: string }, context: Command
       for (const warning of read.value.warnings) {
         log.warn({ problem: formatProblem(warning) }, "the configuration has a warning");
       }
-      return ok(read.value.config);
+      return read;
     },
     readFile: readTextFile,
     openStore,
+    createMemoryStore,
   };
   let app: App | null = null;
   // From the beginning: a SIGHUP that comes during the start must not end the process.

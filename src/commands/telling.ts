@@ -1,11 +1,13 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { CATEGORIES } from "../budget/limits.ts";
 import { leastRemaining } from "../budget/view.ts";
+import type { WardenView } from "../engine/explanation.ts";
 import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import type { Fleet, SessionsView } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type Scene, statusLine } from "../web/views.ts";
+import { createDeeds } from "./deeds.ts";
 
 /** One line for a person, and what it means for the node it speaks of. */
 export interface Told {
@@ -16,7 +18,7 @@ export interface Told {
 /** Turns what the daemon sees into lines for a person. */
 export interface Telling {
   /** Lines on what is new since the last call. */
-  tell(scene: Scene): Told[];
+  tell(scene: Scene, warden: WardenView): Told[];
 }
 
 /** A summary comes this often. */
@@ -27,6 +29,7 @@ const CHANGES_MAX = 8;
 /** `startedAt`: from when the lines count their time. */
 export function createTelling(startedAt: MonotonicMs): Telling {
   const statuses = new Map<string, number>();
+  const deeds = createDeeds();
   let summaryAt = startedAt;
 
   function changes(fleet: Fleet): Told[] {
@@ -48,9 +51,11 @@ export function createTelling(startedAt: MonotonicMs): Telling {
   }
 
   return {
-    tell(scene) {
+    tell(scene, warden) {
       const elapsed = clockText(scene.monotonic - startedAt);
       const lines = scene.snapshot === null ? [] : changes(scene.snapshot.fleet);
+      const fleet = scene.snapshot?.fleet;
+      lines.push(...deeds.tell(warden, (node) => fleet?.names[fleet.ids.indexOf(node)] ?? "?"));
       const isKnown = scene.snapshot !== null && scene.snapshot.fleet.settledAt !== null;
       if (scene.monotonic >= summaryAt && (isKnown || scene.monotonic >= startedAt + SUMMARY_MS)) {
         summaryAt = scene.monotonic + SUMMARY_MS;

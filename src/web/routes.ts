@@ -1,13 +1,25 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { WardenView } from "../engine/explanation.ts";
+import { sendError, sendText } from "./answer.ts";
 import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts";
-import { type NodesQuery, readNodesQuery } from "./query.ts";
+import { type OrderDeps, orderRoutes } from "./orderroutes.ts";
+import { type NodesQuery, readActionsQuery, readDecisionsQuery, readNodesQuery, readPoliciesQuery } from "./query.ts";
 import type { Reload } from "./reload.ts";
+import type { Route, RouteParts } from "./route.ts";
 import { renderStartPage, START_PAGE_POLICY, type StartPage } from "./start.ts";
+import {
+  actionsView,
+  decisionsView,
+  explanationView,
+  isRemembered,
+  policiesView,
+  wardenStatusView,
+} from "./wardenviews.ts";
 
-/** What the routes show and do. All but `scrape` and `reload` answer at once, from memory. */
-export interface WebDeps {
+/** What the routes show and do. All but `scrape` and `reload` answer at once. */
+export interface WebDeps extends OrderDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** The reasons say what is missing; none where it is ready. */
+  /** The reasons say what is missing; none where it is ready. A journal that can't be written is told by `warden`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
   about(): StartPage;
@@ -16,48 +28,28 @@ export interface WebDeps {
   /** Null: no such node. */
   node(id: string): object | null;
   budget(): object;
-}
-
-/** One route. GET also answers HEAD. */
-export interface Route {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  handle(request: FastifyRequest, reply: FastifyReply): unknown;
+  /** Asked at each request: a reload may bring another. */
+  warden(): WardenView;
 }
 
 /** Every route of the web interface, a row each. */
-export function webRoutes(deps: WebDeps): readonly Route[] {
+export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     { method: "GET", path: "/-/healthy", handle: (_request, reply) => sendText(reply, 200, "healthy") },
     { method: "GET", path: "/-/ready", handle: (_request, reply) => sendReady(deps, reply) },
     { method: "POST", path: "/-/reload", handle: (request, reply) => answerReload(deps.reload, request, reply) },
-    { method: "GET", path: "/api/v1/status", handle: () => deps.status() },
+    { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
     { method: "GET", path: "/api/v1/nodes", handle: (request, reply) => answerNodes(deps, request, reply) },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
+    { method: "GET", path: "/api/v1/decisions", handle: (request, reply) => answerDecisions(deps, request, reply) },
+    { method: "GET", path: "/api/v1/actions", handle: (request, reply) => answerActions(deps, request, reply) },
+    { method: "GET", path: "/api/v1/policies", handle: (request, reply) => answerPolicies(deps, request, reply) },
     { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
     { method: "GET", path: "/", handle: (_request, reply) => sendStartPage(deps, reply) },
+    ...orderRoutes(deps, parts),
   ];
 }
-
-/** Answers with an error: as JSON below /api, as a line of text elsewhere. */
-export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
-  if (!request.url.startsWith("/api/")) return sendText(reply, status, message);
-  return reply.code(status).send({ error: errorCodes[status] ?? "error", message });
-}
-
-const errorCodes: Readonly<Record<number, string>> = {
-  400: "bad_request",
-  403: "forbidden",
-  404: "not_found",
-  405: "method_not_allowed",
-  413: "body_too_large",
-  500: "internal",
-  503: "unavailable",
-};
-
-const sendText = (reply: FastifyReply, status: number, line: string) =>
-  reply.code(status).type("text/plain; charset=utf-8").send(`${line}\n`);
 
 async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const scrape = await deps.scrape({
@@ -70,8 +62,12 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
 }
 
 function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
+  const { journal } = deps.warden().status();
+  const unwritable = journal === null ? [] : [`the journal can't be written: ${journal}`];
   const { ready, reasons } = deps.ready();
-  return ready ? sendText(reply, 200, "ready") : sendText(reply, 503, ["not ready", ...reasons].join("\n"));
+  return ready && journal === null
+    ? sendText(reply, 200, "ready")
+    : sendText(reply, 503, ["not ready", ...reasons, ...unwritable].join("\n"));
 }
 
 async function answerReload(reload: Reload, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -84,15 +80,43 @@ async function answerReload(reload: Reload, request: FastifyRequest, reply: Fast
   return result.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, result.error.join("\n"));
 }
 
+function fullStatus(deps: WebDeps): object {
+  const warden = deps.warden();
+  return { ...deps.status(), warden: wardenStatusView(warden.status(), warden.approvals().length) };
+}
+
 function answerNodes(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
-  const query = readNodesQuery(request.query as Record<string, unknown>);
+  const query = readNodesQuery(queryOf(request));
   return query.ok ? deps.nodes(query.value) : sendError(request, reply, 400, query.error);
 }
 
+/** A node that is gone is still explained, for as long as the journal remembers anything of it. */
 function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const { id } = request.params as { id: string };
-  return deps.node(id) ?? sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
+  const node = deps.node(id);
+  const explanation = explanationView(deps.warden(), id);
+  if (node === null && !isRemembered(explanation)) {
+    return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
+  }
+  return { ...(node ?? { id }), ...explanation };
 }
+
+function answerDecisions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
+  const query = readDecisionsQuery(queryOf(request));
+  return query.ok ? decisionsView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
+}
+
+function answerActions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
+  const query = readActionsQuery(queryOf(request));
+  return query.ok ? actionsView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
+}
+
+function answerPolicies(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
+  const name = readPoliciesQuery(queryOf(request));
+  return name.ok ? policiesView(deps.warden(), name.value) : sendError(request, reply, 400, name.error);
+}
+
+const queryOf = (request: FastifyRequest) => request.query as Readonly<Record<string, unknown>>;
 
 const sendStartPage = (deps: WebDeps, reply: FastifyReply) =>
   reply

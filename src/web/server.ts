@@ -1,9 +1,12 @@
 import type { AddressInfo } from "node:net";
-import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import { type Route, sendError, type WebDeps, webRoutes } from "./routes.ts";
+import { NO_SUCH_PAGE, sendError } from "./answer.ts";
+import { ORDER_BYTES_MAX } from "./orders.ts";
+import type { Route } from "./route.ts";
+import { type WebDeps, webRoutes } from "./routes.ts";
 
 /** A listening web server. */
 export interface Web {
@@ -19,10 +22,10 @@ export interface WebOptions {
   readonly port: number;
   readonly deps: WebDeps;
   readonly log: Log;
-  readonly clock: Pick<Clock, "sleep">;
+  readonly clock: Pick<Clock, "sleep" | "monotonic">;
 }
 
-/** No route reads a body; some clients send an empty form all the same. */
+/** Only orders read a body, which has a bound of its own; some clients send an empty form all the same. */
 const BODY_BYTES_MAX = 65_536;
 const HEADER_BYTES_MAX = 16_384;
 /** A node's id stands in the path; longer ones are no node's. */
@@ -50,7 +53,7 @@ const commonHeaders = {
 /** Starts the web server. The error says which address can't be had, and why. */
 export async function createWeb({ host, port, deps, log, clock }: WebOptions): Promise<Result<Web, string>> {
   const app = createServer(log);
-  for (const route of webRoutes(deps)) addRoute(app, route);
+  for (const route of webRoutes(deps, { log, clock })) addRoute(app, route);
   try {
     await app.listen({ host, port });
   } catch (error) {
@@ -77,14 +80,12 @@ function createServer(log: Log): FastifyInstance {
   });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, _body, done) => done(null));
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.addHook("onRequest", (_request, reply, done) => {
     setCommonHeaders(reply);
     done();
   });
-  app.setNotFoundHandler((request, reply) =>
-    sendError(request, reply, 404, "there is no such page; / lists what there is"),
-  );
+  app.setNotFoundHandler((request, reply) => sendError(request, reply, 404, NO_SUCH_PAGE));
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const status = error.statusCode ?? 500;
     if (status < 500) return sendError(request, reply, status, error.message);
@@ -94,15 +95,29 @@ function createServer(log: Log): FastifyInstance {
   return app;
 }
 
-/** Registers a route, and answers every other method on its path with 405. */
-function addRoute(app: FastifyInstance, { method, path, handle }: Route): void {
+/** Registers a route, and answers every other method on its path with 405. A route that isn't there is 404 by any. */
+function addRoute(app: FastifyInstance, { method, path, exists, admits, handle }: Route): void {
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
-  app.route({ method, url: path, handler: handle });
+  const isThere = (request: FastifyRequest, reply: FastifyReply): boolean => {
+    if (exists === undefined || exists()) return true;
+    sendError(request, reply, 404, NO_SUCH_PAGE);
+    return false;
+  };
+  // Answered before the body is read: what it holds doesn't matter to those who are turned away.
+  app.route({
+    method,
+    url: path,
+    bodyLimit: admits === undefined ? BODY_BYTES_MAX : ORDER_BYTES_MAX,
+    onRequest: (request, reply, done) => {
+      if (isThere(request, reply) && (admits?.(request, reply) ?? true)) done();
+    },
+    handler: handle,
+  });
   app.route({
     method: app.supportedMethods.filter((other) => !allowed.includes(other)),
     url: path,
-    // Answered before the body is read: what it holds doesn't matter.
     onRequest: (request, reply, _done) => {
+      if (!isThere(request, reply)) return;
       reply.header("allow", allowed.join(", "));
       sendError(request, reply, 405, `${request.method} is not allowed here, but ${allowed.join(" and ")}`);
     },

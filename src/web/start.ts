@@ -11,8 +11,11 @@ const links = [
   ["/metrics", "what Prometheus scrapes"],
   ["/-/healthy", "whether the process lives"],
   ["/-/ready", "whether it works, and if not, why"],
-  ["/api/v1/status", "collectors, plan and process, as JSON"],
+  ["/api/v1/status", "collectors, plan, process and what holds every action, as JSON"],
   ["/api/v1/nodes", "the fleet; page, limit, status, country, region and q choose"],
+  ["/api/v1/policies", "what they say, their mode, and how many nodes are pending, firing and in episodes"],
+  ["/api/v1/decisions", "who was acted on or held, and why; node, policy, until and limit choose"],
+  ["/api/v1/actions", "what was done, and what came of it; the same, and state=awaiting for what waits for a person"],
   ["/api/v1/budget", "calls left, by category and month"],
 ] as const;
 

@@ -9,6 +9,7 @@ import { NODE_STATUSES } from "../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type Snapshot } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { isKnown, iso, seconds } from "./notation.ts";
 import type { NodesQuery } from "./query.ts";
 
 /** Everything that the JSON routes show, at one moment. */
@@ -244,11 +245,7 @@ function sessionCounts({ sessions }: Snapshot): object | null {
   };
 }
 
-const isKnown = (value: number | null | undefined): value is number =>
-  value !== null && value !== undefined && !Number.isNaN(value);
 const number = (value: number | undefined): number | null => (isKnown(value) ? value : null);
 const text = (value: string | undefined): string | null => value || null;
-const seconds = (ms: number | null): number | null => (isKnown(ms) ? Math.round(ms) / 1_000 : null);
-const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? new Date(at).toISOString() : null);
 const age = ({ monotonic }: Scene, at: MonotonicMs | undefined): number | null =>
   isKnown(at) ? seconds(monotonic - at) : null;

@@ -1,8 +1,9 @@
 import { afterEach } from "vitest";
 import { ok } from "../../src/base/result.ts";
-import type { Clock, Log } from "../../src/model/ports.ts";
+import type { Clock, Log, LogFields } from "../../src/model/ports.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
 import { createWeb, type Web } from "../../src/web/server.ts";
+import { keptOrders, quietWarden } from "./warden.ts";
 
 /** An exposition in two chunks. */
 export const metricsBody = Buffer.from("proxywarden_trusted 1\n");
@@ -23,16 +24,24 @@ export const quietDeps: WebDeps = {
   nodes: (query) => ({ query }),
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),
+  warden: () => quietWarden,
+  orders: () => keptOrders([]),
+  adminToken: () => null,
 };
 
-/** A sleep that ends only when it is aborted: time stands still. */
-export const stillClock: Pick<Clock, "sleep"> = {
+/** Time that stands still: a sleep ends only when it is aborted. */
+export const stillClock: Pick<Clock, "sleep" | "monotonic"> = {
+  monotonic: () => 0,
   sleep: (_ms, signal) => new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
 };
 
-/** Messages that were logged, since the last test began. */
+/** Messages that were logged, since the last test began, and their fields. */
 export const logged: string[] = [];
-const note = (_fields: unknown, message: string) => logged.push(message);
+export const loggedFields: LogFields[] = [];
+const note = (fields: LogFields, message: string) => {
+  logged.push(message);
+  loggedFields.push(fields);
+};
 
 /** A log that keeps the messages. */
 export const log: Log = { debug: note, info: note, warn: note, error: note };
@@ -42,6 +51,7 @@ afterEach(async () => {
   await Promise.all(webs.map((web) => web.close()));
   webs = [];
   logged.length = 0;
+  loggedFields.length = 0;
 });
 
 /** A server on a free port that is closed after the test. */

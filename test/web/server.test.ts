@@ -9,7 +9,7 @@ import { createWeb, type Web } from "../../src/web/server.ts";
 import { ask, deferred, listening, log, metricsBody, quietDeps, stillClock } from "./listening.ts";
 
 /** A sleep that is over at once. */
-const instantClock: Pick<Clock, "sleep"> = { sleep: () => Promise.resolve() };
+const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stillClock, sleep: () => Promise.resolve() };
 
 /** A GET whose answer is handed over as soon as its head is there. */
 async function open(web: Web, path: string): Promise<IncomingMessage> {

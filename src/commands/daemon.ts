@@ -1,0 +1,114 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import type { ServiceResponse, TransportFailure } from "../model/ports.ts";
+import { createTransport } from "../service/transport.ts";
+import { createSystemClock } from "../system/clock.ts";
+import { fileSecret } from "../system/secret.ts";
+import { NO_SUCH_PAGE } from "../web/answer.ts";
+
+/** Where the daemon is, and who asks it. */
+export interface DaemonOptions {
+  readonly url: string;
+  /** File of the admin token; absent: the environment may have it. */
+  readonly tokenFile?: string;
+}
+
+/** What is asked of the daemon. */
+export interface DaemonRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /** The admin token; null: none is sent. */
+  readonly token: string | null;
+  readonly body?: object;
+}
+
+/** What the daemon answers, before it is looked into. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Environment variable that holds the admin token, where no file is named. */
+export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
+/** An order is on the disk when it is answered; a disk that needs this long is not well. */
+const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+const QUOTE_CHARS_MAX = 300;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The admin token out of the file, or else out of the environment; null: neither has one. The error says what is wrong with it. */
+export function readToken({ tokenFile }: DaemonOptions, env: Environment): Result<string | null, string> {
+  if (tokenFile !== undefined) {
+    const secret = fileSecret(tokenFile, createSystemClock());
+    return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
+  }
+  const token = env[TOKEN_VARIABLE]?.trim() ?? "";
+  if (!/^[\x20-\x7e]*$/.test(token)) return fail(`${TOKEN_VARIABLE}: a token is one line of plain ASCII`);
+  return ok(token === "" ? null : token);
+}
+
+/** Asks the daemon over HTTP, for an answer of JSON that `isExpected` knows. Never rejects. */
+export async function askDaemon<T>(
+  url: string,
+  request: DaemonRequest,
+  isExpected: (answer: JsonObject) => answer is JsonObject & T,
+): Promise<Result<T, string>> {
+  const transport = createTransport({ baseUrl: url });
+  const headers: Record<string, string> = {
+    accept: "application/json",
+    ...(request.token === null ? {} : { authorization: `Bearer ${request.token}` }),
+    ...(request.body === undefined ? {} : { "content-type": "application/json" }),
+  };
+  const answer = await transport.request(
+    {
+      ...{ method: request.method, path: request.path, headers },
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+    },
+    AbortSignal.timeout(TIMEOUT_MS),
+  );
+  await transport.close();
+  if (!answer.ok) return fail(noAnswer(url, request, answer.error));
+  const json = parseObject(answer.value.body);
+  if (answer.value.status === 200 && json !== null && isExpected(json)) return ok(json);
+  return fail(refusal(url, request, answer.value, json));
+}
+
+/** Whether an answer is a list of rows. Its rows are taken as they come. */
+export const isList = <T>(answer: JsonObject): answer is JsonObject & { readonly data: readonly T[] } =>
+  Array.isArray(answer.data);
+
+/** What may be printed: what a daemon or a service says must not steer a terminal. */
+export const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
+
+/** A reachable daemon that did not answer may have done it all the same. */
+function noAnswer(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
+  if (failure.kind === "unreachable") {
+    return `no daemon answers at ${url} (${failure.message}): start it, or say where it is with --url`;
+  }
+  const seen = method === "POST" ? "; it may have been carried out all the same: look at the status" : "";
+  const what = failure.kind === "aborted" ? `no answer within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
+  return `${url}: ${what}${seen}`;
+}
+
+function refusal(
+  url: string,
+  { method }: DaemonRequest,
+  { status, headers }: ServiceResponse,
+  json: JsonObject | null,
+): string {
+  const told = typeof json?.message === "string" ? printable(json.message).slice(0, QUOTE_CHARS_MAX) : null;
+  if (told === null || status === 200) {
+    return `${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?`;
+  }
+  if (status === 401) return `${url} refuses the admin token: it must be what its web.admin_token_file holds`;
+  if (status === 404 && method === "POST" && told === NO_SUCH_PAGE) {
+    return `${url} takes no orders: it has no admin token; set web.admin_token_file in its configuration, and reload`;
+  }
+  return status === 429 ? `${told}; try again in ${headers["retry-after"]} s` : told;
+}
+
+function parseObject(body: Uint8Array): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body).toString("utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,138 @@
+import { SECOND_MS } from "../base/duration.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import type { JournalReader } from "../model/journal.ts";
+import type { PolicyRule } from "../model/policy.ts";
+import type { EpochMs } from "../model/time.ts";
+import { rulesOf } from "../rules.ts";
+import { openStoreReadOnly } from "../store/reader.ts";
+import { createSystemClock } from "../system/clock.ts";
+import { isoAt } from "../web/notation.ts";
+import {
+  type ActionView,
+  actionView,
+  type DecisionView,
+  decisionView,
+  episodeView,
+  holdView,
+} from "../web/rowviews.ts";
+import { stepName, timerView } from "../web/wardenviews.ts";
+import { readConfigFile } from "./config.ts";
+import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode } from "./context.ts";
+import { askDaemon, type DaemonRequest, isList } from "./daemon.ts";
+import { isExplanation, type NodeRows, rowsAsOf, type Story, silentPolicy, withRememberedPolicies } from "./story.ts";
+import { storyText } from "./storytext.ts";
+
+/** Options of `explain`. */
+export interface ExplainOptions {
+  /** Configuration whose journal is read; absent: the running daemon is asked. */
+  readonly config?: string;
+  readonly url: string;
+  /** Absent: now. */
+  readonly at?: EpochMs;
+  readonly output: "text" | "json";
+}
+
+/** Rows of each kind that are read: a node has a few episodes, of a few steps each. */
+const ROWS_MAX = 100;
+
+/** `explain NODE_ID`: why the node was, or was not, acted on. */
+export async function explain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
+  const told =
+    options.config === undefined
+      ? await fromDaemon(node, options)
+      : fromJournal(node, options.config, options.at, context.env);
+  if (!told.ok) {
+    context.err.write(told.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
+    return EXIT_BAD;
+  }
+  context.out.write(options.output === "json" ? `${JSON.stringify(told.value, null, 2)}\n` : storyText(told.value));
+  return EXIT_FINE;
+}
+
+async function fromDaemon(node: string, { url, at }: ExplainOptions): Promise<Result<Story, readonly string[]>> {
+  const get = (path: string): DaemonRequest => ({ method: "GET", path, token: null });
+  const answer = await askDaemon(url, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
+  if (!answer.ok) return fail([answer.error]);
+  const { explained_at, policies, holds, episodes, actions, decisions, ...rest } = answer.value;
+  const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
+  const now: Story = {
+    id: node,
+    explained_at,
+    source: "daemon",
+    seen: status === undefined ? null : { status, name, country, region, last_seen, age_seconds },
+    policies: withRememberedPolicies(policies, { holds, episodes, actions, decisions }),
+    ...{ holds, episodes, actions, decisions },
+  };
+  if (at === undefined) return ok(now);
+  // What the daemon shows of the node reaches back so far; of what is older it is asked for by itself.
+  const search = `node=${encodeURIComponent(node)}&until=${isoAt(at)}&limit=${ROWS_MAX}`;
+  const past = await askDaemon(url, get(`/api/v1/decisions?${search}`), isList<DecisionView>);
+  if (!past.ok) return fail([past.error]);
+  const done = await askDaemon(url, get(`/api/v1/actions?${search}`), isList<ActionView>);
+  if (!done.ok) return fail([done.error]);
+  return ok(storyAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data }, at));
+}
+
+function fromJournal(
+  node: string,
+  file: string,
+  at: EpochMs | undefined,
+  env: CommandContext["env"],
+): Result<Story, readonly string[]> {
+  const read = readConfigFile(file, env);
+  if (!read.ok) return read;
+  const rules = rulesOf(read.value);
+  const opened = openStoreReadOnly(read.value.config.state.path);
+  if (!opened.ok) return fail([opened.error.message]);
+  try {
+    const rows = rowsOf(opened.value, node, at);
+    if (at !== undefined) return ok(storyAsOf(node, rows, at));
+    return ok(storyNow(node, rows, opened.value, rules));
+  } catch (error) {
+    return fail([`the journal can't be read: ${error instanceof Error ? error.message : String(error)}`]);
+  } finally {
+    opened.value.close();
+  }
+}
+
+function rowsOf(journal: JournalReader, node: string, until: EpochMs | undefined): NodeRows {
+  const query = { node, limit: ROWS_MAX, ...(until === undefined ? {} : { until }) };
+  return {
+    holds: journal.holds(node).map(holdView),
+    episodes: journal.episodes(query).map(episodeView),
+    actions: journal.actions(query).map(actionView),
+    decisions: journal.decisions(query).map(decisionView),
+  };
+}
+
+/** Verdicts are made of what the daemon sees, and in its memory alone: here stands what it wrote down. */
+function storyNow(node: string, rows: NodeRows, journal: JournalReader, rules: readonly PolicyRule[]): Story {
+  const timers = journal.timers(node);
+  const policies = rules.map((rule) => {
+    const timer = timers.find(({ policy }) => policy === rule.name);
+    return {
+      ...silentPolicy(rule.name),
+      for_seconds: rule.forMs / SECOND_MS,
+      steps: rule.steps.map(stepName),
+      timer: timer === undefined ? null : timerView(timer),
+    };
+  });
+  return {
+    id: node,
+    explained_at: isoAt(createSystemClock().now()),
+    ...{ source: "journal" as const, seen: null },
+    policies: withRememberedPolicies(policies, rows),
+    ...rows,
+  };
+}
+
+function storyAsOf(node: string, rows: NodeRows, at: EpochMs): Story {
+  const then = rowsAsOf(rows, isoAt(at));
+  return {
+    id: node,
+    explained_at: isoAt(at),
+    ...{ source: "past" as const, seen: null },
+    policies: withRememberedPolicies([], then),
+    ...then,
+  };
+}
