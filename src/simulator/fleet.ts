@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { FleetRates, Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Agenda, createAgenda } from "./agenda.ts";
-import { flapMs, onset, rebootCures } from "./ailment.ts";
+import { flapMs, type Onset, onset, rebootCures } from "./ailment.ts";
 import { exponential, hashUnit, type Word } from "./hash.ts";
 import { nodeIndex, VERSIONS } from "./identity.ts";
 import { createNode, NEVER, type SimulatedNode, serves } from "./node.ts";
@@ -84,6 +84,18 @@ export function quarantine(fleet: Fleet, node: SimulatedNode, until: EpochMs, at
   settle(fleet, node, at, "closed");
 }
 
+/** Ends a node's quarantine before its time, as a person may. */
+export function liftQuarantine(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
+  node.quarantineUntil = NEVER;
+  settle(fleet, node, at, "closed");
+}
+
+/** Makes a node fall ill, whatever ailed it before. */
+export function inflict(fleet: Fleet, node: SimulatedNode, illness: Onset, at: EpochMs): void {
+  contract(node, illness, at);
+  settle(fleet, node, at, "lost");
+}
+
 /** Reboots a node. A graceful reboot of a node that hangs too deep to hear of it changes nothing. */
 export function reboot(fleet: Fleet, node: SimulatedNode, forced: boolean, at: EpochMs): void {
   if (node.down && node.cure === "forced_reboot" && !forced) return;
@@ -120,12 +132,16 @@ function fallIll(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
     startReboot(fleet, node, true, at);
     return;
   }
-  node.ailment = begun.ailment;
-  node.cure = begun.cure;
+  contract(node, begun, at);
+}
+
+function contract(node: SimulatedNode, { ailment, cure, healAt, turnAt }: Onset, at: EpochMs): void {
+  node.ailment = ailment;
+  node.cure = cure;
   node.ailingSince = at;
-  node.down = begun.ailment === "outage" || begun.ailment === "flapping";
-  node.healAt = begun.healAt;
-  node.turnAt = begun.turnAt;
+  node.down = ailment === "outage" || ailment === "flapping";
+  node.healAt = healAt;
+  node.turnAt = turnAt;
 }
 
 function heal(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {

@@ -1,4 +1,6 @@
+import type { EpochMs } from "../model/time.ts";
 import type { Ailment, Cure } from "./ailment.ts";
+import { findNode } from "./fleet.ts";
 import type { SimulatedNode } from "./node.ts";
 import { type DetailedNode, detailedNode } from "./node-view.ts";
 import type { SimulatedService } from "./service.ts";
@@ -18,6 +20,10 @@ export interface ReplyCount {
 export interface NodeTruth extends DetailedNode {
   readonly ailment: Ailment;
   readonly cure: Cure | null;
+  /** When what ails it passes by itself, or is mended by a person; null: nothing ails it. */
+  readonly healsAt: EpochMs | null;
+  /** Whether its region is cut off. */
+  readonly dark: boolean;
 }
 
 /** Every kind of reply so far, by endpoint. */
@@ -35,6 +41,12 @@ export function* nodesOf(service: SimulatedService): Generator<NodeTruth> {
   for (const node of service.world.fleet.nodes) yield truth(service, node);
 }
 
+/** One node, past the API and its faults, as of the last request; null: the fleet has none of that id. */
+export function nodeTruth(service: SimulatedService, id: string): NodeTruth | null {
+  const node = findNode(service.world.fleet, id);
+  return node === null ? null : truth(service, node);
+}
+
 /** Every session that can be read, those that ended a while ago included, in the order of their starts. */
 export function* sessionsOf(service: SimulatedService): Generator<DetailedSession> {
   const { now, traffic } = service.world;
@@ -44,7 +56,8 @@ export function* sessionsOf(service: SimulatedService): Generator<DetailedSessio
 }
 
 function truth(service: SimulatedService, node: SimulatedNode): NodeTruth {
-  const { ailment, cure } = node;
+  const { ailment, cure, dark, healAt } = node;
   const detail = detailedNode(service, node, service.world.now, Number.POSITIVE_INFINITY);
-  return { ...detail, ailment, cure: ailment === "none" ? null : cure };
+  const isIll = ailment !== "none";
+  return { ...detail, ailment, cure: isIll ? cure : null, healsAt: isIll ? healAt : null, dark };
 }

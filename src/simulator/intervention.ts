@@ -1,0 +1,34 @@
+import type { EpochMs } from "../model/time.ts";
+import type { Onset } from "./ailment.ts";
+import { findNode, inflict, liftQuarantine, quarantine } from "./fleet.ts";
+import type { SimulatedNode } from "./node.ts";
+import type { SimulatedService } from "./service.ts";
+import { advanceWorld } from "./world.ts";
+
+/** What people and fate do to single nodes, past the service. */
+export interface Interventions {
+  /** A node falls ill; absent instants: it neither passes by itself nor changes. */
+  fallIll(id: string, illness: Pick<Onset, "ailment" | "cure"> & Partial<Onset>): void;
+  /** A person quarantines a node. */
+  quarantine(id: string, until: EpochMs): void;
+  /** A person ends a quarantine, whoever made it. */
+  liftQuarantine(id: string): void;
+}
+
+/** Interventions in a service whose clock is `now`. They throw where there is no such node. */
+export function createInterventions(service: SimulatedService, now: () => EpochMs): Interventions {
+  const { fleet } = service.world;
+  function at(id: string, then: (node: SimulatedNode, at: EpochMs) => void): void {
+    advanceWorld(service.world, now());
+    const node = findNode(fleet, id);
+    if (node === null) throw new Error(`there is no node ${JSON.stringify(id)}`);
+    then(node, service.world.now);
+  }
+  const never = Number.POSITIVE_INFINITY;
+  return {
+    fallIll: (id, illness) =>
+      at(id, (node, now) => inflict(fleet, node, { healAt: never, turnAt: never, ...illness }, now)),
+    quarantine: (id, until) => at(id, (node, now) => quarantine(fleet, node, until, now)),
+    liftQuarantine: (id) => at(id, (node, now) => liftQuarantine(fleet, node, now)),
+  };
+}
