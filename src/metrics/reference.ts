@@ -1,4 +1,6 @@
+import { OUTCOMES } from "../model/episode.ts";
 import { NODE_STATUSES } from "../model/node.ts";
+import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { FAMILIES } from "./families.ts";
@@ -6,9 +8,13 @@ import { NODE_INFO } from "./nodefamilies.ts";
 import { unitOf } from "./text.ts";
 import {
   CATEGORY_LABELS,
+  DECISION_MEANINGS,
+  DECISION_REASONS,
   ENDPOINT_LABELS,
+  EPISODE_STATES,
   FAILURE_MEANINGS,
   FAILURE_REASONS,
+  NOTIFICATION_OUTCOMES,
   REJECT_MEANINGS,
   REJECT_REASONS,
 } from "./vocabulary.ts";
@@ -38,6 +44,11 @@ export const metricsReference = (): string =>
     table(
       ["reason", "meaning"],
       REJECT_REASONS.map((reason) => [code(reason), REJECT_MEANINGS[reason]]),
+    ),
+    "### `reason` of `proxywarden_decisions_total`\n",
+    table(
+      ["reason", "meaning"],
+      DECISION_REASONS.map((reason) => [code(reason), DECISION_MEANINGS[reason]]),
     ),
     "## Questions and their PromQL\n",
     ...examples.map(([question, query]) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
@@ -93,6 +104,13 @@ const closedLabels: readonly Cells[] = [
   ["`status` of nodes", listed(NODE_STATUSES)],
   ["`status` of sessions", listed(SESSION_STATUSES)],
   ["`session_type`", listed(SESSION_TYPES)],
+  ["`verdict`", "`act`, `hold`"],
+  ["`action`", listed(ACTION_KINDS)],
+  ["`outcome` of actions", listed(OUTCOMES)],
+  ["`state` of episodes", listed(EPISODE_STATES)],
+  ["`mode`", listed(MODES)],
+  ["`limit`", "the limits by their keys in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
+  ["`outcome` of notices", listed(NOTIFICATION_OUTCOMES)],
 ];
 
 const examples: readonly (readonly [question: string, query: string])[] = [
@@ -122,5 +140,15 @@ const examples: readonly (readonly [question: string, query: string])[] = [
   > on (instance, collector) 3 * proxywarden_plan_interval_seconds`,
   ],
   ["Refusals for exceeded limits, which should be none:", "increase(proxywarden_ratelimit_exceeded_total[1h]) > 0"],
+  [
+    "Why nodes are held, most often first:",
+    'sort_desc(sum by (reason) (increase(proxywarden_decisions_total{verdict="hold"}[1h])))',
+  ],
+  [
+    "Share of actions that were verified, by policy, over a week:",
+    `sum by (policy) (increase(proxywarden_actions_total{outcome="verified"}[7d]))
+  / sum by (policy) (increase(proxywarden_actions_total{outcome=~"verified|ineffective|refused"}[7d]))`,
+  ],
+  ["Nodes that were given up:", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
   ["Share of the month's calls that is used:", "proxywarden_month_calls / proxywarden_month_calls_limit"],
 ];

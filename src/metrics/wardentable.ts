@@ -1,6 +1,16 @@
+import { OUTCOMES } from "../model/episode.ts";
+import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import type { FamilyType } from "./text.ts";
-import { CATEGORY_LABELS, ENDPOINT_LABELS, FAILURE_REASONS, REJECT_REASONS } from "./vocabulary.ts";
+import {
+  CATEGORY_LABELS,
+  DECISION_REASONS,
+  ENDPOINT_LABELS,
+  EPISODE_STATES,
+  FAILURE_REASONS,
+  NOTIFICATION_OUTCOMES,
+  REJECT_REASONS,
+} from "./vocabulary.ts";
 
 /** One family of the daemon's own. */
 export interface WardenFamily {
@@ -14,6 +24,9 @@ export interface WardenFamily {
 
 /** From a loopback answer to the longest time-out one would configure, seconds. */
 const requestBucketsSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+
+/** From a disconnect that helps at once to a ladder's longest usual step, seconds. */
+const actionBucketsSeconds = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
 const collector = { collector: COLLECTORS } as const;
 const category = { category: CATEGORY_LABELS } as const;
@@ -99,6 +112,58 @@ export const WARDEN_FAMILIES = {
     type: "gauge",
     help: "Planned interval over the one wished for: 1 where the limits carry the wish.",
     labels: collector,
+  },
+  proxywarden_decisions_total: {
+    type: "counter",
+    help: "Changes of what is decided on a node: its verdict, or the reasons that hold it.",
+    labels: { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
+  },
+  proxywarden_actions_total: {
+    type: "counter",
+    help: "Actions by how they ended; one in doubt counts as that too, until what is seen settles it.",
+    labels: { policy: null, action: ACTION_KINDS, outcome: OUTCOMES },
+  },
+  proxywarden_action_duration_seconds: {
+    type: "histogram",
+    help: "From sending an action until it was verified.",
+    labels: { action: ACTION_KINDS },
+    buckets: actionBucketsSeconds,
+  },
+  proxywarden_episodes: {
+    type: "gauge",
+    help: "Nodes by where they stand under a policy; given_up: still unhealthy, and not tried again for now.",
+    labels: { policy: null, state: EPISODE_STATES },
+  },
+  proxywarden_policy_mode: {
+    type: "gauge",
+    help: "1 for the mode in force: the least of the policy's own, safety.mode, and what its efficacy leaves it.",
+    labels: { policy: null, mode: MODES },
+  },
+  proxywarden_limit_nodes: {
+    type: "gauge",
+    help: "What each safety limit comes to for the fleet as it is, in nodes.",
+    labels: { limit: null },
+  },
+  proxywarden_trusted: {
+    type: "gauge",
+    help: "Whether what is seen is trusted; while it is not, no node is touched.",
+    labels: {},
+  },
+  proxywarden_paused: { type: "gauge", help: "Whether a person paused all actions.", labels: {} },
+  proxywarden_breaker_open: {
+    type: "gauge",
+    help: "Whether the breaker is open; a person resets it.",
+    labels: {},
+  },
+  proxywarden_journal_writable: {
+    type: "gauge",
+    help: "Whether the journal takes writes; while it does not, no node is touched.",
+    labels: {},
+  },
+  proxywarden_notifications_total: {
+    type: "counter",
+    help: "Notices by what became of them: taken by the receiver, given up, or dropped from a full queue.",
+    labels: { receiver: null, outcome: NOTIFICATION_OUTCOMES },
   },
   proxywarden_service_clock_skew_seconds: {
     type: "gauge",

@@ -64,6 +64,7 @@ export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: num
     detailedAtEpochMs: numbers(({ detailedAtEpochMs }) => detailedAtEpochMs),
     usageKnown: true,
     settledAt,
+    lastWalk: settledAt === null ? null : { complete: true, completeWalks: 9, met: slots, rejected: 0, at: settledAt },
   };
 }
 
