@@ -102,7 +102,7 @@ export function createColumns() {
         write(place, slot, renumbered[place.values[slot]!] ?? 0);
       }
     },
-    copy(rest: Pick<Fleet, "count" | "places" | "usageKnown" | "settledAt">): Fleet {
+    copy(rest: Pick<Fleet, "count" | "places" | "usageKnown" | "settledAt" | "lastWalk">): Fleet {
       return {
         slots,
         ...rest,

@@ -1,5 +1,5 @@
 import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
-import type { Fleet } from "../model/snapshot.ts";
+import type { Fleet, WalkEnd } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createColumns } from "./columns.ts";
 import { createPlaces } from "./places.ts";
@@ -38,6 +38,8 @@ export interface EndedWalk {
   readonly complete: boolean;
   /** Records that name no node: each may be one of those not met. */
   readonly nameless: number;
+  /** Records that could not be read, the nameless among them. */
+  readonly rejected: number;
 }
 
 /**
@@ -66,6 +68,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
   let metIn = new Float64Array(0);
   let absences = new Uint8Array(0);
   let settledAt: MonotonicMs | null = null;
+  let lastWalk: WalkEnd | null = null;
   let scale = initialScale;
   let contradicted = false;
 
@@ -135,7 +138,9 @@ export function createInventory(initialScale: UsageScale): Inventory {
       // An unreadable record of a node never read counts for the walk, and makes no node.
       return slot === undefined ? true : meetSlot(slot);
     },
-    endWalk({ complete, nameless }, at) {
+    endWalk({ complete, nameless, rejected }, at) {
+      let met = 0;
+      for (const slot of slots.values()) if (metIn[slot] === walk) met++;
       if (complete) {
         const absence = nameless > 0 ? ABSENCE_OF_NAMELESS_WALK : ABSENCE_OF_WALK;
         for (const [id, slot] of slots) {
@@ -146,6 +151,8 @@ export function createInventory(initialScale: UsageScale): Inventory {
         columns.movePlaces(places.compact(columns.occupiedPlaces()));
         settledAt = at;
       }
+      const completeWalks = (lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0);
+      lastWalk = { complete, completeWalks, met, rejected, at };
       walk++;
     },
     detail(detail, at, now) {
@@ -171,6 +178,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
         places: places.list(),
         usageKnown: scale !== null && !contradicted,
         settledAt,
+        lastWalk,
       }),
     nextDetail() {
       for (const id of untried) return id;

@@ -22,6 +22,7 @@ const SESSIONS_SHARE = 0.99;
 /** Walks the nodes into the inventory. */
 export async function collectNodes(parts: ListParts, inventory: Inventory, signal: AbortSignal): Promise<Outcome> {
   let nameless = 0;
+  let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     let skipped: string | null = null;
     const node = readNodeRecord(record, (remark) => {
@@ -29,12 +30,13 @@ export async function collectNodes(parts: ListParts, inventory: Inventory, signa
       onRemark(remark);
     });
     if (node !== null) return inventory.list(node, at);
+    rejected++;
     if (skipped !== null) return inventory.meet(skipped);
     nameless++;
     return true;
   };
   const outcome = await walkList(parts, listNodes, fold, 1, signal);
-  inventory.endWalk({ complete: outcome.complete, nameless }, parts.clock.monotonic());
+  inventory.endWalk({ complete: outcome.complete, nameless, rejected }, parts.clock.monotonic());
   return outcome;
 }
 
@@ -45,7 +47,7 @@ export async function collectSessions(
   inventory: Inventory,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  sessions.beginWalk(parts.clock.now() + (parts.client.clockSkewMs() ?? 0));
+  sessions.beginWalk(parts.client.serviceTime(parts.clock.monotonic()) ?? parts.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = readSessionRecord(record, onRemark);
     // One that can't be read still accounts for one of the total.

@@ -61,6 +61,8 @@ export interface WatchParts {
 export interface Watch {
   /** Stops all collectors and waits for what is under way to end. */
   stop(): Promise<void>;
+  /** Something else than a collector brought something: it is to be published soon. */
+  touch(): void;
   plan(): Plan;
   collectors(): Readonly<Record<Collector, CollectorState>>;
 }
@@ -213,6 +215,9 @@ export function startWatch(parts: WatchParts): Watch {
     async stop() {
       stop.abort();
       await Promise.all(running);
+    },
+    touch() {
+      isDirty = true;
     },
     plan: () => current,
     collectors: () =>

@@ -63,7 +63,7 @@ type Reader = (view: View, slot: number, freshFrom: MonotonicMs) => Dated<Value>
 const slotIndexes = new WeakMap<readonly string[], ReadonlyMap<NodeId, number>>();
 
 /** Slots by id, kept for as long as the column is. */
-function slotsOf(ids: readonly string[]): ReadonlyMap<NodeId, number> {
+export function slotsOf(ids: readonly string[]): ReadonlyMap<NodeId, number> {
   const known = slotIndexes.get(ids);
   if (known !== undefined) return known;
   const slots = new Map<NodeId, number>();

@@ -1,0 +1,142 @@
+import { DAY_MS, type DurationMs } from "../base/duration.ts";
+import type { Change, Journal } from "../model/journal.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import type { EpochMs } from "../model/time.ts";
+import { type Casebook, createCasebook } from "../policy/casebook.ts";
+
+/** The journal and its image in memory, kept as one. */
+export interface Books {
+  readonly casebook: Casebook;
+  /** The journal's clock: never jumps while the process lives, and never goes back behind what was written before. */
+  now(): EpochMs;
+  /** The instant on the journal's clock at which the monotonic clock showed `at`. */
+  epochOf(at: number): EpochMs;
+  /** Writes down what is about to be done. False: it could not be, so it must not be done; nothing has changed. */
+  commit(changes: readonly Change[]): boolean;
+  /**
+   * Writes down what has happened, which is so whether or not it can be: memory has it at once, and the journal as soon
+   * as it can.
+   */
+  record(changes: readonly Change[]): void;
+  /** Does some work, and writes down all that it recorded at once. */
+  batch<T>(work: () => T): T;
+  /** Why the journal is behind or can't be written; null: it holds everything. */
+  problem(): string | null;
+}
+
+/** What books stand on. */
+export interface BooksParts {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Why this journal does not outlive the process, where the real one can't be opened; null: it does. */
+  readonly lost: string | null;
+}
+
+/** Closed episodes and actions are remembered so long: longer than any policy looks back. */
+const REMEMBERED_MS: DurationMs = 30 * DAY_MS;
+/** Rows that wait to be written while the journal refuses. Beyond it the oldest decisions go: they are only told. */
+const BACKLOG_MAX = 50_000;
+/** The fact that keeps the journal's clock from going back. */
+const CLOCK_FACT = "warden.clock";
+
+/** Opens the books: reads what the journal holds. Throws where it can't be read. */
+export function openBooks({ journal, clock, log, lost }: BooksParts): Books {
+  const contents = journal.load(clock.now() - REMEMBERED_MS);
+  const casebook = createCasebook(contents);
+  const last = Number(contents.facts.get(CLOCK_FACT) ?? 0);
+  const startedAt = { epoch: Math.max(clock.now(), last), monotonic: clock.monotonic() };
+  const backlog = new Map<string, Change>();
+  let refusal: string | null = null;
+  let serial = 0;
+  /** What a batch recorded so far; null: there is none. */
+  let batched: Change[] | null = null;
+
+  const epochOf = (at: number): EpochMs => Math.round(startedAt.epoch + at - startedAt.monotonic);
+  const now = (): EpochMs => epochOf(clock.monotonic());
+
+  function keyOf(change: Change): string {
+    switch (change.kind) {
+      case "timer":
+        return `timer ${change.row.policy} ${change.row.node}`;
+      case "timer_gone":
+        return `timer ${change.policy} ${change.node}`;
+      case "episode":
+      case "action":
+        return change.row.id;
+      case "hold":
+        return `hold ${change.row.policy} ${change.row.node}`;
+      case "hold_gone":
+        return `hold ${change.policy} ${change.node}`;
+      case "fact":
+        return `fact ${change.key}`;
+      case "decision":
+        serial++;
+        return `decision ${serial}`;
+      default:
+        return change satisfies never;
+    }
+  }
+
+  function write(changes: readonly Change[]): boolean {
+    try {
+      const stamp: Change = { kind: "fact", key: CLOCK_FACT, value: String(now()) };
+      journal.commit([...backlog.values(), ...changes, stamp]);
+      if (refusal !== null) log.info({}, "the journal can be written again");
+      backlog.clear();
+      refusal = null;
+      return true;
+    } catch (error) {
+      // Said when it begins, not at every try.
+      if (refusal === null) log.error({ err: error }, "the journal can't be written: no node is touched until it can");
+      refusal = error instanceof Error ? error.message : String(error);
+      return false;
+    }
+  }
+
+  function keep(change: Change): void {
+    const key = keyOf(change);
+    // Last of its key, and in the order in which things happened.
+    backlog.delete(key);
+    backlog.set(key, change);
+    if (backlog.size <= BACKLOG_MAX) return;
+    for (const old of backlog.keys()) {
+      if (!old.startsWith("decision ")) continue;
+      backlog.delete(old);
+      return;
+    }
+  }
+
+  function writeOrKeep(changes: readonly Change[]): void {
+    if (changes.length === 0 && backlog.size === 0 && refusal === null) return;
+    if (!write(changes)) for (const change of changes) keep(change);
+  }
+
+  return {
+    casebook,
+    now,
+    epochOf,
+    commit(changes) {
+      if (!write(changes)) return false;
+      casebook.apply(changes);
+      return true;
+    },
+    record(changes) {
+      casebook.apply(changes);
+      if (batched !== null) batched.push(...changes);
+      else writeOrKeep(changes);
+    },
+    batch(work) {
+      if (batched !== null) return work();
+      batched = [];
+      try {
+        return work();
+      } finally {
+        const changes = batched;
+        batched = null;
+        writeOrKeep(changes);
+      }
+    },
+    problem: () => refusal ?? lost,
+  };
+}

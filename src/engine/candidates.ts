@@ -1,0 +1,54 @@
+import { NODE_STATUSES, type NodeId } from "../model/node.ts";
+import type { Candidate } from "../policy/candidate.ts";
+import { type ActivePolicy, isShadow, type NodeSight } from "../policy/facts.ts";
+import { createScope, type Scope } from "../policy/scope.ts";
+import { holds, judge } from "../policy/verdict.ts";
+import { maxAgeOf, slotOf, type Ward } from "./ward.ts";
+
+/** What is seen of a node now, as guards see it; null: it is not in the fleet. */
+export function nodeSight(ward: Ward, node: NodeId): NodeSight | null {
+  const slot = slotOf(ward, node);
+  if (slot === null || ward.view === null) return null;
+  const { fleet } = ward.view.snapshot;
+  const place = fleet.places[fleet.place[slot]!]!;
+  return {
+    id: node,
+    status: NODE_STATUSES[fleet.status[slot]!]!,
+    country: place.country,
+    region: place.region,
+    protected: isProtected(ward, slot),
+  };
+}
+
+/** The node under a policy, as everything that is known now makes it; null: it is not in the fleet. */
+export function candidateOf(ward: Ward, active: ActivePolicy, node: NodeId): Candidate | null {
+  const sight = nodeSight(ward, node);
+  if (sight === null) return null;
+  const { books, clock } = ward;
+  const { rule } = active.policy;
+  const subject = scopeOf(ward).find(node)!;
+  const judgement = judge(active.policy, subject, maxAgeOf(ward, rule), clock.monotonic());
+  const open = books.casebook.open(node, isShadow(active));
+  const episode = open?.policy === rule.name ? open : null;
+  return {
+    active,
+    node: sight,
+    timer: books.casebook.timer(rule.name, node),
+    episode,
+    judgement,
+    observedAt: books.epochOf(judgement.at),
+    approved: episode !== null && approvedAction(ward, episode.id, episode.step) !== null,
+  };
+}
+
+/** The action of a step that a person has approved and that was not sent yet; null: none. */
+export const approvedAction = ({ books }: Ward, episode: string, step: number) =>
+  books.casebook.actionsOf(episode).find((action) => action.step === step && action.state === "approved") ?? null;
+
+/** The snapshot of now, as expressions read it. */
+export const scopeOf = ({ view, client }: Ward): Scope => createScope(view!.snapshot, client.serviceTime);
+
+function isProtected(ward: Ward, slot: number): NodeSight["protected"] {
+  if (ward.protected === null) return "false";
+  return holds(ward.protected, scopeOf(ward).subject(slot), maxAgeOf(ward, null), ward.clock.monotonic()).verdict;
+}

@@ -1,0 +1,224 @@
+import { SECOND_MS } from "../base/duration.ts";
+import type { Action, Episode, Outcome } from "../model/episode.ts";
+import type { Change } from "../model/journal.ts";
+import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
+import { isLive } from "../policy/casebook.ts";
+import { isUnderWay } from "../policy/facts.ts";
+import { afterLook, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
+import type { Policy } from "../policy/policy.ts";
+import { rebootProof } from "../policy/proof.ts";
+import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
+import { holds, type Judgement, judge } from "../policy/verdict.ts";
+import { type Aftermath, type StepEnd, stepEnd } from "../policy/verification.ts";
+import { scopeOf } from "./candidates.ts";
+import { sourcesOf } from "./judging.ts";
+import { noteAction, settle } from "./transitions.ts";
+import { active, maxAgeOf, policyNamed, provenFact, slotOf, type Ward } from "./ward.ts";
+
+/** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
+export interface Following {
+  /** Looks at all open episodes. Not to be called while sight is broken. */
+  follow(): void;
+}
+
+/** A following of what the books hold. */
+export function createFollowing(ward: Ward): Following {
+  const { books } = ward;
+  /** When the node's record that was looked at last was observed, by episode: one record is one look. */
+  const lookedAt = new Map<string, number>();
+  /** Of episodes that a step has healed: how long they are ill again. */
+  const relapses = new Map<string, Timer>();
+
+  function followOne(episode: Episode): void {
+    const slot = slotOf(ward, episode.node);
+    if (slot === null) {
+      missing(episode);
+      return;
+    }
+    const policy = policyNamed(ward, episode.policy);
+    const present = episode.state === "suspended" ? back(episode) : episode;
+    const { fleet } = ward.view!.snapshot;
+    const isNew = fleet.listedAt[slot]! > (lookedAt.get(episode.id) ?? Number.NEGATIVE_INFINITY);
+    lookedAt.set(episode.id, fleet.listedAt[slot]!);
+    const looked = isNew ? look(present, NODE_STATUSES[fleet.status[slot]!]!) : present;
+    if (looked.closedAt !== null) return;
+    const action = underWay(looked);
+    if (policy === null || policy.about !== aboutOf(looked) || isElsewhere(looked, policy)) abandon(looked);
+    else if (action !== null) verify(looked, action, policy, slot);
+    else mind(looked, policy, slot);
+  }
+
+  const underWay = ({ id }: Episode): Action | null => books.casebook.actionsOf(id).find(isUnderWay) ?? null;
+
+  function missing(episode: Episode): void {
+    const now = books.now();
+    const forgetAfterMs = policyNamed(ward, episode.policy)?.rule.retry.forgetAfterMs ?? 0;
+    if (episode.state !== "suspended") settle(ward, episode, moved(episode, "suspended", now));
+    else if (now - episode.stateAt >= forgetAfterMs)
+      settle(ward, episode, closed(episode, "withdrawn", now), overdueEnds(episode, "the node did not come back"));
+  }
+
+  /** What was under way and can't be told any more. */
+  function overdueEnds({ id }: Episode, detail: string): Change[] {
+    return books.casebook
+      .actionsOf(id)
+      .filter(isLive)
+      .map((action) => ended(action, isUnderWay(action) ? "in_doubt" : null, { detail }));
+  }
+
+  function back(episode: Episode): Episode {
+    const after = resumed(episode, underWay(episode) !== null, books.now());
+    settle(ward, episode, after);
+    return after;
+  }
+
+  function look(episode: Episode, status: NodeStatus): Episode {
+    const after = afterLook(episode, status, books.now());
+    if (after !== episode) settle(ward, episode, after, after.state === "freed" ? [veto(after)] : []);
+    return after;
+  }
+
+  function veto({ node, policy, id }: Episode): Change {
+    const now = books.now();
+    const until = now + (policyNamed(ward, policy)?.rule.retry.everyMs ?? 0);
+    const reason = `a person lifted the quarantine of ${id}`;
+    return { kind: "hold", row: { node, policy, kind: "vetoed", at: now, until, reason } };
+  }
+
+  /** What a policy began that is no more is watched while our hand is on the node, and no longer. */
+  function abandon(episode: Episode): void {
+    const isHeld = episode.quarantine !== null && episode.state !== "acting";
+    if (isHeld) return;
+    const detail = "its policy is gone or was changed";
+    settle(ward, episode, closed(episode, "withdrawn", books.now()), overdueEnds(episode, detail));
+  }
+
+  /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
+  function isElsewhere(episode: Episode, policy: Policy): boolean {
+    const shadow = active(ward, policy).mode === "dry_run";
+    return shadow !== episode.shadow && episode.state !== "acting" && episode.quarantine === null;
+  }
+
+  function verify(episode: Episode, action: Action, policy: Policy, slot: number): void {
+    const step = policy.rule.steps[action.step];
+    if (step === undefined || step.action === "notify" || action.state === "posting") return;
+    const isMadeUp = episode.shadow && action.request.kind === "quarantine";
+    const seen = aftermath(action, policy, slot);
+    const end = isMadeUp ? "verified" : stepEnd(action, step.verify, seen);
+    if (seen.isFresh && seen.status === "rebooting" && !action.rebootingSeen) {
+      books.record([noteAction({ ...action, rebootingSeen: true })]);
+    }
+    if (end !== null) finish(episode, books.casebook.action(action.id)!, end, policy, slot);
+  }
+
+  function aftermath(action: Action, policy: Policy, slot: number): Aftermath {
+    const { fleet, sessions } = ward.view!.snapshot;
+    const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
+    const isAfter = (at: number | null | undefined) => books.epochOf(at ?? Number.NaN) > sentAt;
+    const observed = {
+      nodes: isAfter(fleet.listedAt[slot]),
+      details: isAfter(fleet.detailedAt[slot]),
+      sessions: isAfter(sessions?.settledAt),
+      stats: true,
+      hourly: true,
+    };
+    const { verdict } = judgement(policy, slot);
+    const expectation = policy.expects[action.step] ?? null;
+    const known = sourcesOf(policy).every((source) => observed[source]);
+    return {
+      now: books.now(),
+      isFresh: observed.nodes,
+      status: NODE_STATUSES[fleet.status[slot]!]!,
+      when: known ? verdict : "unknown",
+      expect:
+        expectation === null
+          ? null
+          : expectation.fields.every(({ source }) => observed[source])
+            ? holds(expectation, scopeOf(ward).subject(slot), maxAgeOf(ward, policy.rule), ward.clock.monotonic())
+                .verdict
+            : "unknown",
+    };
+  }
+
+  const judgement = (policy: Policy, slot: number): Judgement =>
+    judge(policy, scopeOf(ward).subject(slot), maxAgeOf(ward, policy.rule), ward.clock.monotonic());
+
+  function finish(episode: Episode, action: Action, end: StepEnd, policy: Policy, slot: number): void {
+    const now = books.now();
+    const outcome: Outcome = action.shadow ? "dry_run" : end;
+    const proof = action.request.kind === "reboot" && !action.shadow ? proofOf(action, slot) : null;
+    const changes = [ended(action, outcome, { proof })];
+    const isProof = end === "verified" && !action.shadow && action.fingerprint === policy.fingerprint;
+    if (isProof) changes.push({ kind: "fact", key: provenFact(policy.rule.name), value: policy.fingerprint });
+    relapses.delete(episode.id);
+    settle(ward, episode, afterStep(episode, action, end, policy.rule, now), changes);
+  }
+
+  function proofOf(action: Action, slot: number) {
+    const { fleet } = ward.view!.snapshot;
+    const observedAt = ward.client.serviceTime(fleet.listedAt[slot]!);
+    const elapsed = books.epochOf(fleet.listedAt[slot]!) - action.sentAt!;
+    const uptime = fleet.uptimeHours[slot]!;
+    return rebootProof({
+      uptimeHoursBefore: action.uptimeHoursBefore,
+      uptimeHoursNow: Number.isNaN(uptime) ? null : uptime,
+      rebootingSeen: action.rebootingSeen,
+      observedAt,
+      postedAt: observedAt === null ? null : observedAt - elapsed,
+    });
+  }
+
+  function ended(action: Action, outcome: Outcome | null, more: Partial<Pick<Action, "proof" | "detail">>): Change {
+    const endedAt = books.now();
+    if (outcome === null) return noteAction({ ...action, ...more, state: "withdrawn", endedAt });
+    const { policy, request, shadow, id, node } = action;
+    if (!shadow) {
+      ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
+      const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
+      if (outcome === "verified") {
+        ward.metrics.observe("proxywarden_action_duration_seconds", { action: request.kind }, seconds);
+      }
+      ward.log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "an action ended");
+    }
+    return noteAction({ ...action, ...more, state: "ended", outcome, endedAt });
+  }
+
+  /** An episode that waits: for its next step, for its clearing, or for the end of a quarantine. */
+  function mind(episode: Episode, policy: Policy, slot: number): void {
+    const now = books.now();
+    const { name, forMs, clearForMs } = policy.rule;
+    if (episode.state === "acting") return;
+    if (episode.quarantine === null && books.casebook.timer(name, episode.node).state !== "firing") {
+      relapses.delete(episode.id);
+      const wasHealed = episode.state === "recovering" || episode.state === "probation";
+      const after = closed(episode, wasHealed ? "healed" : "cleared", now);
+      settle(ward, episode, after, overdueEnds(episode, "the trouble passed"));
+      return;
+    }
+    if (episode.state !== "recovering" && episode.state !== "probation") return;
+    const { verdict, at, newest } = judgement(policy, slot);
+    const gapMsMax = Math.max(...sourcesOf(policy).map(maxAgeOf(ward, policy.rule)));
+    const before = relapses.get(episode.id) ?? INACTIVE;
+    const relapse = observe(before, { verdict, at, newest, now }, { forMs, clearForMs, gapMsMax });
+    relapses.set(episode.id, relapse);
+    if (relapse.state !== "firing") return;
+    relapses.delete(episode.id);
+    settle(ward, episode, nextRung(episode, policy.rule, now));
+  }
+
+  return {
+    follow() {
+      const open = books.casebook.openEpisodes();
+      for (const episode of open) followOne(episode);
+      const ids = new Set(open.map(({ id }) => id));
+      for (const id of lookedAt.keys()) if (!ids.has(id)) lookedAt.delete(id);
+      for (const id of relapses.keys()) if (!ids.has(id)) relapses.delete(id);
+    },
+  };
+}
+
+/** What an episode's policy was about when it began. */
+function aboutOf({ fingerprint }: Episode): string {
+  const { match, when } = JSON.parse(fingerprint) as { match: string | null; when: string };
+  return JSON.stringify([match, when]);
+}

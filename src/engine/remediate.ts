@@ -1,0 +1,252 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { Decision } from "../model/decision.ts";
+import type { Action, ActionRequest, Episode } from "../model/episode.ts";
+import type { Step } from "../model/policy.ts";
+import { type Candidate, nextStep } from "../policy/candidate.ts";
+import { isShadow } from "../policy/facts.ts";
+import { afterFailure, afterLimit, afterRefusal, afterSending } from "../policy/ladder.ts";
+import { actOn, readNode } from "../service/endpoints.ts";
+import type { PostResult } from "../service/post.ts";
+import { readActionReply, readNodeDetail } from "../service/wire.ts";
+import { approvedAction } from "./candidates.ts";
+import type { ObstacleCache } from "./obstacles.ts";
+import { noteAction, settle } from "./transitions.ts";
+import { CREDENTIALS_HOLD_MS, type Ward } from "./ward.ts";
+
+/** Decides again on a candidate by what is known now; null: it is gone. */
+export type Redecide = (candidate: Candidate) => { readonly candidate: Candidate; readonly decision: Decision } | null;
+
+/** `stopping`: nothing new is to begin; `cutting`: what is under way is to end. */
+export interface Signals {
+  readonly stopping: AbortSignal;
+  readonly cutting: AbortSignal;
+}
+
+/** A wait that the service asked for without saying how long. */
+const LIMIT_WAIT_MS: DurationMs = MINUTE_MS;
+const TEXT_CHARACTERS_MAX = 500;
+/** A node is acted on within this after it was read afresh. */
+const READING_MS_MAX: DurationMs = 30 * SECOND_MS;
+
+/**
+ * Takes the next step of an episode, once: the intent is written down, the node is read afresh and decided on again,
+ * that it is being sent is written down, and then it is sent. Whatever comes of it is written down; nothing is sent again.
+ */
+export async function remediate(
+  ward: Ward,
+  obstacles: ObstacleCache,
+  decided: Candidate,
+  redecide: Redecide,
+  { stopping, cutting }: Signals,
+): Promise<void> {
+  const { books } = ward;
+  const intent = intended(ward, decided);
+  if (!books.commit([noteAction(intent)])) return;
+  await obstacles.ask(decided.active.policy, stopping);
+  const problem = await readAfresh(ward, intent, stopping);
+  if (problem !== null) {
+    withdraw(ward, intent, decided.episode!, problem, !stopping.aborted);
+    return;
+  }
+  const again = redecide(decided);
+  if (again === null) {
+    withdraw(ward, intent, decided.episode!, "the node is gone", false);
+    return;
+  }
+  if (again.decision.verdict !== "act") {
+    const why = again.decision.blockers.map(({ reason, detail }) => `${reason}: ${detail}`).join("; ");
+    withdraw(ward, intent, decided.episode!, why || "it is not unhealthy any more", false);
+    return;
+  }
+  const readAt = ward.clock.monotonic();
+  const posting: Action = { ...intent, state: "posting", uptimeHoursBefore: uptimeOf(ward, intent.node) };
+  let sent = posting;
+  const leave = new AbortController();
+  const giveUp = () => leave.abort();
+  // Until it goes out it may be dropped at once; from then on it is given its grace.
+  stopping.addEventListener("abort", giveUp);
+  cutting.addEventListener("abort", giveUp);
+  if (stopping.aborted) giveUp();
+  const result = await ward.client.post(actOn(intent.node, intent.request), leave.signal, () => {
+    stopping.removeEventListener("abort", giveUp);
+    // It may have waited long for leave to be sent.
+    if (ward.clock.monotonic() - readAt > READING_MS_MAX) throw new Error("the node was read too long ago");
+    sent = { ...posting, sentAt: books.now() };
+    // Thrown before anything goes out: what can't be written down is not done.
+    if (!books.commit([noteAction(sent)])) throw new Error("the journal can't be written");
+  });
+  stopping.removeEventListener("abort", giveUp);
+  cutting.removeEventListener("abort", giveUp);
+  if (result.kind === "not_sent" && leave.signal.aborted) {
+    withdraw(ward, sent, decided.episode!, "the daemon stopped before it was sent", false);
+    return;
+  }
+  conclude(ward, sent, result);
+}
+
+/** A dry run of a step: everything but the sending. */
+export function pretend(ward: Ward, { active, episode, ...candidate }: Candidate): void {
+  const now = ward.books.now();
+  const intent = intended(ward, { active, episode, ...candidate });
+  const action: Action = { ...intent, state: "sent", sentAt: now, outcome: "dry_run" };
+  const { policy, request } = action;
+  ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "dry_run" });
+  ward.log.info({ policy, node: action.node, kind: request.kind, episode: episode!.id }, "would act, but for dry_run");
+  settle(ward, episode, afterSending(episode!, action, null, now), [noteAction(action)]);
+}
+
+/** Queues the step for a person to approve. */
+export function queued(ward: Ward, candidate: Candidate): Action {
+  return { ...intended(ward, candidate), state: "awaiting" };
+}
+
+function intended(ward: Ward, candidate: Candidate): Action {
+  const { active, node, judgement, observedAt } = candidate;
+  const episode = candidate.episode!;
+  const approved = approvedAction(ward, episode.id, episode.step);
+  if (approved !== null) return { ...approved, state: "intended" };
+  const step = nextStep(candidate)!;
+  return {
+    id: ward.books.casebook.nextId("act"),
+    episode: episode.id,
+    policy: active.policy.rule.name,
+    node: node.id,
+    country: node.country,
+    region: node.region,
+    step: episode.step,
+    shadow: isShadow(active),
+    fingerprint: active.policy.fingerprint,
+    request: requestOf(step, episode, active.policy.rule.when),
+    state: "intended",
+    evidence: { fields: judgement.fields(), observedAt },
+    createdAt: ward.books.now(),
+    sentAt: null,
+    endedAt: null,
+    outcome: null,
+    inDoubt: false,
+    detail: null,
+    uptimeHoursBefore: null,
+    rebootingSeen: false,
+    proof: null,
+  };
+}
+
+function requestOf(step: Step, episode: Episode, when: string): ActionRequest {
+  switch (step.action) {
+    case "disconnect":
+      return { kind: "disconnect" };
+    case "reboot":
+      return { kind: "reboot", force: step.force };
+    case "quarantine": {
+      const values: Readonly<Record<string, string>> = {
+        policy: episode.policy,
+        when,
+        episode: episode.id,
+        node: episode.node,
+      };
+      const reason = step.reason.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => values[name] ?? "");
+      return {
+        kind: "quarantine",
+        reason: reason.slice(0, TEXT_CHARACTERS_MAX),
+        durationMinutes: Math.round(step.durationMs / MINUTE_MS),
+      };
+    }
+    case "notify":
+      throw new Error("a notice is no action");
+    default:
+      return step satisfies never;
+  }
+}
+
+/** Reads the node itself, past every list; null: done, else why not. */
+async function readAfresh(ward: Ward, { node }: Action, signal: AbortSignal): Promise<string | null> {
+  const { client, clock, inventory } = ward;
+  const answer = await client.get(readNode(node), "action", signal);
+  if (!answer.ok) {
+    const { kind, message } = answer.error;
+    if (kind === "unauthorized" || kind === "forbidden") believeRefused(ward, message);
+    return `the node could not be read: ${message}`;
+  }
+  const detail = readNodeDetail(answer.value.json, () => {});
+  if (detail === null || detail.id !== node) return "the node could not be read: the answer is not the node's";
+  if (ward.view === null || !inventory.has(node)) return "the node is gone";
+  inventory.detail(detail, answer.value.at, clock.now());
+  ward.view = { ...ward.view, snapshot: { ...ward.view.snapshot, fleet: inventory.fleet() } };
+  return null;
+}
+
+function uptimeOf({ view }: Ward, node: string): number | null {
+  const { fleet } = view!.snapshot;
+  const uptime = fleet.uptimeHours[fleet.ids.indexOf(node)];
+  return uptime === undefined || Number.isNaN(uptime) ? null : uptime;
+}
+
+function withdraw(ward: Ward, action: Action, episode: Episode, detail: string, isFailure: boolean): void {
+  const now = ward.books.now();
+  const row: Action = { ...action, state: "withdrawn", sentAt: null, endedAt: now, detail };
+  ward.log.info({ action: action.id, node: action.node, detail }, "an action is withdrawn before it was sent");
+  const current = ward.books.casebook.episode(episode.id);
+  if (isFailure && current?.closedAt === null) settle(ward, current, afterFailure(current, now), [noteAction(row)]);
+  else ward.books.record([noteAction(row)]);
+}
+
+/** Writes down what came of a sending, by what the service answered. */
+function conclude(ward: Ward, action: Action, result: PostResult): void {
+  const now = ward.books.now();
+  const episode = ward.books.casebook.episode(action.episode)!;
+  const { policy, request, node } = action;
+  const count = (outcome: "refused" | "failed" | "in_doubt") =>
+    ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
+  const log = { action: action.id, policy, node, kind: request.kind };
+  const failed = (detail: string): Action =>
+    ({ ...action, state: "ended", sentAt: null, endedAt: now, outcome: "failed", detail }) satisfies Action;
+  switch (result.kind) {
+    case "done": {
+      const reply = readActionReply(result.json);
+      const row: Action = { ...action, state: "sent", detail: reply.message };
+      ward.log.info({ ...log, message: reply.message }, "an action was sent");
+      const minutes = (reply.durationMinutes ?? 0) > 0 ? reply.durationMinutes : null;
+      settle(ward, episode, afterSending(episode, row, minutes, now), [noteAction(row)]);
+      return;
+    }
+    case "in_doubt": {
+      count("in_doubt");
+      const row: Action = { ...action, state: "sent", inDoubt: true, detail: result.message };
+      ward.log.warn({ ...log, problem: result.message }, "an action is in doubt; what is seen will settle it");
+      settle(ward, episode, afterSending(episode, row, null, now), [noteAction(row)]);
+      return;
+    }
+    case "refused": {
+      count("refused");
+      const row: Action = { ...action, state: "ended", endedAt: now, outcome: "refused", detail: result.message };
+      ward.log.warn({ ...log, problem: result.message }, "the service refused an action; its episode is given up");
+      const rule = ward.policies.find((each) => each.rule.name === policy)!.rule;
+      const tried = { ...episode, acted: episode.acted + 1 };
+      settle(ward, episode, afterRefusal(tried, rule, now), [noteAction(row)]);
+      return;
+    }
+    case "credentials":
+      believeRefused(ward, result.message);
+      count("failed");
+      settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message))]);
+      return;
+    case "limited": {
+      count("failed");
+      const wait = result.retryAfterMs ?? LIMIT_WAIT_MS;
+      const detail = `the service asked to wait ${wait / SECOND_MS} s`;
+      settle(ward, episode, afterLimit(episode, wait, now), [noteAction(failed(detail))]);
+      return;
+    }
+    case "not_sent":
+      count("failed");
+      ward.log.warn({ ...log, problem: result.message }, "an action could not be sent");
+      settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message))]);
+      return;
+    default:
+      return result satisfies never;
+  }
+}
+
+function believeRefused(ward: Ward, message: string): void {
+  ward.credentials = { message, until: ward.clock.monotonic() + CREDENTIALS_HOLD_MS };
+}

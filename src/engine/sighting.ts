@@ -1,0 +1,122 @@
+import { DAY_MS, type DurationMs } from "../base/duration.ts";
+import type { Blocker } from "../model/decision.ts";
+import type { Change } from "../model/journal.ts";
+import { NODE_STATUSES } from "../model/node.ts";
+import type { Safety } from "../model/safety.ts";
+import type { Fleet } from "../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { distrust, type Sighting } from "../policy/trust.ts";
+import type { Books } from "./books.ts";
+
+/** What is thought of our own eyes. */
+export interface Sight {
+  /** Everything that speaks against believing what is seen; none: it is trusted. */
+  readonly blockers: readonly Blocker[];
+  /** Whether what is seen is not to be believed, rather than merely not all there yet. */
+  readonly isBroken: boolean;
+}
+
+/** The trust gate over time: keeps the baseline of the inventory, and the cool-down after broken sight. */
+export interface SightKeeper {
+  look(fleet: Fleet, context: SightContext): Sight;
+  /** The largest complete walk that counts; 0: none yet. */
+  baseline(): number;
+  /** Takes the inventory as it is now for the right one. The changes are to be written down. */
+  accept(nodes: number): readonly Change[];
+}
+
+/** What a look needs beside the fleet. */
+export interface SightContext {
+  readonly at: MonotonicMs;
+  /** Planned interval of the walks. */
+  readonly intervalMs: DurationMs;
+  serviceTime(at: MonotonicMs): EpochMs | null;
+}
+
+const BASELINE = "warden.baseline";
+const COOLDOWN = "warden.sight_cooldown";
+const BASELINE_DAYS = 7;
+
+/** A keeper of what the books remember. */
+export function createSightKeeper(books: Books, safety: () => Safety): SightKeeper {
+  /** Largest complete walk of each day, by the number of the day. */
+  let days = readDays(books.casebook.fact(BASELINE));
+  let cooldownUntil = Number(books.casebook.fact(COOLDOWN) ?? 0);
+  let wasBroken = false;
+  let countedAt: MonotonicMs | null = null;
+
+  const baseline = () => Math.max(0, ...days.values());
+
+  function count(fleet: Fleet): void {
+    if (fleet.lastWalk === null || fleet.settledAt === countedAt || fleet.settledAt === null) return;
+    countedAt = fleet.settledAt;
+    const today = dayOf(books.now());
+    const kept = new Map([...days].filter(([day]) => day > today - BASELINE_DAYS));
+    const largest = Math.max(kept.get(today) ?? 0, fleet.lastWalk.met);
+    if (kept.size === days.size && largest === days.get(today)) return;
+    days = kept.set(today, largest);
+    books.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...days]) }]);
+  }
+
+  function coolDown(isBroken: boolean): Blocker[] {
+    const now = books.now();
+    if (isBroken) {
+      // Written when it begins and when it ends; a crash in between finds it as it was at the beginning.
+      cooldownUntil = now + safety().stormCooldownMs;
+      if (!wasBroken) writeCooldown();
+    } else if (wasBroken) writeCooldown();
+    wasBroken = isBroken;
+    if (isBroken || now >= cooldownUntil) return [];
+    const detail = `our sight was broken until a while ago; held for another ${Math.ceil((cooldownUntil - now) / 1_000)} s`;
+    return [{ reason: "sight_cooldown", detail }];
+  }
+
+  const writeCooldown = () => books.record([{ kind: "fact", key: COOLDOWN, value: String(cooldownUntil) }]);
+
+  return {
+    look(fleet, context) {
+      const { blockers, isBroken } = distrust(sightingOf(fleet, context, baseline()), safety().trust);
+      // A walk that is itself not believed is no measure of later ones, unless it is larger.
+      if (fleet.lastWalk?.complete === true) count(fleet);
+      return { blockers: [...blockers, ...coolDown(isBroken)], isBroken };
+    },
+    baseline,
+    accept(nodes) {
+      days = new Map([[dayOf(books.now()), nodes]]);
+      return [{ kind: "fact", key: BASELINE, value: JSON.stringify([...days]) }];
+    },
+  };
+}
+
+const UNKNOWN = NODE_STATUSES.indexOf("unknown");
+
+function sightingOf(fleet: Fleet, { at, intervalMs, serviceTime }: SightContext, baseline: number): Sighting {
+  const { met = 0, rejected = 0 } = fleet.lastWalk ?? {};
+  let unknown = rejected;
+  let freshest = Number.POSITIVE_INFINITY;
+  for (let slot = 0; slot < fleet.slots; slot++) {
+    if (fleet.ids[slot] === "") continue;
+    if (fleet.status[slot] === UNKNOWN) unknown++;
+    const observedAt = serviceTime(fleet.listedAt[slot]!);
+    const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs[slot]!;
+    if (age < freshest) freshest = age;
+  }
+  return {
+    completeWalks: fleet.lastWalk?.completeWalks ?? 0,
+    lastComplete: fleet.lastWalk?.complete ?? false,
+    settledAgeMs: fleet.settledAt === null ? null : at - fleet.settledAt,
+    intervalMs,
+    nodes: met,
+    records: met + rejected,
+    baseline,
+    unknown,
+    freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null,
+    hasServiceTime: serviceTime(at) !== null,
+  };
+}
+
+const dayOf = (at: EpochMs): number => Math.floor(at / DAY_MS);
+
+function readDays(text: string | null): Map<number, number> {
+  return new Map(text === null ? [] : (JSON.parse(text) as [number, number][]));
+}

@@ -1,0 +1,56 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { Action } from "../model/episode.ts";
+import { isUnderWay } from "../policy/facts.ts";
+import { readNode } from "../service/endpoints.ts";
+import { readNodeDetail } from "../service/wire.ts";
+import { sourcesOf } from "./judging.ts";
+import { policyNamed, slotOf, type Ward } from "./ward.ts";
+
+/** A step's time is looked into so many times. */
+const LOOKS_PER_STEP = 8;
+const LOOK_MS_MIN: DurationMs = 15 * SECOND_MS;
+const LOOK_MS_MAX: DurationMs = 2 * MINUTE_MS;
+/** Looked for something due this often. */
+const TICK_MS: DurationMs = 5 * SECOND_MS;
+
+/**
+ * Reads the nodes that something was done to, wherever the collectors would not bring it soon enough to verify it. Ends
+ * when `signal` aborts.
+ */
+export async function startVerifying(ward: Ward, signal: AbortSignal): Promise<void> {
+  const { books, clock } = ward;
+  while (!signal.aborted) {
+    await clock.sleep(TICK_MS, signal);
+    for (const action of [...books.casebook.actions()].filter(isUnderWay)) {
+      if (signal.aborted) return;
+      if (!action.shadow && isDue(ward, action)) await look(ward, action, signal);
+    }
+  }
+}
+
+function isDue(ward: Ward, action: Action): boolean {
+  const policy = policyNamed(ward, action.policy);
+  const step = policy?.rule.steps[action.step];
+  const slot = slotOf(ward, action.node);
+  if (policy === null || step === undefined || step.action === "notify" || slot === null || action.sentAt === null) {
+    return false;
+  }
+  const { fleet } = ward.view!.snapshot;
+  const every = Math.min(LOOK_MS_MAX, Math.max(LOOK_MS_MIN, step.verify.withinMs / LOOKS_PER_STEP));
+  const fields = [policy, { match: null, when: policy.expects[action.step] ?? policy.when }].flatMap(sourcesOf);
+  const column = fields.includes("details") ? fleet.detailedAt : fleet.listedAt;
+  const lookedAt = Math.max(ward.books.epochOf(column[slot]!), action.sentAt);
+  return ward.books.now() - (Number.isNaN(lookedAt) ? action.sentAt : lookedAt) >= every;
+}
+
+async function look(ward: Ward, { node }: Action, signal: AbortSignal): Promise<void> {
+  const answer = await ward.client.get(readNode(node), "action", signal);
+  if (!answer.ok) {
+    if (!signal.aborted) ward.log.warn({ node, problem: answer.error.message }, "an action could not be looked after");
+    return;
+  }
+  const detail = readNodeDetail(answer.value.json, () => {});
+  if (detail === null || detail.id !== node || !ward.inventory.has(node)) return;
+  ward.inventory.detail(detail, answer.value.at, ward.clock.now());
+  ward.onRead();
+}

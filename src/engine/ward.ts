@@ -1,0 +1,117 @@
+import { HOUR_MS } from "../base/duration.ts";
+import type { Random } from "../base/random.ts";
+import type { Plan } from "../budget/planner.ts";
+import type { WardenMetrics } from "../metrics/warden.ts";
+import type { NodeId } from "../model/node.ts";
+import type { Mode, PolicyRule } from "../model/policy.ts";
+import type { Clock, Log, Obstacles } from "../model/ports.ts";
+import type { Safety } from "../model/safety.ts";
+import type { Collector, Snapshot } from "../model/snapshot.ts";
+import type { TimeInterval } from "../model/timeinterval.ts";
+import type { Expression } from "../policy/expression.ts";
+import type { ActivePolicy } from "../policy/facts.ts";
+import { compiled, compilePolicy, lesser, type Policy } from "../policy/policy.ts";
+import type { ServiceClient } from "../service/client.ts";
+import type { Books } from "./books.ts";
+import type { Inventory } from "./inventory.ts";
+import type { Notifier } from "./notify.ts";
+
+/** What a configuration asks of the warden. */
+export interface Rules {
+  readonly policies: readonly PolicyRule[];
+  readonly safety: Safety;
+  readonly intervals: readonly TimeInterval[];
+}
+
+/** What the warden stands on. */
+export interface WardParts {
+  readonly rules: Rules;
+  readonly books: Books;
+  readonly client: ServiceClient;
+  readonly inventory: Inventory;
+  readonly notifier: Notifier;
+  readonly obstacles: Obstacles;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly metrics: WardenMetrics;
+  readonly log: Log;
+  /** Told when a read of ours brought something: a snapshot is wanted soon. */
+  readonly onRead: () => void;
+}
+
+/** The warden's own: what all of its rooms share. */
+export interface Ward extends WardParts {
+  readonly policies: readonly Policy[];
+  readonly protected: Expression | null;
+  readonly intervals: ReadonlyMap<string, TimeInterval>;
+  /** What was seen last, and the plan by which it was; null before the first. */
+  view: { readonly snapshot: Snapshot; readonly plan: Plan } | null;
+  /** Why the service takes no action of ours, and until when that is believed. */
+  credentials: { readonly message: string; readonly until: number } | null;
+  /** What decisions said last, by policy and node: only changes are told. */
+  readonly told: Map<string, string>;
+}
+
+/** A ward that has seen nothing. */
+export function createWard(parts: WardParts): Ward {
+  const { policies, safety, intervals } = parts.rules;
+  return {
+    ...parts,
+    policies: policies.map(compilePolicy),
+    protected: safety.protected === null ? null : compiled(safety.protected),
+    intervals: new Map(intervals.map((interval) => [interval.name, interval])),
+    view: null,
+    credentials: null,
+    told: new Map(),
+  };
+}
+
+/** A refused key or scope is believed so long; then one action tries again, for it may have been mended at the service. */
+export const CREDENTIALS_HOLD_MS = HOUR_MS / 4;
+
+/** Keys of the facts about one policy. */
+export const provenFact = (policy: string): string => `warden.proven.${policy}`;
+/** The policy's text under which it healed too little. */
+export const fallenFact = (policy: string): string => `warden.fallen.${policy}`;
+/** What the policy was about when its timers ran last. */
+export const aboutFact = (policy: string): string => `warden.about.${policy}`;
+
+/** A policy as it is in force at this moment. */
+export function active({ books, rules }: Ward, policy: Policy): ActivePolicy {
+  const { name, mode } = policy.rule;
+  const fallen = books.casebook.fact(fallenFact(name)) === policy.fingerprint;
+  const granted: Mode = fallen ? "dry_run" : lesser(mode, rules.safety.mode);
+  return { policy, mode: granted, fallen, proven: books.casebook.fact(provenFact(name)) === policy.fingerprint };
+}
+
+/** All policies as they are in force. */
+export const activePolicies = (ward: Ward): readonly ActivePolicy[] =>
+  ward.policies.map((policy) => active(ward, policy));
+
+/** The policy of that name in the configuration; null: there is none. */
+export const policyNamed = ({ policies }: Ward, name: string): Policy | null =>
+  policies.find(({ rule }) => rule.name === name) ?? null;
+
+/** A datum is too old for a policy that names no age when three planned intervals of its source have passed. */
+const AGE_INTERVALS = 3;
+
+/** The oldest that a policy reads of a source. */
+export function maxAgeOf({ view }: Ward, rule: PolicyRule | null): (source: Collector) => number {
+  return (source) => rule?.maxAgeMs ?? AGE_INTERVALS * (view?.plan[source]?.intervalMs ?? 0);
+}
+
+/** The slot of a node in the fleet as it was seen last; null: it is not there. */
+export function slotOf({ view }: Ward, node: NodeId): number | null {
+  if (view === null) return null;
+  const { ids } = view.snapshot.fleet;
+  let slots = slotsByIds.get(ids);
+  if (slots === undefined) {
+    slots = new Map();
+    for (const [slot, id] of ids.entries()) if (id !== "") slots.set(id, slot);
+    slotsByIds.set(ids, slots);
+  }
+  return slots.get(node) ?? null;
+}
+
+// Columns are shared from one snapshot to the next for as long as they don't change.
+const slotsByIds = new WeakMap<readonly string[], Map<NodeId, number>>();

@@ -1,0 +1,211 @@
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { Plan } from "../budget/planner.ts";
+import type { Journal } from "../model/journal.ts";
+import type { NodeId } from "../model/node.ts";
+import type { Snapshot } from "../model/snapshot.ts";
+import { type Candidate, nextStep } from "../policy/candidate.ts";
+import { type Facts, isShadow } from "../policy/facts.ts";
+import { createAlarms } from "./alarms.ts";
+import { candidateOf } from "./candidates.ts";
+import { createDeciding, sendNotice } from "./deciding.ts";
+import type { Orders, WardenView } from "./explanation.ts";
+import { createFollowing } from "./following.ts";
+import { createJudging } from "./judging.ts";
+import { ASK_MS, createObstacleCache } from "./obstacles.ts";
+import { createOrders } from "./orders.ts";
+import { beginCounters, createPortrait, removeGauges, showPortrait } from "./portrait.ts";
+import { recover } from "./recover.ts";
+import { pretend, type Redecide, remediate } from "./remediate.ts";
+import { createSightKeeper, type Sight } from "./sighting.ts";
+import { createSituation } from "./situation.ts";
+import { resumeTelling } from "./transitions.ts";
+import { startVerifying } from "./verify.ts";
+import { activePolicies, createWard, policyNamed, type WardParts } from "./ward.ts";
+
+/** Watches over the nodes: judges, decides, acts and verifies, snapshot by snapshot. */
+export interface Warden {
+  /** Takes in what is seen now. Returns at once; rounds follow one another. */
+  see(snapshot: Snapshot, plan: Plan): void;
+  readonly view: WardenView;
+  readonly orders: Orders;
+  /**
+   * Ends: nothing new begins; a POST that is under way may reach its answer within {@link POST_GRACE_MS}, and is then
+   * given up, in doubt.
+   */
+  stop(): Promise<void>;
+}
+
+/** What a warden stands on. */
+export interface WardenParts extends WardParts {
+  readonly journal: Journal;
+}
+
+/** SIGTERM is to end in 10 s. */
+const POST_GRACE_MS: DurationMs = 7 * SECOND_MS;
+/** The journal forgets what ended so long ago. */
+const KEPT_MS: DurationMs = 90 * DAY_MS;
+const PRUNE_EVERY_MS: DurationMs = 10 * MINUTE_MS;
+const MEMORY_MS: DurationMs = 30 * DAY_MS;
+
+/** Starts a warden: first settles what the last one left. */
+export function startWarden(parts: WardenParts): Warden {
+  const ward = createWard(parts);
+  const { books, clock, log } = ward;
+  const obstacles = createObstacleCache(ward.obstacles, clock);
+  const situation = createSituation(ward, obstacles);
+  const keeper = createSightKeeper(books, () => ward.rules.safety);
+  const judging = createJudging(ward);
+  const following = createFollowing(ward);
+  const deciding = createDeciding(ward);
+  const alarms = createAlarms(ward, situation);
+  const stopping = new AbortController();
+  const cutting = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  let isWanted = false;
+  let isRunning = false;
+  let prunedAt = Number.NEGATIVE_INFINITY;
+
+  recover(ward);
+  beginCounters(ward);
+  resumeTelling(ward);
+  const view = createPortrait({ ward, situation, keeper, journal: parts.journal, sight: sightNow });
+  const orders = createOrders(ward, situation, keeper, want);
+  const verifying = startVerifying(ward, stopping.signal);
+
+  function sightNow(): Sight {
+    if (ward.view === null)
+      return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isBroken: false };
+    const { snapshot, plan } = ward.view;
+    return keeper.look(snapshot.fleet, {
+      at: clock.monotonic(),
+      intervalMs: plan.nodes?.intervalMs ?? 0,
+      serviceTime: ward.client.serviceTime,
+    });
+  }
+
+  /** A round is wanted: at once, or as soon as the one under way is over. */
+  function want(): void {
+    isWanted = true;
+    if (isRunning || stopping.signal.aborted) return;
+    isRunning = true;
+    running = runRounds().finally(() => {
+      isRunning = false;
+    });
+  }
+
+  async function runRounds(): Promise<void> {
+    while (isWanted && !stopping.signal.aborted) {
+      isWanted = false;
+      try {
+        await round();
+      } catch (error) {
+        // A defect of ours must neither end the watching nor act: the round is left, and said with its stack.
+        log.error({ err: error }, "a round of the warden broke; no node was touched by it after this");
+      }
+    }
+  }
+
+  async function round(): Promise<void> {
+    if (ward.view === null) return;
+    forgetOldBeliefs();
+    // Before the list was seen whole once, a node that is not there is not gone.
+    if (ward.view.snapshot.fleet.settledAt === null) {
+      showPortrait(ward, view);
+      return;
+    }
+    const sight = sightNow();
+    let begun: ReadonlyMap<string, readonly NodeId[]> = new Map();
+    if (sight.isBroken) judging.distrust();
+    else {
+      begun = (await judging.look()).begun;
+      books.batch(() => following.follow());
+    }
+    situation.update(begun);
+    alarms.tell(sight);
+    await askObstacles();
+    const acts = await deciding.decideAll((shadow) => situation.facts(shadow, sight));
+    showPortrait(ward, view);
+    await act(acts);
+    showPortrait(ward, view);
+    prune();
+  }
+
+  function forgetOldBeliefs(): void {
+    if (ward.credentials !== null && clock.monotonic() >= ward.credentials.until) ward.credentials = null;
+    // Whatever could not be written down so far.
+    if (books.problem() !== null) books.record([]);
+  }
+
+  async function askObstacles(): Promise<void> {
+    const asking = ward.policies.filter(
+      ({ rule }) =>
+        rule.blockedBy.length > 0 &&
+        [...books.casebook.timersOf(rule.name).values()].some(({ state }) => state === "firing"),
+    );
+    await Promise.all(asking.map((policy) => obstacles.ask(policy, stopping.signal, ASK_MS)));
+  }
+
+  async function act(acts: readonly Candidate[]): Promise<void> {
+    const facts = new Map<boolean, Facts>();
+    for (const candidate of acts) {
+      if (stopping.signal.aborted) return;
+      const shadow = isShadow(candidate.active);
+      const known = facts.get(shadow) ?? situation.facts(shadow, sightNow());
+      facts.set(shadow, known);
+      // Each act before it may have left no room for this one.
+      const again = redecideWith(known)(candidate);
+      if (again?.decision.verdict !== "act") continue;
+      facts.delete(shadow);
+      if (nextStep(again.candidate)?.action === "notify") sendNotice(ward, again.candidate);
+      else if (shadow) pretend(ward, again.candidate);
+      else
+        await remediate(ward, obstacles, again.candidate, redecide, {
+          stopping: stopping.signal,
+          cutting: cutting.signal,
+        });
+    }
+  }
+
+  const redecide: Redecide = (candidate) =>
+    redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
+
+  const redecideWith =
+    (facts: Facts): Redecide =>
+    ({ active, node, approved }) => {
+      const policy = policyNamed(ward, active.policy.rule.name);
+      const now = policy === null ? undefined : activePolicies(ward).find((each) => each.policy === policy);
+      const candidate = now === undefined ? null : candidateOf(ward, now, node.id);
+      if (candidate === null || candidate.episode === null || candidate.episode.state !== "firing") return null;
+      // An approval that was taken up is an intent by now, and stays an approval.
+      const same = { ...candidate, approved: candidate.approved || approved };
+      return { candidate: same, decision: deciding.decideOne(same, facts) };
+    };
+
+  function prune(): void {
+    if (clock.monotonic() - prunedAt < PRUNE_EVERY_MS || books.problem() !== null) return;
+    prunedAt = clock.monotonic();
+    try {
+      parts.journal.prune(books.now() - KEPT_MS);
+    } catch (error) {
+      log.warn({ err: error }, "the journal could not forget what is old");
+    }
+    books.casebook.prune(books.now() - MEMORY_MS);
+  }
+
+  return {
+    see(snapshot, plan) {
+      ward.view = { snapshot, plan };
+      want();
+    },
+    view,
+    orders,
+    async stop() {
+      stopping.abort();
+      const done = new AbortController();
+      void clock.sleep(POST_GRACE_MS, done.signal).then(() => cutting.abort());
+      await Promise.all([running, verifying]);
+      done.abort();
+      removeGauges(ward);
+    },
+  };
+}

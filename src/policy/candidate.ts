@@ -1,0 +1,28 @@
+import type { Blocker } from "../model/decision.ts";
+import type { Episode } from "../model/episode.ts";
+import type { Step } from "../model/policy.ts";
+import type { EpochMs } from "../model/time.ts";
+import type { ActivePolicy, Facts, NodeSight } from "./facts.ts";
+import type { Timer } from "./timer.ts";
+import type { Judgement } from "./verdict.ts";
+
+/** A node on which the next step of a policy would be taken. */
+export interface Candidate {
+  readonly active: ActivePolicy;
+  readonly node: NodeSight;
+  readonly timer: Timer;
+  /** Null: none has begun. */
+  readonly episode: Episode | null;
+  readonly judgement: Judgement;
+  /** When the oldest datum of it was observed, on the journal's clock. */
+  readonly observedAt: EpochMs;
+  /** Whether a person has approved this very step. */
+  readonly approved: boolean;
+}
+
+/** Everything of one kind that speaks against touching a candidate. */
+export type Guard = (candidate: Candidate, facts: Facts) => readonly Blocker[];
+
+/** The step that would be taken; null: the ladder has none left. */
+export const nextStep = ({ active, episode }: Candidate): Step | null =>
+  active.policy.rule.steps[episode?.step ?? 0] ?? null;

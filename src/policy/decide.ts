@@ -1,0 +1,139 @@
+import type { Blocker, Decision } from "../model/decision.ts";
+import { type Candidate, type Guard, nextStep } from "./candidate.ts";
+import { type Facts, isShadow } from "./facts.ts";
+import {
+  breakerGuard,
+  correlatedGuard,
+  disruptedGuard,
+  disruptedPlaceGuard,
+  inFlightGuard,
+  maxActionsGuard,
+  minOnlineGuard,
+  stormGuard,
+} from "./fleetguards.ts";
+import {
+  backoffGuard,
+  cooldownGuard,
+  holdGuard,
+  otherEpisodeGuard,
+  protectedGuard,
+  retryGuard,
+  statusGuard,
+} from "./nodeguards.ts";
+
+const trustGuard: Guard = (_candidate, { trust }) => trust;
+
+const pauseGuard: Guard = (_candidate, { paused }) => (paused === null ? [] : [{ reason: "paused", detail: paused }]);
+
+const journalGuard: Guard = (_candidate, { journal }) =>
+  journal === null ? [] : [{ reason: "journal", detail: `nothing can be written down: ${journal}` }];
+
+const credentialsGuard: Guard = (_candidate, { credentials }) =>
+  credentials === null ? [] : [{ reason: "credentials", detail: credentials }];
+
+const verdictGuard: Guard = ({ judgement }) => {
+  if (judgement.verdict !== "unknown") return [];
+  const detail = judgement.unknowns.map(({ field, why }) => `${field ?? "the expression"}: ${why}`).join(", ");
+  return [{ reason: "verdict_unknown", detail }];
+};
+
+const closedGuard: Guard = ({ active }, facts) => facts.closed(active.policy);
+
+const approvalGuard: Guard = ({ active, episode, approved }, { casebook }) => {
+  if (active.mode !== "approve" || approved) return [];
+  const actions = episode === null ? [] : casebook.actionsOf(episode.id).filter(({ step }) => step === episode.step);
+  const rejected = actions.find(({ state }) => state === "rejected");
+  if (rejected !== undefined) return [{ reason: "rejected", detail: rejected.detail ?? `${rejected.id} was rejected` }];
+  const waiting = actions.find(({ state }) => state === "awaiting");
+  const detail = waiting === undefined ? "a person has to approve it" : `${waiting.id} waits to be approved`;
+  return [{ reason: "approval", detail }];
+};
+
+/** Under a changed policy one node at a time is tried until an action of it was verified. */
+const canaryGuard: Guard = ({ active, node }, { survey, safety }) => {
+  if (!safety.canary || active.proven || isShadow(active)) return [];
+  const canary = survey.trials.get(active.policy.rule.name)?.find((episode) => episode.node !== node.id);
+  if (canary === undefined) return [];
+  return [
+    { reason: "canary", detail: `the policy is new or changed, and ${canary.node} (${canary.id}) is tried first` },
+  ];
+};
+
+/** A policy whose text was changed in mid-episode may have fewer steps than were taken. */
+const ladderGuard: Guard = (candidate) => {
+  if (nextStep(candidate) !== null) return [];
+  const detail = `the policy has ${candidate.active.policy.rule.steps.length} steps, and the episode is past them: given up`;
+  return [{ reason: "retry_limit", detail }];
+};
+
+/** What holds a step that only tells people. */
+const noticeGuards: readonly Guard[] = [
+  journalGuard,
+  trustGuard,
+  verdictGuard,
+  otherEpisodeGuard,
+  cooldownGuard,
+  retryGuard,
+  backoffGuard,
+];
+
+/** What holds a step that touches a node. All are evaluated, and all that they say is reported. */
+const actionGuards: readonly Guard[] = [
+  pauseGuard,
+  journalGuard,
+  credentialsGuard,
+  trustGuard,
+  verdictGuard,
+  closedGuard,
+  approvalGuard,
+  canaryGuard,
+  ladderGuard,
+  protectedGuard,
+  holdGuard,
+  statusGuard,
+  otherEpisodeGuard,
+  cooldownGuard,
+  retryGuard,
+  backoffGuard,
+  stormGuard,
+  correlatedGuard,
+  breakerGuard,
+  inFlightGuard,
+  disruptedGuard,
+  disruptedPlaceGuard,
+  minOnlineGuard,
+  maxActionsGuard,
+];
+
+/** Everything that speaks against the candidate's next step. */
+export function blockersOf(candidate: Candidate, facts: Facts): readonly Blocker[] {
+  const guards = nextStep(candidate)?.action === "notify" ? noticeGuards : actionGuards;
+  return guards.flatMap((guard) => guard(candidate, facts));
+}
+
+/** Whether there is anything to act on: it is ill for as long as the policy asks, and no step of it is under way. */
+const isDue = ({ judgement, timer, episode }: Candidate): boolean =>
+  judgement.verdict === "true" && timer.state === "firing" && (episode === null || episode.state === "firing");
+
+/** Decides on a candidate whose timer fires: acts where nothing at all speaks against it. */
+export function decide(candidate: Candidate, facts: Facts): Decision {
+  const { active, node, episode, judgement } = candidate;
+  const blockers = blockersOf(candidate, facts);
+  return {
+    at: facts.now,
+    policy: active.policy.rule.name,
+    node: node.id,
+    episode: episode?.id ?? null,
+    step: episode?.step ?? 0,
+    mode: active.mode,
+    verdict: blockers.length === 0 && isDue(candidate) ? "act" : "hold",
+    blockers,
+    evidence: { fields: judgement.fields(), observedAt: candidate.observedAt },
+  };
+}
+
+/** Reasons for which no episode begins; all others hold the one that has begun. */
+const PREVENTING: ReadonlySet<string> = new Set(["other_episode", "cooldown", "retry_limit", "retry_wait"]);
+
+/** Whether an episode may begin, by what a decision said. */
+export const mayBegin = ({ blockers }: Decision): boolean => blockers.every(({ reason }) => !PREVENTING.has(reason));

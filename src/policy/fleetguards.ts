@@ -1,0 +1,125 @@
+import { formatDuration, SECOND_MS } from "../base/duration.ts";
+import type { Blocker } from "../model/decision.ts";
+import { DOMAINS, type Domain } from "../model/safety.ts";
+import type { EpochMs } from "../model/time.ts";
+import { incidentOf } from "./alarm.ts";
+import type { Candidate, Guard } from "./candidate.ts";
+import type { PlaceCount } from "./facts.ts";
+
+/**
+ * Too much of the fleet is unhealthy at once: what ails it is not the single node. The storm is as old as the last round;
+ * what has come to be seen since counts as well.
+ */
+export const stormGuard: Guard = (_candidate, { storm, survey, limits, now }) => {
+  if (survey.unhealthy > limits.maxUnhealthy) {
+    const detail = `${survey.unhealthy} of ${survey.nodes} nodes are unhealthy, and more than ${limits.maxUnhealthy} are a storm`;
+    return [{ reason: "storm", detail }];
+  }
+  if (storm === null) return [];
+  return [{ reason: "storm_cooldown", detail: `the storm is over; held for another ${lasts(storm.until - now)}` }];
+};
+
+/**
+ * Nodes of one place that went bad together are one incident, and no business of a reboot. A node belongs to it by any
+ * policy's timer: what ails it may show in one policy later than in another.
+ */
+export const correlatedGuard: Guard = ({ node, timer }, { incidents, incidentWithinMs, safety, casebook }) => {
+  if (incidents.length === 0) return [];
+  const place = node[safety.correlated.by];
+  const timers = [timer, ...casebook.timedPolicies().map((policy) => casebook.timer(policy, node.id))];
+  const found = timers.flatMap(({ since }) =>
+    since === null ? [] : (incidentOf(incidents, place, since, incidentWithinMs) ?? []),
+  );
+  const incident = found[0];
+  if (incident === undefined) return [];
+  const detail = `${incident.nodes} nodes of the ${safety.correlated.by} ${place || "(none)"} went bad within ${formatDuration(incidentWithinMs)}: one incident`;
+  return [{ reason: "correlated", detail }];
+};
+
+/** The breaker is durable, and a person resets it. */
+export const breakerGuard: Guard = (_candidate, { breaker }) =>
+  breaker.open === null
+    ? []
+    : [
+        {
+          reason: "breaker",
+          detail: `it opened at ${new Date(breaker.open.openedAt).toISOString()} when ${breaker.open.nodes} nodes fired; reset-breaker closes it`,
+        },
+      ];
+
+/** Actions are verified before more are sent. */
+export const inFlightGuard: Guard = (_candidate, { inFlight, limits }) => {
+  if (inFlight.length < limits.maxInFlight) return [];
+  const names = inFlight.slice(0, 3).map(({ id, node }) => `${id} on ${node}`);
+  const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
+  return [{ reason: "in_flight", detail: `${inFlight.length} of ${limits.maxInFlight} are not yet verified${which}` }];
+};
+
+/** How many nodes may be under our hand at once. */
+export const disruptedGuard: Guard = ({ node }, { survey, limits }) => {
+  const after = survey.disrupted.size + (survey.disrupted.has(node.id) ? 0 : 1);
+  if (after <= limits.maxDisrupted) return [];
+  const detail = `${survey.disrupted.size} nodes are under our hand, of ${limits.maxDisrupted} at most`;
+  return [{ reason: "disrupted", detail }];
+};
+
+/** How many of one region or country may be. */
+export const disruptedPlaceGuard: Guard = (candidate, facts) => {
+  const { survey, safety } = facts;
+  const more = survey.disrupted.has(candidate.node.id) ? 0 : 1;
+  return perPlace(candidate, facts.survey.places, safety.maxDisruptedPer, (domain, count, limit) =>
+    count.disrupted + more <= limit
+      ? null
+      : {
+          reason: "disrupted_domain",
+          detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are under our hand, of ${limit} at most`,
+        },
+  );
+};
+
+/** An online node is not taken out where too few would stay. One that is offline takes nothing away. */
+export const minOnlineGuard: Guard = (candidate, { survey, safety }) => {
+  if (candidate.node.status !== "online") return [];
+  const less = survey.disrupted.has(candidate.node.id) ? 0 : 1;
+  return perPlace(candidate, survey.places, safety.minOnlinePer, (domain, count, limit) =>
+    count.online - less >= limit
+      ? null
+      : {
+          reason: "min_online",
+          detail: `${Math.max(0, count.online - less)} nodes of the ${domain} ${candidate.node[domain] || "(none)"} would stay online, and ${limit} must`,
+        },
+  );
+};
+
+/** How many actions may be sent in the time that is counted. */
+export const maxActionsGuard: Guard = (_candidate, { actedAt, limits, safety, now }) => {
+  const { maxActions } = limits;
+  if (actedAt.length < maxActions) return [];
+  const { perMs } = safety.maxActions;
+  const frees = maxActions === 0 ? "" : `; one is free in ${lasts(freesAt(actedAt, maxActions) + perMs - now)}`;
+  const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}`;
+  return [{ reason: "max_actions", detail }];
+};
+
+/** The action that must grow old before there is room for one more. */
+function freesAt(actedAt: readonly EpochMs[], limit: number): EpochMs {
+  // Where the limit was lowered there is more than one too many.
+  if (actedAt.length > limit) return actedAt.toSorted((a, b) => a - b)[actedAt.length - limit]!;
+  return actedAt.reduce((oldest, at) => Math.min(oldest, at));
+}
+
+function perPlace(
+  { node }: Candidate,
+  places: Readonly<Record<Domain, ReadonlyMap<string, PlaceCount>>>,
+  limits: Readonly<Record<Domain, number | null>>,
+  judge: (domain: Domain, count: PlaceCount, limit: number) => Blocker | null,
+): Blocker[] {
+  return DOMAINS.flatMap((domain) => {
+    const limit = limits[domain];
+    const count = places[domain].get(node[domain]) ?? { nodes: 0, online: 0, disrupted: 0 };
+    const blocker = limit === null ? null : judge(domain, count, limit);
+    return blocker === null ? [] : [blocker];
+  });
+}
+
+const lasts = (ms: number): string => formatDuration(Math.max(0, Math.ceil(ms / SECOND_MS)) * SECOND_MS);

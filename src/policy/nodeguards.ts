@@ -1,0 +1,104 @@
+import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
+import type { Blocker } from "../model/decision.ts";
+import type { Episode, Quarantine } from "../model/episode.ts";
+import type { Candidate, Guard } from "./candidate.ts";
+import { type Facts, isShadow } from "./facts.ts";
+
+/** A node that safety.protected names, or of which that can't be said, is not touched. */
+export const protectedGuard: Guard = ({ node }) => {
+  if (node.protected === "false") return [];
+  const detail =
+    node.protected === "true" ? "safety.protected names it" : "what safety.protected reads of it is not known";
+  return [{ reason: "protected", detail }];
+};
+
+/** People may hold a node; and who lifts our quarantine early has vetoed what the policy does. */
+export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
+  casebook
+    .holds(node.id)
+    .filter(({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now)
+    .map(({ kind, reason, until }) => ({
+      reason: kind,
+      detail: until === null ? reason : `${reason}; for another ${lasts(until - now)}`,
+    }));
+
+/** Who is being worked on by others is left alone. */
+export const statusGuard: Guard = ({ node, episode }, facts) => {
+  if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
+  if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
+  if (node.status === "rebooting" && !isRebootedByUs(episode, facts)) {
+    return [{ reason: "status", detail: "it is rebooting, and not for us" }];
+  }
+  return node.status === "quarantined" ? quarantineBlockers(episode?.quarantine ?? null, facts) : [];
+};
+
+/** Whether its episode sent it a reboot: after another step it reboots for somebody else. */
+const isRebootedByUs = (episode: Episode | null, { casebook }: Facts): boolean =>
+  episode !== null &&
+  casebook.actionsOf(episode.id).some(({ request, sentAt }) => request.kind === "reboot" && sentAt !== null);
+
+/** A quarantine is ours until its time is over, on the journal's clock; what goes on after it is told, and not touched. */
+function quarantineBlockers(quarantine: Quarantine | null, { now }: Facts): readonly Blocker[] {
+  if (quarantine === null) return [{ reason: "ownership", detail: "it is in a quarantine that is not ours" }];
+  if (now < quarantine.endsAt) return [];
+  const detail = `our quarantine of it should have ended ${lasts(now - quarantine.endsAt)} ago, and it is still in one`;
+  return [{ reason: "ownership", detail }];
+}
+
+/** One episode a node at a time: the first policy in order has it. */
+export const otherEpisodeGuard: Guard = ({ active, node, episode }, { casebook }) => {
+  const open = casebook.open(node.id, isShadow(active));
+  if (open === null || open.id === episode?.id) return [];
+  return [{ reason: "other_episode", detail: `${open.id} of the policy ${open.policy} has it` }];
+};
+
+/** Between two episodes of a node some time passes, whichever policies they are of. */
+export const cooldownGuard: Guard = (candidate, { casebook, now, safety }) => {
+  if ((candidate.episode?.acted ?? 0) > 0) return [];
+  const last = casebook.past(candidate.node.id, isShadow(candidate.active)).filter(tried).at(-1);
+  const left = (last?.closedAt ?? Number.NEGATIVE_INFINITY) + safety.cooldownMs - now;
+  if (last === undefined || left <= 0) return [];
+  return [{ reason: "cooldown", detail: `${last.id} ended ${lasts(now - last.closedAt!)} ago; ${lasts(left)} to go` }];
+};
+
+/** A policy that keeps failing on a node waits, and then gives it up. */
+export const retryGuard: Guard = (candidate, facts) => {
+  if ((candidate.episode?.acted ?? 0) > 0) return [];
+  const { retry } = candidate.active.policy.rule;
+  const past = triedBefore(candidate, facts);
+  const blockers: Blocker[] = [];
+  if (past.length >= retry.episodes) {
+    const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}, of ${retry.episodes} allowed: given up`;
+    blockers.push({ reason: "retry_limit", detail });
+  }
+  const failed = past.filter(({ state }) => state === "given_up").at(-1);
+  const left = (failed?.closedAt ?? Number.NEGATIVE_INFINITY) + retry.everyMs - facts.now;
+  if (failed !== undefined && left > 0) {
+    blockers.push({ reason: "retry_wait", detail: `${failed.id} did not heal it; the next try in ${lasts(left)}` });
+  }
+  return blockers;
+};
+
+/** A step that could not be sent is not tried again at once, nor one that the service did not want yet. */
+export const backoffGuard: Guard = ({ episode }, { now }) => {
+  if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
+  const why = episode.failures === 0 ? "the service asked to wait" : `${episode.failures} sends in a row did not leave`;
+  const detail = `${why}; the next in ${lasts(episode.retryAt - now)}`;
+  return [{ reason: "backoff", detail }];
+};
+
+function triedBefore({ active, node, episode }: Candidate, { casebook, now }: Facts): readonly Episode[] {
+  const { name, retry } = active.policy.rule;
+  return casebook
+    .past(node.id, isShadow(active))
+    .filter(
+      (past) =>
+        past.policy === name && past.id !== episode?.id && tried(past) && past.closedAt! > now - retry.forgetAfterMs,
+    );
+}
+
+/** An episode in which nothing was done counts for nothing. */
+const tried = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
+
+/** A rest of time, rounded up to seconds. */
+const lasts = (ms: DurationMs): string => formatDuration(Math.ceil(ms / SECOND_MS) * SECOND_MS);

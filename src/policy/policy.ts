@@ -1,0 +1,40 @@
+import { MODES, type Mode, type PolicyRule } from "../model/policy.ts";
+import { compileExpression, type Expression } from "./expression.ts";
+
+/** A policy whose expressions are compiled. */
+export interface Policy {
+  readonly rule: PolicyRule;
+  readonly match: Expression | null;
+  readonly when: Expression;
+  /** By step, what its verification expects; null: what its action expects by itself. */
+  readonly expects: readonly (Expression | null)[];
+  /** Canonical text of all but the mode: a policy with another one is another policy to the canary and to efficacy. */
+  readonly fingerprint: string;
+  /** Canonical text of what it is about: timers run on under the same one. */
+  readonly about: string;
+}
+
+/** Compiles a policy that the configuration's loader has taken; throws where an expression is none. */
+export function compilePolicy(rule: PolicyRule): Policy {
+  const { mode: _, ...rest } = rule;
+  return {
+    rule,
+    match: rule.match === null ? null : compiled(rule.match),
+    when: compiled(rule.when),
+    expects: rule.steps.map((step) =>
+      step.action === "notify" || step.verify.expect === null ? null : compiled(step.verify.expect),
+    ),
+    fingerprint: JSON.stringify(rest),
+    about: JSON.stringify([rule.match, rule.when]),
+  };
+}
+
+/** Compiles an expression that was taken before; throws where it is none. */
+export function compiled(text: string): Expression {
+  const expression = compileExpression(text);
+  if (!expression.ok) throw new Error(`${JSON.stringify(text)}: ${expression.error.message}`);
+  return expression.value;
+}
+
+/** The lesser of two modes. */
+export const lesser = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;

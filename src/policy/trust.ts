@@ -1,0 +1,95 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { Blocker } from "../model/decision.ts";
+import type { Safety } from "../model/safety.ts";
+
+/** What the last walk of the nodes says about our own eyes. */
+export interface Sighting {
+  /** Complete walks since the start of the process, or since a service was first asked. */
+  readonly completeWalks: number;
+  /** Whether the walk that ended last was complete. */
+  readonly lastComplete: boolean;
+  /** Age of the last complete walk; null: there was none. */
+  readonly settledAgeMs: DurationMs | null;
+  /** Planned interval of the walks. */
+  readonly intervalMs: DurationMs;
+  /** Nodes that the last walk met. */
+  readonly nodes: number;
+  /** Records of it, those that could not be read among them. */
+  readonly records: number;
+  /** Largest complete walk of the last days; 0: none yet. */
+  readonly baseline: number;
+  /** Records of the walk that could not be read, and nodes of an unknown status. */
+  readonly unknown: number;
+  /** Age of the freshest last_seen of the fleet when it was observed; null: no node has one. */
+  readonly freshestLastSeenMs: DurationMs | null;
+  /** Whether the service ever said what time it is. */
+  readonly hasServiceTime: boolean;
+}
+
+/** What holds everybody, and whether what we see is broken rather than merely not there yet. */
+export interface Distrust {
+  readonly blockers: readonly Blocker[];
+  /** What we saw is not to be believed: pending timers start from zero, and a cool-down follows. */
+  readonly isBroken: boolean;
+}
+
+/** A walk may fail now and then: it brings nothing new, and everybody waits for the next. After this many it is blindness. */
+const MISSED_WALKS_MAX = 3;
+
+/** The trust gate: everything that speaks against believing what is seen. Comes before any policy. */
+export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {
+  const broken = [...inventoryBroken(sighting, trust), ...clocksBroken(sighting, trust)];
+  const waiting: Blocker[] = [];
+  if (sighting.completeWalks < trust.warmupWalks) {
+    const detail = `${sighting.completeWalks} of ${trust.warmupWalks} complete walks since the start`;
+    waiting.push({ reason: "warming_up", detail });
+  }
+  if (!sighting.lastComplete && !isBlind(sighting)) {
+    const detail =
+      sighting.completeWalks === 0
+        ? "no walk of the nodes was complete yet"
+        : "the last walk of the nodes was not complete";
+    waiting.push({ reason: "inventory_incomplete", detail });
+  }
+  return { blockers: [...broken, ...waiting], isBroken: broken.length > 0 };
+}
+
+const isBlind = ({ settledAgeMs, intervalMs }: Sighting): boolean =>
+  settledAgeMs !== null && settledAgeMs > MISSED_WALKS_MAX * intervalMs;
+
+function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
+  const { nodes, records, baseline, unknown, settledAgeMs, intervalMs } = sighting;
+  const blockers: Blocker[] = [];
+  if (isBlind(sighting)) {
+    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${MISSED_WALKS_MAX} intervals of ${seconds(intervalMs)}`;
+    blockers.push({ reason: "inventory_incomplete", detail });
+  }
+  if (sighting.lastComplete && nodes < trust.minInventory * baseline - 1e-9) {
+    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is right, accept-inventory says so`;
+    blockers.push({ reason: "inventory_shrunk", detail });
+  }
+  // Nodes are of an unknown status whether or not a walk that failed came by them: it is no whole to take a share of.
+  const known = sighting.lastComplete ? records : Math.max(records, baseline);
+  if (unknown > trust.maxUnknown * known + 1e-9) {
+    const detail = `${unknown} of ${known} nodes can't be read or are of an unknown status, more than ${percent(trust.maxUnknown)}`;
+    blockers.push({ reason: "inventory_unknown", detail });
+  }
+  return blockers;
+}
+
+function clocksBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
+  const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = sighting;
+  if (completeWalks === 0 || nodes === 0) return [];
+  if (!hasServiceTime) {
+    return [{ reason: "service_clock", detail: "the service never said what time it is (no Date header)" }];
+  }
+  if (freshestLastSeenMs !== null && freshestLastSeenMs <= trust.maxFreshestLastSeenMs) return [];
+  const detail =
+    freshestLastSeenMs === null
+      ? "no node has a last_seen"
+      : `the freshest last_seen of the whole fleet is ${seconds(freshestLastSeenMs)} old, more than ${seconds(trust.maxFreshestLastSeenMs)}`;
+  return [{ reason: "last_seen_stale", detail }];
+}
+
+const seconds = (ms: DurationMs): string => `${Math.ceil(ms / SECOND_MS)} s`;
+const percent = (share: number): string => `${Number((share * 100).toFixed(2))} %`;
