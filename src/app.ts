@@ -3,6 +3,7 @@ import { SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import { planMonth } from "./budget/month.ts";
 import type { Config } from "./config/schema.ts";
+import type { WardenView } from "./engine/explanation.ts";
 import { type AppParts, type Foundation, layFoundation } from "./foundation.ts";
 import { type Reload, serialReload } from "./web/reload.ts";
 import type { WebDeps } from "./web/routes.ts";
@@ -16,6 +17,8 @@ export interface App {
   readonly reload: Reload;
   /** What the JSON routes show, now. */
   scene(): Scene;
+  /** What is decided and done, now. */
+  warden(): WardenView;
   stop(): Promise<void>;
 }
 
@@ -32,9 +35,9 @@ interface Standing {
 export async function startApp(parts: AppParts): Promise<Result<App, readonly string[]>> {
   const read = parts.readConfig();
   if (!read.ok) return read;
-  const config = read.value;
+  const { config } = read.value;
   parts.log.setLevel(config.log.level);
-  const access = prepareAccess(config, parts.clock, parts.readFile);
+  const access = prepareAccess(read.value, parts);
   if (!access.ok) return access;
   const laid = layFoundation(parts, config);
   if (!laid.ok) return laid;
@@ -45,7 +48,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
     return reloading;
   });
   const scene = () => sceneOf(parts, foundation, standing.assembly);
-  const deps = depsOf(foundation, scene, reload);
+  const deps = depsOf(foundation, scene, () => standing.assembly, reload);
   const web = await listen(config, deps, parts);
   if (!web.ok) {
     foundation.store.close();
@@ -53,7 +56,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   }
   const standing: Standing = {
     web: web.value,
-    assembly: assemble(access.value, null, parts, foundation),
+    assembly: assemble(access.value, { sight: null, lasting: [] }, parts, foundation),
     reloading: Promise.resolve(),
     isStopping: false,
   };
@@ -62,6 +65,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
     url: () => standing.web.url,
     reload,
     scene,
+    warden: () => standing.assembly.warden.view,
     async stop() {
       standing.isStopping = true;
       await standing.reloading;
@@ -72,7 +76,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   });
 }
 
-function depsOf(foundation: Foundation, scene: () => Scene, reload: Reload): WebDeps {
+function depsOf(foundation: Foundation, scene: () => Scene, assembly: () => Assembly, reload: Reload): WebDeps {
   return {
     scrape(request) {
       showLive(foundation, scene());
@@ -86,6 +90,9 @@ function depsOf(foundation: Foundation, scene: () => Scene, reload: Reload): Web
     nodes: (query) => nodesView(scene(), query),
     node: (id) => nodeView(scene(), id),
     budget: () => budgetView(scene()),
+    warden: () => assembly().warden.view,
+    orders: () => assembly().warden.orders,
+    adminToken: () => assembly().access.relations.adminToken,
   };
 }
 
@@ -138,7 +145,7 @@ async function replace(
   if (standing.isStopping) return fail(["the daemon is stopping"]);
   const read = parts.readConfig();
   if (!read.ok) return read;
-  const config = read.value;
+  const { config } = read.value;
   const { config: old } = standing.assembly.access;
   const fixed = [
     { key: "state.path", now: old.state.path, wanted: config.state.path },
@@ -149,12 +156,12 @@ async function replace(
       fixed.map(({ key, now }) => `${key}: it can't change from ${now} while the daemon runs; restart it for that`),
     );
   }
-  const access = prepareAccess(config, parts.clock, parts.readFile);
+  const access = prepareAccess(read.value, parts);
   if (!access.ok) return access;
   const moves = config.web.listen.host !== old.web.listen.host || config.web.listen.port !== old.web.listen.port;
   const web = moves ? await listen(config, deps, parts) : ok(standing.web);
   if (!web.ok) {
-    await access.value.transport.close();
+    await Promise.all([access.value.transport.close(), access.value.relations.close()]);
     return web;
   }
   const { assembly, web: oldWeb } = standing;
@@ -162,7 +169,8 @@ async function replace(
   parts.log.setLevel(config.log.level);
   foundation.office.relimit(access.value.settings.limits, access.value.settings.monthStartsOn);
   const isSameService = config.service.base_url === old.service.base_url;
-  standing.assembly = assemble(access.value, isSameService ? assembly.sight : null, parts, foundation);
+  const legacy = { sight: isSameService ? assembly.sight : null, lasting: assembly.lasting() };
+  standing.assembly = assemble(access.value, legacy, parts, foundation);
   standing.web = web.value;
   // The request that asked for this may have come through the old server: it closes behind its answer.
   if (moves) void oldWeb.close();

@@ -1,22 +1,32 @@
 import { type DurationMs, SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import type { Plan } from "./budget/planner.ts";
+import type { LoadedConfig } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
+import { createNotifier } from "./engine/notify.ts";
+import type { Rules } from "./engine/ward.ts";
+import { startWarden, type Warden } from "./engine/warden.ts";
 import { createSight, type Sight, startWatch, type Watch, type WatchSettings } from "./engine/watch.ts";
 import type { AppParts, Foundation } from "./foundation.ts";
 import { neededCollectors } from "./metrics/families.ts";
 import type { WardenMetrics } from "./metrics/warden.ts";
-import type { Clock, Secret, Transport } from "./model/ports.ts";
+import type { Notice } from "./model/notice.ts";
+import type { Secret, Transport } from "./model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "./model/snapshot.ts";
+import { compiled, compilePolicy } from "./policy/policy.ts";
+import { prepareRelations, type Relations } from "./relations.ts";
+import { rulesOf, safetyOf, timeIntervalsOf } from "./rules.ts";
 import { authorityProblem } from "./service/certificates.ts";
 import { type CallObserver, createClient, type ServiceClient } from "./service/client.ts";
 import { createTransport } from "./service/transport.ts";
 import { watchSettingsOf } from "./settings.ts";
 import { fileSecret, fixedSecret } from "./system/secret.ts";
 
-/** All of a configuration that can fail to come about, come about: the way to the service, and the key to it. */
+/** All of a configuration that can fail to come about, come about: the ways to others, and the keys to them. */
 export interface Access {
   readonly config: Config;
+  readonly rules: Rules;
+  readonly relations: Relations;
   readonly settings: WatchSettings;
   readonly secret: Secret;
   readonly transport: Transport;
@@ -24,11 +34,13 @@ export interface Access {
 
 /** Reads the secrets and certificates that the configuration names. Touches nothing that is in force. */
 export function prepareAccess(
-  config: Config,
-  clock: Clock,
-  readFile: (path: string) => Result<string, string>,
+  loaded: LoadedConfig,
+  { clock, readFile, version }: Pick<AppParts, "clock" | "readFile" | "version">,
 ): Result<Access, readonly string[]> {
+  const { config } = loaded;
   const { service } = config;
+  const relations = prepareRelations(config, { clock, agent: agentOf(version) });
+  if (!relations.ok) return relations;
   const secret =
     service.api_key_file === undefined
       ? ok(fixedSecret(service.api_key ?? ""))
@@ -44,11 +56,27 @@ export function prepareAccess(
       ...(ca.value === null ? {} : { ca: ca.value }),
       ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
     });
-    const settings = watchSettingsOf(config, neededCollectors(new Set(config.export.deny)));
-    return ok({ config, settings, secret: secret.value, transport });
+    const rules = { policies: rulesOf(loaded), safety: safetyOf(config), intervals: timeIntervalsOf(config) };
+    const needed = new Set([...neededCollectors(new Set(config.export.deny)), ...collectorsOf(rules)]);
+    const settings = watchSettingsOf(config, needed);
+    return ok({ config, rules, relations: relations.value, settings, secret: secret.value, transport });
   } catch (error) {
     return fail([`service: ${error instanceof Error ? error.message : String(error)}`]);
   }
+}
+
+const agentOf = (version: string): string => `proxywarden/${version}`;
+
+/** The collectors without which the policies know nothing. */
+function collectorsOf({ policies, safety }: Rules): Collector[] {
+  const compiledPolicies = policies.map(compilePolicy);
+  const expressions = [
+    ...compiledPolicies.flatMap(({ match, when, expects }) => [match, when, ...expects]),
+    safety.protected === null ? null : compiled(safety.protected),
+  ];
+  // A warden without policies acts on nothing; with any, it wants to know of every node.
+  const always: Collector[] = policies.length === 0 ? [] : ["nodes"];
+  return [...always, ...expressions.flatMap((each) => each?.fields.map(({ source }) => source) ?? [])];
 }
 
 /** A configuration at work: what a reload replaces. */
@@ -57,26 +85,41 @@ export interface Assembly {
   readonly client: ServiceClient;
   readonly sight: Sight;
   readonly watch: Watch;
+  readonly warden: Warden;
+  /** What was told to people and lasts: the next assembly goes on telling it. */
+  lasting(): readonly Notice[];
   /** What was seen last; null before anything was. */
   snapshot(): Snapshot | null;
   stop(): Promise<void>;
 }
 
+/** What waits to be told at the end gets so long: a SIGTERM is to end in 10 s, and a POST may have 7 of them. */
+const NOTICES_MS_MAX: DurationMs = SECOND_MS / 2;
+
 /** A sample leaves the page when what it says is older than so many planned intervals of its source. */
 const STALE_INTERVALS = 3;
 
-/** Puts an access to work. `seen`: what an assembly before it saw of the same service; nothing here fails. */
-export function assemble(access: Access, seen: Sight | null, parts: AppParts, foundation: Foundation): Assembly {
-  const { clock, log, version } = parts;
-  const { office, metrics, exposition, store } = foundation;
-  const { config, settings, secret, transport } = access;
+/** What an assembly leaves to the next. */
+export interface Legacy {
+  /** What it saw of the same service; null: nothing, or of another. */
+  readonly sight: Sight | null;
+  readonly lasting: readonly Notice[];
+}
+
+/** Puts an access to work; nothing here fails. */
+export function assemble(access: Access, legacy: Legacy, parts: AppParts, foundation: Foundation): Assembly {
+  const { clock, log, version, random } = parts;
+  const { office, metrics, exposition, store, books } = foundation;
+  const { config, rules, relations, settings, secret, transport } = access;
   const client = createClient({
-    ...{ clock, random: parts.random, office, secret, transport },
+    ...{ clock, random, office, secret, transport },
     timeoutMs: config.service.timeout,
     observer: observerOf(metrics),
-    agent: `proxywarden/${version}`,
+    agent: agentOf(version),
   });
-  const sight = seen ?? createSight(settings, store.facts, { clock, log, metrics });
+  const notifier = createNotifier({ receivers: relations.receivers, clock, random, log, metrics });
+  notifier.resume(legacy.lasting);
+  const sight = legacy.sight ?? createSight(settings, store.facts, { clock, log, metrics });
   sight.inventory.declareScale(settings.usageScale);
   let latest: Snapshot | null = null;
   const options = {
@@ -85,15 +128,23 @@ export function assemble(access: Access, seen: Sight | null, parts: AppParts, fo
     deny: new Set(config.export.deny),
     seriesMax: config.export.series_max,
   };
-  const watch = startWatch({
+  const warden = startWarden({
+    ...{ rules, books, client, notifier, clock, random, metrics, log },
+    journal: store.journal,
+    inventory: sight.inventory,
+    obstacles: relations.obstacles,
+    onRead: () => watch.touch(),
+  });
+  const watch: Watch = startWatch({
     ...parts,
     ...{ settings, sight, client, office, metrics, facts: store.facts },
     onSnapshot(snapshot, plan) {
       latest = snapshot;
+      warden.see(snapshot, plan);
       const input = {
         snapshot,
         now: clock.monotonic(),
-        serviceNowMs: clock.now() + (client.clockSkewMs() ?? 0),
+        serviceNowMs: client.serviceTime(clock.monotonic()) ?? clock.now(),
         staleAfterMs: staleAfter(plan),
         options,
       };
@@ -103,11 +154,13 @@ export function assemble(access: Access, seen: Sight | null, parts: AppParts, fo
     },
   });
   return {
-    ...{ access, client, sight, watch },
+    ...{ access, client, sight, watch, warden },
+    lasting: notifier.lasting,
     snapshot: () => latest,
     async stop() {
-      await watch.stop();
-      await transport.close();
+      await Promise.all([warden.stop(), watch.stop()]);
+      await notifier.stop(NOTICES_MS_MAX);
+      await Promise.all([transport.close(), relations.close()]);
     },
   };
 }

@@ -2,7 +2,9 @@ import { SECOND_MS } from "./base/duration.ts";
 import type { Random } from "./base/random.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import { planMonth } from "./budget/month.ts";
+import type { LoadedConfig } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
+import { type Books, openBooks } from "./engine/books.ts";
 import { createWardenMetrics, type WardenMetrics } from "./metrics/warden.ts";
 import type { Bell, CallCounter, Clock, Log, Store } from "./model/ports.ts";
 import type { EpochMs } from "./model/time.ts";
@@ -18,15 +20,18 @@ export interface AppParts {
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
   /** Reads the configuration anew; the error is every problem, a line each. */
-  readConfig(): Result<Config, readonly string[]>;
+  readConfig(): Result<LoadedConfig, readonly string[]>;
   readFile(path: string): Result<string, string>;
-  openStore(folder: string): Result<Store, { readonly message: string }>;
+  openStore(folder: string): Result<Store, { readonly kind?: string; readonly message: string }>;
+  /** A store that lives as long as the process: what is left where the real one is damaged. */
+  createMemoryStore(): Store;
 }
 
 /** What outlives every reload: what was spent, and what is shown. */
 export interface Foundation {
   readonly startedAt: EpochMs;
   readonly store: Store;
+  readonly books: Books;
   readonly metrics: WardenMetrics;
   readonly exposition: Exposition;
   readonly office: PermitOffice;
@@ -38,9 +43,9 @@ const USED_BEFORE = "month.used_before";
 /** Opens the store and lays the rest upon it. */
 export function layFoundation(parts: AppParts, config: Config): Result<Foundation, readonly string[]> {
   const { clock, log, version } = parts;
-  const opened = parts.openStore(config.state.path);
-  if (!opened.ok) return fail([`state.path: ${opened.error.message}`]);
-  const store = opened.value;
+  const opened = openOrLose(parts, config.state.path);
+  if (!opened.ok) return opened;
+  const { store, lost } = opened.value;
   const metrics = createWardenMetrics();
   metrics.set("proxywarden_build_info", { version }, 1);
   metrics.set("proxywarden_config_last_reload_successful", {}, 1);
@@ -57,10 +62,27 @@ export function layFoundation(parts: AppParts, config: Config): Result<Foundatio
   return ok({
     startedAt: clock.now(),
     store,
+    books: openBooks({ journal: store.journal, clock, log, lost }),
     metrics,
     exposition: createExposition({ clock, warden: metrics }),
     office,
   });
+}
+
+/**
+ * Opens the store. One that is damaged must not end the watching: the daemon goes on without it, shows what it sees and
+ * touches nothing, until a person has mended it. Whatever else is wrong is for a person to see to at once.
+ */
+function openOrLose(parts: AppParts, folder: string): Result<{ store: Store; lost: string | null }, readonly string[]> {
+  const opened = parts.openStore(folder);
+  if (opened.ok) return ok({ store: opened.value, lost: null });
+  const { kind, message } = opened.error;
+  if (kind !== "damaged") return fail([`state.path: ${message}`]);
+  parts.log.error(
+    { problem: message },
+    "the journal is damaged: no node is touched, and nothing outlives this process",
+  );
+  return ok({ store: parts.createMemoryStore(), lost: message });
 }
 
 /**

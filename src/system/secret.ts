@@ -8,6 +8,8 @@ import type { MonotonicMs } from "../model/time.ts";
 const LOOK_INTERVAL_MS: DurationMs = SECOND_MS;
 /** A key, a token or a URL is far smaller: whatever is larger is the wrong file. */
 const SECRET_BYTES_MAX = 16_384;
+/** A system's whole bundle of authorities is smaller. */
+const PEM_BYTES_MAX = 1_048_576;
 
 /** A secret that stands in the configuration itself. `value` must not be empty. */
 export function fixedSecret(value: string): Secret {
@@ -21,13 +23,29 @@ export function fixedSecret(value: string): Secret {
  * `value` looks for at most once a second. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  const first = readSecret(path);
+  return watchedFile(path, { problem: lineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
+}
+
+/** A certificate or key in PEM, in a file that is read again as that of {@link fileSecret} is. */
+export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
+  return watchedFile(path, { problem: pemProblem, bytesMax: PEM_BYTES_MAX }, clock);
+}
+
+/** What a file may hold. */
+interface Judge {
+  /** What is wrong with a text; null: nothing. */
+  problem(text: string): string | null;
+  readonly bytesMax: number;
+}
+
+function watchedFile(path: string, judge: Judge, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
+  const first = readSecret(path, judge);
   if (!first.ok) return first;
   let current = first.value;
   let lookedAt: MonotonicMs = clock.monotonic();
 
   const refresh = (): Result<boolean, string> => {
-    const read = readSecret(path);
+    const read = readSecret(path, judge);
     if (!read.ok) return read;
     const changed = read.value.text !== current.text;
     current = read.value;
@@ -51,18 +69,18 @@ interface Reading {
   readonly stamp: string;
 }
 
-function readSecret(path: string): Result<Reading, string> {
+function readSecret(path: string, judge: Judge): Result<Reading, string> {
   try {
     const file = openSync(path, "r");
     try {
       // The stamp is of the file that is read, not of the one that may stand there a moment later.
       const stats = fstatSync(file, { bigint: true });
-      if (!stats.isFile()) return fail(`secret file ${path} is not a file; it should hold the secret, on one line`);
-      if (stats.size > SECRET_BYTES_MAX) {
-        return fail(`secret file ${path} has ${stats.size} bytes; a secret is one line of at most ${SECRET_BYTES_MAX}`);
+      if (!stats.isFile()) return fail(`secret file ${path} is not a file`);
+      if (stats.size > judge.bytesMax) {
+        return fail(`secret file ${path} has ${stats.size} bytes; it may have at most ${judge.bytesMax}`);
       }
       const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
-      const problem = secretProblem(text);
+      const problem = judge.problem(text);
       return problem === null ? ok({ text, stamp: stampOf(stats) }) : fail(`secret file ${path} ${problem}`);
     } finally {
       closeSync(file);
@@ -72,7 +90,7 @@ function readSecret(path: string): Result<Reading, string> {
   }
 }
 
-function secretProblem(text: string): string | null {
+function lineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
   // Such a value breaks the header it goes into, and the error of that would be met far from here.
   if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
@@ -81,6 +99,9 @@ function secretProblem(text: string): string | null {
   }
   return null;
 }
+
+const pemProblem = (text: string): string | null =>
+  text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
 
 function stampAt(path: string): string {
   try {

@@ -1,8 +1,13 @@
 import { seededRandom } from "../../src/base/random.ts";
 import { type Limits, PLANS } from "../../src/budget/limits.ts";
+import { openBooks } from "../../src/engine/books.ts";
+import { createNotifier } from "../../src/engine/notify.ts";
+import type { Rules } from "../../src/engine/ward.ts";
+import { startWarden, type Warden } from "../../src/engine/warden.ts";
 import { createSight, startWatch, type Watch, type WatchSettings } from "../../src/engine/watch.ts";
 import { createWardenMetrics } from "../../src/metrics/warden.ts";
-import type { Log, Secret, Store, Transport } from "../../src/model/ports.ts";
+import type { Receiver } from "../../src/model/notice.ts";
+import type { Log, Obstacles, Secret, Store, Transport } from "../../src/model/ports.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createClient } from "../../src/service/client.ts";
@@ -64,6 +69,8 @@ export interface Daemon {
   readonly log: ReturnType<typeof createKeptLog>;
   readonly snapshots: { last: Snapshot | null };
   watch: Watch;
+  /** Null where there are no rules. */
+  warden: Warden | null;
 }
 
 export interface DaemonOptions {
@@ -75,7 +82,17 @@ export interface DaemonOptions {
   readonly service?: SimulatedService;
   readonly transport?: Transport;
   readonly seed?: number;
+  /** Policies and safety: with them, a warden acts on what is seen. */
+  readonly rules?: Rules;
+  readonly receivers?: readonly Receiver[];
+  readonly obstacles?: Obstacles;
 }
+
+/** Nothing ever blocks. */
+export const noObstacles: Obstacles = {
+  query: () => Promise.resolve({ ok: true, value: false }),
+  alerts: () => Promise.resolve({ ok: true, value: false }),
+};
 
 export function startDaemon(options: DaemonOptions = {}): Daemon {
   const clock = options.clock ?? createVirtualClock(START_MS);
@@ -109,9 +126,27 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
-  const watch = startWatch({
+  const sight = createSight(settings, store.facts, { clock, log, metrics });
+  const warden =
+    options.rules === undefined
+      ? null
+      : startWarden({
+          rules: options.rules,
+          books: openBooks({ journal: store.journal, clock, log, lost: null }),
+          journal: store.journal,
+          client,
+          inventory: sight.inventory,
+          notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
+          obstacles: options.obstacles ?? noObstacles,
+          clock,
+          random,
+          metrics,
+          log,
+          onRead: () => watch.touch(),
+        });
+  const watch: Watch = startWatch({
     settings,
-    sight: createSight(settings, store.facts, { clock, log, metrics }),
+    sight,
     client,
     office,
     facts: store.facts,
@@ -120,16 +155,17 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
     random,
     metrics,
     log,
-    onSnapshot: (snapshot) => {
+    onSnapshot: (snapshot, plan) => {
       snapshots.last = snapshot;
+      warden?.see(snapshot, plan);
     },
   });
-  return { clock, service, office, metrics, log, snapshots, watch };
+  return { clock, service, office, metrics, log, snapshots, watch, warden };
 }
 
 /** Stops a daemon whose last calls need time to pass. */
-export async function stopDaemon({ clock, watch }: Daemon): Promise<void> {
-  const stopped = watch.stop();
+export async function stopDaemon({ clock, watch, warden }: Daemon): Promise<void> {
+  const stopped = Promise.all([warden?.stop(), watch.stop()]);
   await clock.advance(60_000);
   await stopped;
 }

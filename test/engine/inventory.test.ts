@@ -33,7 +33,7 @@ const idsOf = (fleet: Fleet): string[] => fleet.ids.filter((id) => id !== "").to
 
 function walkOver(inventory: ReturnType<typeof createInventory>, ids: readonly string[], complete = true, at = 0) {
   for (const id of ids) inventory.list(record(id), at);
-  inventory.endWalk({ complete, nameless: 0 }, at);
+  inventory.endWalk({ complete, nameless: 0, rejected: 0 }, at);
 }
 
 describe("who is in the fleet", () => {
@@ -58,7 +58,7 @@ describe("who is in the fleet", () => {
     walkOver(inventory, ["a", "b"]);
     const namelessWalk = () => {
       inventory.list(record("a"), 0);
-      inventory.endWalk({ complete: true, nameless: 1 }, 0);
+      inventory.endWalk({ complete: true, nameless: 1, rejected: 1 }, 0);
     };
     for (let walk = 0; walk < 9; walk++) namelessWalk();
     expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
@@ -81,7 +81,7 @@ describe("who is in the fleet", () => {
     for (let walk = 0; walk < 3; walk++) {
       expect(inventory.meet("a")).toBe(true);
       expect(inventory.meet("a")).toBe(false);
-      inventory.endWalk({ complete: true, nameless: 0 }, 0);
+      inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
     }
     expect(inventory.fleet().uptimeHours[0]).toBe(5);
   });
@@ -97,7 +97,7 @@ describe("who is in the fleet", () => {
         const missed = new Map<string, number>();
         for (const [at, { ids, complete }] of steps.entries()) {
           for (const id of ids) inventory.list(record(id, { uptimeHours: id.charCodeAt(0) }), at);
-          inventory.endWalk({ complete, nameless: 0 }, at);
+          inventory.endWalk({ complete, nameless: 0, rejected: 0 }, at);
           for (const id of ids) missed.set(id, 0);
           if (complete) {
             for (const [id, count] of missed) {
@@ -153,11 +153,11 @@ test("places are those of the nodes that are there, and renumbering moves no nod
   inRegion("a", "eu");
   inRegion("b", "us");
   inRegion("c", "ap");
-  inventory.endWalk({ complete: true, nameless: 0 }, 0);
+  inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
   for (let walk = 0; walk < 2; walk++) {
     inRegion("b", "us");
     inRegion("c", "ap");
-    inventory.endWalk({ complete: true, nameless: 0 }, 0);
+    inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
   }
   const fleet = inventory.fleet();
   expect(fleet.places.map(({ region }) => region)).toEqual(["us", "ap"]);
@@ -168,7 +168,7 @@ test("places are those of the nodes that are there, and renumbering moves no nod
 test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
   const inventory = createInventory("ratio");
   for (let node = 0; node < 5_000; node++) inventory.list(record(`node_${node}`, { region: `region_${node}` }), 0);
-  inventory.endWalk({ complete: true, nameless: 0 }, 0);
+  inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
   const { places, place, ids } = inventory.fleet();
   expect(places).toHaveLength(2_001);
   expect(places[place[ids.indexOf("node_7")]!]).toEqual({ country: "DE", region: "region_7" });

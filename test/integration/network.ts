@@ -4,6 +4,7 @@ import { ok, type Result } from "../../src/base/result.ts";
 import { judgeConfig } from "../../src/commands/config.ts";
 import { readTextFile } from "../../src/commands/context.ts";
 import { formatProblem } from "../../src/config/problem.ts";
+import type { AppParts } from "../../src/foundation.ts";
 import type { Clock } from "../../src/model/ports.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import { createScaledClock } from "../../src/simulator/clock.ts";
@@ -16,8 +17,8 @@ import { createSystemClock } from "../../src/system/clock.ts";
 import { createKeptLog } from "../engine/daemon.ts";
 import { type Page, readPage } from "./page.ts";
 
-/** A configuration in sections, as its file has them. */
-export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+/** A configuration in sections, as its file has them: mappings, and lists. */
+export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>> | readonly unknown[]>>;
 
 /** What a configuration says unless a test says otherwise: everything every few seconds, so that little has to pass. */
 export function configText(serviceUrl: string, sections: Sections = {}): string {
@@ -33,8 +34,13 @@ export function configText(serviceUrl: string, sections: Sections = {}): string 
     web: { listen: "127.0.0.1:0" },
   };
   const names = new Set([...Object.keys(usual), ...Object.keys(sections)]);
-  const merged = Object.fromEntries([...names].map((name) => [name, { ...usual[name], ...sections[name] }]));
-  if (merged.service?.api_key_file === undefined) merged.service = { api_key: SIMULATION_KEY, ...merged.service };
+  const merged = Object.fromEntries(
+    [...names].map((name) => {
+      const section = sections[name];
+      return [name, Array.isArray(section) ? section : { ...usual[name], ...section }] as const;
+    }),
+  );
+  if (!("api_key_file" in merged.service!)) merged.service = { api_key: SIMULATION_KEY, ...merged.service };
   // What is JSON is YAML.
   return JSON.stringify(merged, null, 2);
 }
@@ -99,8 +105,12 @@ export interface Daemon {
   look(): Promise<Page>;
 }
 
-/** Starts a daemon on a store in memory; it ends with the test. */
-export async function startDaemon(clock: Clock, firstConfig: string): Promise<Daemon> {
+/** Starts a daemon, on a store in memory unless another is given; it ends with the test. */
+export async function startDaemon(
+  clock: Clock,
+  firstConfig: string,
+  opened: AppParts["openStore"] = () => ok(createMemoryStore()),
+): Promise<Daemon> {
   const log = createKeptLog();
   let text = firstConfig;
   const started = await startApp({
@@ -111,10 +121,11 @@ export async function startDaemon(clock: Clock, firstConfig: string): Promise<Da
     version: "0.0.0-test",
     readConfig() {
       const judged = judgeConfig("proxywarden.yaml", text, {});
-      return judged.ok ? ok(judged.value.config) : { ok: false, error: judged.error.map(formatProblem) };
+      return judged.ok ? judged : { ok: false, error: judged.error.map(formatProblem) };
     },
     readFile: readTextFile,
-    openStore: () => ok(createMemoryStore()),
+    openStore: opened,
+    createMemoryStore,
   });
   const app = must(started);
   onTestFinished(() => app.stop());

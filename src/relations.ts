@@ -1,0 +1,100 @@
+import { fail, ok, type Result } from "./base/result.ts";
+import type { Config } from "./config/schema.ts";
+import type { Receiver } from "./model/notice.ts";
+import type { Clock, Obstacles, Secret } from "./model/ports.ts";
+import { createAlertmanager } from "./service/alertmanager.ts";
+import { createObstacles } from "./service/obstacles.ts";
+import type { Credentials, PeerAccess, PeerTls } from "./service/peer.ts";
+import { createWebhook } from "./service/webhook.ts";
+import { fileSecret, fixedSecret, pemFile } from "./system/secret.ts";
+
+/** Whom the daemon asks and tells beside the management service, and who may give it orders. */
+export interface Relations {
+  readonly obstacles: Obstacles;
+  readonly receivers: readonly Receiver[];
+  /** Null: nobody gives orders. */
+  readonly adminToken: Secret | null;
+  close(): Promise<void>;
+}
+
+/** Reads a file that `key` of the configuration names. */
+type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
+
+/** Stands where a secret could not be read, in what is thrown away for it. */
+const UNREAD = fixedSecret("unread");
+
+type Endpoint = NonNullable<Config["alertmanager"]>;
+type Parts = { readonly clock: Clock; readonly agent: string };
+
+/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Connects to nobody. */
+export function prepareRelations(config: Config, parts: Parts): Result<Relations, readonly string[]> {
+  const problems: string[] = [];
+  const secret: ReadSecret = (key, path, read = fileSecret) => {
+    const found = read(path, parts.clock);
+    if (!found.ok) problems.push(`${key}: ${found.error}`);
+    return found.ok ? found.value : UNREAD;
+  };
+  const access = (key: "prometheus" | "alertmanager"): PeerAccess | null =>
+    config[key] === undefined ? null : accessOf(key, config[key], secret);
+  const [prometheus, alertmanager] = [access("prometheus"), access("alertmanager")];
+  const obstacles = createObstacles({ ...parts, prometheus, alertmanager });
+  const receivers = config.receivers.map((receiver, index) => {
+    const { name, webhook_url, webhook_url_file } = receiver;
+    if (webhook_url !== undefined) return createWebhook({ ...parts, name, url: fixedSecret(webhook_url) });
+    if (webhook_url_file !== undefined) {
+      return createWebhook({ ...parts, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
+    }
+    // The loader has seen to it that there is one.
+    return createAlertmanager({ ...parts, name, access: alertmanager! });
+  });
+  const { admin_token_file } = config.web;
+  const adminToken = admin_token_file === undefined ? null : secret("web.admin_token_file", admin_token_file);
+  if (problems.length > 0) return fail(problems);
+  return ok({
+    obstacles,
+    receivers,
+    adminToken,
+    async close() {
+      await Promise.all([obstacles, ...receivers].map((each) => each.close()));
+    },
+  });
+}
+
+function accessOf(name: string, endpoint: Endpoint, secret: ReadSecret): PeerAccess {
+  const { url, tls_config } = endpoint;
+  const credentials = credentialsOf(name, endpoint, secret);
+  return {
+    url,
+    ...(credentials === null ? {} : { credentials }),
+    ...(tls_config === undefined ? {} : { tls: tlsOf(name, tls_config, secret) }),
+  };
+}
+
+function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, secret: ReadSecret): Credentials | null {
+  if (basic_auth !== undefined) {
+    const { username, password, password_file: file } = basic_auth;
+    const read = file === undefined ? fixedSecret(password!) : secret(`${name}.basic_auth.password_file`, file);
+    return { kind: "basic", username, password: read };
+  }
+  if (authorization === undefined) return null;
+  const { type, credentials, credentials_file: file } = authorization;
+  const key = `${name}.authorization.credentials_file`;
+  return {
+    kind: "authorization",
+    scheme: type,
+    credentials: file === undefined ? fixedSecret(credentials!) : secret(key, file),
+  };
+}
+
+function tlsOf(name: string, config: NonNullable<Endpoint["tls_config"]>, secret: ReadSecret): PeerTls {
+  const file = (key: "ca_file" | "cert_file" | "key_file") =>
+    config[key] === undefined ? null : secret(`${name}.tls_config.${key}`, config[key], pemFile);
+  const [ca, cert, key] = [file("ca_file"), file("cert_file"), file("key_file")];
+  return {
+    ...(ca === null ? {} : { ca }),
+    ...(cert === null ? {} : { cert }),
+    ...(key === null ? {} : { key }),
+    ...(config.server_name === undefined ? {} : { serverName: config.server_name }),
+    insecureSkipVerify: config.insecure_skip_verify,
+  };
+}
