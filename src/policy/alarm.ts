@@ -77,7 +77,7 @@ export interface Onset {
 
 /** Where bad nodes stand, and since when they are bad. */
 export interface BadNodes {
-  /** By place, in any order; a node has one for each policy that says so, for what ails it shows in one before another. */
+  /** By place, in any order. A node has one for each policy that says so: what ails it shows in one before another. */
   readonly onsets: ReadonlyMap<string, readonly Onset[]>;
   /** By place: nodes that stand there. */
   readonly nodes: ReadonlyMap<string, number>;

@@ -1,4 +1,4 @@
-import type { Blocker, Decision } from "../model/decision.ts";
+import type { Blocker, Decision, HoldReason } from "../model/decision.ts";
 import { type Candidate, type Guard, nextStep } from "./candidate.ts";
 import { type Facts, isShadow } from "./facts.ts";
 import {
@@ -132,8 +132,18 @@ export function decide(candidate: Candidate, facts: Facts): Decision {
   };
 }
 
-/** Reasons for which no episode begins; all others hold the one that has begun. */
-const PREVENTING: ReadonlySet<string> = new Set(["other_episode", "cooldown", "retry_limit", "retry_wait"]);
+/**
+ * Reasons for which no episode begins; all others hold the one that has begun. What ails many nodes at once is one
+ * trouble, and told as one: it is not theirs one by one.
+ */
+const PREVENTING: ReadonlySet<string> = new Set<HoldReason>([
+  "other_episode",
+  "cooldown",
+  "retry_limit",
+  "retry_wait",
+  "storm",
+  "correlated",
+]);
 
 /** Whether an episode may begin, by what a decision said. */
 export const mayBegin = ({ blockers }: Decision): boolean => blockers.every(({ reason }) => !PREVENTING.has(reason));

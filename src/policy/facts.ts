@@ -41,7 +41,7 @@ export interface Survey {
   readonly disrupted: ReadonlySet<NodeId>;
   readonly places: Readonly<Record<Domain, ReadonlyMap<string, PlaceCount>>>;
   readonly bad: BadNodes;
-  /** By policy, real episodes in which something was sent and is not yet seen to have worked; two are as good as all. */
+  /** By policy, real episodes in which something was sent that is not seen to have worked; two are as good as all. */
   readonly trials: ReadonlyMap<string, readonly Episode[]>;
 }
 

@@ -7,8 +7,8 @@ import type { Candidate, Guard } from "./candidate.ts";
 import type { PlaceCount } from "./facts.ts";
 
 /**
- * Too much of the fleet is unhealthy at once: what ails it is not the single node. The storm is as old as the last round;
- * what has come to be seen since counts as well.
+ * Too much of the fleet is unhealthy at once: what ails it is not the single node. The storm is as old as the last
+ * round; what has come to be seen since counts as well.
  */
 export const stormGuard: Guard = (_candidate, { storm, survey, limits, now }) => {
   if (survey.unhealthy > limits.maxUnhealthy) {

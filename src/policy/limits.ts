@@ -48,8 +48,8 @@ export function namedLimits(safety: Safety, nodes: number): Readonly<Record<stri
 const INCIDENT_NODES_MIN = 2;
 
 /**
- * A share of a fleet or place in whole nodes, rounded down; but a share above zero is never nobody: a fleet of three must not be
- * frozen by its size.
+ * A share of a fleet or place in whole nodes, rounded down; but a share above zero is never nobody: a fleet of three
+ * must not be frozen by its size.
  */
 function shareOf(share: Share, nodes: number): number {
   if (share <= 0) return 0;

@@ -37,7 +37,7 @@ const isRebootedByUs = (episode: Episode | null, { casebook }: Facts): boolean =
   episode !== null &&
   casebook.actionsOf(episode.id).some(({ request, sentAt }) => request.kind === "reboot" && sentAt !== null);
 
-/** A quarantine is ours until its time is over, on the journal's clock; what goes on after it is told, and not touched. */
+/** A quarantine is ours until its time is over, on the journal's clock; one that goes on is told, and not touched. */
 function quarantineBlockers(quarantine: Quarantine | null, { now }: Facts): readonly Blocker[] {
   if (quarantine === null) return [{ reason: "ownership", detail: "it is in a quarantine that is not ours" }];
   if (now < quarantine.endsAt) return [];

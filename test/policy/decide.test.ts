@@ -1,0 +1,187 @@
+import { describe, expect, test } from "vitest";
+import { SECOND_MS } from "../../src/base/duration.ts";
+import { HOLD_REASONS, type HoldReason } from "../../src/model/decision.ts";
+import { type Action, CLOSED_STATES, type Episode, OPEN_STATES } from "../../src/model/episode.ts";
+import type { Candidate } from "../../src/policy/candidate.ts";
+import { blockersOf, decide, mayBegin } from "../../src/policy/decide.ts";
+import { steps } from "../engine/rules.ts";
+import { actionOf, decisionOf, episodeOf } from "../store/sketch.ts";
+import {
+  activeOf,
+  type CaseSaid,
+  candidateOf,
+  factsOf,
+  firingTimer,
+  judgementOf,
+  NOON,
+  openEpisode,
+  sightOf,
+  texts,
+} from "./case.ts";
+
+const said = (candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+  texts(blockersOf(candidateOf(candidate), factsOf(facts)));
+
+const NOTHING: readonly string[] = [];
+
+describe("a decision", () => {
+  test("says whom it is about, under which policy, in which mode, by what evidence, and when", () => {
+    const episode = openEpisode({ step: 1, acted: 1 });
+    const active = activeOf({}, { mode: "approve" });
+    expect(decide(candidateOf({ episode, active, approved: true }), factsOf())).toEqual({
+      at: NOON,
+      policy: "reboot-offline",
+      node: "node_0",
+      episode: "ep-1",
+      step: 1,
+      mode: "approve",
+      verdict: "act",
+      blockers: [],
+      evidence: { fields: { "node.status": "offline" }, observedAt: NOON - SECOND_MS },
+    });
+    expect(decide(candidateOf(), factsOf())).toMatchObject({ episode: null, step: 0, mode: "enforce" });
+  });
+
+  test("holds a node whose timer does not fire, or that is not ill now, or whose step is under way", () => {
+    const verdict = (candidate: Partial<Candidate>) => decide(candidateOf(candidate), factsOf()).verdict;
+    expect(verdict({})).toBe("act");
+    expect(verdict({ timer: { ...firingTimer(), state: "pending" } })).toBe("hold");
+    expect(verdict({ judgement: judgementOf("false") })).toBe("hold");
+    for (const state of OPEN_STATES) {
+      expect(verdict({ episode: openEpisode({ state }) })).toBe(state === "firing" ? "act" : "hold");
+    }
+    for (const state of CLOSED_STATES) expect(verdict({ episode: openEpisode({ state }) })).toBe("hold");
+  });
+
+  test("holds an episode that is past the last step, which a changed policy may have taken away", () => {
+    const active = activeOf({ steps: [steps.reboot] });
+    const at = (step: number) => said({ active, episode: openEpisode({ step, acted: 1 }) });
+    expect(at(0)).toEqual(NOTHING);
+    expect(at(1)).toEqual(["retry_limit: the policy has 1 steps, and the episode is past them: given up"]);
+  });
+});
+
+describe("the daemon's own state", () => {
+  test("holds everybody, in its own words", () => {
+    expect(said({}, { facts: { paused: "since noon: a release" } })).toEqual(["paused: since noon: a release"]);
+    expect(said({}, { facts: { journal: "disk full" } })).toEqual(["journal: nothing can be written down: disk full"]);
+    expect(said({}, { facts: { credentials: "POST answered 403" } })).toEqual(["credentials: POST answered 403"]);
+  });
+
+  test("401 and 403 hold every action with the reason credentials", () => {
+    const facts = factsOf({ facts: { credentials: "POST answered 401" } });
+    for (const step of [steps.disconnect, steps.reboot, steps.force, steps.quarantine]) {
+      expect(decide(candidateOf({ active: activeOf({ steps: [step] }) }), facts).verdict).toBe("hold");
+    }
+  });
+});
+
+test("a verdict that is unknown holds, and names every field that is", () => {
+  const judgement = {
+    ...judgementOf("unknown"),
+    unknowns: [
+      { field: "node.cpu_usage", why: "stale" },
+      { field: null, why: "error" },
+    ] as const,
+  };
+  expect(said({ judgement })).toEqual(["verdict_unknown: node.cpu_usage: stale, the expression: error"]);
+});
+
+describe("approve: a person says yes to each action", () => {
+  const active = activeOf({}, { mode: "approve" });
+  const asked = (state: Action["state"], more: Partial<Action> = {}) =>
+    actionOf(2, "ep-1", { node: "node_0", state, sentAt: null, outcome: null, detail: null, ...more });
+  const told = (actions: readonly Action[], candidate: Partial<Candidate> = {}) =>
+    said({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
+
+  test("holds until that very step is approved", () => {
+    expect(told([])).toEqual(["approval: a person has to approve it"]);
+    expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 waits to be approved"]);
+    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: a person has to approve it"]);
+    expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NOTHING);
+  });
+
+  test("a step that was rejected is not asked for again in the episode", () => {
+    expect(told([asked("rejected", { step: 1 })])).toEqual(["rejected: act-2 was rejected"]);
+    expect(told([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
+      "rejected: a person rejected act-2: not on a Friday",
+    ]);
+    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: a person has to approve it"]);
+  });
+
+  test("is asked for in no other mode", () => {
+    for (const mode of ["dry_run", "enforce"] as const) expect(told([], { active: { ...active, mode } })).toEqual([]);
+  });
+});
+
+describe("the canary of a changed policy: the first action is verified before a second is sent", () => {
+  const changed = activeOf({}, { proven: false });
+  const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+    said(
+      { active: changed, ...candidate },
+      { ...facts, episodes: [episodeOf(5, { node: "node_7", region: "r-2", ...episode })] },
+    );
+  const held = ["canary: the policy is new or changed, and node_7 (ep-5) is tried first"];
+
+  test("holds all but the node on which it is being tried", () => {
+    expect(tried({ state: "acting", acted: 1 })).toEqual(held);
+    expect(tried({ state: "acting", acted: 1 }, { node: sightOf({ id: "node_7", region: "r-2" }) })).toHaveLength(1);
+    expect(tried({ state: "acting", acted: 1 }, { node: sightOf({ id: "node_7" }) })[0]).not.toContain("canary");
+  });
+
+  test("holds until it is seen to have worked, or was given up", () => {
+    expect(tried({ state: "firing", acted: 0 })).toEqual(NOTHING);
+    expect(tried({ state: "firing", acted: 1 })).toEqual(held);
+    expect(tried({ state: "recovering", acted: 1 })).toEqual(NOTHING);
+    expect(tried({ state: "given_up", acted: 1, closedAt: NOON - 1 })).toEqual(NOTHING);
+  });
+
+  test("holds where the node vanished under our hand, and not one that nothing was done to", () => {
+    expect(tried({ state: "suspended", acted: 1 })).toEqual(held);
+    expect(tried({ state: "suspended", acted: 0 })).toEqual(NOTHING);
+  });
+
+  test("is over once an action under this text was verified, and where safety wants none", () => {
+    expect(tried({ state: "acting", acted: 1 }, { active: activeOf() })).toEqual(NOTHING);
+    expect(tried({ state: "acting", acted: 1 }, {}, { safety: { canary: false } })).toEqual(NOTHING);
+  });
+
+  test("is no other policy's, nor a dry run's", () => {
+    expect(tried({ state: "acting", acted: 1, policy: "another" })).toEqual(NOTHING);
+    expect(tried({ state: "acting", acted: 1, shadow: true })).toEqual(NOTHING);
+    expect(tried({ state: "acting", acted: 1 }, { active: { ...changed, mode: "dry_run" } })).toEqual(NOTHING);
+  });
+
+  test("is found among many that are tried at once", () => {
+    const episodes = [1, 2, 3, 4].map((each) => episodeOf(each, { node: `node_${each}`, state: "firing", acted: 1 }));
+    for (const { node } of episodes) {
+      const own = episodes.find((each) => each.node === node)!;
+      const blockers = said({ active: changed, node: sightOf({ id: node }), episode: own }, { episodes });
+      expect(blockers.filter((text) => text.startsWith("canary"))).toHaveLength(1);
+    }
+  });
+});
+
+describe("an episode begins", () => {
+  const may = (...held: readonly HoldReason[]) =>
+    mayBegin(decisionOf(NOON, { blockers: held.map((reason) => ({ reason, detail: "…" })) }));
+
+  test("unless the node had one a while ago, has another, was given up, or is ill with many others", () => {
+    expect(may()).toBe(true);
+    expect(HOLD_REASONS.filter((reason) => !may(reason))).toEqual([
+      ...["other_episode", "cooldown", "retry_wait", "retry_limit"],
+      ...["storm", "correlated"],
+    ]);
+    expect(may("paused", "breaker", "window")).toBe(true);
+    expect(may("paused", "cooldown")).toBe(false);
+  });
+});
+
+test("20,000 nodes that fire under a new policy are decided on within two seconds", () => {
+  const episodes = Array.from({ length: 20_000 }, (_, index) => episodeOf(index + 1, { node: `node_${index}` }));
+  const facts = factsOf({ episodes });
+  const one = candidateOf({ active: activeOf({}, { proven: false }) });
+  const before = performance.now();
+  for (const episode of episodes) decide({ ...one, episode, node: sightOf({ id: episode.node }) }, facts);
+  expect(performance.now() - before).toBeLessThan(2_000);
+});

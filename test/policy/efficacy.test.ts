@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import type { Episode, EpisodeState } from "../../src/model/episode.ts";
+import { efficacyOf } from "../../src/policy/efficacy.ts";
+import { closedEpisodeOf } from "../store/sketch.ts";
+
+const POLICY = { policy: "reboot-offline", fingerprint: "as it was" };
+
+/** Episodes in the order in which they closed, each by how it ended. */
+const ended = (states: readonly EpisodeState[], more: Partial<Episode> = {}): Episode[] =>
+  states.map((state, index) => closedEpisodeOf(index + 1, 100 + index, { state, acted: 1, ...more }));
+
+const of = (episodes: Iterable<Episode>, window = 4, minSuccess = 0.5) =>
+  efficacyOf(episodes, POLICY, { window, minSuccess });
+
+describe("the efficacy of a policy", () => {
+  test("is poor below its share, and the share itself is enough", () => {
+    expect(of(ended(["healed", "given_up", "given_up", "given_up"]))).toEqual({
+      episodes: 4,
+      healed: 1,
+      isPoor: true,
+    });
+    expect(of(ended(["healed", "given_up", "healed", "cleared"]))).toEqual({ episodes: 4, healed: 2, isPoor: false });
+    const ten = [...Array<EpisodeState>(7).fill("healed"), ...Array<EpisodeState>(3).fill("given_up")];
+    expect(of(ended(ten), 10, 0.7).isPoor).toBe(false);
+    expect(of(ended(ten), 10, 0.71).isPoor).toBe(true);
+    const twenty = [...Array<EpisodeState>(11).fill("healed"), ...Array<EpisodeState>(9).fill("given_up")];
+    expect(of(ended(twenty), 20, 0.55).isPoor).toBe(false);
+  });
+
+  test("is not judged before its window is full", () => {
+    expect(of(ended(["given_up", "given_up", "given_up"]))).toEqual({ episodes: 3, healed: 0, isPoor: false });
+    expect(of([], 0)).toMatchObject({ isPoor: false });
+  });
+
+  test("goes by the last episodes to close, in whatever order they come", () => {
+    const all = ended(["healed", "healed", "healed", "given_up", "given_up", "given_up", "healed"]);
+    expect(of(all)).toMatchObject({ episodes: 4, healed: 1, isPoor: true });
+    expect(of(all.toReversed())).toMatchObject({ episodes: 4, healed: 1, isPoor: true });
+  });
+
+  test("says nothing by episodes in which nothing was done, or that did not end by themselves", () => {
+    const bad = ended(["given_up", "given_up", "given_up"]);
+    const others: Partial<Episode>[] = [
+      { acted: 0 },
+      { state: "freed" },
+      { state: "withdrawn" },
+      { shadow: true },
+      { fingerprint: "as it is now" },
+      { policy: "another" },
+    ];
+    for (const more of others) {
+      const other = closedEpisodeOf(9, 99, { state: "given_up", acted: 1, ...more });
+      expect(of([other, ...bad])).toEqual({ episodes: 3, healed: 0, isPoor: false });
+    }
+  });
+
+  test("counts what passed by itself after a step as not healed", () => {
+    expect(of(ended(["cleared", "cleared", "cleared", "healed"]))).toMatchObject({ healed: 1, isPoor: true });
+  });
+
+  test("with a share of 0 % is never poor", () => {
+    expect(of(ended(["given_up", "given_up", "given_up", "given_up"]), 4, 0).isPoor).toBe(false);
+  });
+});

@@ -1,0 +1,57 @@
+import { describe, expect, test } from "vitest";
+import { MODES } from "../../src/model/policy.ts";
+import { compiled, compilePolicy, lesser } from "../../src/policy/policy.ts";
+import { rebootOffline, steps } from "../engine/rules.ts";
+
+describe("a policy's text", () => {
+  const print = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).fingerprint;
+
+  test("is another one with every change, but for the mode", () => {
+    const changes = [
+      { when: 'node.status != "online"' },
+      { match: 'node.country == "DE"' },
+      { forMs: 1 },
+      { clearForMs: 1 },
+      { maxAgeMs: 1 },
+      { steps: [steps.reboot] },
+      { retry: { episodes: 1, everyMs: 1, forgetAfterMs: 1 } },
+      { windows: ["nights"] },
+      { blockedBy: [{ kind: "query", query: "up" }] as const },
+      { name: "another" },
+    ];
+    const all = [print({}), ...changes.map(print)];
+    expect(new Set(all).size).toBe(all.length);
+    for (const mode of MODES) expect(print({ mode })).toBe(print({}));
+  });
+
+  test("is about the same thing as long as match and when are the same", () => {
+    const about = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).about;
+    expect(about({ forMs: 1, steps: [steps.notify], windows: ["nights"], mode: "dry_run" })).toBe(about({}));
+    expect(about({ when: "node.uptime_hours < 1" })).not.toBe(about({}));
+    expect(about({ match: 'node.country == "DE"' })).not.toBe(about({}));
+  });
+});
+
+test("what a step expects is compiled beside it", () => {
+  const expecting = { ...steps.reboot, verify: { withinMs: 1, expect: "node.uptime_hours < 1" } };
+  const { expects, match } = compilePolicy(rebootOffline({ steps: [steps.notify, expecting, steps.force] }));
+  expect(expects.map((each) => each?.fields.map(({ name }) => name) ?? null)).toEqual([
+    null,
+    ["node.uptime_hours"],
+    null,
+  ]);
+  expect(match).toBeNull();
+});
+
+test("an expression that is none breaks loudly: the configuration's loader would have refused it", () => {
+  expect(() => compiled("node.state == 1")).toThrow('"node.state == 1": ');
+});
+
+test("of two modes the lesser holds", () => {
+  const table = MODES.map((one) => MODES.map((other) => lesser(one, other)));
+  expect(table).toEqual([
+    ["dry_run", "dry_run", "dry_run"],
+    ["dry_run", "approve", "approve"],
+    ["dry_run", "approve", "enforce"],
+  ]);
+});

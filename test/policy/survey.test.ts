@@ -1,0 +1,236 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { CLOSED_STATES, type Episode, OPEN_STATES, type TimerRow } from "../../src/model/episode.ts";
+import { NODE_STATUSES } from "../../src/model/node.ts";
+import { DOMAINS, type Domain } from "../../src/model/safety.ts";
+import { createCasebook } from "../../src/policy/casebook.ts";
+import { type ActivePolicy, disruptedNodes, isUnderWay, surveyFleet } from "../../src/policy/facts.ts";
+import { fleetOf, type NodeSketch } from "../metrics/sketch.ts";
+import { actionOf, episodeOf } from "../store/sketch.ts";
+import { activeOf, NOON, timerRow } from "./case.ts";
+
+/** What a survey is made of. */
+interface Scene {
+  readonly nodes: readonly (NodeSketch | null)[];
+  readonly timers?: readonly TimerRow[];
+  readonly episodes?: readonly Episode[];
+  readonly policies?: readonly ActivePolicy[];
+  readonly shadow?: boolean;
+  readonly by?: Domain;
+}
+
+const casebookOf = ({ timers = [], episodes = [] }: Pick<Scene, "timers" | "episodes">) =>
+  createCasebook({ timers, episodes, actions: [], holds: [], facts: new Map(), lastNumber: 0 });
+
+function survey({ nodes, policies = [activeOf()], shadow = false, by = "region", ...rest }: Scene) {
+  return surveyFleet(fleetOf(nodes), casebookOf(rest), policies, { shadow, by });
+}
+
+const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
+const node = (id: string, status: NodeSketch["status"] = "online", region = "r"): NodeSketch => ({
+  id,
+  country: "DE",
+  region,
+  ...(status !== undefined && { status }),
+});
+
+describe("the nodes under our hand", () => {
+  const of = (said: Partial<Episode>, shadow = false) => [
+    ...disruptedNodes(casebookOf({ episodes: [episodeOf(1, said)] }), shadow),
+  ];
+
+  test("are those on which a step is under way, and those in our quarantine; what vanished is nobody's", () => {
+    for (const state of OPEN_STATES) {
+      expect(of({ state })).toEqual(state === "acting" ? ["node_1"] : []);
+      expect(of({ state, quarantine })).toEqual(state === "suspended" ? [] : ["node_1"]);
+    }
+    for (const state of CLOSED_STATES) expect(of({ state, closedAt: 1 })).toEqual([]);
+  });
+
+  test("are counted of dry runs by themselves, and of real ones", () => {
+    expect(of({ state: "acting", shadow: true })).toEqual([]);
+    expect(of({ state: "acting", shadow: true }, true)).toEqual(["node_1"]);
+    expect(of({ state: "acting" }, true)).toEqual([]);
+  });
+});
+
+test("an action is under way from when it is being sent until it was judged", () => {
+  const states = ["awaiting", "approved", "intended", "posting", "sent", "ended", "withdrawn"] as const;
+  const under = states.filter((state) => isUnderWay(actionOf(1, "ep-1", { state })));
+  expect(under).toEqual(["posting", "sent"]);
+});
+
+describe("unhealthy", () => {
+  test("is who is offline, of an unknown status, firing, or under our hand: each once", () => {
+    const nodes = NODE_STATUSES.map((status) => node(status, status));
+    expect(survey({ nodes }).unhealthy).toBe(2);
+    const timers = ["online", "offline", "rebooting"].map((id) => timerRow(id));
+    expect(survey({ nodes, timers }).unhealthy).toBe(4);
+    const episodes = ["online", "maintenance"].map((id, index) => episodeOf(index, { node: id, state: "acting" }));
+    expect(survey({ nodes, timers, episodes }).unhealthy).toBe(5);
+  });
+
+  test("is not who is only pending, or who is not in the fleet any more", () => {
+    const timers = [timerRow("a", { state: "pending" }), timerRow("gone")];
+    expect(survey({ nodes: [node("a")], timers }).unhealthy).toBe(0);
+  });
+
+  test("is not who fires under a dry run alone, but in the survey of dry runs, where all policies count", () => {
+    const dry = activeOf({ name: "dry" }, { mode: "dry_run" });
+    const scene = { nodes: [node("a"), node("b")], policies: [activeOf(), dry] };
+    const timers = [timerRow("a", { policy: "dry" }), timerRow("b")];
+    expect(survey({ ...scene, timers }).unhealthy).toBe(1);
+    expect(survey({ ...scene, timers, shadow: true }).unhealthy).toBe(2);
+    expect(survey({ ...scene, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
+  });
+});
+
+describe("nodes that went bad", () => {
+  test("are told by place, pending ones too, once for each policy", () => {
+    const policies = [activeOf(), activeOf({ name: "two" })];
+    const timers = [
+      timerRow("a", { since: 5, state: "pending" }),
+      timerRow("a", { since: 9, policy: "two" }),
+      timerRow("b", { since: 7 }),
+      timerRow("gone", { since: 7 }),
+    ];
+    const nodes = [node("a"), node("b", "online", "s"), node("c", "online", "s")];
+    const { bad } = survey({ nodes, timers, policies });
+    expect([...bad.onsets]).toEqual([
+      [
+        "r",
+        [
+          { node: "a", at: 5 },
+          { node: "a", at: 9 },
+        ],
+      ],
+      ["s", [{ node: "b", at: 7 }]],
+    ]);
+    expect([...bad.nodes]).toEqual([
+      ["r", 1],
+      ["s", 2],
+    ]);
+    expect([...survey({ nodes, timers, policies, by: "country" }).bad.onsets.keys()]).toEqual(["DE"]);
+  });
+});
+
+describe("the survey", () => {
+  const ids = Array.from({ length: 12 }, (_, index) => `node_${index}`);
+  const sketch = fc.record({
+    status: fc.constantFrom(...NODE_STATUSES),
+    country: fc.constantFrom("DE", "FR", ""),
+    region: fc.constantFrom("r", "s", ""),
+  });
+  const scenes: fc.Arbitrary<Scene> = fc
+    .record({
+      sketches: fc.array(fc.option(sketch), { minLength: 12, maxLength: 12 }),
+      timers: fc.uniqueArray(
+        fc.record({ node: fc.constantFrom(...ids), policy: fc.constantFrom("one", "two"), isFiring: fc.boolean() }),
+        { maxLength: 20, size: "max", selector: (each) => `${each.node} ${each.policy}` },
+      ),
+      episodes: fc.uniqueArray(
+        fc.record({
+          node: fc.constantFrom(...ids),
+          shadow: fc.boolean(),
+          state: fc.constantFrom(...OPEN_STATES),
+          quarantine: fc.constantFrom(null, quarantine),
+          acted: fc.nat({ max: 1 }),
+          policy: fc.constantFrom("one", "two"),
+        }),
+        { maxLength: 12, size: "max", selector: (each) => `${each.node} ${each.shadow}` },
+      ),
+      modes: fc.tuple(
+        fc.constantFrom("dry_run" as const, "enforce" as const),
+        fc.constantFrom("dry_run" as const, "approve" as const),
+      ),
+      shadow: fc.boolean(),
+      by: fc.constantFrom(...DOMAINS),
+    })
+    .map(({ sketches, timers, episodes, modes, shadow, by }) => ({
+      nodes: sketches.map((each, index) => each && { ...each, id: ids[index]! }),
+      timers: timers.map(({ isFiring, ...key }, since) =>
+        timerRow(key.node, { ...key, since, state: isFiring ? "firing" : "pending" }),
+      ),
+      episodes: episodes.map((each, index) => episodeOf(index, each)),
+      policies: ["one", "two"].map((name, index) => activeOf({ name }, { mode: modes[index]! })),
+      shadow,
+      by,
+    }));
+
+  test("counts what a plain look at every node counts", () => {
+    fc.assert(
+      fc.property(scenes, (scene) => {
+        const { unhealthy, nodes, places, bad, disrupted } = survey(scene);
+        const plain = plainSurvey(scene);
+        expect({ unhealthy, nodes }).toEqual({ unhealthy: plain.unhealthy, nodes: plain.nodes });
+        expect(disrupted).toEqual(plain.disrupted);
+        expect(places).toEqual(plain.places);
+        expect(bad.nodes).toEqual(plain.badNodes);
+        const onsets = [...bad.onsets].flatMap(([place, all]) => all.map(({ node, at }) => `${place} ${node} ${at}`));
+        expect(onsets.toSorted()).toEqual(plain.onsets.toSorted());
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("names of each policy the trials that can hold another node, two at most", () => {
+    fc.assert(
+      fc.property(scenes, (scene) => {
+        const { trials } = survey(scene);
+        for (const policy of ["one", "two"]) {
+          const all = scene.episodes!.filter(
+            (each) =>
+              each.policy === policy &&
+              !each.shadow &&
+              (each.state === "acting" || (each.acted > 0 && ["firing", "suspended"].includes(each.state))),
+          );
+          const found = trials.get(policy) ?? [];
+          expect(found).toHaveLength(Math.min(2, all.length));
+          expect(all).toEqual(expect.arrayContaining([...found]));
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+/** Each node by itself, and each count by a search. */
+function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow = false, by = "region" }: Scene) {
+  const present = nodes.filter((each) => each !== null);
+  const counted = policies.filter(({ mode }) => shadow || mode !== "dry_run").map(({ policy }) => policy.rule.name);
+  const mine = timers.filter(({ policy }) => counted.includes(policy));
+  const isDisrupted = (id: string) =>
+    episodes.some(
+      (each) =>
+        each.node === id &&
+        each.shadow === shadow &&
+        each.state !== "suspended" &&
+        (each.state === "acting" || each.quarantine !== null),
+    );
+  const isUnhealthy = ({ id, status }: NodeSketch) =>
+    status === "offline" ||
+    status === "unknown" ||
+    isDisrupted(id) ||
+    mine.some((timer) => timer.node === id && timer.state === "firing");
+  const countsBy = (domain: Domain) =>
+    new Map(
+      [...new Set(present.map((each) => each[domain]!))].map((place) => {
+        const there = present.filter((each) => each[domain] === place);
+        const free = there.filter(({ id }) => !isDisrupted(id));
+        const online = free.filter(({ status }) => status === "online").length;
+        return [place, { nodes: there.length, online, disrupted: there.length - free.length }] as const;
+      }),
+    );
+  const places = { region: countsBy("region"), country: countsBy("country") };
+  return {
+    nodes: present.length,
+    unhealthy: present.filter(isUnhealthy).length,
+    disrupted: new Set(episodes.map((each) => each.node).filter(isDisrupted)),
+    places,
+    badNodes: new Map([...places[by]].map(([place, count]) => [place, count.nodes])),
+    onsets: mine.flatMap(({ node: id, since }) => {
+      const found = present.find((each) => each.id === id);
+      return found === undefined ? [] : [`${found[by]} ${id} ${since}`];
+    }),
+  };
+}
