@@ -117,7 +117,8 @@ export function openBooks({ journal, clock, log, lost }: BooksParts): Books {
     now,
     epochOf,
     commit(changes) {
-      if (!write(changes)) return false;
+      // What does not outlive the process is as good as not written.
+      if (lost !== null || !write(changes)) return false;
       casebook.apply(changes);
       return true;
     },

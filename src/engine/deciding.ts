@@ -4,7 +4,7 @@ import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { decide, mayBegin } from "../policy/decide.ts";
-import { type ActivePolicy, type Facts, isShadow } from "../policy/facts.ts";
+import { type ActivePolicy, type Facts, isShadow, isUnderWay } from "../policy/facts.ts";
 import { begun, nextRung } from "../policy/ladder.ts";
 import { candidateOf } from "./candidates.ts";
 import { queued } from "./remediate.ts";
@@ -56,7 +56,7 @@ export function createDeciding(ward: Ward): Deciding {
       ward.told.delete(keyOf(name, node));
       return null;
     }
-    if (candidate.episode !== null && candidate.episode.state !== "firing") return null;
+    if (candidate.episode !== null && !isWaiting(ward, candidate.episode)) return null;
     const decision = decide(candidate, facts);
     const canBegin = candidate.episode === null && candidate.judgement.verdict === "true" && mayBegin(decision);
     if (!canBegin) return conclude(candidate, decision);
@@ -115,10 +115,15 @@ export function createDeciding(ward: Ward): Deciding {
     async decideAll(factsOf) {
       books.batch(lapse);
       const acts: Candidate[] = [];
+      // A survey of the fleet a world, and none where nothing fires.
+      const known = new Map<boolean, Facts>();
       for (const active of activePolicies(ward)) {
-        const facts = factsOf(isShadow(active));
         const timers = [...books.casebook.timersOf(active.policy.rule.name)];
         const firing = timers.flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
+        if (firing.length === 0) continue;
+        const shadow = isShadow(active);
+        const facts = known.get(shadow) ?? factsOf(shadow);
+        known.set(shadow, facts);
         for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
           if (begin > 0) await breath();
           const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);
@@ -145,6 +150,10 @@ export function sendNotice(ward: Ward, candidate: Candidate): void {
   if (!episode.shadow) tell(ward, episode, { kind: "step", severity: "critical", summary }, step.receiver);
   settle(ward, episode, nextRung(episode, candidate.active.policy.rule, ward.books.now()));
 }
+
+/** Whether the next step of an episode may be decided on: nothing of it is under way. */
+export const isWaiting = ({ books }: Ward, { id, state }: Episode): boolean =>
+  state === "firing" && !books.casebook.actionsOf(id).some(isUnderWay);
 
 const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
 

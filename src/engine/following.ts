@@ -4,7 +4,7 @@ import type { Change } from "../model/journal.ts";
 import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
 import { isLive } from "../policy/casebook.ts";
 import { isUnderWay } from "../policy/facts.ts";
-import { afterLook, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
+import { afterLook, afterRefusal, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
 import type { Policy } from "../policy/policy.ts";
 import { rebootProof } from "../policy/proof.ts";
 import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
@@ -13,7 +13,7 @@ import { type Aftermath, type StepEnd, stepEnd } from "../policy/verification.ts
 import { scopeOf } from "./candidates.ts";
 import { sourcesOf } from "./judging.ts";
 import { noteAction, settle } from "./transitions.ts";
-import { active, maxAgeOf, policyNamed, provenFact, slotOf, type Ward } from "./ward.ts";
+import { active, maxAgeOf, policyAsOf, policyNamed, provenFact, slotOf, type Ward } from "./ward.ts";
 
 /** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
 export interface Following {
@@ -24,6 +24,8 @@ export interface Following {
 /** A following of what the books hold. */
 export function createFollowing(ward: Ward): Following {
   const { books } = ward;
+  /** Records from before were looked at by whoever followed before. */
+  const begunAt = ward.clock.monotonic();
   /** When the node's record that was looked at last was observed, by episode: one record is one look. */
   const lookedAt = new Map<string, number>();
   /** Of episodes that a step has healed: how long they are ill again. */
@@ -38,28 +40,34 @@ export function createFollowing(ward: Ward): Following {
     const policy = policyNamed(ward, episode.policy);
     const present = episode.state === "suspended" ? back(episode) : episode;
     const { fleet } = ward.view!.snapshot;
-    const isNew = fleet.listedAt[slot]! > (lookedAt.get(episode.id) ?? Number.NEGATIVE_INFINITY);
+    const isNew = fleet.listedAt[slot]! > (lookedAt.get(episode.id) ?? begunAt);
     lookedAt.set(episode.id, fleet.listedAt[slot]!);
     const looked = isNew ? look(present, NODE_STATUSES[fleet.status[slot]!]!) : present;
     if (looked.closedAt !== null) return;
     const action = underWay(looked);
-    if (policy === null || policy.about !== aboutOf(looked) || isElsewhere(looked, policy)) abandon(looked);
-    else if (action !== null) verify(looked, action, policy, slot);
-    else mind(looked, policy, slot);
+    if (action !== null) verify(looked, action, slot);
+    const judged = books.casebook.episode(looked.id)!;
+    if (judged.closedAt !== null) return;
+    if (policy === null || policy.about !== aboutOf(judged) || isElsewhere(judged, policy)) abandon(judged);
+    else if (action === null) mind(judged, policy, slot);
   }
 
   const underWay = ({ id }: Episode): Action | null => books.casebook.actionsOf(id).find(isUnderWay) ?? null;
 
   function missing(episode: Episode): void {
     const now = books.now();
-    const forgetAfterMs = policyNamed(ward, episode.policy)?.rule.retry.forgetAfterMs ?? 0;
+    const forgetAfterMs = policyOf(episode)?.rule.retry.forgetAfterMs ?? 0;
     if (episode.state !== "suspended") settle(ward, episode, moved(episode, "suspended", now));
     else if (now - episode.stateAt >= forgetAfterMs)
-      settle(ward, episode, closed(episode, "withdrawn", now), overdueEnds(episode, "the node did not come back"));
+      settle(ward, episode, closed(episode, "withdrawn", now), looseEnds(episode, "the node did not come back"));
   }
 
+  /** The policy of an episode as it is now; if it is no more, as it was. */
+  const policyOf = ({ policy, fingerprint }: Episode): Policy | null =>
+    policyNamed(ward, policy) ?? policyAsOf(ward, fingerprint);
+
   /** What was under way and can't be told any more. */
-  function overdueEnds({ id }: Episode, detail: string): Change[] {
+  function looseEnds({ id }: Episode, detail: string): Change[] {
     return books.casebook
       .actionsOf(id)
       .filter(isLive)
@@ -74,23 +82,25 @@ export function createFollowing(ward: Ward): Following {
 
   function look(episode: Episode, status: NodeStatus): Episode {
     const after = afterLook(episode, status, books.now());
-    if (after !== episode) settle(ward, episode, after, after.state === "freed" ? [veto(after)] : []);
+    if (after === episode) return after;
+    const detail = "a person lifted the quarantine";
+    settle(ward, episode, after, after.state === "freed" ? [veto(after), ...looseEnds(after, detail)] : []);
     return after;
   }
 
-  function veto({ node, policy, id }: Episode): Change {
+  function veto(episode: Episode): Change {
+    const { node, policy, id } = episode;
     const now = books.now();
-    const until = now + (policyNamed(ward, policy)?.rule.retry.everyMs ?? 0);
+    const until = now + (policyOf(episode)?.rule.retry.everyMs ?? 0);
     const reason = `a person lifted the quarantine of ${id}`;
     return { kind: "hold", row: { node, policy, kind: "vetoed", at: now, until, reason } };
   }
 
-  /** What a policy began that is no more is watched while our hand is on the node, and no longer. */
+  /** What no policy of now stands behind is watched while our hand is on the node, and no longer. */
   function abandon(episode: Episode): void {
-    const isHeld = episode.quarantine !== null && episode.state !== "acting";
-    if (isHeld) return;
+    if (episode.state === "acting" || episode.quarantine !== null) return;
     const detail = "its policy is gone or was changed";
-    settle(ward, episode, closed(episode, "withdrawn", books.now()), overdueEnds(episode, detail));
+    settle(ward, episode, closed(episode, "withdrawn", books.now()), looseEnds(episode, detail));
   }
 
   /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
@@ -99,9 +109,15 @@ export function createFollowing(ward: Ward): Following {
     return shadow !== episode.shadow && episode.state !== "acting" && episode.quarantine === null;
   }
 
-  function verify(episode: Episode, action: Action, policy: Policy, slot: number): void {
-    const step = policy.rule.steps[action.step];
-    if (step === undefined || step.action === "notify" || action.state === "posting") return;
+  /** A step is judged by the policy under which it was sent, whatever became of that since. */
+  function verify(episode: Episode, action: Action, slot: number): void {
+    const policy = policyAsOf(ward, action.fingerprint);
+    const step = policy?.rule.steps[action.step];
+    if (policy === null || step === undefined || step.action === "notify") {
+      const changes = looseEnds(episode, "what it was sent for is not understood any more");
+      settle(ward, episode, closed(episode, "withdrawn", books.now()), changes);
+      return;
+    }
     const isMadeUp = episode.shadow && action.request.kind === "quarantine";
     const seen = aftermath(action, policy, slot);
     const end = isMadeUp ? "verified" : stepEnd(action, step.verify, seen);
@@ -143,8 +159,9 @@ export function createFollowing(ward: Ward): Following {
   const judgement = (policy: Policy, slot: number): Judgement =>
     judge(policy, scopeOf(ward).subject(slot), maxAgeOf(ward, policy.rule), ward.clock.monotonic());
 
-  function finish(episode: Episode, action: Action, end: StepEnd, policy: Policy, slot: number): void {
+  function finish(episode: Episode, action: Action, end: StepEnd, sentUnder: Policy, slot: number): void {
     const now = books.now();
+    const policy = policyNamed(ward, episode.policy) ?? sentUnder;
     const outcome: Outcome = action.shadow ? "dry_run" : end;
     const proof = action.request.kind === "reboot" && !action.shadow ? proofOf(action, slot) : null;
     const changes = [ended(action, outcome, { proof })];
@@ -192,7 +209,12 @@ export function createFollowing(ward: Ward): Following {
       relapses.delete(episode.id);
       const wasHealed = episode.state === "recovering" || episode.state === "probation";
       const after = closed(episode, wasHealed ? "healed" : "cleared", now);
-      settle(ward, episode, after, overdueEnds(episode, "the trouble passed"));
+      settle(ward, episode, after, looseEnds(episode, "the trouble passed"));
+      return;
+    }
+    if (episode.state === "firing" && episode.step >= policy.rule.steps.length) {
+      // A reload took its steps away.
+      settle(ward, episode, afterRefusal(episode, policy.rule, now));
       return;
     }
     if (episode.state !== "recovering" && episode.state !== "probation") return;

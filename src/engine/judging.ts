@@ -58,7 +58,8 @@ export function createJudging(ward: Ward): Judging {
     const slots: number[] = [];
     for (let slot = 0; slot < fleet.slots; slot++) {
       if (fleet.ids[slot] === "") continue;
-      if (all || fleet.detailedAt[slot] !== before.fleet.detailedAt[slot]) slots.push(slot);
+      // A detail that was never read is NaN, before and now.
+      if (all || !Object.is(fleet.detailedAt[slot], before.fleet.detailedAt[slot])) slots.push(slot);
     }
     return slots;
   }

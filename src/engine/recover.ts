@@ -1,8 +1,8 @@
-import type { Action } from "../model/episode.ts";
+import type { Action, Episode } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import { afterSending, closed } from "../policy/ladder.ts";
 import { reruled, rowOf } from "../policy/timer.ts";
-import { noteAction } from "./transitions.ts";
+import { noteAction, settle } from "./transitions.ts";
 import { aboutFact, active, type Ward } from "./ward.ts";
 
 /**
@@ -44,6 +44,7 @@ function adoptPolicies(ward: Ward): void {
   const { books, policies } = ward;
   const { casebook } = books;
   const changes: Change[] = [];
+  const withdrawn: Episode[] = [];
   const known = new Map(policies.map((policy) => [policy.rule.name, policy]));
   for (const name of casebook.timedPolicies()) {
     const policy = known.get(name);
@@ -59,10 +60,11 @@ function adoptPolicies(ward: Ward): void {
       }
       casebook.setTimer(name, node, row === null ? { ...timer, state: "inactive" } : next);
       if (row?.state !== "firing" && episode?.policy === name && !isBegun) {
-        changes.push({ kind: "episode", row: closed(episode, "withdrawn", books.now()) });
+        withdrawn.push(episode);
       }
     }
   }
   for (const { rule, about } of policies) changes.push({ kind: "fact", key: aboutFact(rule.name), value: about });
   books.record(changes);
+  for (const episode of withdrawn) settle(ward, episode, closed(episode, "withdrawn", books.now()));
 }

@@ -48,19 +48,15 @@ export async function remediate(
     withdraw(ward, intent, decided.episode!, problem, !stopping.aborted);
     return;
   }
-  const again = redecide(decided);
-  if (again === null) {
-    withdraw(ward, intent, decided.episode!, "the node is gone", false);
-    return;
-  }
-  if (again.decision.verdict !== "act") {
-    const why = again.decision.blockers.map(({ reason, detail }) => `${reason}: ${detail}`).join("; ");
-    withdraw(ward, intent, decided.episode!, why || "it is not unhealthy any more", false);
+  const hindrance = hindranceOf(redecide(decided));
+  if (hindrance !== null) {
+    withdraw(ward, intent, decided.episode!, hindrance, false);
     return;
   }
   const readAt = ward.clock.monotonic();
   const posting: Action = { ...intent, state: "posting", uptimeHoursBefore: uptimeOf(ward, intent.node) };
   let sent = posting;
+  let late: string | null = null;
   const leave = new AbortController();
   const giveUp = () => leave.abort();
   // Until it goes out it may be dropped at once; from then on it is given its grace.
@@ -69,19 +65,28 @@ export async function remediate(
   if (stopping.aborted) giveUp();
   const result = await ward.client.post(actOn(intent.node, intent.request), leave.signal, () => {
     stopping.removeEventListener("abort", giveUp);
-    // It may have waited long for leave to be sent.
+    // It may have waited long for leave to be sent, and much may have happened meanwhile.
     if (ward.clock.monotonic() - readAt > READING_MS_MAX) throw new Error("the node was read too long ago");
+    late = hindranceOf(redecide(decided));
+    if (late !== null) throw new Error(late);
     sent = { ...posting, sentAt: books.now() };
     // Thrown before anything goes out: what can't be written down is not done.
     if (!books.commit([noteAction(sent)])) throw new Error("the journal can't be written");
   });
   stopping.removeEventListener("abort", giveUp);
   cutting.removeEventListener("abort", giveUp);
-  if (result.kind === "not_sent" && leave.signal.aborted) {
+  if (late !== null) withdraw(ward, intent, decided.episode!, late, false);
+  else if (result.kind === "not_sent" && leave.signal.aborted)
     withdraw(ward, sent, decided.episode!, "the daemon stopped before it was sent", false);
-    return;
-  }
-  conclude(ward, sent, result);
+  else conclude(ward, sent, result);
+}
+
+/** Why what was decided is not to be done after all; null: it is. */
+function hindranceOf(again: ReturnType<Redecide>): string | null {
+  if (again === null) return "the node is gone";
+  const { verdict, blockers } = again.decision;
+  if (verdict === "act") return null;
+  return blockers.map(({ reason, detail }) => `${reason}: ${detail}`).join("; ") || "it is not unhealthy any more";
 }
 
 /** A dry run of a step: everything but the sending. */
@@ -243,7 +248,7 @@ function conclude(ward: Ward, action: Action, result: PostResult): void {
       settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message))]);
       return;
     default:
-      return result satisfies never;
+      result satisfies never;
   }
 }
 

@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Change } from "../model/journal.ts";
 import { NODE_STATUSES } from "../model/node.ts";
@@ -36,6 +36,8 @@ export interface SightContext {
 const BASELINE = "warden.baseline";
 const COOLDOWN = "warden.sight_cooldown";
 const BASELINE_DAYS = 7;
+/** A last_seen this far after its own observation is still one: clocks differ. */
+const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
 /** A keeper of what the books remember. */
 export function createSightKeeper(books: Books, safety: () => Safety): SightKeeper {
@@ -99,7 +101,8 @@ function sightingOf(fleet: Fleet, { at, intervalMs, serviceTime }: SightContext,
     if (fleet.status[slot] === UNKNOWN) unknown++;
     const observedAt = serviceTime(fleet.listedAt[slot]!);
     const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs[slot]!;
-    if (age < freshest) freshest = age;
+    // A node whose clock is ahead says nothing of what the service hears now.
+    if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
   }
   return {
     completeWalks: fleet.lastWalk?.completeWalks ?? 0,

@@ -4,7 +4,7 @@ import { isUnderWay } from "../policy/facts.ts";
 import { readNode } from "../service/endpoints.ts";
 import { readNodeDetail } from "../service/wire.ts";
 import { sourcesOf } from "./judging.ts";
-import { policyNamed, slotOf, type Ward } from "./ward.ts";
+import { policyAsOf, slotOf, type Ward } from "./ward.ts";
 
 /** A step's time is looked into so many times. */
 const LOOKS_PER_STEP = 8;
@@ -29,7 +29,7 @@ export async function startVerifying(ward: Ward, signal: AbortSignal): Promise<v
 }
 
 function isDue(ward: Ward, action: Action): boolean {
-  const policy = policyNamed(ward, action.policy);
+  const policy = policyAsOf(ward, action.fingerprint);
   const step = policy?.rule.steps[action.step];
   const slot = slotOf(ward, action.node);
   if (policy === null || step === undefined || step.action === "notify" || slot === null || action.sentAt === null) {

@@ -50,6 +50,8 @@ export interface Ward extends WardParts {
   credentials: { readonly message: string; readonly until: number } | null;
   /** What decisions said last, by policy and node: only changes are told. */
   readonly told: Map<string, string>;
+  /** Policies that are no more, by fingerprint, as far as something that was begun under them is still judged. */
+  readonly past: Map<string, Policy | null>;
 }
 
 /** A ward that has seen nothing. */
@@ -63,6 +65,7 @@ export function createWard(parts: WardParts): Ward {
     view: null,
     credentials: null,
     told: new Map(),
+    past: new Map(),
   };
 }
 
@@ -91,6 +94,29 @@ export const activePolicies = (ward: Ward): readonly ActivePolicy[] =>
 /** The policy of that name in the configuration; null: there is none. */
 export const policyNamed = ({ policies }: Ward, name: string): Policy | null =>
   policies.find(({ rule }) => rule.name === name) ?? null;
+
+/**
+ * The policy as it was when it had that fingerprint: what was begun under it is judged by it, whatever became of it
+ * since. Null: this version does not understand it any more.
+ */
+export function policyAsOf({ policies, past }: Ward, fingerprint: string): Policy | null {
+  const present = policies.find((policy) => policy.fingerprint === fingerprint);
+  if (present !== undefined) return present;
+  let policy = past.get(fingerprint);
+  if (policy === undefined) {
+    policy = revived(fingerprint);
+    past.set(fingerprint, policy);
+  }
+  return policy;
+}
+
+function revived(fingerprint: string): Policy | null {
+  try {
+    return compilePolicy({ ...(JSON.parse(fingerprint) as Omit<PolicyRule, "mode">), mode: "enforce" });
+  } catch {
+    return null;
+  }
+}
 
 /** A datum is too old for a policy that names no age when three planned intervals of its source have passed. */
 const AGE_INTERVALS = 3;

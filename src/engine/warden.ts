@@ -7,7 +7,7 @@ import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
 import { createAlarms } from "./alarms.ts";
 import { candidateOf } from "./candidates.ts";
-import { createDeciding, sendNotice } from "./deciding.ts";
+import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
 import { createJudging } from "./judging.ts";
@@ -125,8 +125,10 @@ export function startWarden(parts: WardenParts): Warden {
     await askObstacles();
     const acts = await deciding.decideAll((shadow) => situation.facts(shadow, sight));
     showPortrait(ward, view);
-    await act(acts);
-    showPortrait(ward, view);
+    if (acts.length > 0) {
+      await act(acts);
+      showPortrait(ward, view);
+    }
     prune();
   }
 
@@ -175,7 +177,7 @@ export function startWarden(parts: WardenParts): Warden {
       const policy = policyNamed(ward, active.policy.rule.name);
       const now = policy === null ? undefined : activePolicies(ward).find((each) => each.policy === policy);
       const candidate = now === undefined ? null : candidateOf(ward, now, node.id);
-      if (candidate === null || candidate.episode === null || candidate.episode.state !== "firing") return null;
+      if (candidate === null || candidate.episode === null || !isWaiting(ward, candidate.episode)) return null;
       // An approval that was taken up is an intent by now, and stays an approval.
       const same = { ...candidate, approved: candidate.approved || approved };
       return { candidate: same, decision: deciding.decideOne(same, facts) };

@@ -12,7 +12,7 @@ import { excerpt, type ServiceError } from "./errors.ts";
 import type { PermitOffice } from "./permits.ts";
 import { type PostResult, postResultOf } from "./post.ts";
 import { rateLimitReading, resetEpochSeconds, retryAfter, serviceDate } from "./ratelimit.ts";
-import { createServiceClock } from "./serviceclock.ts";
+import { createServiceClock, type ServiceClock } from "./serviceclock.ts";
 import { timeLimit } from "./timelimit.ts";
 
 /** An answer of the service, read as JSON, and when it was observed. */
@@ -56,6 +56,8 @@ export interface ClientParts {
   readonly observer: CallObserver;
   /** Sent as User-Agent. */
   readonly agent: string;
+  /** What was learned of the service's clock before; absent: nothing. */
+  readonly serviceClock?: ServiceClock;
 }
 
 type Answered = Extract<Attempt, { kind: "answered" }>;
@@ -76,7 +78,7 @@ type Attempt =
 /** A client that has made no call yet. */
 export function createClient(parts: ClientParts): ServiceClient {
   const { clock, office } = parts;
-  const serviceClock = createServiceClock();
+  const { serviceClock = createServiceClock() } = parts;
 
   async function attempt(
     call: Call | ActionCall,

@@ -1,10 +1,10 @@
 import { seededRandom } from "../../src/base/random.ts";
 import { type Limits, PLANS } from "../../src/budget/limits.ts";
-import { openBooks } from "../../src/engine/books.ts";
+import { type Books, openBooks } from "../../src/engine/books.ts";
 import { createNotifier } from "../../src/engine/notify.ts";
 import type { Rules } from "../../src/engine/ward.ts";
 import { startWarden, type Warden } from "../../src/engine/warden.ts";
-import { createSight, startWatch, type Watch, type WatchSettings } from "../../src/engine/watch.ts";
+import { createSight, type Sight, startWatch, type Watch, type WatchSettings } from "../../src/engine/watch.ts";
 import { createWardenMetrics } from "../../src/metrics/warden.ts";
 import type { Receiver } from "../../src/model/notice.ts";
 import type { Log, Obstacles, Secret, Store, Transport } from "../../src/model/ports.ts";
@@ -12,6 +12,7 @@ import type { Scenario } from "../../src/model/scenario.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createClient } from "../../src/service/client.ts";
 import { createPermitOffice, type PermitOffice } from "../../src/service/permits.ts";
+import { createServiceClock, type ServiceClock } from "../../src/service/serviceclock.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { createService, type SimulatedService } from "../../src/simulator/service.ts";
@@ -71,12 +72,18 @@ export interface Daemon {
   watch: Watch;
   /** Null where there are no rules. */
   warden: Warden | null;
+  /** What outlives a reload. */
+  readonly books: Books;
+  readonly sight: Sight;
+  readonly serviceClock: ServiceClock;
 }
 
 export interface DaemonOptions {
   readonly scenario?: Partial<Scenario>;
   readonly settings?: Partial<WatchSettings>;
   readonly key?: string;
+  /** In place of `key`. */
+  readonly secret?: Secret;
   readonly store?: Store;
   readonly clock?: VirtualClock;
   readonly service?: SimulatedService;
@@ -86,6 +93,12 @@ export interface DaemonOptions {
   readonly rules?: Rules;
   readonly receivers?: readonly Receiver[];
   readonly obstacles?: Obstacles;
+  /** Why the journal does not outlive the process; absent: it does. */
+  readonly lost?: string;
+  /** Of a daemon that was reloaded. */
+  readonly books?: Books;
+  readonly sight?: Sight;
+  readonly serviceClock?: ServiceClock;
 }
 
 /** Nothing ever blocks. */
@@ -111,12 +124,14 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
     log,
     onWait: () => {},
   });
+  const serviceClock = options.serviceClock ?? createServiceClock();
   const client = createClient({
+    serviceClock,
     transport: options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
     office,
     clock,
     random,
-    secret: fixedKey(options.key ?? SIMULATION_KEY),
+    secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: {
       called: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
@@ -126,13 +141,14 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
-  const sight = createSight(settings, store.facts, { clock, log, metrics });
+  const sight = options.sight ?? createSight(settings, store.facts, { clock, log, metrics });
+  const books = options.books ?? openBooks({ journal: store.journal, clock, log, lost: options.lost ?? null });
   const warden =
     options.rules === undefined
       ? null
       : startWarden({
           rules: options.rules,
-          books: openBooks({ journal: store.journal, clock, log, lost: null }),
+          books,
           journal: store.journal,
           client,
           inventory: sight.inventory,
@@ -160,7 +176,7 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
       warden?.see(snapshot, plan);
     },
   });
-  return { clock, service, office, metrics, log, snapshots, watch, warden };
+  return { clock, service, office, metrics, log, snapshots, watch, warden, books, sight, serviceClock };
 }
 
 /** Stops a daemon whose last calls need time to pass. */

@@ -68,24 +68,24 @@ test("a node that nothing heals gets the whole ladder, a step at a time, and is 
 });
 
 test("a node that was given up is tried again after retry.every, and after retry.episodes not before forget_after", async () => {
-  const retry = { episodes: 2, everyMs: 2 * HOUR_MS, forgetAfterMs: 8 * HOUR_MS };
+  const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS };
   const rules = rulesOf([rebootOffline({ steps: [steps.reboot], retry })]);
   const ward = await startWard({ rules });
   const [node] = ward.nodes("us-east");
   ward.fell(node!, "person");
-  await ward.pass(HOUR_MS);
+  await ward.pass(30 * MINUTE_MS);
   expect(ward.episodes()).toMatchObject([{ state: "given_up" }]);
-  expect(ward.reasons(node!)).toEqual(["retry_wait"]);
-  await ward.pass(2 * HOUR_MS);
+  expect(ward.reasons(node!)).toEqual(["cooldown", "retry_wait"]);
+  await ward.pass(HOUR_MS + 15 * MINUTE_MS);
   expect(ward.episodes()).toMatchObject([{ state: "given_up" }, { state: "given_up" }]);
   const [first, second] = ward.episodes();
   expect(second!.openedAt - first!.closedAt!).toBeGreaterThanOrEqual(retry.everyMs);
-  await ward.pass(3 * HOUR_MS);
+  await ward.pass(2 * HOUR_MS);
   expect(ward.postCount()).toBe(2);
   expect(ward.reasons(node!)).toEqual(["retry_limit"]);
   expect(told(ward, "given_up")).toHaveLength(2);
   // The first one is forgotten, and there is room for one more.
-  await ward.pass(4 * HOUR_MS);
+  await ward.pass(45 * MINUTE_MS);
   expect(ward.postCount()).toBe(3);
   expect(ward.episodes()[2]!.openedAt - first!.closedAt!).toBeGreaterThanOrEqual(retry.forgetAfterMs);
   await ward.stop();

@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs, MINUTE_MS } from "../../src/base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Rules } from "../../src/engine/ward.ts";
 import type { Warden } from "../../src/engine/warden.ts";
 import type { WatchSettings } from "../../src/engine/watch.ts";
@@ -15,7 +15,7 @@ import { createService } from "../../src/simulator/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/transport.ts";
 import { createMemoryStore } from "../../src/store/sqlite.ts";
 import { type Daemon, type DaemonOptions, minuteSettings, START_MS, startDaemon, stopDaemon } from "./daemon.ts";
-import { createProcess, type Happening, type Mishaps, type Process } from "./process.ts";
+import { createProcess, type Happening, type Mishaps } from "./process.ts";
 
 /** A daemon with a warden over a network in which nothing happens but what a test does. */
 export interface WardRun {
@@ -28,6 +28,8 @@ export interface WardRun {
   readonly mishaps: Mishaps;
   warden(): Warden;
   pass(ms: DurationMs): Promise<void>;
+  /** Lets time pass until something is so, to a second; throws if it is not so within three hours. */
+  passUntil(isSo: () => boolean): Promise<void>;
   /** Ids of the nodes of a region, or all. */
   nodes(region?: string): readonly string[];
   status(node: string): string;
@@ -46,6 +48,8 @@ export interface WardRun {
   strikeAll(faults: readonly Pick<Fault, "fault" | "match" | "share">[]): void;
   /** Ends the process, in order or where it was killed, and starts it anew after a while on the same store and service. */
   restart(options?: Partial<DaemonOptions> & { readonly downMs?: DurationMs }): Promise<void>;
+  /** Another configuration in the same process: what was seen and remembered stays. */
+  reload(options: Partial<DaemonOptions>): Promise<void>;
   kill(): void;
   isAlive(): boolean;
   stop(): Promise<void>;
@@ -67,7 +71,7 @@ export const quietRates: FleetRates = {
 };
 
 /** A network with all of its nodes well. */
-const quiet: Partial<Scenario> = { nodes: 120, sessions: 12, rates: quietRates };
+const quiet: Partial<Scenario> = { nodes: 60, sessions: 12, rates: quietRates };
 
 /** The list of nodes alone is collected: most policies read no more. */
 export const listsOnly: Partial<WatchSettings> = {
@@ -77,6 +81,7 @@ export const listsOnly: Partial<WatchSettings> = {
 /** Walks until it is trusted: a few minutes. */
 const SETTLE_MS: DurationMs = 4 * MINUTE_MS;
 const ROWS = 1_000;
+const PATIENCE_SECONDS = 3 * 3_600;
 
 /** Starts a ward and lets it see enough to be trusted. */
 export async function startWard(options: WardOptions): Promise<WardRun> {
@@ -95,9 +100,8 @@ export async function startWard(options: WardOptions): Promise<WardRun> {
   };
   const happenings: Happening[] = [];
   const mishaps: Mishaps = { refusal: null, deathAt: null };
-  let process: Process;
+  let process = createProcess({ clock, transport, store }, mishaps, happenings);
   function begin(changed: Partial<DaemonOptions>): Daemon {
-    process = createProcess({ clock, transport, store }, mishaps, happenings);
     const { clock: own, transport: way, store: disk } = process;
     const usual = { receivers: [oncall], settings: listsOnly, ...options, ...changed };
     return startDaemon({ ...usual, service, clock: own, transport: way, store: disk });
@@ -109,6 +113,13 @@ export async function startWard(options: WardOptions): Promise<WardRun> {
     people: createInterventions(service, () => START_MS + clock.monotonic()),
     warden: () => run.daemon.warden!,
     pass: (ms) => clock.advance(ms),
+    async passUntil(isSo) {
+      for (let second = 0; second < PATIENCE_SECONDS; second++) {
+        if (isSo()) return;
+        await clock.advance(SECOND_MS);
+      }
+      throw new Error("what was waited for did not come");
+    },
     nodes: (region) =>
       [...nodesOf(service)].filter((node) => region === undefined || node.region === region).map(({ id }) => id),
     status: (id) => [...nodesOf(service)].find((node) => node.id === id)!.status,
@@ -134,7 +145,13 @@ export async function startWard(options: WardOptions): Promise<WardRun> {
     async restart({ downMs = MINUTE_MS, ...changed } = {}) {
       await run.stop();
       await clock.advance(downMs);
+      process = createProcess({ clock, transport, store }, mishaps, happenings);
       run.daemon = begin(changed);
+    },
+    async reload(changed) {
+      const { books, sight, serviceClock } = run.daemon;
+      await run.stop();
+      run.daemon = begin({ books, sight, serviceClock, ...changed });
     },
     kill: () => process.kill(),
     isAlive: () => process.isAlive(),
