@@ -56,7 +56,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   }
   const standing: Standing = {
     web: web.value,
-    assembly: assemble(access.value, { sight: null, lasting: [] }, parts, foundation),
+    assembly: assemble(access.value, { known: null, lasting: [] }, parts, foundation),
     reloading: Promise.resolve(),
     isStopping: false,
   };
@@ -169,7 +169,7 @@ async function replace(
   parts.log.setLevel(config.log.level);
   foundation.office.relimit(access.value.settings.limits, access.value.settings.monthStartsOn);
   const isSameService = config.service.base_url === old.service.base_url;
-  const legacy = { sight: isSameService ? assembly.sight : null, lasting: assembly.lasting() };
+  const legacy = { known: isSameService ? assembly.known : null, lasting: assembly.lasting() };
   standing.assembly = assemble(access.value, legacy, parts, foundation);
   standing.web = web.value;
   // The request that asked for this may have come through the old server: it closes behind its answer.

@@ -18,6 +18,7 @@ import { prepareRelations, type Relations } from "./relations.ts";
 import { rulesOf, safetyOf, timeIntervalsOf } from "./rules.ts";
 import { authorityProblem } from "./service/certificates.ts";
 import { type CallObserver, createClient, type ServiceClient } from "./service/client.ts";
+import { createServiceClock, type ServiceClock } from "./service/serviceclock.ts";
 import { createTransport } from "./service/transport.ts";
 import { watchSettingsOf } from "./settings.ts";
 import { fileSecret, fixedSecret } from "./system/secret.ts";
@@ -83,7 +84,7 @@ function collectorsOf({ policies, safety }: Rules): Collector[] {
 export interface Assembly {
   readonly access: Access;
   readonly client: ServiceClient;
-  readonly sight: Sight;
+  readonly known: Known;
   readonly watch: Watch;
   readonly warden: Warden;
   /** What was told to people and lasts: the next assembly goes on telling it. */
@@ -99,10 +100,16 @@ const NOTICES_MS_MAX: DurationMs = SECOND_MS / 2;
 /** A sample leaves the page when what it says is older than so many planned intervals of its source. */
 const STALE_INTERVALS = 3;
 
+/** What is known of a service. */
+export interface Known {
+  readonly sight: Sight;
+  readonly serviceClock: ServiceClock;
+}
+
 /** What an assembly leaves to the next. */
 export interface Legacy {
-  /** What it saw of the same service; null: nothing, or of another. */
-  readonly sight: Sight | null;
+  /** Of the same service; null: nothing, or it was of another. */
+  readonly known: Known | null;
   readonly lasting: readonly Notice[];
 }
 
@@ -111,15 +118,16 @@ export function assemble(access: Access, legacy: Legacy, parts: AppParts, founda
   const { clock, log, version, random } = parts;
   const { office, metrics, exposition, store, books } = foundation;
   const { config, rules, relations, settings, secret, transport } = access;
+  const sight = legacy.known?.sight ?? createSight(settings, store.facts, { clock, log, metrics });
+  const serviceClock = legacy.known?.serviceClock ?? createServiceClock();
   const client = createClient({
-    ...{ clock, random, office, secret, transport },
+    ...{ clock, random, office, secret, transport, serviceClock },
     timeoutMs: config.service.timeout,
     observer: observerOf(metrics),
     agent: agentOf(version),
   });
   const notifier = createNotifier({ receivers: relations.receivers, clock, random, log, metrics });
   notifier.resume(legacy.lasting);
-  const sight = legacy.sight ?? createSight(settings, store.facts, { clock, log, metrics });
   sight.inventory.declareScale(settings.usageScale);
   let latest: Snapshot | null = null;
   const options = {
@@ -154,7 +162,8 @@ export function assemble(access: Access, legacy: Legacy, parts: AppParts, founda
     },
   });
   return {
-    ...{ access, client, sight, watch, warden },
+    ...{ access, client, watch, warden },
+    known: { sight, serviceClock },
     lasting: notifier.lasting,
     snapshot: () => latest,
     async stop() {

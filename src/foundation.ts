@@ -45,7 +45,7 @@ export function layFoundation(parts: AppParts, config: Config): Result<Foundatio
   const { clock, log, version } = parts;
   const opened = openOrLose(parts, config.state.path);
   if (!opened.ok) return opened;
-  const { store, lost } = opened.value;
+  const { store, books } = opened.value;
   const metrics = createWardenMetrics();
   metrics.set("proxywarden_build_info", { version }, 1);
   metrics.set("proxywarden_config_last_reload_successful", {}, 1);
@@ -62,27 +62,44 @@ export function layFoundation(parts: AppParts, config: Config): Result<Foundatio
   return ok({
     startedAt: clock.now(),
     store,
-    books: openBooks({ journal: store.journal, clock, log, lost }),
+    books,
     metrics,
     exposition: createExposition({ clock, warden: metrics }),
     office,
   });
 }
 
+/** What is remembered, and how it is written down. */
+type Memory = Pick<Foundation, "store" | "books">;
+
 /**
- * Opens the store. One that is damaged must not end the watching: the daemon goes on without it, shows what it sees and
- * touches nothing, until a person has mended it. Whatever else is wrong is for a person to see to at once.
+ * Opens the store, and reads the journal in it. One that is damaged must not end the watching: the daemon goes on without
+ * it, shows what it sees and touches nothing, until a person has mended it. Whatever else is wrong is for a person to see
+ * to at once.
  */
-function openOrLose(parts: AppParts, folder: string): Result<{ store: Store; lost: string | null }, readonly string[]> {
+function openOrLose(parts: AppParts, folder: string): Result<Memory, readonly string[]> {
+  const { clock, log } = parts;
   const opened = parts.openStore(folder);
-  if (opened.ok) return ok({ store: opened.value, lost: null });
-  const { kind, message } = opened.error;
-  if (kind !== "damaged") return fail([`state.path: ${message}`]);
-  parts.log.error(
-    { problem: message },
-    "the journal is damaged: no node is touched, and nothing outlives this process",
-  );
-  return ok({ store: parts.createMemoryStore(), lost: message });
+  if (!opened.ok) {
+    const { kind, message } = opened.error;
+    return kind === "damaged" ? ok(lose(parts, message)) : fail([`state.path: ${message}`]);
+  }
+  const store = opened.value;
+  try {
+    return ok({ store, books: openBooks({ journal: store.journal, clock, log, lost: null }) });
+  } catch (error) {
+    store.close();
+    const why = error instanceof Error ? error.message : String(error);
+    return ok(
+      lose(parts, `the journal in ${folder} can't be read (${why}); put a backup in its place, or move it away`),
+    );
+  }
+}
+
+function lose({ clock, log, createMemoryStore }: AppParts, lost: string): Memory {
+  log.error({ problem: lost }, "the journal is damaged: no node is touched, and nothing outlives this process");
+  const store = createMemoryStore();
+  return { store, books: openBooks({ journal: store.journal, clock, log, lost }) };
 }
 
 /**

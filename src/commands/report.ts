@@ -6,11 +6,12 @@ import { statusView } from "../web/views.ts";
 /** Scrapes that the scrape time is the median of. */
 const SCRAPES = 21;
 
-/** What a demo came to: calls as the service counted them, age of the data, memory, and the time of a scrape. */
+/** What a demo came to: calls as the service counted them, what was done, age of the data, memory, and the time of a scrape. */
 export async function report(app: App, service: SimulatedService): Promise<string> {
   const calls = replyCounts(service).map(
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
   );
+  const actions = await actionCounts(app.url());
   const ages = Object.entries(agesOf(app)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
   const plain = await scrape(app.url(), "identity");
   const packed = await scrape(app.url(), "gzip");
@@ -18,6 +19,9 @@ export async function report(app: App, service: SimulatedService): Promise<strin
 calls, by endpoint and answer
 ${calls.join("\n")}
   ${String(rateLimitedCount(service)).padStart(6)}  answered 429
+
+actions, by policy, kind and outcome
+${actions.length === 0 ? "  none" : actions.join("\n")}
 
 age of the data in seconds, median and most
 ${ages.join("\n")}
@@ -38,6 +42,15 @@ function agesOf(app: App): Record<string, string> {
       name,
       age === null ? "nothing yet" : `${age.median.toFixed(1)}  ${age.max.toFixed(1)}`,
     ]),
+  );
+}
+
+/** What `/metrics` has counted so far, and is not zero. */
+async function actionCounts(url: string): Promise<string[]> {
+  const page = await (await fetch(`${url}/metrics`)).text();
+  const samples = /^proxywarden_actions_total\{policy="(.*)",action="(.*)",outcome="(.*)"\} ([1-9]\d*)$/gm;
+  return [...page.matchAll(samples)].map(
+    ([, policy, action, outcome, count]) => `  ${count!.padStart(6)}  ${policy}  ${action}  ${outcome}`,
   );
 }
 

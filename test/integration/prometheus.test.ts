@@ -1,12 +1,11 @@
-import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { FAMILIES } from "../../src/metrics/families.ts";
 import { WARDEN_FAMILIES } from "../../src/metrics/wardentable.ts";
-import { newFolder } from "./folder.ts";
+import { startPrometheus } from "./monitors.ts";
 import { configText, NODES, startDaemon, startNetwork } from "./network.ts";
 import type { Page } from "./page.ts";
 import { openMetricsSamples, type ParsedSample, textSamples } from "./parsers.ts";
-import { runTool, start, tool } from "./process.ts";
+import { runTool, tool } from "./process.ts";
 import { until } from "./until.ts";
 
 const promtool = () => tool("/usr/bin/promtool", "prometheus");
@@ -103,51 +102,3 @@ test("a real Prometheus scrapes the daemon in OpenMetrics, is up without an erro
   );
   expect(metadata).toMatchObject([{ type: "counter", unit: "bytes" }]);
 });
-
-interface Series {
-  readonly value: readonly [at: number, value: string];
-}
-
-/** Starts Debian's Prometheus on a folder of its own, with one target. */
-async function startPrometheus(target: string) {
-  const folder = newFolder();
-  const config = folder.write(
-    "prometheus.yml",
-    `global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: w, static_configs: [{targets: ["${target}"]}]}]\n`,
-  );
-  const address = `127.0.0.1:${await freePort()}`;
-  const prometheus = start(tool("/usr/bin/prometheus", "prometheus"), [
-    `--config.file=${config}`,
-    `--storage.tsdb.path=${folder.at("data")}`,
-    `--web.listen-address=${address}`,
-  ]);
-  const get = async <T>(path: string): Promise<T> => {
-    const response = await fetch(`http://${address}/api/v1/${path}`);
-    const answer = (await response.json()) as { status: string; data: T };
-    if (answer.status !== "success") throw new Error(`${path}: ${JSON.stringify(answer)}`);
-    return answer.data;
-  };
-  await until(
-    () => `Prometheus is ready; it said:\n${prometheus.err()}`,
-    () =>
-      fetch(`http://${address}/-/ready`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-  );
-  return {
-    get,
-    query: async (query: string) =>
-      (await get<{ result: readonly Series[] }>(`query?query=${encodeURIComponent(query)}`)).result,
-  };
-}
-
-/** A port that was free a moment ago: Prometheus can't tell which one it took. */
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
