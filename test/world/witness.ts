@@ -1,0 +1,62 @@
+import type { ServiceRequest, Transport } from "../../src/model/ports.ts";
+import { findNode } from "../../src/simulator/fleet.ts";
+import { laws } from "./laws.ts";
+import { type Moment, momentOf, type Post, type Stage } from "./stage.ts";
+
+/**
+ * A transport that holds every POST against the laws before the service sees it. `onPost` is told of each once it is on
+ * its way.
+ */
+export function createWitness(stage: Stage, inner: Transport, onPost: (post: Post) => void): Transport {
+  const reads = new Map<string, Moment>();
+
+  function postOf(request: ServiceRequest, node: string, kind: string): Post {
+    const { actions, underWay } = stage.chronicle;
+    const rows = [...underWay].map((id) => actions.get(id)!).filter((action) => action.node === node);
+    const read = reads.get(node) ?? null;
+    return {
+      at: stage.clock.monotonic(),
+      steppedAt: stage.clock.monotonic() + stage.forwardMs,
+      ...{ node, kind, body: request.body ?? "" },
+      region: findNode(stage.service.world.fleet, node)?.region ?? "",
+      truth: momentOf(stage, node),
+      read: read !== null && read.at >= stage.bornAt ? read : null,
+      action: rows.find(({ state }) => state === "posting") ?? null,
+      answer: null,
+    };
+  }
+
+  function keep(post: Post): void {
+    stage.posts.push(post);
+    stage.underHand.set(post.node, post);
+    const key = `${post.action?.episode}/${post.action?.step}`;
+    stage.postsOfStep.set(key, [...(stage.postsOfStep.get(key) ?? []), post]);
+  }
+
+  async function send(request: ServiceRequest, signal: AbortSignal, node: string, kind: string) {
+    const post = postOf(request, node, kind);
+    for (const [name, law] of Object.entries(laws)) {
+      const broken = law(post, stage);
+      if (broken !== null) stage.breach(name, `${kind} of ${node} (${post.action?.id ?? "no row"}): ${broken}`);
+    }
+    keep(post);
+    const answering = inner.request(request, signal);
+    onPost(post);
+    const answer = await answering;
+    post.answer = answer.ok ? answer.value.status : answer.error.kind;
+    return answer;
+  }
+
+  return {
+    async request(request, signal) {
+      const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
+      if (node === undefined) return inner.request(request, signal);
+      if (kind !== undefined) return send(request, signal, node, kind);
+      const moment = momentOf(stage, node);
+      const answer = await inner.request(request, signal);
+      if (answer.ok && answer.value.status === 200) reads.set(node, moment);
+      return answer;
+    },
+    close: () => inner.close(),
+  };
+}
