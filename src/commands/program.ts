@@ -20,6 +20,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .description("Watches a network of proxy nodes through its management API, exports it to Prometheus, and heals it.")
     .version(context.version)
     .option("--debug", "show stack traces")
+    .configureOutput({ writeOut: (text) => context.out.write(text), writeErr: (text) => context.err.write(text) })
     .exitOverride();
   const addWith = <Options>(usage: string, description: string, command: Run<Options>, example = "") => {
     const added = program.command(usage).description(description).exitOverride();
