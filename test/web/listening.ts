@@ -1,4 +1,4 @@
-import { afterEach } from "vitest";
+import { onTestFinished } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import type { Clock, Log, LogFields } from "../../src/model/ports.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
@@ -46,19 +46,15 @@ const note = (fields: LogFields, message: string) => {
 /** A log that keeps the messages. */
 export const log: Log = { debug: note, info: note, warn: note, error: note };
 
-let webs: Web[] = [];
-afterEach(async () => {
-  await Promise.all(webs.map((web) => web.close()));
-  webs = [];
-  logged.length = 0;
-  loggedFields.length = 0;
-});
-
-/** A server on a free port that is closed after the test. */
+/** A server on a free port that ends with the test, and what it logged with it. */
 export async function listening(deps: Partial<WebDeps> = {}, clock = stillClock): Promise<Web> {
   const web = await createWeb({ host: "127.0.0.1", port: 0, deps: { ...quietDeps, ...deps }, log, clock });
   if (!web.ok) throw new Error(web.error);
-  webs.push(web.value);
+  onTestFinished(async () => {
+    await web.value.close();
+    logged.length = 0;
+    loggedFields.length = 0;
+  });
   return web.value;
 }
 
