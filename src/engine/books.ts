@@ -24,6 +24,13 @@ export interface Books {
   problem(): string | null;
 }
 
+/** Something that is so only once it was written down. */
+export interface Proposal {
+  readonly changes: readonly Change[];
+  /** Makes it so; to be called after they were written. */
+  adopt(): void;
+}
+
 /** What books stand on. */
 export interface BooksParts {
   readonly journal: Journal;

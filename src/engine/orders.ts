@@ -12,10 +12,11 @@ export function createOrders(ward: Ward, situation: Situation, sight: SightKeepe
   const { books, log } = ward;
   const { casebook } = books;
 
-  function write(changes: readonly Change[], said: string): Result<string, OrderRefusal> {
+  function write(changes: readonly Change[], said: string, adopt = () => {}): Result<string, OrderRefusal> {
     if (!books.commit(changes)) {
       return refuse("journal", `the journal can't be written: ${books.problem()}; nothing has changed`);
     }
+    adopt();
     log.info({ order: said }, "an order was taken");
     onOrder();
     return ok(said);
@@ -67,16 +68,16 @@ export function createOrders(ward: Ward, situation: Situation, sight: SightKeepe
     },
     resetBreaker() {
       if (situation.breaker().open === null) return refuse("conflict", "the breaker is not open");
-      const changes = situation.resetBreaker();
-      return write(changes, "the breaker is closed, and counts from zero");
+      const { changes, adopt } = situation.resetBreaker();
+      return write(changes, "the breaker is closed, and counts from zero", adopt);
     },
     acceptInventory() {
       const walk = ward.view?.snapshot.fleet.lastWalk ?? null;
       if (walk === null || !walk.complete) {
         return refuse("conflict", "the last walk of the nodes was not complete: there is nothing to accept");
       }
-      const changes = sight.accept(walk.met);
-      return write(changes, `the inventory is measured by the ${walk.met} nodes of now`);
+      const { changes, adopt } = sight.accept(walk.met);
+      return write(changes, `the inventory is measured by the ${walk.met} nodes of now`, adopt);
     },
   };
 }

@@ -1,12 +1,11 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
-import type { Change } from "../model/journal.ts";
 import { NODE_STATUSES } from "../model/node.ts";
 import type { Safety } from "../model/safety.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { distrust, type Sighting } from "../policy/trust.ts";
-import type { Books } from "./books.ts";
+import type { Books, Proposal } from "./books.ts";
 
 /** What is thought of our own eyes. */
 export interface Sight {
@@ -21,8 +20,8 @@ export interface SightKeeper {
   look(fleet: Fleet, context: SightContext): Sight;
   /** The largest complete walk that counts; 0: none yet. */
   baseline(): number;
-  /** Takes the inventory as it is now for the right one. The changes are to be written down. */
-  accept(nodes: number): readonly Change[];
+  /** Takes the inventory as it is now for the right one. It is so once that was written down. */
+  accept(nodes: number): Proposal;
 }
 
 /** What a look needs beside the fleet. */
@@ -84,8 +83,13 @@ export function createSightKeeper(books: Books, safety: () => Safety): SightKeep
     },
     baseline,
     accept(nodes) {
-      days = new Map([[dayOf(books.now()), nodes]]);
-      return [{ kind: "fact", key: BASELINE, value: JSON.stringify([...days]) }];
+      const accepted = new Map([[dayOf(books.now()), nodes]]);
+      return {
+        changes: [{ kind: "fact", key: BASELINE, value: JSON.stringify([...accepted]) }],
+        adopt() {
+          days = accepted;
+        },
+      };
     },
   };
 }

@@ -1,7 +1,6 @@
 import { DAY_MS, MINUTE_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Action } from "../model/episode.ts";
-import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
 import {
@@ -17,6 +16,7 @@ import { type Facts, isUnderWay, type Survey, surveyFleet } from "../policy/fact
 import { nodeLimits } from "../policy/limits.ts";
 import type { Policy } from "../policy/policy.ts";
 import { windowBlockers } from "../policy/window.ts";
+import type { Proposal } from "./books.ts";
 import type { ObstacleCache } from "./obstacles.ts";
 import type { Sight } from "./sighting.ts";
 import { activePolicies, type Ward } from "./ward.ts";
@@ -29,8 +29,8 @@ export interface Situation {
   breaker(): Breaker;
   storm(): Storm | null;
   incidents(): readonly Incident[];
-  /** Closes the breaker; the changes are to be written down. */
-  resetBreaker(): readonly Change[];
+  /** Closes the breaker, once that was written down. */
+  resetBreaker(): Proposal;
 }
 
 interface Alerts {
@@ -170,10 +170,14 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
     storm: () => real.storm,
     incidents: () => real.incidents,
     resetBreaker() {
-      real.breaker = CLOSED_BREAKER;
       const text = JSON.stringify(CLOSED_BREAKER);
-      written.set(BREAKER, { at: books.now(), text });
-      return [{ kind: "fact", key: BREAKER, value: text }];
+      return {
+        changes: [{ kind: "fact", key: BREAKER, value: text }],
+        adopt() {
+          real.breaker = CLOSED_BREAKER;
+          written.set(BREAKER, { at: books.now(), text });
+        },
+      };
     },
   };
 }
