@@ -1,9 +1,14 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { Candidate } from "../policy/candidate.ts";
 import { type ActivePolicy, isShadow, type NodeSight } from "../policy/facts.ts";
 import { createScope, type Scope } from "../policy/scope.ts";
 import { holds, judge } from "../policy/verdict.ts";
+import { sourcesOf } from "./judging.ts";
 import { maxAgeOf, slotOf, type Ward } from "./ward.ts";
+
+/** Of a walk of the sessions, when a node is touched by what it showed. */
+const WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 
 /** What is seen of a node now, as guards see it; null: it is not in the fleet. */
 export function nodeSight(ward: Ward, node: NodeId): NodeSight | null {
@@ -39,6 +44,16 @@ export function candidateOf(ward: Ward, active: ActivePolicy, node: NodeId): Can
     observedAt: books.epochOf(judgement.at),
     approved: episode !== null && approvedAction(ward, episode.id, episode.step) !== null,
   };
+}
+
+/**
+ * Whether it may be acted on at this moment. No read of a node shows its sessions, so that what they say can't be seen
+ * again before it is touched: it is then touched right after they were walked, or after they are walked next.
+ */
+export function isTimely({ view, clock }: Ward, { active }: Candidate): boolean {
+  if (!sourcesOf(active.policy).includes("sessions")) return true;
+  const walkedAt = view?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
+  return clock.monotonic() - walkedAt <= WALK_AGE_MS_MAX;
 }
 
 /** The action of a step that a person has approved and that was not sent yet; null: none. */

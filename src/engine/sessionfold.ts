@@ -1,3 +1,4 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../model/session.ts";
 import type { SessionsView } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
@@ -25,6 +26,9 @@ const ABSENCES_MAX = 2;
 /** Incomplete walks that a session is remembered through without being met. */
 const WALKS_REMEMBERED = 20;
 
+/** A failure tells of its node for so long: a node that heals goes on being listed with the failures it had. */
+const FAILURE_MS_MAX: DurationMs = MINUTE_MS;
+
 const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
 const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [type, index]));
 const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"]);
@@ -41,6 +45,7 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
   let failedListed = failedListedBefore;
   let walk = 0;
   let walkBeganAt: EpochMs = 0;
+  let lastCompleteWalk = 0;
   let tally = createTally();
   /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
   let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
@@ -57,6 +62,14 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
     const sent = gained(table.columns.sent, row, session.bytesSent, from);
     const received = gained(table.columns.received, row, session.bytesReceived, from);
     if (session.nodeId !== null && sent + received > 0) nodes.gain(session.nodeId, sent, received);
+  }
+
+  /** Whether it failed just now; of failures without times it is known that the last complete walk did not meet them. */
+  function failsNow(session: SessionRecord, row: number): boolean {
+    if (!failedStatuses.has(session.status) || lastCompleteWalk === 0) return false;
+    if (table.columns.endedWalk[row]! <= lastCompleteWalk) return false;
+    if (session.startedAtMs === null || session.durationSeconds === null) return true;
+    return session.startedAtMs + session.durationSeconds * SECOND_MS >= walkBeganAt - FAILURE_MS_MAX;
   }
 
   return {
@@ -77,10 +90,11 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
       table.columns.durationSeconds[row] = session.durationSeconds ?? table.columns.durationSeconds[row]!;
       table.columns.absences[row] = 0;
       if (failedStatuses.has(session.status)) failedListed = true;
-      if (endedStatuses.has(session.status) && table.columns.ended[row] === 0) {
-        table.columns.ended[row] = 1;
+      if (endedStatuses.has(session.status) && table.columns.endedWalk[row] === 0) {
+        table.columns.endedWalk[row] = walk;
         if (counts) durations.observe(type, table.columns.durationSeconds[row]!);
       }
+      if (session.nodeId !== null && failsNow(session, row)) nodes.failing(session.nodeId);
       if (table.columns.walk[row] === walk) return false;
       table.columns.walk[row] = walk;
       count(session, statusIndex.get(session.status)!, type);
@@ -92,11 +106,12 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
           if (table.columns.walk[row] === walk) return false;
           table.columns.absences[row]!++;
           if (table.columns.absences[row]! < ABSENCES_MAX) return false;
-          if (table.columns.ended[row] === 0)
+          if (table.columns.endedWalk[row] === 0)
             durations.observe(table.columns.type[row]!, table.columns.durationSeconds[row]!);
           return true;
         });
         seenUntil = walkBeganAt;
+        lastCompleteWalk = walk;
         nodes.settle(isKnownNode);
         view = {
           settledAt: at,

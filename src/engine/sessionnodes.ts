@@ -5,6 +5,8 @@ import type { SessionNodes } from "../model/snapshot.ts";
 export interface SessionNodeColumns {
   beginWalk(): void;
   count(nodeId: string, status: number): void;
+  /** A session of it fails now. */
+  failing(nodeId: string): void;
   gain(nodeId: string, sent: number, received: number): void;
   /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. */
   settle(isKnown: (nodeId: string) => boolean): void;
@@ -15,6 +17,8 @@ export interface SessionNodeColumns {
 }
 
 const SLOTS_MIN = 64;
+/** Counted no further. */
+const QUIET_WALKS_MAX = 255;
 
 /** No node yet. */
 export function createSessionNodes(): SessionNodeColumns {
@@ -23,7 +27,8 @@ export function createSessionNodes(): SessionNodeColumns {
   const ids: string[] = [];
   let sent = new Float64Array(0);
   let received = new Float64Array(0);
-  let counting = SESSION_STATUSES.map(() => new Float64Array(0));
+  let quietWalks = new Uint8Array(0);
+  let counting = createTally(0);
   let settled = counting;
 
   function slotOf(nodeId: string): number {
@@ -34,10 +39,15 @@ export function createSessionNodes(): SessionNodeColumns {
       const length = Math.max(SLOTS_MIN, 2 * sent.length);
       sent = widened(sent, length);
       received = widened(received, length);
-      counting = counting.map((column) => widened(column, length));
+      quietWalks = widenedBytes(quietWalks, length);
+      counting = {
+        counts: counting.counts.map((column) => widened(column, length)),
+        failing: widenedBytes(counting.failing, length),
+      };
     }
     slots.set(nodeId, slot);
     ids[slot] = nodeId;
+    quietWalks[slot] = 0;
     sent[slot] = 0;
     received[slot] = 0;
     return slot;
@@ -46,8 +56,7 @@ export function createSessionNodes(): SessionNodeColumns {
   function forgetIdle(isKnown: (nodeId: string) => boolean): void {
     const isCounted = (column: Float64Array, slot: number) => (column[slot] ?? 0) > 0;
     for (const [nodeId, slot] of slots) {
-      if (settled.some((column) => isCounted(column, slot)) || counting.some((column) => isCounted(column, slot)))
-        continue;
+      if ([...settled.counts, ...counting.counts].some((column) => isCounted(column, slot))) continue;
       if (isKnown(nodeId)) continue;
       slots.delete(nodeId);
       ids[slot] = "";
@@ -57,11 +66,15 @@ export function createSessionNodes(): SessionNodeColumns {
 
   return {
     beginWalk() {
-      counting = SESSION_STATUSES.map(() => new Float64Array(sent.length));
+      counting = createTally(sent.length);
     },
     count(nodeId, status) {
       const slot = slotOf(nodeId);
-      counting[status]![slot]!++;
+      counting.counts[status]![slot]!++;
+    },
+    failing(nodeId) {
+      const slot = slotOf(nodeId);
+      counting.failing[slot] = 1;
     },
     gain(nodeId, moreSent, moreReceived) {
       const slot = slotOf(nodeId);
@@ -70,6 +83,9 @@ export function createSessionNodes(): SessionNodeColumns {
     },
     settle(isKnown) {
       settled = counting;
+      for (let slot = 0; slot < ids.length; slot++) {
+        quietWalks[slot] = counting.failing[slot] === 1 ? 0 : Math.min(QUIET_WALKS_MAX, quietWalks[slot]! + 1);
+      }
       forgetIdle(isKnown);
     },
     forgetIdle,
@@ -77,11 +93,23 @@ export function createSessionNodes(): SessionNodeColumns {
       slots: ids.length,
       ids: ids.slice(),
       // A node first seen after the counts were settled has none: its column is widened with zeros.
-      counts: settled.map((column) => widened(column, ids.length)),
+      counts: settled.counts.map((column) => widened(column, ids.length)),
+      quietWalks: quietWalks.slice(0, ids.length),
       sentBytes: sent.slice(0, ids.length),
       receivedBytes: received.slice(0, ids.length),
     }),
   };
+}
+
+const createTally = (length: number) => ({
+  counts: SESSION_STATUSES.map(() => new Float64Array(length)),
+  failing: new Uint8Array(length),
+});
+
+function widenedBytes(column: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const wider = new Uint8Array(length);
+  wider.set(column.subarray(0, length));
+  return wider;
 }
 
 function widened(column: Float64Array, length: number): Float64Array<ArrayBuffer> {

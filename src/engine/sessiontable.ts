@@ -25,8 +25,8 @@ export interface SessionColumns {
   /** Complete walks in a row that did not meet it. */
   readonly absences: Uint8Array;
   readonly type: Uint8Array;
-  /** 1 once the session was seen to have ended. */
-  readonly ended: Uint8Array;
+  /** Number of the walk that first saw it ended; 0: none has. */
+  readonly endedWalk: Uint32Array;
 }
 
 /** The columns with the hashes that the rows are found by; both 0: an empty row. */
@@ -114,7 +114,7 @@ export function createSessionTable(): SessionTable {
   };
 }
 
-const factNames = ["sent", "received", "durationSeconds", "walk", "absences", "type", "ended"] as const;
+const factNames = ["sent", "received", "durationSeconds", "walk", "absences", "type", "endedWalk"] as const;
 
 const isEmpty = (columns: Columns, row: number): boolean => columns.low[row] === 0 && columns.high[row] === 0;
 
@@ -134,7 +134,7 @@ const allocate = (capacity: number): Columns => ({
   walk: new Uint32Array(capacity),
   absences: new Uint8Array(capacity),
   type: new Uint8Array(capacity),
-  ended: new Uint8Array(capacity),
+  endedWalk: new Uint32Array(capacity),
 });
 
 /** Two runs of FNV-1a from different offsets, each mixed at the end (murmur3's finalizer); never both 0. */

@@ -6,7 +6,7 @@ import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
 import { createAlarms } from "./alarms.ts";
-import { candidateOf } from "./candidates.ts";
+import { candidateOf, isTimely } from "./candidates.ts";
 import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
@@ -154,6 +154,7 @@ export function startWarden(parts: WardenParts): Warden {
       const shadow = isShadow(candidate.active);
       const known = facts.get(shadow) ?? situation.facts(shadow, sightNow());
       facts.set(shadow, known);
+      if (nextStep(candidate)?.action !== "notify" && !isTimely(ward, candidate)) continue;
       // Each act before it may have left no room for this one.
       const again = redecideWith(known)(candidate);
       if (again?.decision.verdict !== "act") continue;

@@ -105,6 +105,11 @@ export interface SessionNodes {
   readonly ids: readonly string[];
   /** One column a session status, in the order of SESSION_STATUSES. */
   readonly counts: readonly Float64Array[];
+  /**
+   * Complete walks in a row that met no failure of the node that was both new and of the last minute, as far as its times
+   * tell; 0: the last one did, so that its sessions fail now. Failures stay listed after a node is well again.
+   */
+  readonly quietWalks: Uint8Array;
   /** Bytes that sessions of the node were seen to gain since this process started. */
   readonly sentBytes: Float64Array;
   readonly receivedBytes: Float64Array;

@@ -74,19 +74,19 @@ const sessionRows = [
     "sessions.error",
     "int",
     "sessions",
-    "Those that ended by an error; missing until the list has ever shown a failed one.",
+    "Those that ended by an error; missing until the list has ever shown a failed one, and unknown where none failed just now.",
   ),
   row(
     "sessions.timeout",
     "int",
     "sessions",
-    "Those that timed out; missing until the list has ever shown a failed one.",
+    "Those that timed out; missing until the list has ever shown a failed one, and unknown where none failed just now.",
   ),
   row(
     "sessions.failed_ratio",
     "double",
     "sessions",
-    "Share of the node's sessions that ended by error or timeout; missing without sessions, and until the list has ever shown a failed one.",
+    "Share of the node's sessions that ended by error or timeout; missing without sessions, and until the list has ever shown a failed one; unknown where none failed just now.",
     ratio,
   ),
 ] as const;

@@ -9,9 +9,10 @@ import type { Value } from "./term.ts";
 
 /**
  * Why there is no value: `missing`: nobody said; `undeclared_scale`: no usage scale is declared, or a value
- * contradicted it; `in_future`: a timestamp later than its own observation, so that one of the clocks is wrong.
+ * contradicted it; `in_future`: a timestamp later than its own observation, so that one of the clocks is wrong; `past`:
+ * sessions that are listed have failed, and none of them just now: the node may be well again.
  */
-export type Absence = "missing" | "undeclared_scale" | "in_future";
+export type Absence = "missing" | "undeclared_scale" | "in_future" | "past";
 
 /** One node, as expressions read it. */
 export interface Subject {
@@ -121,40 +122,60 @@ const now: Reader = ({ fleet, serviceTime }, slot) => {
 };
 
 /** Sessions of a node by status; null: no walk of the sessions was complete yet. A node that none names has none. */
-function sessionCounts({ fleet, sessions }: View, slot: number): ((status: SessionStatus) => number) | null {
+function sessionCounts({ fleet, sessions }: View, slot: number): SessionCounts | null {
   if (sessions === null) return null;
-  const { ids, counts } = sessions.nodes;
+  const { ids, counts, quietWalks } = sessions.nodes;
   const row = slotsOf(ids).get(fleet.ids[slot]!);
-  return (status) => (row === undefined ? 0 : (counts[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0));
+  const of = (status: SessionStatus) =>
+    row === undefined ? 0 : (counts[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
+  return { of, quietWalks: row === undefined ? 0 : quietWalks[row]! };
 }
 
-const sum = (counts: (status: SessionStatus) => number): number =>
-  SESSION_STATUSES.reduce((total, status) => total + counts(status), 0);
+/** After so many walks without a fresh failure those that are still listed don't count: a list may keep them for days. */
+const PAST_WALKS = 3;
 
-/** Where the list has never shown a failed session it may well leave them out: none seen is not none. */
-const isFailure = (status: SessionStatus): boolean => status === "error" || status === "timeout";
+interface SessionCounts {
+  readonly of: (status: SessionStatus) => number;
+  readonly quietWalks: number;
+}
 
-const sessionsIn =
-  (status: SessionStatus): Reader =>
+/** What sessions say; missing before the first complete walk, and where one is of a state that may be any. */
+const sessionsOf =
+  (read: (counts: SessionCounts) => number | Absence): Reader =>
   (view, slot) => {
     const counts = sessionCounts(view, slot);
-    // A session of an unknown state may be of any.
-    if (counts === null || counts("unknown") > 0) return "missing";
-    if (isFailure(status) && !view.sessions!.failedListed) return "missing";
-    return number(counts(status), view.sessions!.settledAt);
+    if (counts === null || counts.of("unknown") > 0) return "missing";
+    const value = read(counts);
+    return typeof value === "string" ? value : number(value, view.sessions!.settledAt);
   };
+
+/**
+ * What failed sessions say. Where the list has never shown one it may well leave them out: none seen is not none. Those
+ * that are listed may be of the past: without a fresh one among them it is not known whether the node fails, and after
+ * some walks without it is known not to.
+ */
+const failuresOf =
+  (statuses: readonly SessionStatus[], read: (failures: number, counts: SessionCounts) => number): Reader =>
+  (view, slot, freshFrom) => {
+    if (view.sessions?.failedListed !== true) return "missing";
+    return sessionsOf((counts) => {
+      const failures = statuses.reduce((total, status) => total + counts.of(status), 0);
+      if (failures === 0 || counts.quietWalks === 0) return read(failures, counts);
+      return counts.quietWalks < PAST_WALKS ? "past" : read(0, counts);
+    })(view, slot, freshFrom);
+  };
+
+const sum = ({ of }: SessionCounts): number => SESSION_STATUSES.reduce((total, status) => total + of(status), 0);
 
 const sessionsTotal: Reader = (view, slot) => {
   const counts = sessionCounts(view, slot);
   return counts === null ? "missing" : number(sum(counts), view.sessions!.settledAt);
 };
 
-const failedRatio: Reader = (view, slot) => {
-  const counts = sessionCounts(view, slot);
-  if (counts === null || counts("unknown") > 0 || !view.sessions!.failedListed) return "missing";
-  // Without sessions it is 0 by 0: missing.
-  return number((counts("error") + counts("timeout")) / sum(counts), view.sessions!.settledAt);
-};
+const sessionsIn = (status: SessionStatus): Reader => sessionsOf(({ of }) => of(status));
+const failedIn = (status: SessionStatus): Reader => failuresOf([status], (failures) => failures);
+/** Without sessions it is 0 by 0: missing. */
+const failedRatio: Reader = failuresOf(["error", "timeout"], (failures, counts) => failures / sum(counts));
 
 type Area = "fleet" | "region";
 
@@ -200,8 +221,8 @@ const readers: Readonly<Record<FieldName, Reader>> = {
   "sessions.active": sessionsIn("active"),
   "sessions.connecting": sessionsIn("connecting"),
   "sessions.closed": sessionsIn("closed"),
-  "sessions.error": sessionsIn("error"),
-  "sessions.timeout": sessionsIn("timeout"),
+  "sessions.error": failedIn("error"),
+  "sessions.timeout": failedIn("timeout"),
   "sessions.failed_ratio": failedRatio,
   "fleet.nodes": counted("fleet", ({ nodes }) => nodes),
   "fleet.online": counted("fleet", ({ online }) => online),

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Action } from "../../src/model/episode.ts";
 import { courses, deeds } from "./record.ts";
 import { rebootOffline, rulesOf, steps } from "./rules.ts";
-import { startWard, type WardRun } from "./ward.ts";
+import { listsOnly, startWard, type WardRun } from "./ward.ts";
 
 /** Everything that happened to one action, on the disk and on the wire, in its order. */
 function trail(ward: WardRun, { id, node }: Pick<Action, "id" | "node">): readonly string[] {
@@ -68,6 +68,25 @@ test("what is on the disk before a POST names all that is sent, and by when", as
       evidence: { fields: { "node.status": "offline" } },
     },
   ]);
+  await ward.stop();
+});
+
+test("under a policy that reads sessions a node is touched only right after a walk of them: no read of the node shows them", async () => {
+  const SESSIONS_EVERY_MS = 10 * MINUTE_MS;
+  const cadences = { ...listsOnly.cadences!, sessions: { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const };
+  const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
+  const ward = await startWard({ rules: rulesOf([policy]), settings: { cadences }, settleMs: 3 * SESSIONS_EVERY_MS });
+  const walkEndedAt = () => ward.daemon.snapshots.last!.sessions!.settledAt;
+  const [node] = ward.nodes("us-east");
+  ward.fell(node!);
+  ward.warden().orders.pause("drill");
+  await ward.pass(3 * SESSIONS_EVERY_MS);
+  const seen = walkEndedAt();
+  await ward.passUntil(() => walkEndedAt() > seen);
+  await ward.pass(SESSIONS_EVERY_MS / 2);
+  ward.warden().orders.resume();
+  await ward.passUntil(() => ward.postCount() > 0);
+  expect(ward.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
   await ward.stop();
 });
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createSessionFold } from "../../src/engine/sessionfold.ts";
-import { createSessionTable } from "../../src/engine/sessiontable.ts";
+import { createSessionFold, type SessionFold } from "../../src/engine/sessionfold.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../src/model/session.ts";
 
 const session = (id: string, parts: Partial<SessionRecord> = {}): SessionRecord => ({
@@ -191,6 +190,73 @@ test("failures are unknown until the list has shown one, and known from then on,
   expect(later.fold.view()!.failedListed).toBe(true);
 });
 
+describe("a node's sessions fail now", () => {
+  const failed = (id: string, parts: Partial<SessionRecord> = {}) => session(id, { status: "error", ...parts });
+  const isFailing = (fold: SessionFold) => {
+    const { ids, quietWalks } = fold.view()!.nodes;
+    return quietWalks[ids.indexOf("node_1")] === 0;
+  };
+  const WALK_MS = 600_000;
+
+  test("where the last walk met a failure that is new and a minute old at most", () => {
+    const { walk, fold } = createWalks();
+    walk(0, [session("a")]);
+    walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 70_000, durationSeconds: 10 })]);
+    expect(isFailing(fold)).toBe(true);
+  });
+
+  test("and no more once the walks after it meet the same failures alone", () => {
+    const { walk, fold } = createWalks();
+    const old = failed("a", { startedAtMs: null });
+    walk(0, [session("a")]);
+    walk(WALK_MS, [old]);
+    expect(isFailing(fold)).toBe(true);
+    walk(2 * WALK_MS, [old]);
+    expect(isFailing(fold)).toBe(false);
+    walk(3 * WALK_MS, [old, failed("b", { durationSeconds: null })]);
+    expect(isFailing(fold)).toBe(true);
+  });
+
+  test("and walks without a fresh failure are counted until one meets the next, a node's own afresh", () => {
+    const { walk, fold } = createWalks();
+    const quiet = () => fold.view()!.nodes.quietWalks[fold.view()!.nodes.ids.indexOf("node_1")];
+    for (const nth of [1, 2, 3]) {
+      walk(nth * WALK_MS, [session("a")]);
+      expect(quiet()).toBe(nth);
+    }
+    walk(4 * WALK_MS, [failed("a", { startedAtMs: null })]);
+    expect(quiet()).toBe(0);
+    walk(5 * WALK_MS, [session("b", { nodeId: "node_2" })]);
+    walk(6 * WALK_MS, [session("c")]);
+    expect(quiet()).toBe(1);
+    for (let nth = 7; nth < 300; nth++) walk(nth * WALK_MS, [session("c")]);
+    expect(quiet()).toBe(255);
+  });
+
+  test("not where all that is new failed more than a minute before the walk", () => {
+    const { walk, fold } = createWalks();
+    walk(0, [session("a")]);
+    walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 71_000, durationSeconds: 10 })]);
+    expect(isFailing(fold)).toBe(false);
+  });
+
+  test("not at the first walk, to which every failure is new", () => {
+    const { walk, fold } = createWalks();
+    walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 20_000, durationSeconds: 10 })]);
+    expect(isFailing(fold)).toBe(false);
+  });
+
+  test("also where it was an incomplete walk that met the failure first", () => {
+    const { walk, fold } = createWalks();
+    const failure = failed("a", { startedAtMs: null });
+    walk(0, [session("a"), session("b")]);
+    walk(WALK_MS, [failure], false);
+    expect(isFailing(fold)).toBe(false);
+    walk(2 * WALK_MS, [failure, session("b")]);
+    expect(isFailing(fold)).toBe(true);
+  });
+});
+
 test("customers are ranked by sessions, then by name", () => {
   const { walk, fold } = createWalks();
   const of = (customerId: string, ...ids: string[]) => ids.map((id) => session(id, { customerId }));
@@ -200,38 +266,4 @@ test("customers are ranked by sessions, then by name", () => {
     "a 1",
     "c 1",
   ]);
-});
-
-describe("the session table", () => {
-  test("does what a Map does, through growth, removals and shrinking", () => {
-    const steps = fc.array(fc.record({ ids: fc.array(fc.nat(3_000)), keepOver: fc.nat(100) }), { maxLength: 12 });
-    fc.assert(
-      fc.property(steps, (rounds) => {
-        const table = createSessionTable();
-        const plain = new Map<number, number>();
-        rounds.forEach(({ ids, keepOver }, round) => {
-          for (const id of ids) {
-            const row = table.row(`sess_${id}`);
-            expect(table.isNew()).toBe(!plain.has(id));
-            if (plain.has(id)) expect(table.columns.sent[row]).toBe(plain.get(id));
-            table.columns.sent[row] = id + round;
-            plain.set(id, id + round);
-          }
-          table.sweep((row) => table.columns.sent[row]! % 101 < keepOver);
-          for (const [id, sent] of plain) if (sent % 101 < keepOver) plain.delete(id);
-          expect(table.size).toBe(plain.size);
-          for (const [id, sent] of plain) expect(table.columns.sent[table.row(`sess_${id}`)]).toBe(sent);
-        });
-      }),
-      { numRuns: 60 },
-    );
-  });
-
-  test("holds a million sessions in at most 150 bytes each", () => {
-    const before = process.memoryUsage().arrayBuffers;
-    const table = createSessionTable();
-    for (let id = 0; id < 1_000_000; id++) table.row(`sess_${id}`);
-    expect(table.size).toBe(1_000_000);
-    expect((process.memoryUsage().arrayBuffers - before) / 1_000_000).toBeLessThanOrEqual(150);
-  });
 });

@@ -15,6 +15,8 @@ const WALKS = 120;
 const TOP_CUSTOMERS = 5;
 /** A node is gone after two walks without it; where sessions named it, one walk of the sessions later. */
 const WALKS_TO_LEAVE = 3;
+/** Series that come late, as that of a wait that was the first of its kind; a leak would be several times as many. */
+const LATECOMERS = 1.5;
 /** Series of a node in all families together. */
 const LINES_PER_NODE = FAMILIES.reduce((sum, family) => sum + ("fill" in family ? linesPerNode(family) : 0), 0);
 /** Headers that let every walk go at once. */
@@ -93,7 +95,7 @@ test("pains 5, 7 and 14: however many nodes and customers come and go, the serie
   });
   expect(seen.versions.size).toBeGreaterThan(20);
   expect(seen.ids.size).toBeGreaterThan(10 * NODES);
-  expect(others.late).toBeLessThanOrEqual(others.early);
+  expect(others.late).toBeLessThan(others.early * LATECOMERS);
 });
 
 const isLasting = (id: string) => /^node_\d+$/.test(id);

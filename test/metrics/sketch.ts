@@ -72,6 +72,8 @@ export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: num
 export interface SessionNodeSketch {
   readonly id: string;
   readonly counts?: Partial<Record<SessionStatus, number>>;
+  /** 0 unless said: its sessions fail now. */
+  readonly quietWalks?: number;
   readonly sentBytes?: number;
   readonly receivedBytes?: number;
 }
@@ -93,6 +95,7 @@ export function sessionsOf(
       slots: nodes.length,
       ids: nodes.map((node) => node?.id ?? ""),
       counts: SESSION_STATUSES.map((status) => numbers((node) => node.counts?.[status])),
+      quietWalks: Uint8Array.from(nodes, (node) => node?.quietWalks ?? 0),
       sentBytes: numbers(({ sentBytes }) => sentBytes),
       receivedBytes: numbers(({ receivedBytes }) => receivedBytes),
     },

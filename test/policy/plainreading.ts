@@ -59,16 +59,22 @@ function plausible({ skewMs }: World, timestamp: number | undefined, observedAt:
 
 function sessionsOf({ sessions }: World, node: NodeSketch) {
   if (sessions === null) return {};
-  const counts = sessions.byNode.find(({ id }) => id === node.id)?.counts ?? {};
+  const row = sessions.byNode.find(({ id }) => id === node.id);
+  const counts: Readonly<Record<string, number>> = row?.counts ?? {};
   const of = (status: string) => counts[status] ?? 0;
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  // Failures that are only listed still say nothing, and in the end that there are none.
+  const quiet = row?.quietWalks ?? 0;
+  const past = (failures: number) => failures > 0 && (quiet === 1 || quiet === 2);
+  const ofNow = (failures: number) => (quiet >= 3 ? 0 : failures);
   const failed = of("error") + of("timeout");
   const clear = of("unknown") === 0;
   return {
     "sessions.total": total,
     "sessions.active": clear ? of("active") : null,
-    "sessions.error": clear && sessions.failedListed ? of("error") : null,
-    "sessions.failed_ratio": clear && sessions.failedListed && total > 0 ? failed / total : null,
+    "sessions.error": clear && sessions.failedListed && !past(of("error")) ? ofNow(of("error")) : null,
+    "sessions.failed_ratio":
+      clear && sessions.failedListed && !past(failed) && total > 0 ? ofNow(failed) / total : null,
   };
 }
 

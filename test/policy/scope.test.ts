@@ -108,8 +108,12 @@ test("a node is found by its id, through empty slots", () => {
 
 describe("sessions of a node", () => {
   const names = ["total", "active", "connecting", "closed", "error", "timeout", "failed_ratio"];
-  function sessions(counts: Record<string, number> | null, { failedListed = true, id = "node_1" } = {}) {
-    const view = counts === null ? null : sessionsOf([null, { id, counts }], { failedListed, settledAt: 700 });
+  function sessions(
+    counts: Record<string, number> | null,
+    { failedListed = true, id = "node_1", quietWalks = 0 } = {},
+  ) {
+    const node = { id, counts: counts ?? {}, quietWalks };
+    const view = counts === null ? null : sessionsOf([null, node], { failedListed, settledAt: 700 });
     const read = reader({ fleet: fleetOf([whole]), sessions: view });
     return Object.fromEntries(
       names.map((name) => {
@@ -137,6 +141,21 @@ describe("sessions of a node", () => {
   test("have no known failures until the list has ever shown a failed one", () => {
     const failures = { error: "missing", timeout: "missing", failed_ratio: "missing" };
     expect(sessions({ active: 5 }, { failedListed: false })).toMatchObject({ active: 5, total: 5, ...failures });
+  });
+
+  test("that failed and are only listed still don't say how the node is now", () => {
+    const past = { error: "past", timeout: "past", failed_ratio: "past" };
+    const known = { active: 5, total: 8 };
+    expect(sessions({ active: 5, error: 2, timeout: 1 }, { quietWalks: 2 })).toMatchObject({ ...known, ...past });
+    expect(sessions({ active: 5, error: 2 }, { quietWalks: 1 })).toMatchObject({ error: "past", timeout: 0 });
+    expect(sessions({ active: 5 }, { quietWalks: 1 })).toMatchObject({ error: 0, timeout: 0, failed_ratio: 0 });
+  });
+
+  test("that failed are of the past once three walks met no fresh failure, however long the list shows them", () => {
+    const counts = { active: 5, error: 2, timeout: 1 };
+    const none = { active: 5, total: 8, error: 0, timeout: 0, failed_ratio: 0 };
+    expect(sessions(counts, { quietWalks: 3 })).toMatchObject(none);
+    expect(sessions(counts, { quietWalks: 255 })).toMatchObject(none);
   });
 
   test("have no known states where one is of a state that this version does not know", () => {

@@ -9,7 +9,11 @@ export interface World {
   readonly sessions: {
     readonly settledAt: number;
     readonly failedListed: boolean;
-    readonly byNode: readonly { readonly id: string; readonly counts: Readonly<Record<string, number>> }[];
+    readonly byNode: readonly {
+      readonly id: string;
+      readonly counts: Readonly<Record<string, number>>;
+      readonly quietWalks: number;
+    }[];
   } | null;
   readonly usageKnown: boolean;
   readonly settledAt: number | null;
@@ -94,6 +98,7 @@ function sessionsIn(odd: boolean) {
     error: counts,
     timeout: counts,
     unknown: odd ? fc.constantFrom(0, 0, 0, 1) : fc.constant(0),
+    quietWalks: odd ? fc.constantFrom(0, 0, 0, 1, 3) : fc.constant(0),
   });
   const view = fc
     .record({
@@ -104,7 +109,7 @@ function sessionsIn(odd: boolean) {
     .map(({ age, failedListed, rows }) => ({
       settledAt: NOW - age,
       failedListed,
-      byNode: rows.map((columns, index) => ({ id: `node_${index}`, counts: columns })),
+      byNode: rows.map(({ quietWalks, ...columns }, index) => ({ id: `node_${index}`, counts: columns, quietWalks })),
     }));
   return odd ? fc.option(view, { freq: HOLE_EVERY }) : view;
 }

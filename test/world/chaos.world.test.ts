@@ -11,7 +11,9 @@ const size = { hours: Number(process.env.WORLD_HOURS ?? 12), nodes: Number(proce
 
 test.each(seeds)("no law is broken in the turmoil of seed %i", async (seed) => {
   const { breaches, posts, episodes, lives } = await liveThrough(seed, size);
-  console.log(`seed ${seed}: ${lives} lives, ${episodes} episodes, ${posts} actions, ${breaches.length} laws broken`);
+  console.log(
+    `seed ${seed}: ${lives} lives, ${episodes} episodes, ${posts.length} actions, ${breaches.length} laws broken`,
+  );
   expect(
     breaches,
     `WORLD_SEED=${seed} WORLD_HOURS=${size.hours} WORLD_NODES=${size.nodes} npm run world -- chaos`,

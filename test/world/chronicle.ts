@@ -31,6 +31,7 @@ export interface CommitHooks {
 }
 
 const UNDER_WAY: ReadonlySet<Action["state"]> = new Set(["posting", "sent"]);
+const WAS_SENT: ReadonlySet<Action["state"]> = new Set(["posting", "sent", "ended"]);
 const NEXT: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
   awaiting: ["approved", "rejected", "lapsed", "withdrawn"],
   approved: ["intended", "lapsed", "withdrawn"],
@@ -55,11 +56,12 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
   const approved = new Set<string>();
   let firings: { policy: string; node: string }[] = [];
   let commits = 0;
+  let isBehind = false;
   const reasons = new Map<string, number>();
 
   function takeAction(row: Action): void {
     const before = actions.get(row.id);
-    if (before === undefined && row.state !== "intended" && row.state !== "awaiting" && !row.shadow) {
+    if (before === undefined && !row.shadow && WAS_SENT.has(row.state)) {
       hooks.breach("rows", `${row.id} appears as ${row.state}: it was never intended`);
     }
     const isAllowed = before === undefined || NEXT[before.state].includes(row.state);
@@ -118,11 +120,15 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
       ...store.journal,
       commit(changes) {
         commits++;
+        const wasBehind = isBehind;
+        isBehind = true;
         hooks.before(changes);
         store.journal.commit(changes);
         firings = [];
         for (const change of changes) take(change);
-        if (firings.length > 0) hooks.onFirings(firings);
+        // What could not be written down at its time comes late, and its time is not known.
+        if (firings.length > 0 && !wasBehind) hooks.onFirings(firings);
+        isBehind = false;
         hooks.after(changes);
       },
     },

@@ -2,29 +2,11 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Rules } from "../../src/engine/ward.ts";
 import type { PolicyRule, Step } from "../../src/model/policy.ts";
 import type { Safety } from "../../src/model/safety.ts";
-
-/** The safety of a configuration that says nothing but that it enforces. */
-export const defaultSafety: Safety = {
-  mode: "enforce",
-  trust: { minInventory: 0.8, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 2 },
-  maxUnhealthy: { share: 0.2 },
-  maxDisrupted: { share: 0.05, amount: 5 },
-  maxDisruptedPer: { region: 1, country: null },
-  minOnlinePer: { region: 1, country: null },
-  maxInFlight: 1,
-  maxActions: { amount: 6, perMs: HOUR_MS },
-  breaker: { share: 0.05, amount: 10, withinMs: HOUR_MS },
-  cooldownMs: 30 * MINUTE_MS,
-  stormCooldownMs: 30 * MINUTE_MS,
-  correlated: { by: "region", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS },
-  canary: true,
-  protected: null,
-  efficacy: { window: 10, minSuccess: 0.5 },
-};
+import { usualSafety } from "../engine/rules.ts";
 
 /** A safety for a fleet of 2,000 nodes of which one falls ill every four seconds, and a tenth fires within an hour. */
 export const roughSafety: Safety = {
-  ...defaultSafety,
+  ...usualSafety,
   maxDisrupted: { share: 0.05, amount: 100 },
   maxDisruptedPer: { region: 25, country: null },
   maxInFlight: 30,

@@ -2,7 +2,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.t
 import { demoScenario } from "../../src/simulator/defaults.ts";
 import { rateLimitedCount } from "../../src/simulator/inspection.ts";
 import { createPlanLimits, minuteSettings } from "../engine/daemon.ts";
-import { defaultSafety, policyOf, rulesUnder } from "./fleetrules.ts";
+import { usualSafety } from "../engine/rules.ts";
+import { policyOf, rulesUnder } from "./fleetrules.ts";
 import { beginPlay, type Play } from "./play.ts";
 import type { Breach } from "./stage.ts";
 
@@ -33,7 +34,7 @@ const SETTLE_MS = 4 * MINUTE_MS;
 const DOWN_MS = 20 * SECOND_MS;
 
 const verify = { withinMs: 3 * MINUTE_MS, expect: null };
-const rules = rulesUnder(defaultSafety, [
+const rules = rulesUnder(usualSafety, [
   policyOf({
     name: "reboot-offline",
     when: 'node.status == "offline"',

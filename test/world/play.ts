@@ -22,7 +22,7 @@ export interface PlayOptions {
   readonly scenario: Scenario;
   readonly settings: WatchSettings;
   readonly rules: Rules;
-  /** Told of each commit, before and after it reached the store. It may kill the daemon. */
+  /** Told of each commit, before and after it reached the store. It may kill the daemon, or throw as a store does. */
   readonly onCommit?: (when: "before" | "after", play: Play, changes: readonly Change[]) => void;
   /** Told of each POST as it goes out. It may kill the daemon. */
   readonly onPost?: (post: Post, play: Play) => void;
@@ -40,6 +40,8 @@ export interface Play {
   pass(ms: DurationMs): Promise<void>;
   /** The life that lasts; null: the daemon is down. */
   life(): Life | null;
+  /** Lives so far. */
+  lives(): number;
   kill(downMs: DurationMs): void;
   /** Stops it in order, and starts it after a while. */
   restart(downMs: DurationMs): Promise<void>;
@@ -132,6 +134,7 @@ export function beginPlay(options: PlayOptions): Play {
     ...{ stage, store, said, kill },
     people: createInterventions(service, stage.serviceNow),
     life: () => (stage.life?.isAlive() === true ? stage.life : null),
+    lives: () => lives,
     async pass(ms) {
       const until = clock.monotonic() + ms;
       while (clock.monotonic() < until) {

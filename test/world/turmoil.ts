@@ -4,7 +4,8 @@ import type { Rules } from "../../src/engine/ward.ts";
 import type { Mode, PolicyRule } from "../../src/model/policy.ts";
 import type { Fault, FaultKind, LimiterKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
 import { demoScenario } from "../../src/simulator/defaults.ts";
-import { defaultSafety, policyOf, quickPolicies, rulesUnder } from "./fleetrules.ts";
+import { usualSafety } from "../engine/rules.ts";
+import { policyOf, quickPolicies, rulesUnder } from "./fleetrules.ts";
 
 /** What befalls the process, the clock and the fleet beside what the script of faults does. */
 export type Blow =
@@ -17,6 +18,7 @@ export type Blow =
       readonly downMs: DurationMs;
     }
   | { readonly kind: "crash_at_post"; readonly downMs: DurationMs }
+  | { readonly kind: "disk_full"; readonly forMs: DurationMs }
   | { readonly kind: "step"; readonly byMs: number }
   | { readonly kind: "people_quarantine" | "hold"; readonly node: number; readonly forMs: DurationMs }
   | { readonly kind: "people_lift" | "pause"; readonly forMs: DurationMs };
@@ -31,8 +33,9 @@ export interface Turmoil {
   readonly blows: readonly { readonly atMs: DurationMs; readonly blow: Blow }[];
 }
 
-/** Until then a run is left alone, so that the daemon knows what it should see; and so long before its end. */
+/** Until then a run is left alone, so that the daemon knows what it should see. */
 const CALM_MS: DurationMs = 30 * MINUTE_MS;
+/** And so long before its end. */
 export const REST_MS: DurationMs = 2 * HOUR_MS;
 
 /** How often nodes fall ill, and how long until a person mends them: a tenth of them may well be ill, and not half. */
@@ -42,8 +45,14 @@ const ILLNESS = [
   { faultEveryMs: 20 * HOUR_MS, repairMs: 4 * HOUR_MS },
 ];
 
+/** How long a run is, and how many nodes it has. */
+export interface TurmoilSize {
+  readonly hours: number;
+  readonly nodes: number;
+}
+
 /** The turmoil of a seed over `hours` hours, of which the last two are calm. */
-export function turmoilOf(seed: number, { hours, nodes }: { readonly hours: number; readonly nodes: number }): Turmoil {
+export function turmoilOf(seed: number, { hours, nodes }: TurmoilSize): Turmoil {
   const random = seededRandom(seed * 7_919);
   const draw = createDraw(random);
   const untilMs = Math.max(CALM_MS, hours * HOUR_MS - REST_MS);
@@ -117,7 +126,7 @@ function rulesOf(draw: Draw): Rules {
     forMs: 3 * MINUTE_MS,
   });
   const safety = {
-    ...defaultSafety,
+    ...usualSafety,
     maxDisrupted: { share: draw.one([0.02, 0.05]), amount: draw.one([3, 10]) },
     maxDisruptedPer: { region: draw.one([1, 3]), country: null },
     minOnlinePer: { region: draw.one([1, 8]), country: null },
@@ -126,7 +135,7 @@ function rulesOf(draw: Draw): Rules {
     breaker: { share: draw.one([0.1, 0.6, 0.6]), amount: 10, withinMs: HOUR_MS },
     cooldownMs: draw.one([0, 10, 30]) * MINUTE_MS,
     stormCooldownMs: draw.one([5, 20]) * MINUTE_MS,
-    correlated: { ...defaultSafety.correlated, nodes: draw.one([5, 20, 20]) },
+    correlated: { ...usualSafety.correlated, nodes: draw.one([5, 20, 20]) },
     canary: draw.chance(0.5),
     efficacy: { window: draw.one([10, 40]), minSuccess: 0.2 },
   };
@@ -179,9 +188,12 @@ function faultAt(draw: Draw, afterMs: DurationMs, forMs: DurationMs): Fault {
 const standsAlone = ({ fault, afterMs }: Fault, index: number, all: readonly Fault[]): boolean =>
   !all.slice(0, index).some((each) => each.fault.kind === fault.kind && each.afterMs + each.forMs > afterMs);
 
+const PROCESS = ["restart", "crash", "crash_at_commit", "crash_at_commit", "crash_at_post", "disk_full"] as const;
+
 function processBlow(draw: Draw): Blow {
   const downMs = draw.ms(SECOND_MS, draw.one([5, 45]) * MINUTE_MS);
-  const kind = draw.one(["restart", "crash", "crash_at_commit", "crash_at_commit", "crash_at_post"] as const);
+  const kind = draw.one(PROCESS);
+  if (kind === "disk_full") return { kind, forMs: draw.ms(SECOND_MS, 20 * MINUTE_MS) };
   if (kind !== "crash_at_commit") return { kind, downMs };
   return { kind, commits: 1 + draw.whole(40), when: draw.one(["before", "after"] as const), downMs };
 }

@@ -3,7 +3,7 @@ import type { PLANS } from "../../src/budget/limits.ts";
 import type { Rules } from "../../src/engine/ward.ts";
 import { demoScenario } from "../../src/simulator/defaults.ts";
 import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
-import { createPlanLimits, minuteSettings } from "../engine/daemon.ts";
+import { createPlanLimits, minuteSettings, START_MS } from "../engine/daemon.ts";
 import { type Census, createCensus, type Illness } from "./census.ts";
 import { beginPlay, type Play, STEP_MS } from "./play.ts";
 import type { Breach, Post } from "./stage.ts";
@@ -113,7 +113,7 @@ function figuresOf(week: Week): Record<string, string> {
     "recovery, from fault until well by us": spread(healed.map(({ from, until }) => until! - from)),
     "wrong actions (on a node well before its read)": String(law("healthy node")),
     "healed between read and POST": String(posts.filter(({ truth, read }) => !truth.isIll && read?.isIll).length),
-    "by sessions, of a node well again": String(bySessions(posts, options.rules)),
+    "healed since the walk of its sessions, and how long before": `${wellAgain(week).length}: ${spread(wellAgain(week))}`,
     "duplicate actions": String([...postsOfStep.values()].filter((same) => same.length > 1).length + law("once")),
     "other laws broken": String(breaches.length - law("healthy node") - law("once")),
     "429s; calls a minute": `${week.limited}; ${(week.calls / hours / 60).toFixed(1)}`,
@@ -122,10 +122,15 @@ function figuresOf(week: Week): Record<string, string> {
   };
 }
 
-function bySessions(posts: readonly Post[], { policies }: Rules): number {
-  const reading = new Set(policies.filter(({ when }) => when.includes("sessions.")).map(({ name }) => name));
-  return posts.filter(({ truth, read, action }) => !truth.isIll && !read?.isIll && reading.has(action?.policy ?? ""))
-    .length;
+/** How long nodes were well again that were touched by what their sessions showed. No read of a node shows those. */
+export function wellAgain({ posts, illnesses, options: { rules } }: Week): readonly DurationMs[] {
+  const reading = new Set(rules.policies.filter(({ when }) => when.includes("sessions.")).map(({ name }) => name));
+  return posts
+    .filter(({ truth, read, action }) => !truth.isIll && !read?.isIll && reading.has(action?.policy ?? ""))
+    .map(({ node, at }) => {
+      const ends = illnesses.filter((illness) => illness.node === node).map(({ until }) => until ?? Infinity);
+      return START_MS + at - Math.max(...ends.filter((end) => end <= START_MS + at));
+    });
 }
 
 /** From the fault to the firing, less the `for` of the policy that fired. */
