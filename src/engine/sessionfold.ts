@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../model/session.ts";
-import type { SessionsView } from "../model/snapshot.ts";
+import { ENDED_MS_MAX, type SessionsView } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createDurations } from "./durations.ts";
 import { createSessionNodes } from "./sessionnodes.ts";
@@ -46,16 +46,17 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
   let walk = 0;
   let walkBeganAt: EpochMs = 0;
   let lastCompleteWalk = 0;
+  const walks = createWalkTimes();
   let tally = createTally();
   /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
   let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
   let view: SessionsView | null = null;
 
-  function count(session: SessionRecord, status: number, type: number): void {
+  function count(session: SessionRecord, row: number, status: number, type: number): void {
     tally.counts[status * SESSION_TYPES.length + type]!++;
     add(tally.countries, session.country ?? "");
     if (session.customerId !== null) add(tally.customers, session.customerId);
-    if (session.nodeId !== null) nodes.count(session.nodeId, status);
+    if (session.nodeId !== null) nodes.count(session.nodeId, status, isRecent(session, row));
   }
 
   function gain(session: SessionRecord, row: number, from: number): void {
@@ -64,18 +65,26 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
     if (session.nodeId !== null && sent + received > 0) nodes.gain(session.nodeId, sent, received);
   }
 
-  /** Whether it failed just now; of failures without times it is known that the last complete walk did not meet them. */
-  function failsNow(session: SessionRecord, row: number): boolean {
-    if (!failedStatuses.has(session.status) || lastCompleteWalk === 0) return false;
-    if (table.columns.endedWalk[row]! <= lastCompleteWalk) return false;
-    if (session.startedAtMs === null || session.durationSeconds === null) return true;
-    return session.startedAtMs + session.durationSeconds * SECOND_MS >= walkBeganAt - FAILURE_MS_MAX;
+  /** Whether it ended within so long; where times don't tell, by the walks that have met it so. */
+  function endedWithin(session: SessionRecord, row: number, ms: DurationMs, knownTo: number): boolean {
+    if (table.columns.endedWalk[row]! <= knownTo) return false;
+    if (session.startedAtMs === null || session.durationSeconds === null) return lastCompleteWalk > 0;
+    return session.startedAtMs + session.durationSeconds * SECOND_MS >= walkBeganAt - ms;
   }
+
+  const isRecent = (session: SessionRecord, row: number): boolean =>
+    !endedStatuses.has(session.status) || endedWithin(session, row, ENDED_MS_MAX, walks.before);
+
+  const failsNow = (session: SessionRecord, row: number): boolean =>
+    failedStatuses.has(session.status) &&
+    lastCompleteWalk > 0 &&
+    endedWithin(session, row, FAILURE_MS_MAX, lastCompleteWalk);
 
   return {
     beginWalk(serviceNow) {
       walk++;
       walkBeganAt = serviceNow;
+      walks.begin(walk, serviceNow);
       tally = createTally();
       nodes.beginWalk();
     },
@@ -97,7 +106,7 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
       if (session.nodeId !== null && failsNow(session, row)) nodes.failing(session.nodeId);
       if (table.columns.walk[row] === walk) return false;
       table.columns.walk[row] = walk;
-      count(session, statusIndex.get(session.status)!, type);
+      count(session, row, statusIndex.get(session.status)!, type);
       return true;
     },
     endWalk(complete, at, isKnownNode) {
@@ -133,6 +142,23 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
     },
     view: () => view,
     size: () => table.size,
+  };
+}
+
+/** When the last walks began, on the service's clock. */
+function createWalkTimes() {
+  let begun: { readonly walk: number; readonly at: EpochMs }[] = [];
+  let before = 0;
+  return {
+    begin(walk: number, at: EpochMs): void {
+      const old = begun.filter((each) => each.at < at - ENDED_MS_MAX);
+      before = old.at(-1)?.walk ?? before;
+      begun = [...begun.slice(old.length), { walk, at }];
+    },
+    /** The last walk that began too long before this one for what it met as ended to be recent; 0: none. */
+    get before() {
+      return before;
+    },
   };
 }
 

@@ -4,7 +4,8 @@ import type { SessionNodes } from "../model/snapshot.ts";
 /** Sessions and bytes by node. Nodes here are those that sessions name, whether or not the fleet has them. */
 export interface SessionNodeColumns {
   beginWalk(): void;
-  count(nodeId: string, status: number): void;
+  /** `isRecent`: it lives, or ended a short while ago. */
+  count(nodeId: string, status: number, isRecent: boolean): void;
   /** A session of it fails now. */
   failing(nodeId: string): void;
   gain(nodeId: string, sent: number, received: number): void;
@@ -42,6 +43,7 @@ export function createSessionNodes(): SessionNodeColumns {
       quietWalks = widenedBytes(quietWalks, length);
       counting = {
         counts: counting.counts.map((column) => widened(column, length)),
+        recent: counting.recent.map((column) => widened(column, length)),
         failing: widenedBytes(counting.failing, length),
       };
     }
@@ -68,9 +70,10 @@ export function createSessionNodes(): SessionNodeColumns {
     beginWalk() {
       counting = createTally(sent.length);
     },
-    count(nodeId, status) {
+    count(nodeId, status, isRecent) {
       const slot = slotOf(nodeId);
       counting.counts[status]![slot]!++;
+      if (isRecent) counting.recent[status]![slot]!++;
     },
     failing(nodeId) {
       const slot = slotOf(nodeId);
@@ -94,6 +97,7 @@ export function createSessionNodes(): SessionNodeColumns {
       ids: ids.slice(),
       // A node first seen after the counts were settled has none: its column is widened with zeros.
       counts: settled.counts.map((column) => widened(column, ids.length)),
+      recent: settled.recent.map((column) => widened(column, ids.length)),
       quietWalks: quietWalks.slice(0, ids.length),
       sentBytes: sent.slice(0, ids.length),
       receivedBytes: received.slice(0, ids.length),
@@ -103,6 +107,7 @@ export function createSessionNodes(): SessionNodeColumns {
 
 const createTally = (length: number) => ({
   counts: SESSION_STATUSES.map(() => new Float64Array(length)),
+  recent: SESSION_STATUSES.map(() => new Float64Array(length)),
   failing: new Uint8Array(length),
 });
 

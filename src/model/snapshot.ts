@@ -1,3 +1,4 @@
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
 
@@ -99,12 +100,17 @@ export interface SessionsView {
   readonly durations: readonly Histogram[];
 }
 
+/** Sessions that ended count as recent for so long. */
+export const ENDED_MS_MAX: DurationMs = 5 * MINUTE_MS;
+
 /** Sessions by node, in columns with the same rules of slots as {@link Fleet}. */
 export interface SessionNodes {
   readonly slots: number;
   readonly ids: readonly string[];
   /** One column a session status, in the order of SESSION_STATUSES. */
   readonly counts: readonly Float64Array[];
+  /** The same without those that ended more than {@link ENDED_MS_MAX} before: a list may show them for days. */
+  readonly recent: readonly Float64Array[];
   /**
    * Complete walks in a row that met no failure of the node that was both new and of the last minute, as far as its times
    * tell; 0: the last one did, so that its sessions fail now. Failures stay listed after a node is well again.

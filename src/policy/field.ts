@@ -61,7 +61,12 @@ const nodeRows = [
 ] as const;
 
 const sessionRows = [
-  row("sessions.total", "int", "sessions", "Sessions of the node in the session list, whatever their state."),
+  row(
+    "sessions.total",
+    "int",
+    "sessions",
+    "Sessions of the node: those that live, and those that ended within the last five minutes.",
+  ),
   row("sessions.active", "int", "sessions", "Those that transfer data; missing where the state of one is not known."),
   row(
     "sessions.connecting",
@@ -69,24 +74,29 @@ const sessionRows = [
     "sessions",
     "Those being established; missing where the state of one is not known.",
   ),
-  row("sessions.closed", "int", "sessions", "Those that ended normally; missing where the state of one is not known."),
+  row(
+    "sessions.closed",
+    "int",
+    "sessions",
+    "Those that ended normally within the last five minutes; missing where the state of one is not known.",
+  ),
   row(
     "sessions.error",
     "int",
     "sessions",
-    "Those that ended by an error; missing until the list has ever shown a failed one, and unknown where none failed just now.",
+    "Those that ended by an error within the last five minutes; missing until the list has ever shown a failed one, and unknown where none failed in the last minute.",
   ),
   row(
     "sessions.timeout",
     "int",
     "sessions",
-    "Those that timed out; missing until the list has ever shown a failed one, and unknown where none failed just now.",
+    "Those that timed out within the last five minutes; missing until the list has ever shown a failed one, and unknown where none failed in the last minute.",
   ),
   row(
     "sessions.failed_ratio",
     "double",
     "sessions",
-    "Share of the node's sessions that ended by error or timeout; missing without sessions, and until the list has ever shown a failed one; unknown where none failed just now.",
+    "Share of those in sessions.total that ended by error or timeout; missing without any, and until the list has ever shown a failed one; unknown where none failed in the last minute.",
     ratio,
   ),
 ] as const;

@@ -121,13 +121,14 @@ const now: Reader = ({ fleet, serviceTime }, slot) => {
   return number(serviceTime(at) ?? Number.NaN, at);
 };
 
-/** Sessions of a node by status; null: no walk of the sessions was complete yet. A node that none names has none. */
+/** Sessions of a node by status; null: no walk of the sessions was complete yet. A node that none names has none.
+ */
 function sessionCounts({ fleet, sessions }: View, slot: number): SessionCounts | null {
   if (sessions === null) return null;
-  const { ids, counts, quietWalks } = sessions.nodes;
+  const { ids, recent, quietWalks } = sessions.nodes;
   const row = slotsOf(ids).get(fleet.ids[slot]!);
   const of = (status: SessionStatus) =>
-    row === undefined ? 0 : (counts[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
+    row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
   return { of, quietWalks: row === undefined ? 0 : quietWalks[row]! };
 }
 

@@ -1,49 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createSessionFold, type SessionFold } from "../../src/engine/sessionfold.ts";
-import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../src/model/session.ts";
-
-const session = (id: string, parts: Partial<SessionRecord> = {}): SessionRecord => ({
-  id,
-  customerId: "cust_1",
-  nodeId: "node_1",
-  status: "active",
-  type: "http",
-  startedAtMs: 0,
-  durationSeconds: 10,
-  bytesSent: 100,
-  bytesReceived: 200,
-  country: "DE",
-  ...parts,
-});
-
-function createWalks(failedListed = false) {
-  const fold = createSessionFold(failedListed);
-  let at = 0;
-  return {
-    fold,
-    /** One walk that begins at `beganAt` on the service's clock. */
-    walk(beganAt: number, sessions: readonly SessionRecord[], complete = true) {
-      fold.beginWalk(beganAt);
-      const met = sessions.map((each) => fold.add(each)).filter(Boolean).length;
-      fold.endWalk(complete, ++at, () => false);
-      return met;
-    },
-    bytes: (nodeId = "node_1") => {
-      const { nodes } = fold.view()!;
-      const slot = nodes.ids.indexOf(nodeId);
-      return [nodes.sentBytes[slot], nodes.receivedBytes[slot]];
-    },
-    count: (status: SessionStatus) => {
-      const begin = SESSION_STATUSES.indexOf(status) * SESSION_TYPES.length;
-      return fold
-        .view()!
-        .counts.slice(begin, begin + SESSION_TYPES.length)
-        .reduce((sum, each) => sum + each, 0);
-    },
-    ended: () => fold.view()!.durations.reduce((sum, { count }) => sum + count, 0),
-  };
-}
+import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
+import { createWalks, session } from "./walks.ts";
 
 describe("bytes", () => {
   test("at first sight don't count for a session that may have moved them before we looked", () => {
@@ -188,73 +146,6 @@ test("failures are unknown until the list has shown one, and known from then on,
   const later = createWalks(true);
   later.walk(1_000, []);
   expect(later.fold.view()!.failedListed).toBe(true);
-});
-
-describe("a node's sessions fail now", () => {
-  const failed = (id: string, parts: Partial<SessionRecord> = {}) => session(id, { status: "error", ...parts });
-  const isFailing = (fold: SessionFold) => {
-    const { ids, quietWalks } = fold.view()!.nodes;
-    return quietWalks[ids.indexOf("node_1")] === 0;
-  };
-  const WALK_MS = 600_000;
-
-  test("where the last walk met a failure that is new and a minute old at most", () => {
-    const { walk, fold } = createWalks();
-    walk(0, [session("a")]);
-    walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 70_000, durationSeconds: 10 })]);
-    expect(isFailing(fold)).toBe(true);
-  });
-
-  test("and no more once the walks after it meet the same failures alone", () => {
-    const { walk, fold } = createWalks();
-    const old = failed("a", { startedAtMs: null });
-    walk(0, [session("a")]);
-    walk(WALK_MS, [old]);
-    expect(isFailing(fold)).toBe(true);
-    walk(2 * WALK_MS, [old]);
-    expect(isFailing(fold)).toBe(false);
-    walk(3 * WALK_MS, [old, failed("b", { durationSeconds: null })]);
-    expect(isFailing(fold)).toBe(true);
-  });
-
-  test("and walks without a fresh failure are counted until one meets the next, a node's own afresh", () => {
-    const { walk, fold } = createWalks();
-    const quiet = () => fold.view()!.nodes.quietWalks[fold.view()!.nodes.ids.indexOf("node_1")];
-    for (const nth of [1, 2, 3]) {
-      walk(nth * WALK_MS, [session("a")]);
-      expect(quiet()).toBe(nth);
-    }
-    walk(4 * WALK_MS, [failed("a", { startedAtMs: null })]);
-    expect(quiet()).toBe(0);
-    walk(5 * WALK_MS, [session("b", { nodeId: "node_2" })]);
-    walk(6 * WALK_MS, [session("c")]);
-    expect(quiet()).toBe(1);
-    for (let nth = 7; nth < 300; nth++) walk(nth * WALK_MS, [session("c")]);
-    expect(quiet()).toBe(255);
-  });
-
-  test("not where all that is new failed more than a minute before the walk", () => {
-    const { walk, fold } = createWalks();
-    walk(0, [session("a")]);
-    walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 71_000, durationSeconds: 10 })]);
-    expect(isFailing(fold)).toBe(false);
-  });
-
-  test("not at the first walk, to which every failure is new", () => {
-    const { walk, fold } = createWalks();
-    walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 20_000, durationSeconds: 10 })]);
-    expect(isFailing(fold)).toBe(false);
-  });
-
-  test("also where it was an incomplete walk that met the failure first", () => {
-    const { walk, fold } = createWalks();
-    const failure = failed("a", { startedAtMs: null });
-    walk(0, [session("a"), session("b")]);
-    walk(WALK_MS, [failure], false);
-    expect(isFailing(fold)).toBe(false);
-    walk(2 * WALK_MS, [failure, session("b")]);
-    expect(isFailing(fold)).toBe(true);
-  });
 });
 
 test("customers are ranked by sessions, then by name", () => {

@@ -95,6 +95,7 @@ export function sessionsOf(
       slots: nodes.length,
       ids: nodes.map((node) => node?.id ?? ""),
       counts: SESSION_STATUSES.map((status) => numbers((node) => node.counts?.[status])),
+      recent: SESSION_STATUSES.map((status) => numbers((node) => node.counts?.[status])),
       quietWalks: Uint8Array.from(nodes, (node) => node?.quietWalks ?? 0),
       sentBytes: numbers(({ sentBytes }) => sentBytes),
       receivedBytes: numbers(({ receivedBytes }) => receivedBytes),

@@ -7,8 +7,8 @@ import { liveThroughWeek, tableOf, type WeekOptions, wellAgain } from "./week.ts
 const SEED = Number(process.env.WORLD_SEED ?? 1);
 /** A day of 2,000 nodes takes some minutes. */
 const DAYS = Number(process.env.WORLD_DAYS ?? 7);
-/** A failed session tells of its node for a minute, and it is touched within another half of the walk's end. */
-const SESSIONS_TELL_MS = 2 * MINUTE_MS;
+/** Sessions that ended count for five minutes, and the node is touched within another half of the walk's end. */
+const SESSIONS_TELL_MS = 5.5 * MINUTE_MS;
 const fleet = { seed: SEED, nodes: 2_000 };
 const rough = rulesUnder(roughSafety, quickPolicies);
 
