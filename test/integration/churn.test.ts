@@ -11,7 +11,9 @@ const NODES = 30;
 const SESSIONS = 60;
 /** Of the nodes, and of the sessions, at each walk. */
 const REPLACED_SHARE = 0.5;
-const WALKS = 120;
+const WALKS = 80;
+/** Different walks that a look must have shown. */
+const LOOKS = 20;
 const TOP_CUSTOMERS = 5;
 /** A node is gone after two walks without it; where sessions named it, one walk of the sessions later. */
 const WALKS_TO_LEAVE = 3;
@@ -70,7 +72,7 @@ async function startChurning() {
 
 test("pains 5, 7 and 14: however many nodes and customers come and go, the series stay few, and no scrape mixes two walks", async () => {
   const { walks, url } = await startChurning();
-  const { clock } = await startNetwork({ speed: 100, scenario: { nodes: 0, sessions: 0 } });
+  const { clock } = await startNetwork({ speed: 20, scenario: { nodes: 0, sessions: 0 } });
   const config = configText(url, { collect: everySecond, limits, export: { top_customers: TOP_CUSTOMERS } });
   const daemon = await startDaemon(clock, config);
   const seen = { versions: new Set<string>(), ids: new Set<string>() };
@@ -91,9 +93,9 @@ test("pains 5, 7 and 14: however many nodes and customers come and go, the serie
     expect(ofNodes(page).length).toBeLessThanOrEqual(LINES_PER_NODE * NODES * (1 + WALKS_TO_LEAVE * REPLACED_SHARE));
     const half = walks.nodes < WALKS / 2 ? "early" : "late";
     others[half] = Math.max(others[half], page.samples.length - ofNodes(page).length);
-    return walks.nodes >= WALKS;
+    // On a machine that is busy with other things there are fewer looks than walks.
+    return walks.nodes >= WALKS && seen.versions.size > LOOKS;
   });
-  expect(seen.versions.size).toBeGreaterThan(20);
   expect(seen.ids.size).toBeGreaterThan(10 * NODES);
   expect(others.late).toBeLessThan(others.early * LATECOMERS);
 });
