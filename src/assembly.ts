@@ -58,8 +58,7 @@ export function prepareAccess(
       ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
     });
     const rules = { policies: rulesOf(loaded), safety: safetyOf(config), intervals: timeIntervalsOf(config) };
-    const needed = new Set([...neededCollectors(new Set(config.export.deny)), ...collectorsOf(rules)]);
-    const settings = watchSettingsOf(config, needed);
+    const settings = settingsOf(config, rules);
     return ok({ config, rules, relations: relations.value, settings, secret: secret.value, transport });
   } catch (error) {
     return fail([`service: ${error instanceof Error ? error.message : String(error)}`]);
@@ -67,6 +66,10 @@ export function prepareAccess(
 }
 
 const agentOf = (version: string): string => `proxywarden/${version}`;
+
+/** What the collectors are to do, by a configuration and its policies. */
+export const settingsOf = (config: Config, rules: Rules): WatchSettings =>
+  watchSettingsOf(config, neededCollectors(new Set(config.export.deny)), new Set(collectorsOf(rules)));
 
 /** The collectors without which the policies know nothing. */
 function collectorsOf({ policies, safety }: Rules): Collector[] {

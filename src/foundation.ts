@@ -38,7 +38,7 @@ export interface Foundation {
 }
 
 /** The fact that says how many calls were used before the store was made, and when their month began. */
-const USED_BEFORE = "month.used_before";
+export const USED_BEFORE = "month.used_before";
 
 /** Opens the store and lays the rest upon it. */
 export function layFoundation(parts: AppParts, config: Config): Result<Foundation, readonly string[]> {
@@ -111,9 +111,15 @@ function withCallsUsedBefore({ calls, facts }: Store, config: Config, clock: Clo
   if (facts.read(USED_BEFORE) === null) {
     facts.write(USED_BEFORE, JSON.stringify({ day: planMonth(clock.now(), starts_on).firstDay, used }));
   }
-  const before = JSON.parse(facts.read(USED_BEFORE)!) as { day: string; used: number };
+  const kept = facts.read(USED_BEFORE);
   return {
-    since: (day) => calls.since(day) + (day <= before.day ? before.used : 0),
+    since: (day) => calls.since(day) + usedBefore(kept, day),
     add: (day, count) => calls.add(day, count),
   };
+}
+
+/** Calls from that day (UTC) on that were made before there was a store, by what the fact of them says. */
+export function usedBefore(fact: string | null, day: string): number {
+  const before = JSON.parse(fact ?? '{"day":"","used":0}') as { day: string; used: number };
+  return day <= before.day ? before.used : 0;
 }

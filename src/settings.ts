@@ -26,9 +26,17 @@ export function limitsOf({ limits }: Config): Limits {
   };
 }
 
-/** What the collectors are to do, by a configuration. `needed`: those whose data any exported family shows. */
-export function watchSettingsOf(config: Config, needed: ReadonlySet<Collector>): WatchSettings {
+/**
+ * What the collectors are to do, by a configuration. `shown`: those whose data any exported family shows; `reads`: those
+ * whose data the policies read.
+ */
+export function watchSettingsOf(
+  config: Config,
+  shown: ReadonlySet<Collector>,
+  reads: ReadonlySet<Collector>,
+): WatchSettings {
   const { collect } = config;
+  const needed = new Set([...shown, ...reads]);
   const cadenceOf = (schedule: Config["collect"]["nodes"]): Cadence =>
     "every" in schedule ? { kind: "every", intervalMs: schedule.every } : { kind: "cron", expression: schedule.cron };
   const cadences = {
@@ -52,5 +60,6 @@ export function watchSettingsOf(config: Config, needed: ReadonlySet<Collector>):
     monthStartsOn: config.limits.month.starts_on,
     pageLimit: config.service.page_limit,
     usageScale: config.service.usage_scale ?? null,
+    reads,
   };
 }

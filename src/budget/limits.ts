@@ -56,3 +56,30 @@ const DIP_SHARE: Share = 0.5;
 
 /** Calls of a reserve of `kept` that actions may dip into, rounded down. */
 export const dipOf = (kept: number): number => Math.floor(kept * DIP_SHARE);
+
+/** How a limit is shared out: what polling may spend of it, what it keeps unspent, and what actions may dip into. */
+export interface Allowance {
+  readonly polling: number;
+  readonly kept: number;
+  readonly dip: number;
+}
+
+/**
+ * Shares out `requests` of a window. `others`: calls that others are expected to make in one. They live in the reserve;
+ * those who need more of it get more, and what they use of it no action dips into.
+ */
+export function allowanceOf(requests: number, reserve: Share, others: number): Allowance {
+  const least = reserved(requests, reserve);
+  const kept = Math.min(requests, Math.max(least, others));
+  return {
+    polling: Math.max(1, requests - kept),
+    kept,
+    dip: Math.max(0, Math.min(dipOf(least), kept - others)),
+  };
+}
+
+/** Share of a limit that is left to others however much of theirs is accounted for. */
+const FLOOR_SHARE: Share = 0.02;
+
+/** Calls of a limit that are left to others in any case. */
+export const floorOf = (limit: number): number => Math.ceil(limit * FLOOR_SHARE);

@@ -28,7 +28,7 @@ export function evenRate(spendable: number, windowMs: number): PaceRate {
 }
 
 /** Share of what may be spent that actions may take in the long run: however many there are, watching goes on. */
-const ACTION_SHARE = 0.5;
+export const ACTION_SHARE = 0.5;
 
 /** The pace that actions keep among themselves, beside the one they share: `dip` back to back, the rest evenly. */
 export const actionRate = (spendable: number, dip: number, windowMs: number): PaceRate => ({

@@ -1,7 +1,13 @@
-import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { type Constraint, type Demand, fill, type Grant } from "./filling.ts";
 import { spendable, spendableOfPlan } from "./ledger.ts";
-import { type Category, type Limits, pollingMonth } from "./limits.ts";
+import { CATEGORIES, type Category, type Limits } from "./limits.ts";
+import { type LastRun, type MonthState, paidAhead, pollingLeft } from "./monthleft.ts";
+import { SCOPES, type Scope } from "./others.ts";
+import { ACTION_SHARE } from "./pace.ts";
+import { waitMax } from "./priority.ts";
+import type { RecentCalls } from "./recent.ts";
 
 /** What a collector was asked to do. */
 export interface Wish {
@@ -11,7 +17,7 @@ export interface Wish {
   readonly rung: boolean;
 }
 
-/** What the planner knows of the fleet. Unknown counts are taken for the least that one call brings. */
+/** What the planner knows. Unknown counts are taken for the least that one call brings. */
 export interface PlanInput {
   /** Null: not collected. */
   readonly wishes: Readonly<Record<Collector, Wish | null>>;
@@ -19,11 +25,27 @@ export interface PlanInput {
   readonly nodePages: number;
   readonly sessionPages: number;
   readonly limits: Limits;
-  readonly month: { readonly used: number; readonly leftMs: DurationMs };
+  readonly month: MonthState;
+  /** By collector the run that began last; absent: none that is known. */
+  readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
+  /** Calls of actions of late; absent: none. */
+  readonly actions?: Readonly<Record<Category, RecentCalls>>;
+  /** Calls that other users of the key are expected to make in a window, of the plan in a minute; absent: none. */
+  readonly others?: Readonly<Record<Scope, number>>;
+  /** Collectors whose data the loaded policies read to find what is unhealthy; absent: none. */
+  readonly reads?: ReadonlySet<Collector>;
 }
 
 /** The limit that keeps a wish from being met. */
-export type Bound = Category | "plan" | "month";
+export type Bound = Scope | "month";
+/** All of them. */
+export const PLAN_BOUNDS: readonly Bound[] = [...SCOPES, "month"];
+
+/** How old data are to be expected. */
+export interface ExpectedAge {
+  readonly medianMs: DurationMs;
+  readonly worstMs: DurationMs;
+}
 
 /** What a collector will do. */
 export interface CollectorPlan {
@@ -34,6 +56,7 @@ export interface CollectorPlan {
   readonly stretch: number;
   readonly boundBy: Bound | null;
   readonly callsPerMinute: number;
+  readonly age: ExpectedAge;
 }
 
 /** What will be polled how often. Null: not collected. */
@@ -41,11 +64,21 @@ export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 
 /**
  * Shares of a scarce limit, in calls: lists find what is offline and feed everything else, details find what lists
- * don't show, statistics repeat what sessions tell. Who needs less than its share leaves the rest to the others.
+ * don't show, statistics repeat what sessions tell. Beside details alone lists get seven tenths: an outage is then found
+ * in at most one and a half times as long as if nothing else were read. Who needs less than its share leaves the rest to
+ * the others.
  */
-const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 4, details: 3, sessions: 2, stats: 1, hourly: 1 };
+const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 7, details: 3, sessions: 2, stats: 1, hourly: 1 };
+/** What policies read to find the unhealthy counts so many times as much: there a late look is a late cure. */
+const READ_WEIGHT = 2;
 
-const CATEGORY_OF: Readonly<Record<Collector, Category>> = {
+/** Rounds in which what was paid ahead and the rates settle. */
+const AHEAD_ROUNDS = 8;
+/** Share of what is left of a month that one run may spend on time beyond it. */
+const BEYOND_SHARE_MAX = 0.2;
+
+/** The category that a collector's calls are of. */
+export const CATEGORY_OF: Readonly<Record<Collector, Category>> = {
   nodes: "node_management",
   details: "node_management",
   sessions: "session_monitoring",
@@ -53,100 +86,81 @@ const CATEGORY_OF: Readonly<Record<Collector, Category>> = {
   hourly: "session_monitoring",
 };
 
-/** Rates closer than this, in calls a minute, are the same. */
-const EPSILON = 1e-9;
-
-/** Fits the wishes into the limits: weighted max-min fairness over nested constraints, by progressive filling. */
+/** Fits the wishes into the limits: weighted max-min fairness over nested constraints. */
 export function plan(input: PlanInput): Plan {
-  const demands = COLLECTORS.flatMap((collector): Demand[] => {
+  const demands = COLLECTORS.flatMap((collector): Demand<Collector>[] => {
     const wish = input.wishes[collector];
     if (wish === null) return [];
-    const callsARun = callsOf(collector, input);
-    return [
-      { collector, wish, callsARun, wanted: (callsARun * MINUTE_MS) / wish.intervalMs, given: 0, boundBy: undefined },
-    ];
+    const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
+    const wanted = (callsOf(collector, input) * MINUTE_MS) / wish.intervalMs;
+    return [{ name: collector, weight, wanted, isFixed: wish.rung }];
   });
-  fill(demands, constraintsOf(input));
-  return Object.fromEntries(
-    COLLECTORS.map((collector) => {
-      const demand = demands.find((each) => each.collector === collector);
-      return [collector, demand === undefined ? null : planOf(demand)];
-    }),
-  ) as Plan;
-}
-
-interface Demand {
-  readonly collector: Collector;
-  readonly wish: Wish;
-  readonly callsARun: number;
-  /** Calls a minute. */
-  readonly wanted: number;
-  given: number;
-  /** Undefined while it may still be given more. */
-  boundBy: Bound | null | undefined;
-}
-
-interface Constraint {
-  readonly bound: Bound;
-  readonly callsPerMinute: number;
-  holds(collector: Collector): boolean;
-}
-
-/** Raises all together, each by its weight, until it has what it wants or a constraint that holds it is used up. */
-function fill(demands: Demand[], constraints: readonly Constraint[]): void {
-  for (const demand of demands) if (demand.wish.rung) grant(demand, demand.wanted, null);
-  for (;;) {
-    const open = demands.filter(({ boundBy }) => boundBy === undefined);
-    if (open.length === 0) return;
-    const rooms = constraints.map((constraint) => {
-      const held = demands.filter(({ collector }) => constraint.holds(collector));
-      const used = held.reduce((sum, { given }) => sum + given, 0);
-      const weight = held.filter((each) => open.includes(each)).reduce((sum, each) => sum + WEIGHTS[each.collector], 0);
-      return weight === 0 ? Number.POSITIVE_INFINITY : Math.max(0, constraint.callsPerMinute - used) / weight;
-    });
-    const wants = open.map((each) => (each.wanted - each.given) / WEIGHTS[each.collector]);
-    const step = Math.min(...rooms, ...wants);
-    for (const each of open) {
-      const given = each.given + step * WEIGHTS[each.collector];
-      if (given >= each.wanted - EPSILON) grant(each, each.wanted, null);
-      else each.given = given;
-    }
-    constraints.forEach((constraint, index) => {
-      if (rooms[index]! > step + EPSILON) return;
-      for (const each of open) {
-        if (each.boundBy === undefined && constraint.holds(each.collector)) grant(each, each.given, constraint.bound);
-      }
-    });
+  let grants = fill(demands, constraintsOf(input, 0));
+  // What runs paid ahead follows from the rates, and those from it: a few rounds settle it.
+  for (let round = 0, ahead = 0; round < AHEAD_ROUNDS && input.runs !== undefined; round++) {
+    ahead = (ahead + aheadOf(input, grants)) / 2;
+    grants = fill(demands, constraintsOf(input, ahead));
   }
+  const planOf = (collector: Collector): CollectorPlan | null => {
+    const [wish, grant] = [input.wishes[collector], grants.get(collector)];
+    return wish === null || grant === undefined ? null : collectorPlan(collector, wish, grant, input);
+  };
+  return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
 }
 
-function grant(demand: Demand, callsPerMinute: number, boundBy: Bound | null): void {
-  demand.given = callsPerMinute;
-  demand.boundBy = boundBy;
+function aheadOf({ runs = {}, month }: PlanInput, grants: ReadonlyMap<Collector, Grant<Bound>>): number {
+  return COLLECTORS.reduce((sum, collector) => {
+    const run = runs[collector];
+    return run === undefined ? sum : sum + paidAhead(run, grants.get(collector)?.given ?? 0, month);
+  }, 0);
 }
 
-function constraintsOf({ limits, month }: PlanInput): Constraint[] {
-  const ofCategory = (category: Category): Constraint => ({
-    bound: category,
-    callsPerMinute: (spendable(limits, category) * MINUTE_MS) / limits.categories[category].windowMs,
-    holds: (collector) => CATEGORY_OF[collector] === category,
+/**
+ * Calls a minute that polling may make under each limit, what actions and others take off it aside; null: no such cap.
+ * `ahead`: calls of the month that runs made for the time to come.
+ */
+export function roomOf(input: PlanInput, ahead = 0): Readonly<Record<Bound, number | null>> {
+  const { limits, month, others } = input;
+  const { perMinute, aDay } = actionRates(input);
+  const left = pollingLeft(limits, month, aDay);
+  const beside = (calls: number, actions: number) => Math.max(calls * (1 - ACTION_SHARE), calls - actions);
+  const ofCategory = (category: Category) => {
+    const calls = (spendable(limits, category, others?.[category]) * MINUTE_MS) / limits.categories[category].windowMs;
+    return beside(calls, perMinute[category]);
+  };
+  const planCalls = spendableOfPlan(limits, others?.plan);
+  const actions = CATEGORIES.reduce((sum, category) => sum + perMinute[category], 0);
+  return {
+    node_management: ofCategory("node_management"),
+    session_monitoring: ofCategory("session_monitoring"),
+    plan: planCalls === null ? null : beside(planCalls, actions),
+    month: left === null ? null : (left + (left > 0 ? ahead : 0)) / Math.max(1, month.leftMs / MINUTE_MS),
+  };
+}
+
+function constraintsOf(input: PlanInput, ahead: number): Constraint<Collector, Bound>[] {
+  const room = roomOf(input, ahead);
+  return (Object.keys(room) as Bound[]).flatMap((bound) => {
+    const capacity = room[bound];
+    const holds = (collector: Collector) => bound === "plan" || bound === "month" || CATEGORY_OF[collector] === bound;
+    return capacity === null ? [] : [{ bound, capacity, holds }];
   });
-  const constraints = [ofCategory("node_management"), ofCategory("session_monitoring")];
-  const planCalls = spendableOfPlan(limits);
-  if (planCalls !== null) constraints.push({ bound: "plan", callsPerMinute: planCalls, holds: () => true });
-  const cap = limits.plan.callsPerMonth;
-  if (cap !== null) {
-    const left = Math.max(0, pollingMonth(cap) - month.used);
-    constraints.push({
-      bound: "month",
-      callsPerMinute: left / Math.max(1, month.leftMs / MINUTE_MS),
-      holds: () => true,
-    });
-  }
-  return constraints;
 }
 
-function callsOf(collector: Collector, input: PlanInput): number {
+/** How often actions call: as often as in the last hour or the last day, whichever was more. */
+function actionRates({ actions }: PlanInput): { perMinute: Readonly<Record<Category, number>>; aDay: number } {
+  const rate = (category: Category) => {
+    const { hour, day } = actions?.[category] ?? { hour: 0, day: 0 };
+    return Math.max((hour * MINUTE_MS) / HOUR_MS, (day * MINUTE_MS) / DAY_MS);
+  };
+  return {
+    perMinute: { node_management: rate("node_management"), session_monitoring: rate("session_monitoring") },
+    aDay: CATEGORIES.reduce((sum, category) => sum + (actions?.[category].day ?? 0), 0),
+  };
+}
+
+/** Calls of a run; of details, of a round. */
+export function callsOf(collector: Collector, input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">): number {
   switch (collector) {
     case "nodes":
       return Math.max(1, input.nodePages);
@@ -162,13 +176,63 @@ function callsOf(collector: Collector, input: PlanInput): number {
   }
 }
 
-function planOf({ wish, callsARun, given, boundBy }: Demand): CollectorPlan {
-  const intervalMs = boundBy ? Math.max(wish.intervalMs, (callsARun * MINUTE_MS) / given) : wish.intervalMs;
+function collectorPlan(
+  collector: Collector,
+  wish: Wish,
+  { given, boundBy }: Grant<Bound>,
+  input: PlanInput,
+): CollectorPlan {
+  const calls = callsOf(collector, input);
+  const left = pollingLeft(input.limits, input.month, actionRates(input).aDay);
+  const shared = boundBy === null ? wish.intervalMs : Math.max(wish.intervalMs, (calls * MINUTE_MS) / given);
+  const isPutOff =
+    collector !== "details" && !wish.rung && left !== null && comesTooLate(collector, shared, left, input);
+  const untilNext = (input.runs?.[collector]?.sinceMs ?? 0) + input.month.leftMs;
+  const intervalMs = isPutOff ? Math.max(shared, untilNext) : shared;
   return {
     wishMs: wish.intervalMs,
     intervalMs,
     stretch: intervalMs / wish.intervalMs,
-    boundBy: boundBy ?? null,
+    boundBy: intervalMs > shared ? "month" : boundBy,
     callsPerMinute: given,
+    age: ageOf(collector, intervalMs, boundBy, input),
   };
+}
+
+/**
+ * Whether a run is better put off to the next month: this one can't pay it to its end, so that it would come to nothing,
+ * or it would take from the others what it pays for time beyond the month.
+ */
+function comesTooLate(collector: Collector, intervalMs: DurationMs, left: number, input: PlanInput): boolean {
+  const calls = callsOf(collector, input);
+  const promised = COLLECTORS.reduce((sum, other) => {
+    const run = other === collector ? undefined : input.runs?.[other];
+    return run === undefined ? sum : sum + run.calls - run.made;
+  }, 0);
+  const beyond = calls * Math.max(0, 1 - input.month.leftMs / intervalMs);
+  return left > 0 && (calls > left - promised || beyond > left * BEYOND_SHARE_MAX);
+}
+
+function ageOf(collector: Collector, intervalMs: DurationMs, boundBy: Bound | null, input: PlanInput): ExpectedAge {
+  switch (collector) {
+    case "details": {
+      // Where a limit binds, suspects take the place of others: nobody waits longer than that.
+      const nodes = Math.max(1, input.nodes);
+      const worstMs = boundBy === null ? intervalMs : (intervalMs * waitMax(nodes, 0)) / nodes;
+      return { medianMs: intervalMs / 2, worstMs };
+    }
+    case "sessions": {
+      // They are taken over as a whole once the walk ends.
+      const room = roomOf(input);
+      const rate = Math.min(room.session_monitoring!, room.plan ?? Number.POSITIVE_INFINITY);
+      const walkMs = Math.min(intervalMs, (callsOf(collector, input) * MINUTE_MS) / rate);
+      return { medianMs: (intervalMs + walkMs) / 2, worstMs: intervalMs + walkMs };
+    }
+    case "nodes":
+    case "stats":
+    case "hourly":
+      return { medianMs: intervalMs / 2, worstMs: intervalMs };
+    default:
+      return collector satisfies never;
+  }
 }

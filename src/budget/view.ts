@@ -1,4 +1,5 @@
-import type { MonotonicMs } from "../model/time.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /** What one answer said of its limit (spec, section 8.1), its reset turned into our monotonic time, rounded up. */
 export interface Reading {
@@ -6,6 +7,25 @@ export interface Reading {
   readonly remaining: number;
   /** When the limit has surely been reset; null where the answer didn't say, or said nonsense. */
   readonly resetAt: MonotonicMs | null;
+}
+
+/** Added to whatever the service says of time, for its clock shows whole seconds. */
+export const ROUNDING_MS: DurationMs = SECOND_MS;
+
+/**
+ * Turns the headers of an answer (spec, section 8.1) into a reading. The reset is on the service's clock, so it is
+ * counted from the answer's own Date; both are cut to seconds, hence the rounding.
+ */
+export function reading(
+  stated: { limit: number; remaining: number; resetEpochSeconds: number | null; dateEpochMs: EpochMs | null },
+  now: MonotonicMs,
+): Reading {
+  const { limit, remaining, resetEpochSeconds, dateEpochMs } = stated;
+  const untilReset =
+    resetEpochSeconds === null || dateEpochMs === null
+      ? Number.NaN
+      : resetEpochSeconds * SECOND_MS - dateEpochMs + ROUNDING_MS;
+  return { limit, remaining, resetAt: untilReset >= 0 ? now + untilReset : null };
 }
 
 /**

@@ -8,6 +8,7 @@ import { type ExplainOptions, explain } from "./explain.ts";
 import { healthcheck } from "./healthcheck.ts";
 import { DEFAULT_CONFIG, DEFAULT_URL, daemonUrl, duration, moment, output, speed, whole } from "./options.ts";
 import { giveOrder, type OrderCommand, type OrderOptions, orderCommands } from "./orders.ts";
+import { plan } from "./plan.ts";
 import { run } from "./run.ts";
 import { simulate } from "./simulate.ts";
 
@@ -35,6 +36,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   ) => addWith<Options>(name, description, (_argument, options, given) => command(options, given), example);
 
   addDaemonCommands(add);
+  addForecastCommands(add);
   add("healthcheck", "whether the daemon answers: the container's health check", healthcheck).option(
     ...urlOption,
     daemonUrl,
@@ -70,6 +72,7 @@ type Add = <Options>(
   name: string,
   description: string,
   command: (options: Options, context: CommandContext) => Promise<ExitCode>,
+  example?: string,
 ) => Command;
 
 /** The daemon itself, and what stands in for its surroundings. */
@@ -95,6 +98,20 @@ function addDaemonCommands(add: Add): void {
     .option("--port <port>", "where it listens; 0: any free port", whole(0, 65_535), 9714);
   add("check", "whether a configuration is valid: every error, with its line and column", check)
     .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
+    .option(...outputOption, output, "text");
+}
+
+/** Looks ahead: what a configuration would do. */
+function addForecastCommands(add: Add): void {
+  add(
+    "plan",
+    "what will be polled how often, how old the data will be, what the limits stretch, and which limit it is",
+    plan,
+    "plan --config /etc/proxywarden/proxywarden.yaml --nodes 5000 --sessions 50000",
+  )
+    .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
+    .option("--nodes <count>", "nodes; else as many as the daemon saw last, or the service says", whole(0, 10_000_000))
+    .option("--sessions <count>", "sessions, likewise", whole(0, 1_000_000_000))
     .option(...outputOption, output, "text");
 }
 

@@ -50,6 +50,7 @@ export function createColumns() {
   const status = column(new Uint8Array(0));
 
   const texts = {
+    get: (name: TextName, slot: number): string => text[name].values[slot]!,
     set(name: TextName, slot: number, value: string): void {
       if (text[name].values[slot] === value) return;
       text[name].values[slot] = value;

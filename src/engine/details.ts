@@ -6,7 +6,7 @@ import type { ServiceClient } from "../service/client.ts";
 import { readNode } from "../service/endpoints.ts";
 import { readNodeDetail } from "../service/wire.ts";
 import type { Account, Outcome } from "./account.ts";
-import type { Inventory } from "./inventory.ts";
+import type { DetailTurn, Inventory } from "./inventory.ts";
 import { nap } from "./schedule.ts";
 
 /** What detail reads stand on. */
@@ -31,7 +31,10 @@ const CATCH_UP = 3;
 const FAILURES_IN_PASSING = 4;
 const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
-/** Reads details round robin, evenly spread over the planned round, until `signal` aborts. */
+/**
+ * Reads details, earliest deadline first, evenly spread over the planned round, until `signal` aborts. Where no limit
+ * binds, suspects are read beside the round, and where one does, in place of a part of it.
+ */
 export async function readDetails(parts: DetailParts, signal: AbortSignal): Promise<void> {
   const { clock, inventory } = parts;
   const reads = new Map<NodeId, Promise<void>>();
@@ -39,33 +42,39 @@ export async function readDetails(parts: DetailParts, signal: AbortSignal): Prom
   let failures = 0;
   while (!signal.aborted) {
     // Asked for anew at each look: the plan and the fleet move.
-    const planned = spacingOf(parts);
-    const spacing = planned === null ? null : slowed(planned, failures);
-    const wait = spacing === null ? IDLE_MS : last + spacing - clock.monotonic();
-    if (spacing === null || wait > 0) {
+    const planned = parts.plan();
+    if (planned === null || inventory.count() === 0) {
+      await nap(clock, IDLE_MS, signal);
+      continue;
+    }
+    const spacing = slowed(spacingOf(planned, inventory), failures);
+    // Where no limit binds, a suspect need not wait for the place of another read.
+    const isFree = planned.boundBy === null && failures === 0;
+    const wait =
+      Math.min(last + spacing, isFree ? inventory.suspectAt() : Number.POSITIVE_INFINITY) - clock.monotonic();
+    if (wait > 0) {
       await nap(clock, wait, signal);
       continue;
     }
     if (reads.size >= READS_IN_FLIGHT_MAX) await Promise.race(reads.values());
+    if (signal.aborted) break;
+    const turn = inventory.takeDetail(clock.monotonic(), planned.intervalMs);
+    const isBeside = isFree && turn !== null && turn.cause !== null;
     // A late read is made up for once; more would come as a burst.
-    last = Math.max(last + spacing, clock.monotonic() - spacing);
-    const id = inventory.nextDetail();
-    if (signal.aborted || id === null || reads.has(id)) continue;
-    inventory.tried(id);
+    if (!isBeside) last = Math.max(last + spacing, clock.monotonic() - spacing);
+    if (turn === null || reads.has(turn.id)) continue;
     reads.set(
-      id,
-      readOne(parts, id, signal).then((succeeded) => {
+      turn.id,
+      readOne(parts, turn, signal).then((succeeded) => {
         failures = succeeded ? 0 : failures + 1;
-        reads.delete(id);
+        reads.delete(turn.id);
       }),
     );
   }
   await Promise.all(reads.values());
 }
 
-function spacingOf({ plan, inventory }: DetailParts): DurationMs | null {
-  const planned = plan();
-  if (planned === null || inventory.count() === 0) return null;
+function spacingOf(planned: CollectorPlan, inventory: Inventory): DurationMs {
   const spacing = planned.intervalMs / inventory.count();
   return inventory.hasUntried() && planned.boundBy === null ? spacing / CATCH_UP : spacing;
 }
@@ -76,15 +85,15 @@ function slowed(spacing: DurationMs, failures: number): DurationMs {
   return Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** doublings));
 }
 
-async function readOne(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<boolean> {
-  const succeeded = await parts.account.run(() => collectDetail(parts, id, signal));
+async function readOne(parts: DetailParts, turn: DetailTurn, signal: AbortSignal): Promise<boolean> {
+  const succeeded = await parts.account.run(() => collectDetail(parts, turn, signal));
   parts.onRead();
   return succeeded;
 }
 
-async function collectDetail(parts: DetailParts, id: NodeId, signal: AbortSignal): Promise<Outcome> {
+async function collectDetail(parts: DetailParts, { id, cause }: DetailTurn, signal: AbortSignal): Promise<Outcome> {
   const { client, clock, account, inventory } = parts;
-  const answer = await client.get(readNode(id), "detail", signal);
+  const answer = await client.get(readNode(id), cause === null ? "detail" : "suspect", signal);
   if (!answer.ok) return { complete: false, error: answer.error };
   const detail = readNodeDetail(answer.value.json, account.remark);
   if (detail === null || detail.id !== id) {

@@ -1,5 +1,10 @@
+import { withRoom } from "../base/column.ts";
+import type { DurationMs } from "../base/duration.ts";
+import { type Cause, createDetailPriority } from "../budget/priority.ts";
+import type { UsageReading } from "../budget/trend.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
 import type { Fleet, WalkEnd } from "../model/snapshot.ts";
+import { type Threshold, USAGES } from "../model/threshold.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createColumns } from "./columns.ts";
 import { createPlaces } from "./places.ts";
@@ -21,16 +26,29 @@ export interface Inventory {
   count(): number;
   /** An immutable copy of now; columns that did not change are shared with the copy before. */
   fleet(): Fleet;
-  /** The node whose detail is read next: one never tried, else the one tried longest ago; null: no nodes. */
-  nextDetail(): NodeId | null;
-  /** Puts a node at the end of the queue of detail reads. */
-  tried(id: NodeId): void;
+  /**
+   * The node whose detail is to be read now, where a round of them is planned to take `roundMs`; its turn is over then.
+   * Null: no nodes.
+   */
+  takeDetail(now: MonotonicMs, roundMs: DurationMs): DetailTurn | null;
+  /** From when on {@link takeDetail} gives a node before its turn; Infinity: not before something else happens. */
+  suspectAt(): MonotonicMs;
+  /** All nodes whose details policies wait for, and from when on each of them is wanted. */
+  awaitDetails(waits: ReadonlyMap<NodeId, MonotonicMs>): void;
+  /** The lines that policies draw through usages, in place of those before. */
+  setThresholds(thresholds: readonly Threshold[]): void;
   /** Whether there are nodes whose detail was never tried. */
   hasUntried(): boolean;
   /** Whether the detail of every node has been read. */
   isDetailed(): boolean;
   /** A scale newly declared (a reload): usage read under the old one is forgotten. */
   declareScale(scale: UsageScale): void;
+}
+
+/** Whose detail is read, and why before its turn; null: it is its turn. */
+export interface DetailTurn {
+  readonly id: NodeId;
+  readonly cause: Cause | null;
 }
 
 /** How a walk ended. */
@@ -52,6 +70,11 @@ const ABSENCE_OF_WALK = 5;
 const ABSENCE_OF_NAMELESS_WALK = 1;
 /** Declared as a ratio, a value above this is none; as a percentage, above a hundred times this. */
 const USAGE_RATIO_MAX = 1.5;
+const NO_USAGE: UsageReading = {
+  cpuUsage: Number.NaN,
+  memoryUsage: Number.NaN,
+  diskUsage: Number.NaN,
+};
 
 /** An empty inventory; usage is taken by `initialScale`. */
 export function createInventory(initialScale: UsageScale): Inventory {
@@ -59,9 +82,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
   const places = createPlaces();
   const slots = new Map<NodeId, number>();
   const free: number[] = [];
-  // Two queues, first in, first out: a node that was never tried goes before all that were.
-  const untried = new Set<NodeId>();
-  const tried = new Set<NodeId>();
+  const priority = createDetailPriority();
   const detailed = new Set<NodeId>();
   // Number of the walk that met the node last, and how absent it was since, by complete walks in a row.
   let walk = 1;
@@ -76,12 +97,10 @@ export function createInventory(initialScale: UsageScale): Inventory {
     const known = slots.get(id);
     if (known !== undefined) return known;
     const slot = free.pop() ?? columns.grow();
-    if (slot >= metIn.length) {
-      metIn = grown(metIn, Float64Array, slot);
-      absences = grown(absences, Uint8Array, slot);
-    }
+    metIn = withRoom(metIn, slot);
+    absences = withRoom(absences, slot);
     slots.set(id, slot);
-    untried.add(id);
+    priority.join(slot);
     columns.clear(slot, id);
     metIn[slot] = 0;
     return slot;
@@ -96,8 +115,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
 
   function forget(id: NodeId, slot: number): void {
     slots.delete(id);
-    untried.delete(id);
-    tried.delete(id);
+    priority.leave(slot);
     detailed.delete(id);
     columns.clear(slot, "");
     free.push(slot);
@@ -117,21 +135,35 @@ export function createInventory(initialScale: UsageScale): Inventory {
     numbers.set("listedAt", slot, at);
   }
 
-  function writeUsage(slot: number, detail: NodeDetail): void {
+  /** Writes down the usages of a detail and returns them as ratios; NaN: missing, or of a scale that is not known. */
+  function takeUsage(slot: number, { cpuUsage, memoryUsage, diskUsage }: NodeDetail): UsageReading {
     const unit = scale === "percent" ? 100 : 1;
-    const usage = { cpuUsage: detail.cpuUsage, memoryUsage: detail.memoryUsage, diskUsage: detail.diskUsage };
-    for (const [name, value] of Object.entries(usage) as [keyof typeof usage, number | null][]) {
-      if (scale !== null && value !== null && value > USAGE_RATIO_MAX * unit) contradicted = true;
-      columns.numbers.set(name, slot, value === null ? null : value / unit);
+    const ratio = (value: number | null): number => (usageKnown() && value !== null ? value / unit : Number.NaN);
+    const ratios = { cpuUsage: ratio(cpuUsage), memoryUsage: ratio(memoryUsage), diskUsage: ratio(diskUsage) };
+    if (Object.values(ratios).some((value) => value > USAGE_RATIO_MAX)) {
+      contradicted = true;
+      forgetUsage();
+      return NO_USAGE;
     }
-    if (contradicted) columns.forgetUsage();
+    for (const usage of USAGES) columns.numbers.set(usage, slot, ratios[usage]);
+    return ratios;
+  }
+
+  const usageKnown = (): boolean => scale !== null && !contradicted;
+
+  function forgetUsage(): void {
+    columns.forgetUsage();
+    priority.forgetUsage();
   }
 
   return {
     list(record, at) {
       const slot = slotOf(record.id);
       writeList(slot, record, at);
-      return meetSlot(slot);
+      const isNew = meetSlot(slot);
+      // A page that drifted shows a node again a moment later: that is no look of its own.
+      if (isNew) priority.list(slot, record, at);
+      return isNew;
     },
     meet(id) {
       const slot = slots.get(id);
@@ -164,48 +196,41 @@ export function createInventory(initialScale: UsageScale): Inventory {
       columns.numbers.set("updatedAtMs", slot, detail.updatedAtMs);
       columns.numbers.set("detailedAt", slot, at);
       columns.numbers.set("detailedAtEpochMs", slot, now);
-      if (scale === null || contradicted) return "taken";
-      writeUsage(slot, detail);
-      return contradicted ? "contradicts" : "taken";
+      const wasContradicted = contradicted;
+      priority.read(slot, takeUsage(slot, detail), at);
+      return contradicted && !wasContradicted ? "contradicts" : "taken";
     },
     has: (id) => slots.has(id),
     count: () => slots.size,
-    hasUntried: () => untried.size > 0,
+    hasUntried: priority.hasUntried,
+    suspectAt: priority.suspectAt,
     isDetailed: () => detailed.size === slots.size,
     fleet: () =>
       columns.copy({
         count: slots.size,
         places: places.list(),
-        usageKnown: scale !== null && !contradicted,
+        usageKnown: usageKnown(),
         settledAt,
         lastWalk,
       }),
-    nextDetail() {
-      for (const id of untried) return id;
-      for (const id of tried) return id;
-      return null;
+    takeDetail(now, roundMs) {
+      const pick = priority.take(now, roundMs);
+      return pick === null ? null : { id: columns.texts.get("ids", pick.slot), cause: pick.cause };
     },
-    tried(id) {
-      untried.delete(id);
-      tried.delete(id);
-      if (slots.has(id)) tried.add(id);
+    awaitDetails(waits) {
+      const bySlot = new Map<number, MonotonicMs>();
+      for (const [id, due] of waits) {
+        const slot = slots.get(id);
+        if (slot !== undefined) bySlot.set(slot, due);
+      }
+      priority.setWaits(bySlot);
     },
+    setThresholds: priority.setThresholds,
     declareScale(declared) {
       if (declared === scale) return;
       scale = declared;
       contradicted = false;
-      columns.forgetUsage();
+      forgetUsage();
     },
   };
-}
-
-type Numbers = Float64Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
-
-/** Shortest column; columns double from there. */
-const SLOTS_MIN = 64;
-
-function grown<T extends Numbers>(column: T, make: new (length: number) => T, slot: number): T {
-  const wider = new make(Math.max(SLOTS_MIN, 2 * slot));
-  wider.set(column);
-  return wider;
 }

@@ -6,6 +6,7 @@ import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
 import { createAlarms } from "./alarms.ts";
+import { awaitedDetails, thresholdsIn } from "./attention.ts";
 import { candidateOf, isTimely } from "./candidates.ts";
 import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
 import type { Orders, WardenView } from "./explanation.ts";
@@ -65,6 +66,7 @@ export function startWarden(parts: WardenParts): Warden {
   let isRunning = false;
   let prunedAt = Number.NEGATIVE_INFINITY;
 
+  ward.inventory.setThresholds(thresholdsIn(ward.policies));
   recover(ward);
   beginCounters(ward);
   resumeTelling(ward);
@@ -120,6 +122,7 @@ export function startWarden(parts: WardenParts): Warden {
       begun = (await judging.look()).begun;
       books.batch(() => following.follow());
     }
+    ward.inventory.awaitDetails(awaitedDetails(ward));
     situation.update(begun);
     alarms.tell(sight);
     await askObstacles();

@@ -1,8 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Limits } from "../budget/limits.ts";
-import { planMonth } from "../budget/month.ts";
-import { type Plan, plan, type Wish } from "../budget/planner.ts";
+import type { Plan } from "../budget/planner.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Bell, Clock, FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
@@ -14,12 +13,10 @@ import { type Account, type CollectorState, createAccount, type Outcome } from "
 import { readDetails } from "./details.ts";
 import { createInventory, type Inventory, type UsageScale } from "./inventory.ts";
 import { collectNodes, collectSessions } from "./lists.ts";
-import { type Cadence, periodOf, repeat, type Timing } from "./schedule.ts";
+import { createPlanning, type Extent } from "./planning.ts";
+import { type Cadence, type Cadences, repeat, type Timing, wishesOf } from "./schedule.ts";
 import { createSessionFold, type SessionFold } from "./sessionfold.ts";
 import { collectHourly, collectStats } from "./statistics.ts";
-
-/** What is collected how often; null: not at all. Of details, the interval is the age that none should pass. */
-export type Cadences = Readonly<Record<Collector, Cadence | null>>;
 
 /** What a configuration asks of the collectors. */
 export interface WatchSettings {
@@ -28,6 +25,8 @@ export interface WatchSettings {
   readonly monthStartsOn: number;
   readonly pageLimit: number;
   readonly usageScale: UsageScale;
+  /** Collectors whose data the policies read. */
+  readonly reads: ReadonlySet<Collector>;
 }
 
 /** What was seen so far. It outlives a watch: a reload hands it to the next. */
@@ -100,24 +99,13 @@ export function startWatch(parts: WatchParts): Watch {
   const stop = new AbortController();
   if (sight.habits.nodes.wish !== settings.pageLimit) sight.habits = newHabits(settings.pageLimit);
   const { habits } = sight;
-  const wishes = wishesOf(settings.cadences, timing);
-  let current = replan();
+  const planning = createPlanning({
+    ...parts,
+    ...settings,
+    wishes: wishesOf(settings.cadences, timing),
+    extent: () => extentOf(sight),
+  });
   let isDirty = true;
-
-  function replan(): Plan {
-    const month = planMonth(clock.now(), settings.monthStartsOn);
-    const sessions = sight.sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
-    const planned = plan({
-      wishes,
-      nodes: sight.inventory.count(),
-      nodePages: pagesOf(sight.inventory.count(), habits.nodes),
-      sessionPages: pagesOf(sessions, habits.sessions),
-      limits: settings.limits,
-      month: { used: parts.office.monthUsed(), leftMs: month.endMs - clock.now() },
-    });
-    showPlan(planned, parts.metrics);
-    return planned;
-  }
 
   function publish(): void {
     isDirty = false;
@@ -130,38 +118,47 @@ export function startWatch(parts: WatchParts): Watch {
       stats: sight.stats,
       hourly: sight.hourly,
     };
-    parts.onSnapshot(snapshot, current);
+    parts.onSnapshot(snapshot, planning.current());
   }
 
   /** A job of a collector: kept in its account, then the plan and the snapshot follow what it brought. */
-  const job = (collector: Collector, run: (signal: AbortSignal) => Promise<Outcome>) => async (signal: AbortSignal) => {
-    const succeeded = await sight.accounts[collector].run(() => run(signal));
-    current = replan();
-    if (!signal.aborted) publish();
-    return succeeded;
-  };
+  const job =
+    (collector: Collector, run: (client: ServiceClient, signal: AbortSignal) => Promise<Outcome>) =>
+    async (signal: AbortSignal) => {
+      const client = planning.begin(collector);
+      const succeeded = await sight.accounts[collector].run(() => run(client, signal));
+      planning.end(collector);
+      planning.renew();
+      if (!signal.aborted) publish();
+      return succeeded;
+    };
 
-  const jobs: Readonly<Record<Exclude<Collector, "details">, (signal: AbortSignal) => Promise<Outcome>>> = {
-    nodes: (signal) =>
-      collectNodes({ client, clock, account: sight.accounts.nodes, habits: habits.nodes }, sight.inventory, signal),
-    sessions: async (signal) => {
-      const lists = { client, clock, account: sight.accounts.sessions, habits: habits.sessions };
+  const jobs: Readonly<Record<Exclude<Collector, "details">, Parameters<typeof job>[1]>> = {
+    async nodes(own, signal) {
+      const lists = { client: own, clock, account: sight.accounts.nodes, habits: habits.nodes };
+      const outcome = await collectNodes(lists, sight.inventory, signal);
+      if (outcome.complete) planning.settle("nodes");
+      return outcome;
+    },
+    async sessions(own, signal) {
+      const lists = { client: own, clock, account: sight.accounts.sessions, habits: habits.sessions };
       const outcome = await collectSessions(lists, sight.sessions, sight.inventory, signal);
+      if (outcome.complete) planning.settle("sessions");
       rememberFailedListed(parts);
       return outcome;
     },
-    stats: (signal) =>
+    stats: (own, signal) =>
       collectStats(
-        client,
+        own,
         sight.accounts.stats,
         (stats) => {
           sight.stats = stats;
         },
         signal,
       ),
-    hourly: (signal) =>
+    hourly: (own, signal) =>
       collectHourly(
-        client,
+        own,
         sight.accounts.hourly,
         (hours) => {
           sight.hourly = hours;
@@ -177,8 +174,9 @@ export function startWatch(parts: WatchParts): Watch {
     const planned = (): Cadence =>
       cadence.kind === "cron"
         ? cadence
-        : { kind: "every", intervalMs: current[collector]?.intervalMs ?? cadence.intervalMs };
-    return repeat(timing, planned, job(collector, jobs[collector]), stop.signal);
+        : { kind: "every", intervalMs: planning.current()[collector]?.intervalMs ?? cadence.intervalMs };
+    const firstWait = () => planning.firstWait(collector);
+    return repeat(timing, { cadence: planned, firstWait }, job(collector, jobs[collector]), stop.signal);
   }
 
   const startDetails = () =>
@@ -188,7 +186,7 @@ export function startWatch(parts: WatchParts): Watch {
         clock,
         account: sight.accounts.details,
         inventory: sight.inventory,
-        plan: () => current.details,
+        plan: () => planning.current().details,
         onRead: () => {
           isDirty = true;
         },
@@ -202,7 +200,7 @@ export function startWatch(parts: WatchParts): Watch {
       await clock.sleep(PUBLISH_MS, stop.signal);
       if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < LOOK_MS)) continue;
       // Also where no collector runs: a new month must be noticed by itself.
-      current = replan();
+      planning.renew();
       publish();
       publishedAt = clock.monotonic();
     }
@@ -219,7 +217,7 @@ export function startWatch(parts: WatchParts): Watch {
     touch() {
       isDirty = true;
     },
-    plan: () => current,
+    plan: planning.current,
     collectors: () =>
       Object.fromEntries(
         COLLECTORS.map((collector) => [collector, sight.accounts[collector].state()]),
@@ -227,25 +225,19 @@ export function startWatch(parts: WatchParts): Watch {
   };
 }
 
+function extentOf({ inventory, sessions, habits }: Sight): Extent {
+  const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+  return {
+    nodes: inventory.count(),
+    nodePages: pagesOf(inventory.count(), habits.nodes),
+    sessions: listed,
+    sessionPages: pagesOf(listed, habits.sessions),
+  };
+}
+
 const newHabits = (limit: number) => ({ nodes: newPageHabits(limit), sessions: newPageHabits(limit) });
 
 const pagesOf = (records: number, habits: PageHabits): number => Math.ceil(records / (habits.size ?? habits.limit));
-
-function wishesOf(cadences: Cadences, timing: Timing): Readonly<Record<Collector, Wish | null>> {
-  const wish = (cadence: Cadence | null): Wish | null =>
-    cadence === null ? null : { intervalMs: periodOf(cadence, timing), rung: cadence.kind === "cron" };
-  return Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, wish(cadences[collector])]),
-  ) as unknown as Readonly<Record<Collector, Wish | null>>;
-}
-
-function showPlan(planned: Plan, metrics: WardenMetrics): void {
-  for (const collector of COLLECTORS) {
-    const { intervalMs, stretch } = planned[collector] ?? { intervalMs: Number.NaN, stretch: Number.NaN };
-    metrics.set("proxywarden_plan_interval_seconds", { collector }, intervalMs / SECOND_MS);
-    metrics.set("proxywarden_plan_stretch_ratio", { collector }, stretch);
-  }
-}
 
 function rememberFailedListed({ sight, facts, log }: WatchParts): void {
   if (sight.sessions.view()?.failedListed !== true || facts.read(FAILED_LISTED) === "true") return;

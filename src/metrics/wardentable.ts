@@ -9,6 +9,7 @@ import {
   EPISODE_STATES,
   FAILURE_REASONS,
   NOTIFICATION_OUTCOMES,
+  PLAN_LIMITS,
   REJECT_REASONS,
 } from "./vocabulary.ts";
 
@@ -112,6 +113,21 @@ export const WARDEN_FAMILIES = {
     type: "gauge",
     help: "Planned interval over the one wished for: 1 where the limits carry the wish.",
     labels: collector,
+  },
+  proxywarden_plan_calls_per_minute: {
+    type: "gauge",
+    help: "Planned calls a minute of the collector.",
+    labels: collector,
+  },
+  proxywarden_plan_age_seconds: {
+    type: "gauge",
+    help: "Age to be expected of what the collector brings: of half of it at most, and of all of it at most.",
+    labels: { ...collector, age: ["median", "worst"] },
+  },
+  proxywarden_plan_bound: {
+    type: "gauge",
+    help: "1 for the limit that keeps the collector from what it is wished to do; 0 for the others.",
+    labels: { ...collector, limit: PLAN_LIMITS },
   },
   proxywarden_decisions_total: {
     type: "counter",

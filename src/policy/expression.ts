@@ -5,7 +5,7 @@ import { termOf } from "./grammar.ts";
 import { findImplausible } from "./plausibility.ts";
 import { type ExpressionProblem, parseProblem, plainTypes, typeProblem } from "./problem.ts";
 import { compileProgram } from "./program.ts";
-import type { Value } from "./term.ts";
+import type { Term, Value } from "./term.ts";
 
 /** A condition of a policy, checked and ready. It reads nothing but the fields it names. */
 export interface Expression {
@@ -13,6 +13,8 @@ export interface Expression {
   readonly text: string;
   /** Every field that it names, whatever the evaluation would skip. At least one. */
   readonly fields: readonly Field[];
+  /** Its parts, for those who ask what it reads and how. */
+  readonly condition: Term;
   /**
    * What it comes to over known values, one a field in the order of {@link fields}; timestamps in milliseconds since
    * the Unix epoch. Null: unknown, because a ratio is by 0 or a number in it is too large to be one.
@@ -52,7 +54,7 @@ export function compileExpression(text: string): Result<Expression, ExpressionPr
   const implausible = findImplausible(term.value);
   if (implausible !== null) return fail(implausible);
   const { fields, run } = compileProgram(term.value);
-  return ok({ text, fields, evaluate: run });
+  return ok({ text, fields, condition: term.value, evaluate: run });
 }
 
 interface Parsed {

@@ -1,8 +1,11 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import { type CallOutcome, createLedger, type Ledger, opening, type Permit, settle, take } from "../budget/ledger.ts";
-import { type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
+import { type CallOutcome, createLedger, type Ledger, type Permit, settle, take } from "../budget/ledger.ts";
+import { CATEGORIES, type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
 import { planMonth, utcDay } from "../budget/month.ts";
+import { opening } from "../budget/opening.ts";
+import { expectedOfPlan, SCOPES, type Scope } from "../budget/others.ts";
+import { createRecent, type RecentCalls } from "../budget/recent.ts";
 import type { CallCounter, Clock, Log } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
@@ -13,8 +16,12 @@ export interface PermitOffice {
   giveBack(permit: Permit, outcome: CallOutcome): void;
   /** New limits (a reload) hold from the next permit on; what was learned stays. */
   relimit(limits: Limits, monthStartsOn: number): void;
-  /** Calls made in the plan's month that it is now. */
+  /** Calls made in the plan's month that it is now: ours, and what was learned of others'. */
   monthUsed(): number;
+  /** Calls of the lane `action` of late. */
+  actions(): Readonly<Record<Category, RecentCalls>>;
+  /** Calls that other users of the key are expected to make in a window; of the plan, in a minute. */
+  others(): Readonly<Record<Scope, number>>;
   readonly ledger: Ledger;
 }
 
@@ -29,6 +36,8 @@ export interface PermitOfficeParts {
   readonly log: Log;
   /** Told how long each permit was waited for, also in vain. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
+  /** Told of calls of other users of the key, as they are learned. */
+  readonly onForeign?: (scope: Scope, calls: number) => void;
 }
 
 interface Waiting {
@@ -51,6 +60,9 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   const ledger = createLedger(parts.limits, calls.since(month.firstDay), clock.monotonic());
   /** Calls that the store refused to count, less those it counted and that never went out: they go with the next. */
   let uncounted = 0;
+  let isStoreFailing = false;
+  const actions = { node_management: createRecent(), session_monitoring: createRecent() };
+  const foreign: Record<Scope, number> = { node_management: 0, session_monitoring: 0, plan: 0 };
   // One queue a lane: within a lane first come, first served.
   const queues: Readonly<Record<Lane, Waiting[]>> = { action: [], walk: [], suspect: [], detail: [], stats: [] };
   let nap = new AbortController();
@@ -70,23 +82,38 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
     }
   }
 
-  function countCall(): void {
-    uncounted++;
-    if (uncounted === 0) return;
+  function count(made: number): void {
+    uncounted += made;
+    if (uncounted <= 0) return;
     try {
       calls.add(utcDay(clock.now()), uncounted);
-      if (uncounted > 1) parts.log.info({ calls: uncounted }, "calls are counted durably again");
+      if (isStoreFailing) parts.log.info({ calls: uncounted }, "calls are counted durably again");
+      isStoreFailing = false;
       uncounted = 0;
     } catch (error) {
       // Without the store the ledger's own count holds for this process: watching goes on. Said once, not at each call.
-      if (uncounted === 1) parts.log.error({ err: error }, "calls can't be counted durably; they are kept in memory");
+      if (!isStoreFailing) parts.log.error({ err: error }, "calls can't be counted durably; they are kept in memory");
+      isStoreFailing = true;
+    }
+  }
+
+  /** What others called counts in the month as ours does: the service makes no difference. */
+  function countForeign(): void {
+    for (const scope of SCOPES) {
+      const learned = ledger.others[scope].total() - foreign[scope];
+      if (learned <= 0) continue;
+      foreign[scope] += learned;
+      ledger.monthUsed += learned;
+      count(learned);
+      parts.onForeign?.(scope, learned);
     }
   }
 
   function grant(waiting: Waiting): void {
     const now = clock.monotonic();
     const permit = take(ledger, waiting.category, waiting.lane, now);
-    countCall();
+    count(1);
+    if (waiting.lane === "action") actions[waiting.category].note(now);
     parts.onWait(waiting.category, now - waiting.since);
     waiting.grant(permit);
   }
@@ -129,6 +156,12 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       turnMonth(clock.now());
       return ledger.monthUsed;
     },
+    actions: () => byCategory((category) => actions[category].calls(clock.monotonic())),
+    others() {
+      const now = clock.monotonic();
+      const expected = byCategory((category) => ledger.others[category].expected(now));
+      return { ...expected, plan: expectedOfPlan(ledger.others, ledger.limits, now) };
+    },
     request(category, lane, signal) {
       if (signal.aborted) return Promise.resolve(null);
       return new Promise((resolve) => {
@@ -156,6 +189,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       // It was counted when it was granted. The next one granted makes up for it.
       if (outcome.kind === "unused") uncounted--;
       settle(ledger, permit, outcome, parts.random(), clock.monotonic());
+      countForeign();
       look();
     },
     relimit(limits, startsOn) {
@@ -168,3 +202,6 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
     },
   };
 }
+
+const byCategory = <T>(read: (category: Category) => T): Record<Category, T> =>
+  Object.fromEntries(CATEGORIES.map((category) => [category, read(category)])) as Record<Category, T>;

@@ -1,6 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import { reading } from "../budget/ledger.ts";
-import type { Reading } from "../budget/view.ts";
+import { type Reading, reading } from "../budget/view.ts";
 import type { ServiceResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 

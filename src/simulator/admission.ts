@@ -13,7 +13,7 @@ const CATEGORY_LIMITS: Record<Category, LimiterOptions> = {
 };
 
 /** What a plan allows (spec, section 8.3). */
-interface PlanLimits {
+export interface PlanLimits {
   readonly requestsPerMinute: number;
   readonly concurrentRequests: number;
   readonly callsPerMonth: number;
@@ -29,12 +29,19 @@ const PLANS: Record<ServiceOptions["plan"], PlanLimits> = {
   },
 };
 
+/** What a contract states instead of the spec's tables: the spec calls what Enterprise allows "custom". */
+export interface Contract {
+  readonly plan?: Partial<PlanLimits>;
+  readonly categories?: Partial<Record<Category, LimiterOptions>>;
+}
+
 /** The door of the service: every limit, and what was used of it. Each key has its own categories; the plan is one. */
 export interface Admission {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;
   /** Requests a minute over all categories; null: unlimited. */
   readonly minute: Limiter | null;
+  readonly sizes: Readonly<Record<Category, LimiterOptions>>;
   readonly categories: Map<string, Record<Category, Limiter>>;
   /** First instant of the running month (UTC), and calls in it. */
   monthStart: EpochMs;
@@ -49,11 +56,12 @@ export interface Admittance {
 }
 
 /** The plan's minute is counted by the same kind of limiter as the categories; the spec names no burst for it. */
-export function createAdmission(options: ServiceOptions): Admission {
-  const plan = PLANS[options.plan];
+export function createAdmission(options: ServiceOptions, contract: Contract = {}): Admission {
+  const plan = { ...PLANS[options.plan], ...contract.plan };
+  const sizes = { ...CATEGORY_LIMITS, ...contract.categories };
   const limit = plan.requestsPerMinute;
   const minute = Number.isFinite(limit) ? limiter(options, { limit, burst: limit, windowMs: MINUTE_MS }) : null;
-  return { options, plan, minute, categories: new Map(), monthStart: Number.NaN, monthCalls: 0 };
+  return { options, plan, minute, sizes, categories: new Map(), monthStart: Number.NaN, monthCalls: 0 };
 }
 
 /**
@@ -114,8 +122,8 @@ function categoryLimiters(admission: Admission, account: string): Record<Categor
   const known = admission.categories.get(account);
   if (known !== undefined) return known;
   const fresh = {
-    node_management: limiter(admission.options, CATEGORY_LIMITS.node_management),
-    session_monitoring: limiter(admission.options, CATEGORY_LIMITS.session_monitoring),
+    node_management: limiter(admission.options, admission.sizes.node_management),
+    session_monitoring: limiter(admission.options, admission.sizes.session_monitoring),
   };
   admission.categories.set(account, fresh);
   return fresh;

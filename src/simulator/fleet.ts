@@ -96,6 +96,17 @@ export function inflict(fleet: Fleet, node: SimulatedNode, illness: Onset, at: E
   settle(fleet, node, at, "lost");
 }
 
+/**
+ * Restarts a node that serves, so fast that its status never shows it: its sessions are lost, its uptime begins anew,
+ * and it reports at once.
+ */
+export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
+  if (!serves(node)) return;
+  node.bootAt = at;
+  node.aliveSince = at;
+  fleet.onStopped(node, at, "lost");
+}
+
 /** Reboots a node. A graceful reboot of a node that hangs too deep to hear of it changes nothing. */
 export function reboot(fleet: Fleet, node: SimulatedNode, forced: boolean, at: EpochMs): void {
   if (node.down && node.cure === "forced_reboot" && !forced) return;

@@ -1,14 +1,19 @@
 import type { EpochMs } from "../model/time.ts";
 import type { Onset } from "./ailment.ts";
-import { findNode, inflict, liftQuarantine, quarantine } from "./fleet.ts";
+import { findNode, inflict, liftQuarantine, quarantine, restart } from "./fleet.ts";
 import type { SimulatedNode } from "./node.ts";
 import type { SimulatedService } from "./service.ts";
+import type { Strain } from "./strain.ts";
 import { advanceWorld } from "./world.ts";
 
 /** What people and fate do to single nodes, past the service. */
 export interface Interventions {
   /** A node falls ill; absent instants: it neither passes by itself nor changes. */
   fallIll(id: string, illness: Pick<Onset, "ailment" | "cure"> & Partial<Onset>): void;
+  /** A load begins to take one of its resources, or will, or has long begun; it replaces an earlier one. Null: it ends. */
+  strain(id: string, strain: Strain | null): void;
+  /** A node that is online restarts so fast that its status never shows it. */
+  restart(id: string): void;
   /** A person quarantines a node. */
   quarantine(id: string, until: EpochMs): void;
   /** A person ends a quarantine, whoever made it. */
@@ -28,6 +33,11 @@ export function createInterventions(service: SimulatedService, now: () => EpochM
   return {
     fallIll: (id, illness) =>
       at(id, (node, now) => inflict(fleet, node, { healAt: never, turnAt: never, ...illness }, now)),
+    strain: (id, strain) =>
+      at(id, (node) => {
+        node.strain = strain;
+      }),
+    restart: (id) => at(id, (node, now) => restart(fleet, node, now)),
     quarantine: (id, until) => at(id, (node, now) => quarantine(fleet, node, until, now)),
     liftQuarantine: (id) => at(id, (node, now) => liftQuarantine(fleet, node, now)),
   };

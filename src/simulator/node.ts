@@ -5,6 +5,7 @@ import type { Ailment, Cure } from "./ailment.ts";
 import { hash, type Word } from "./hash.ts";
 import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./identity.ts";
 import { SITE_COUNTRIES, SITES } from "./places.ts";
+import type { Strain } from "./strain.ts";
 
 /** How often a node that lives reports to the service. */
 export const HEARTBEAT_MS: DurationMs = 15 * SECOND_MS;
@@ -38,6 +39,8 @@ export interface SimulatedNode {
   ailment: Ailment;
   cure: Cure;
   ailingSince: EpochMs;
+  /** What takes one of its resources beside any ailment; null: nothing. */
+  strain: Strain | null;
   /** Whether the ailment keeps it from responding just now. */
   down: boolean;
   /** Whether its region is cut off. */
@@ -87,6 +90,7 @@ export function createNode(seed: Word, index: number, startMs: EpochMs): Simulat
     ailment: "none",
     cure: "time",
     ailingSince: NEVER,
+    strain: null,
     down: false,
     dark: false,
     healAt: NEVER,

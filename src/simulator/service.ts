@@ -1,6 +1,6 @@
 import type { Fault, Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
-import { type Admission, type Admittance, admit, createAdmission } from "./admission.ts";
+import { type Admission, type Admittance, admit, type Contract, createAdmission } from "./admission.ts";
 import type { Anchors } from "./anchor.ts";
 import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
 import { type Strike, skewAt, strikes } from "./faults.ts";
@@ -39,14 +39,17 @@ export interface SimulatedService extends Backend {
 /** Bodies that the service reads; its own are a reason and a number. */
 const REQUEST_BODY_LENGTH_MAX = 65_536;
 
-/** The service as it is when the simulation starts, at `startMs` on its clock. The same scenario gives the same one. */
-export function createService(scenario: Scenario, startMs: EpochMs): SimulatedService {
+/**
+ * The service as it is when the simulation starts, at `startMs` on its clock. The same scenario gives the same one. A
+ * contract changes its limits.
+ */
+export function createService(scenario: Scenario, startMs: EpochMs, contract: Contract = {}): SimulatedService {
   const world = createWorld(scenario, startMs);
   return {
     options: scenario.service,
     keys: createKeys(scenario.keys),
     world,
-    admission: createAdmission(scenario.service),
+    admission: createAdmission(scenario.service, contract),
     replies: new Map(),
     anchors: new WeakMap(),
     serial: 0,

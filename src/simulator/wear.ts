@@ -3,6 +3,7 @@ import type { EpochMs } from "../model/time.ts";
 import type { Ailment } from "./ailment.ts";
 import { hashUnit, type Word } from "./hash.ts";
 import { lastHeartbeat, type SimulatedNode } from "./node.ts";
+import { type Resource, strained } from "./strain.ts";
 
 /** How full a node's processor, memory and disk are, 0 to 1. */
 export interface Usage {
@@ -17,6 +18,9 @@ const CREEPS = {
   leak: { ms: 20 * MINUTE_MS, brim: 0.975 },
   full: { ms: 40 * MINUTE_MS, brim: 0.995 },
 } as const satisfies Partial<Record<Ailment, { ms: DurationMs; brim: number }>>;
+
+/** The ailment that fills each resource. */
+const AILMENTS = { cpu: "hot", memory: "leak", disk: "full" } as const satisfies Record<Resource, Ailment>;
 
 /**
  * Healthy memory rises with the age of processes towards this much more; healthy disks fill up to it between cleanings.
@@ -39,21 +43,21 @@ export function usage(seed: Word, node: SimulatedNode, load: number, at: EpochMs
   const upMs = Math.max(0, seen - node.bootAt);
   const sinceCleaned = (seen + own(FACTS.cleaned) * DISK_CLEANED_MS) % DISK_CLEANED_MS;
   return {
-    cpu: creep("hot", node, seen, 0.05 + 0.55 * load + 0.08 * jitter),
+    cpu: creep("cpu", node, seen, 0.05 + 0.55 * load + 0.08 * jitter),
     memory: creep(
-      "leak",
+      "memory",
       node,
       seen,
       0.22 + 0.12 * own(FACTS.memory) + 0.22 * load + MEMORY_CREEP * (1 - Math.exp(-upMs / MEMORY_CREEP_MS)),
     ),
-    disk: creep("full", node, seen, 0.2 + 0.3 * own(FACTS.disk) + DISK_CREEP * (sinceCleaned / DISK_CLEANED_MS)),
+    disk: creep("disk", node, seen, 0.2 + 0.3 * own(FACTS.disk) + DISK_CREEP * (sinceCleaned / DISK_CLEANED_MS)),
   };
 }
 
-/** A healthy level, or what the ailment has made of it. */
-function creep(ailment: keyof typeof CREEPS, node: SimulatedNode, at: EpochMs, healthy: number): number {
-  const level = Math.min(0.95, Math.max(0.01, healthy));
-  if (node.ailment !== ailment) return level;
-  const { ms, brim } = CREEPS[ailment];
+/** A healthy level, or what a strain or the ailment has made of it. */
+function creep(resource: Resource, node: SimulatedNode, at: EpochMs, healthy: number): number {
+  const level = strained(node.strain, resource, at, Math.min(0.95, Math.max(0.01, healthy)));
+  if (node.ailment !== AILMENTS[resource]) return level;
+  const { ms, brim } = CREEPS[AILMENTS[resource]];
   return level + (brim - level) * Math.min(1, Math.max(0, at - node.ailingSince) / ms);
 }

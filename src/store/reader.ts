@@ -8,14 +8,22 @@ import { MIGRATIONS, schemaVersion } from "./migrations.ts";
 import { createRows } from "./rows.ts";
 import { DATABASE_FILE } from "./sqlite.ts";
 
+/** A store as it is at one moment. */
+export interface StoreReader extends JournalReader {
+  /** Null: there is no such fact. */
+  fact(key: string): string | null;
+  /** Calls made from that day (UTC) on. */
+  callsSince(day: string): number;
+}
+
 /** How long reading waits for a daemon that is just opening or closing its store; longer than either takes. */
 const BUSY_MS_MAX = 2_000;
 
 /**
- * Opens the journal in `folder` to read it as it is at this moment, whether or not a daemon holds the folder, and
+ * Opens the store in `folder` to read it as it is at this moment, whether or not a daemon holds the folder, and
  * changes nothing in it. To be closed soon: until then the daemon's log can't be cut back.
  */
-export function openStoreReadOnly(folder: string): Result<JournalReader, StoreFailure> {
+export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
   let database: DatabaseSync | null = null;
   try {
@@ -44,7 +52,7 @@ function schemaProblem(version: number, path: string): StoreFailure | null {
   return { kind: "older", message };
 }
 
-function readerOver(database: DatabaseSync): JournalReader {
+function readerOver(database: DatabaseSync): StoreReader {
   const { decisions, actions, episodes, timers, holds, facts } = createRows(database);
   return {
     decisions,
@@ -53,6 +61,13 @@ function readerOver(database: DatabaseSync): JournalReader {
     timers: (node) => timers(node),
     holds: (node) => holds(node),
     facts,
+    fact(key) {
+      const row = database.prepare("SELECT value FROM facts WHERE key = ?").get(key);
+      return row === undefined ? null : String(row.value);
+    },
+    callsSince(day) {
+      return Number(database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?").get(day)!.used);
+    },
     close: () => {
       if (database.isOpen) database.close();
     },

@@ -1,7 +1,7 @@
-import type { Hold, Ledger } from "../budget/ledger.ts";
-import { opening } from "../budget/ledger.ts";
+import type { Ledger } from "../budget/ledger.ts";
 import { CATEGORIES } from "../budget/limits.ts";
 import type { PlanMonth } from "../budget/month.ts";
+import { type Hold, opening } from "../budget/opening.ts";
 import type { Plan } from "../budget/planner.ts";
 import { leastRemaining, underWay } from "../budget/view.ts";
 import type { CollectorState } from "../engine/account.ts";

@@ -1,14 +1,8 @@
 import { type Random, seededRandom } from "../../src/base/random.ts";
-import {
-  type CallOutcome,
-  createLedger,
-  opening,
-  type Permit,
-  reading,
-  settle,
-  take,
-} from "../../src/budget/ledger.ts";
+import { type CallOutcome, createLedger, type Permit, settle, take } from "../../src/budget/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../../src/budget/limits.ts";
+import { opening } from "../../src/budget/opening.ts";
+import { reading } from "../../src/budget/view.ts";
 import type { LimiterKind } from "../../src/model/scenario.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/limiter.ts";
 
@@ -26,6 +20,12 @@ export interface Day {
   readonly lane: (random: Random) => Lane;
   /** Calls a minute that another user of the key makes, in each category. */
   readonly others?: number;
+  /** It makes so many of them at once; 1 unless said. */
+  readonly othersAtOnce?: number;
+  /** Its spacing is exact; else it varies by half. */
+  readonly othersEven?: boolean;
+  /** When it comes and goes; it is there all the time unless said. */
+  readonly othersStay?: readonly [fromMs: number, untilMs: number];
   /** So many calls of the lane `action` are wanted at once in each category, each time that long after the last. */
   readonly flood?: { readonly calls: number; readonly everyMs: number };
 }
@@ -36,8 +36,13 @@ export interface DayReport {
   readonly callsPerMinute: number;
   /** Of the calls, those of the flood. */
   readonly actions: number;
-  /** Calls of the other user that were refused. */
+  /** Calls of the other user, and those of them that were refused. */
+  readonly othersCalls: number;
   readonly othersRefused: number;
+  /** Calls of others that the last process learned of. */
+  readonly learned: number;
+  /** Our own calls, minute by minute. */
+  readonly minutes: readonly number[];
   /** Longest time in which no call but the flood's went out. */
   readonly pollingGapMs: number;
 }
@@ -61,7 +66,9 @@ export function liveDay(day: Day): DayReport {
   let wakeAt = Number.POSITIVE_INFINITY;
   let calls = 0;
   let refused = 0;
+  let othersCalls = 0;
   let othersRefused = 0;
+  const minutes: number[] = new Array(Math.ceil(day.hours * 60)).fill(0);
   let actions = 0;
   let polledAt = 0;
   let pollingGapMs = 0;
@@ -69,6 +76,7 @@ export function liveDay(day: Day): DayReport {
 
   const send = (permit: Permit, owner: typeof process_) => {
     calls++;
+    minutes[Math.floor(now / 60_000)]!++;
     const arrives = now + 1 + random() * 100;
     const lost = random() < 0.002;
     at(arrives, () => {
@@ -130,9 +138,15 @@ export function liveDay(day: Day): DayReport {
     look();
     at(now - Math.log(1 - random()) * day.restartEveryMs, restart);
   };
+  const { othersAtOnce = 1, othersEven = false, othersStay: [comes, goes] = [0, endMs] } = day;
   const other = (category: Category) => {
-    if (service.answer(category, now).kind === "refused") othersRefused++;
-    at(now + (60_000 / day.others!) * (0.5 + random()), () => other(category));
+    if (now > goes) return;
+    for (let call = 0; call < othersAtOnce; call++) {
+      othersCalls++;
+      if (service.answer(category, now).kind === "refused") othersRefused++;
+    }
+    const spacing = (60_000 * othersAtOnce) / day.others!;
+    at(now + spacing * (othersEven ? 1 : 0.5 + random()), () => other(category));
   };
 
   const flood = (calls: number, everyMs: number) => {
@@ -143,7 +157,8 @@ export function liveDay(day: Day): DayReport {
 
   at(0, look);
   at(day.restartEveryMs * random(), restart);
-  if (day.others !== undefined) for (const category of day.categories) at(random() * 1_000, () => other(category));
+  if (day.others !== undefined)
+    for (const category of day.categories) at(comes + random() * 1_000, () => other(category));
   if (day.flood !== undefined) {
     const { calls, everyMs } = day.flood;
     at(everyMs * random(), () => flood(calls, everyMs));
@@ -152,7 +167,11 @@ export function liveDay(day: Day): DayReport {
     now = event.at;
     event.run();
   }
-  return { calls, refused, callsPerMinute: calls / (endMs / 60_000), actions, othersRefused, pollingGapMs };
+  const learned = day.categories.reduce((sum, category) => sum + process_.ledger.others[category].total(), 0);
+  return {
+    ...{ calls, refused, callsPerMinute: calls / (endMs / 60_000), actions },
+    ...{ othersCalls, othersRefused, learned, minutes, pollingGapMs },
+  };
 }
 
 interface Stated {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, opening, settle, take } from "../../src/budget/ledger.ts";
+import { createLedger, settle, take } from "../../src/budget/ledger.ts";
 import { type Category, type Limits, PLANS } from "../../src/budget/limits.ts";
+import { opening } from "../../src/budget/opening.ts";
 import { type Day, liveDay } from "./day.ts";
 
 const MINUTE = 60_000;

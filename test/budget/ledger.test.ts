@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, opening, settle, take } from "../../src/budget/ledger.ts";
+import { createLedger, settle, take } from "../../src/budget/ledger.ts";
 import { type Limits, PLANS, type PlanLimits } from "../../src/budget/limits.ts";
+import { opening } from "../../src/budget/opening.ts";
 import { type Day, liveDay } from "./day.ts";
 
 const limitsOf = (plan: PlanLimits): Limits => ({
@@ -136,11 +137,11 @@ test("polling leaves the plan's concurrency its reserve, and actions may use it"
   const limits = { ...limitsOf(PLANS.enterprise), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
   const ledger = createLedger(limits, 0, 0);
   const reading = { limit: 500, remaining: 499, resetAt: null };
-  settle(ledger, take(ledger, "session_monitoring", "walk", 10_000), { kind: "answered", reading }, 0, 10_000);
+  settle(ledger, take(ledger, "session_monitoring", "walk", 100_000), { kind: "answered", reading }, 0, 100_000);
   for (let call = 0; call < 8; call++) {
-    expect(opening(ledger, "session_monitoring", "walk", 11_000).hold).toBeNull();
-    take(ledger, "session_monitoring", "walk", 11_000);
+    expect(opening(ledger, "session_monitoring", "walk", 101_000).hold).toBeNull();
+    take(ledger, "session_monitoring", "walk", 101_000);
   }
-  expect(opening(ledger, "session_monitoring", "walk", 11_000).hold).toBe("concurrency");
-  expect(opening(ledger, "session_monitoring", "action", 11_000).hold).toBeNull();
+  expect(opening(ledger, "session_monitoring", "walk", 101_000).hold).toBe("concurrency");
+  expect(opening(ledger, "session_monitoring", "action", 101_000).hold).toBeNull();
 });

@@ -59,6 +59,7 @@ export const minuteSettings: WatchSettings = {
   monthStartsOn: 1,
   pageLimit: 1_000,
   usageScale: "ratio",
+  reads: new Set(),
 };
 
 /** The whole engine on virtual time, over the simulator's handler. */

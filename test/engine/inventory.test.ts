@@ -220,9 +220,7 @@ test("details go round: nodes never tried first, then whoever waited longest", (
   walkOver(inventory, ["a", "b"]);
   const order: string[] = [];
   const next = () => {
-    const id = inventory.nextDetail()!;
-    inventory.tried(id);
-    order.push(id);
+    order.push(inventory.takeDetail(0, 1_000)!.id);
   };
   next();
   next();
@@ -233,4 +231,17 @@ test("details go round: nodes never tried first, then whoever waited longest", (
   next();
   next();
   expect(order).toEqual(["a", "b", "a", "new", "b", "a"]);
+});
+
+test("a node whose record changed abruptly has its detail read before its turn", () => {
+  const inventory = createInventory("ratio");
+  const ids = Array.from({ length: 20 }, (_, node) => `node_${node}`);
+  walkOver(inventory, ids);
+  for (const id of ids) {
+    expect(inventory.takeDetail(0, 1_000)).toEqual({ id, cause: null });
+    inventory.detail(detail(id, 0.5), 0, 0);
+  }
+  inventory.list(record("node_13", { status: "maintenance" }), 100);
+  expect(inventory.suspectAt()).toBe(100);
+  expect(inventory.takeDetail(100, 1_000)).toEqual({ id: "node_13", cause: "changed" });
 });

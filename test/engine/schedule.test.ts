@@ -7,14 +7,18 @@ import { START_MS } from "./daemon.ts";
 const MINUTE = 60_000;
 
 /** Runs a job for a while and gives the seconds at which its runs began. */
-async function beginnings(cadence: () => Cadence, forMs: number, { tookMs = 0, succeeds = (): boolean => true } = {}) {
+async function beginnings(
+  cadence: () => Cadence,
+  forMs: number,
+  { tookMs = 0, succeeds = (): boolean => true, firstWait = (): number => 0 } = {},
+) {
   const clock = createVirtualClock(START_MS);
   const stop = new AbortController();
   const begun: number[] = [];
   const timing = { clock, bell: createBell(), random: () => 0 };
   const done = repeat(
     timing,
-    cadence,
+    { cadence, firstWait },
     async (signal) => {
       begun.push(Math.round(clock.monotonic() / 1_000));
       await clock.sleep(tookMs, signal);
@@ -49,6 +53,12 @@ test("a plan that changes while a run is waited for is followed", async () => {
   expect((await beginnings(cadence, 3 * MINUTE)).length).toBeGreaterThanOrEqual(3);
 });
 
+test("the first run waits for as long as it is asked to, and that is asked for anew meanwhile", async () => {
+  let asked = 0;
+  const firstWait = () => (asked++ < 3 ? 60 * MINUTE : 0);
+  expect(await beginnings(every(MINUTE), 2 * MINUTE, { firstWait })).toEqual([30, 90]);
+});
+
 test("a bell is rung for once at the start, then when it rings", async () => {
   const cadence = (): Cadence => ({ kind: "cron", expression: "2 * * * *" });
   expect(await beginnings(cadence, 130 * MINUTE)).toEqual([0, 120, 3_720, 7_320]);
@@ -69,7 +79,8 @@ test("a wall clock that is set back a day does not silence a bell for a day", as
     return true;
   };
   const timing = { clock, bell: createBell(), random: () => 0 };
-  const done = repeat(timing, () => ({ kind: "cron", expression: "2 * * * *" }), job, stop.signal);
+  const cadence = () => ({ kind: "cron", expression: "2 * * * *" }) as const;
+  const done = repeat(timing, { cadence, firstWait: () => 0 }, job, stop.signal);
   await clock.advance(10 * MINUTE);
   clock.step(-24 * 60 * MINUTE);
   await clock.advance(5 * 60 * MINUTE);

@@ -1,0 +1,81 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { type Cell, cellOf, SIZES, TERMS, type TermsName } from "./cell.ts";
+import type { Contest } from "./contest.ts";
+import { freshnessDocument } from "./document.ts";
+import { KINDS, quantile } from "./finding.ts";
+import { judgementTable, showingTables } from "./report.ts";
+import { CONTENDERS, type Showing } from "./showing.ts";
+import { judge } from "./targets.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    seed: { type: "string", default: "1" },
+    nodes: { type: "string" },
+    plan: { type: "string" },
+    json: { type: "boolean", default: false },
+  },
+});
+const seed = Number(options.seed);
+const cells = SIZES.flatMap((nodes) => (Object.keys(TERMS) as TermsName[]).map((terms) => cellOf(nodes, terms, seed)))
+  .filter(({ nodes }) => options.nodes === undefined || nodes === Number(options.nodes))
+  .filter(({ terms }) => options.plan === undefined || terms === options.plan);
+const contests = await playAll(cells);
+
+if (options.json) console.log(JSON.stringify(contests.map(summary), null, 2));
+else console.log(`seed ${seed}\n\n${judgementTable(contests)}\n\n${showingTables(contests)}`);
+// A part of the cells, or another seed, is a look at them, and no new document.
+if (options.nodes === undefined && options.plan === undefined && seed === 1) {
+  writeFileSync(new URL("../../docs/freshness.md", import.meta.url), freshnessDocument(contests, seed));
+}
+const missed = contests.flatMap(judge).filter(({ isReached }) => !isReached);
+for (const { cell, target, value, bound } of missed) {
+  console.error(`MISSED: ${cell.nodes} nodes, ${TERMS[cell.terms].title}: ${target} is ${value}, must be ${bound}`);
+}
+if (missed.length > 0) process.exitCode = 1;
+
+/** A contest with two numbers for all latencies of a kind; null: more than half, or a twentieth, was not found. */
+function summary({ cell, showings }: Contest) {
+  const short = ({ latencies, ...rest }: Showing) => ({
+    ...rest,
+    latenciesMs: Object.fromEntries(
+      KINDS.map((kind) => [kind, { median: quantile(latencies[kind], 0.5), p95: quantile(latencies[kind], 0.95) }]),
+    ),
+  });
+  return { cell, showings: Object.fromEntries(CONTENDERS.map((name) => [name, short(showings[name])])) };
+}
+
+/** Plays the cells, as many at a time as there are processors; the longest begin first. */
+async function playAll(all: readonly Cell[]): Promise<readonly Contest[]> {
+  const waiting = all.toReversed();
+  const played = new Map<Cell, Contest>();
+  const player = async () => {
+    const child = fork(new URL("./player.ts", import.meta.url), { serialization: "advanced" });
+    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
+      const contest = await play(child, cell);
+      process.stderr.write(
+        `${cell.nodes.toLocaleString("en")} nodes, ${TERMS[cell.terms].title}: seed ${cell.seed}, ${contest.cpuSeconds.toFixed(1)} s of a processor\n`,
+      );
+      played.set(cell, contest);
+    }
+    child.disconnect();
+  };
+  await Promise.all(Array.from({ length: Math.min(all.length, availableParallelism()) }, player));
+  return all.map((cell) => played.get(cell)!);
+}
+
+async function play(child: ChildProcess, cell: Cell): Promise<Contest> {
+  const stop = new AbortController();
+  const died = once(child, "exit", { signal: stop.signal }).then(([code]) => {
+    throw new Error(`the player of ${cell.nodes} nodes, ${cell.terms}, ended with code ${code}`);
+  });
+  died.catch(() => undefined);
+  const answered = once(child, "message") as Promise<[Contest]>;
+  child.send(cell);
+  const [contest] = await Promise.race([answered, died]);
+  stop.abort();
+  return contest;
+}

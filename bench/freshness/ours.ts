@@ -1,0 +1,165 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { seededRandom } from "../../src/base/random.ts";
+import type { Limits } from "../../src/budget/limits.ts";
+import { createSight, type Sight, startWatch, type Watch, type WatchParts } from "../../src/engine/watch.ts";
+import { createWardenMetrics } from "../../src/metrics/warden.ts";
+import type { Log, Transport } from "../../src/model/ports.ts";
+import { compiled } from "../../src/policy/policy.ts";
+import { thresholdsOf } from "../../src/policy/thresholds.ts";
+import { createClient } from "../../src/service/client.ts";
+import { createPermitOffice } from "../../src/service/permits.ts";
+import type { Contract } from "../../src/simulator/admission.ts";
+import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
+import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createInterventions } from "../../src/simulator/intervention.ts";
+import { createService } from "../../src/simulator/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/transport.ts";
+import { createMemoryStore } from "../../src/store/sqlite.ts";
+import { createBell } from "../../src/system/bell.ts";
+import { type Cell, PAGE_SIZE, TERMS, WISHES } from "./cell.ts";
+import { createFinder } from "./finding.ts";
+import { LATENCY_MS } from "./pollers.ts";
+import { type Script, START_MS, THRESHOLD } from "./script.ts";
+import { ageAt, ageMoments, type Showing, showingOf } from "./showing.ts";
+import { createWitness } from "./witness.ts";
+
+/** Before the start everything is read once, without limits: whoever polls knows the fleet by then. */
+const WARM_UP_MS: DurationMs = 10 * MINUTE_MS;
+const PLENTY = 1_000_000;
+/** What the policies of the bench say, as one. */
+const USAGES = ["cpu", "memory", "disk"].map((resource) => `node.${resource}_usage > ${THRESHOLD}`);
+const WHEN = ['node.status == "offline"', ...USAGES].join(" || ");
+
+/** The engine's parts that live as long as the cell. */
+interface Engine {
+  readonly clock: VirtualClock;
+  readonly sight: Sight;
+  readonly metrics: ReturnType<typeof createWardenMetrics>;
+  readonly log: Log;
+  /** What it warned of: nothing, if the bench is to be believed. */
+  readonly warnings: readonly string[];
+}
+
+/** Runs the engine as it is, from the permit office to the snapshots: a fault is found when a snapshot shows it. */
+export async function runOurs(cell: Cell, script: Script): Promise<Showing> {
+  const { limits, contract } = TERMS[cell.terms];
+  const engine = await warmUp(cell, script);
+  const { clock, sight } = engine;
+  const { service, events } = stage(script, contract, clock);
+  const finder = createFinder(script, cell.nodes);
+  const witness = createWitness(script, finder, sight.inventory, clock);
+  const { leadMs, endMs } = script.timetable;
+  const moments = [...ageMoments(START_MS + leadMs, START_MS + endMs)];
+  const ages: DurationMs[] = [];
+  const transport = createSimulatedTransport(service, clock, { latencyMs: LATENCY_MS, jitter: 0.5 });
+  const watch = start(engine, cell, limits, witness.over(transport), (snapshot, plan) => {
+    witness.see(snapshot, plan);
+    for (; moments.length > 0 && moments[0]! <= clock.now(); moments.shift()) {
+      ages.push(ageAt(snapshot.fleet.detailedAt, snapshot.at));
+    }
+  });
+  for (const { at, act } of events) {
+    await clock.advance(at - clock.now());
+    act();
+  }
+  await clock.advance(START_MS + endMs - clock.now());
+  await stop(watch, clock);
+  if (engine.warnings.length > 0) throw new Error(`the engine is not well: ${engine.warnings[0]}`);
+  const refused = rateLimitedCount(service);
+  return showingOf({
+    latencies: finder.latencies(),
+    calls: replyCounts(service).reduce((sum, { count }) => sum + count, 0) - refused,
+    refused,
+    spanMs: endMs,
+    callsPerMonth: limits.plan.callsPerMonth,
+    ages,
+  });
+}
+
+/** Reads the whole fleet as it is at the start, from a service that has no limits to speak of. */
+async function warmUp(cell: Cell, script: Script): Promise<Engine> {
+  const clock = createVirtualClock(START_MS - WARM_UP_MS);
+  const warnings: string[] = [];
+  const warn = (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
+  const log: Log = { debug: () => {}, info: () => {}, warn, error: warn };
+  const metrics = createWardenMetrics({ process: false });
+  const { facts } = createMemoryStore();
+  const sight = createSight({ usageScale: "ratio", pageLimit: PAGE_SIZE }, facts, { clock, log, metrics });
+  sight.inventory.setThresholds(thresholdsOf(compiled(WHEN)));
+  const engine: Engine = { clock, sight, metrics, log, warnings };
+  const ours = { requests: PLENTY, burst: 2 * PLENTY, windowMs: MINUTE_MS };
+  const limits: Limits = {
+    categories: { node_management: ours, session_monitoring: ours },
+    plan: { requestsPerMinute: null, concurrentRequests: null, callsPerMonth: null },
+    reserve: 0,
+  };
+  const { service } = stage(script, PLENTIFUL, clock);
+  const watch = start(engine, cell, limits, createSimulatedTransport(service, clock, { latencyMs: 0 }), () => {});
+  while (sight.inventory.count() < cell.nodes || !sight.inventory.isDetailed()) {
+    if (clock.now() >= START_MS - MINUTE_MS) throw new Error("the fleet could not be read before the start");
+    await clock.advance(SECOND_MS);
+  }
+  await stop(watch, clock);
+  await clock.advance(START_MS - clock.now());
+  return engine;
+}
+
+const UNLIMITED = Number.POSITIVE_INFINITY;
+const PLENTIFUL: Contract = {
+  plan: { requestsPerMinute: UNLIMITED, concurrentRequests: UNLIMITED, callsPerMonth: UNLIMITED },
+  categories: { node_management: { limit: PLENTY, burst: 2 * PLENTY, windowMs: MINUTE_MS } },
+};
+
+/** A service in which the script is played, and what is to be done for that at given moments. */
+function stage(script: Script, contract: Contract, clock: VirtualClock) {
+  const service = createService(script.scenario, START_MS, contract);
+  const people = createInterventions(service, clock.now);
+  for (const { id, strain } of [...script.lingering, ...script.faults]) if (strain !== null) people.strain(id, strain);
+  const restarts = script.restarts.map(({ id, at }) => ({ at, act: () => people.restart(id) }));
+  const outages = script.faults
+    .filter(({ strain }) => strain === null)
+    .map(({ id, visibleAt, endsAt }) => ({
+      at: visibleAt,
+      act: () => people.fallIll(id, { ailment: "outage", cure: "time", healAt: endsAt }),
+    }));
+  return { service, events: [...restarts, ...outages].sort((one, other) => one.at - other.at) };
+}
+
+function start(
+  { clock, sight, metrics, log }: Engine,
+  { seed }: Cell,
+  limits: Limits,
+  transport: Transport,
+  onSnapshot: WatchParts["onSnapshot"],
+): Watch {
+  const random = seededRandom(seed);
+  const { calls, facts } = createMemoryStore();
+  const office = createPermitOffice({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
+  const client = createClient({
+    ...{ transport, office, clock, random },
+    secret: { value: () => SIMULATION_KEY, refresh: () => ({ ok: true, value: false }) },
+    timeoutMs: 10 * SECOND_MS,
+    observer: { called: () => {}, stated: () => {}, refused: () => {} },
+    agent: "proxywarden/bench",
+  });
+  return startWatch({
+    settings: {
+      cadences: {
+        nodes: { kind: "every", intervalMs: WISHES.listMs },
+        details: { kind: "every", intervalMs: WISHES.detailMs },
+        ...{ sessions: null, stats: null, hourly: null },
+      },
+      ...{ limits, monthStartsOn: 1, pageLimit: PAGE_SIZE, usageScale: "ratio", reads: new Set(["nodes", "details"]) },
+    },
+    ...{ sight, client, office, facts, clock, random, metrics, log, onSnapshot },
+    bell: createBell(),
+  });
+}
+
+/** Calls that are under way as it stops are still answered. */
+async function stop(watch: Watch, clock: VirtualClock): Promise<void> {
+  const stopped = watch.stop();
+  await clock.advance(MINUTE_MS / 2);
+  await stopped;
+}

@@ -1,0 +1,50 @@
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
+import type { MonotonicMs } from "../model/time.ts";
+
+/** Calls that were made lately. */
+export interface RecentCalls {
+  readonly hour: number;
+  readonly day: number;
+}
+
+/** Counts calls, and forgets them after a day. */
+export interface Recent {
+  note(now: MonotonicMs): void;
+  calls(now: MonotonicMs): RecentCalls;
+}
+
+/** What is counted together. */
+const SLOT_MS: DurationMs = 5 * MINUTE_MS;
+const HOUR_SLOTS = HOUR_MS / SLOT_MS;
+const DAY_SLOTS = 24 * HOUR_SLOTS;
+
+/** No calls yet. */
+export function createRecent(): Recent {
+  const slots = new Float64Array(DAY_SLOTS);
+  let newest = 0;
+
+  function turn(now: MonotonicMs): void {
+    const slot = Math.floor(now / SLOT_MS);
+    if (slot - newest >= DAY_SLOTS) slots.fill(0);
+    else for (let index = newest + 1; index <= slot; index++) slots[index % DAY_SLOTS] = 0;
+    newest = Math.max(newest, slot);
+  }
+
+  return {
+    note(now) {
+      turn(now);
+      slots[newest % DAY_SLOTS]!++;
+    },
+    calls(now) {
+      turn(now);
+      let hour = 0;
+      let day = 0;
+      for (let age = 0; age < DAY_SLOTS; age++) {
+        const count = slots[(newest - age + DAY_SLOTS) % DAY_SLOTS]!;
+        day += count;
+        if (age < HOUR_SLOTS) hour += count;
+      }
+      return { hour, day };
+    },
+  };
+}
