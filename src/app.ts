@@ -110,10 +110,11 @@ const sceneOf = ({ clock, version }: AppParts, { startedAt, office }: Foundation
 });
 
 /** Sets the gauges that are only read off at a scrape. */
-function showLive({ metrics }: Foundation, { ledger, clockSkewMs }: Scene): void {
+function showLive({ metrics }: Foundation, { ledger, month, clockSkewMs }: Scene): void {
   const { plan } = ledger.limits;
   metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
   metrics.set("proxywarden_month_calls_limit", {}, plan.callsPerMonth ?? Number.NaN);
+  metrics.set("proxywarden_month_reset_timestamp_seconds", {}, month.endMs / SECOND_MS);
   metrics.set("proxywarden_ratelimit_limit", { category: "plan" }, plan.requestsPerMinute ?? Number.NaN);
   metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);
 }

@@ -9,6 +9,7 @@ import { createAlarms } from "./alarms.ts";
 import { awaitedDetails, thresholdsIn } from "./attention.ts";
 import { candidateOf, isTimely } from "./candidates.ts";
 import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
+import { createEpisodeGauge } from "./episodegauge.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
 import { createJudging } from "./judging.ts";
@@ -59,6 +60,7 @@ export function startWarden(parts: WardenParts): Warden {
   const following = createFollowing(ward);
   const deciding = createDeciding(ward);
   const alarms = createAlarms(ward, situation);
+  const episodes = createEpisodeGauge(ward);
   const stopping = new AbortController();
   const cutting = new AbortController();
   let running: Promise<void> = Promise.resolve();
@@ -112,7 +114,7 @@ export function startWarden(parts: WardenParts): Warden {
     forgetOldBeliefs();
     // Before the list was seen whole once, a node that is not there is not gone.
     if (ward.view.snapshot.fleet.settledAt === null) {
-      showPortrait(ward, view);
+      showAll();
       return;
     }
     const sight = sightNow();
@@ -127,10 +129,10 @@ export function startWarden(parts: WardenParts): Warden {
     alarms.tell(sight);
     await askObstacles();
     const acts = await deciding.decideAll((shadow) => situation.facts(shadow, sight));
-    showPortrait(ward, view);
+    showAll();
     if (acts.length > 0) {
       await act(acts);
-      showPortrait(ward, view);
+      showAll();
     }
     prune();
   }
@@ -139,6 +141,11 @@ export function startWarden(parts: WardenParts): Warden {
     if (ward.credentials !== null && clock.monotonic() >= ward.credentials.until) ward.credentials = null;
     // Whatever could not be written down so far.
     if (books.problem() !== null) books.record([]);
+  }
+
+  function showAll(): void {
+    showPortrait(ward, view);
+    episodes.show();
   }
 
   async function askObstacles(): Promise<void> {
@@ -212,6 +219,7 @@ export function startWarden(parts: WardenParts): Warden {
       await Promise.all([running, verifying]);
       done.abort();
       removeGauges(ward);
+      episodes.clear();
     },
   };
 }

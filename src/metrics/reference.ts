@@ -68,8 +68,9 @@ with it. Times are on the clock of the service, but for \`proxynet_node_detail_t
 \`export.deny\` leaves families out; over \`export.series_max\` the widest ones are dropped whole.
 `;
 
-const wardenIntro = `What this daemon does, as it is at the scrape. Beside them stand \`process_*\` and \`nodejs_*\` of the process. A counter whose
-label values are all known beforehand starts at zero; a gauge is absent until it is known.
+const wardenIntro = `What this daemon does, as it is at the scrape. Beside them stand \`process_*\` and \`nodejs_*\` of the process. A counter or
+histogram whose label values are all known beforehand starts at zero; a gauge is absent until it is known. The one family
+with a series a node is \`proxywarden_node_episode\`: only nodes with an open episode have one, a thousand at most.
 `;
 
 type Cells = readonly string[];
@@ -108,6 +109,7 @@ const closedLabels: readonly Cells[] = [
   ["`action`", listed(ACTION_KINDS)],
   ["`outcome` of actions", listed(OUTCOMES)],
   ["`state` of episodes", listed(EPISODE_STATES)],
+  ["`action` of an episode", "as above, or `none`"],
   ["`mode`", listed(MODES)],
   ["`limit`", "the limits by their keys in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
   ["`outcome` of notices", listed(NOTIFICATION_OUTCOMES)],
@@ -148,6 +150,11 @@ const examples: readonly (readonly [question: string, query: string])[] = [
     "Share of actions that were verified, by policy, over a week:",
     `sum by (policy) (increase(proxywarden_actions_total{outcome="verified"}[7d]))
   / sum by (policy) (increase(proxywarden_actions_total{outcome=~"verified|ineffective|refused"}[7d]))`,
+  ],
+  [
+    "Nodes that an action is under way on, which one, and what they are called:",
+    `proxywarden_node_episode{state="acting"}
+  * on (instance, node_id) group_left (name, region) proxynet_node_info`,
   ],
   ["Nodes that were given up:", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
   ["Share of the month's calls that is used:", "proxywarden_month_calls / proxywarden_month_calls_limit"],

@@ -2,6 +2,7 @@ import { CATEGORIES } from "../budget/limits.ts";
 import { PLAN_BOUNDS } from "../budget/planner.ts";
 import { HOLD_REASONS, type HoldReason } from "../model/decision.ts";
 import { OPEN_STATES } from "../model/episode.ts";
+import { ACTION_KINDS } from "../model/policy.ts";
 
 /** Values of the label `endpoint`: the spec's endpoints (section 4) that this daemon calls. */
 export const ENDPOINT_LABELS = [
@@ -97,6 +98,9 @@ export const DECISION_REASONS = [...HOLD_REASONS, "all_clear"] as const;
 
 /** Values of the label `state` of `proxywarden_episodes`: timers that run, open episodes, and those given up that still fire. */
 export const EPISODE_STATES = ["pending", ...OPEN_STATES, "given_up"] as const;
+
+/** Values of the label `action` of `proxywarden_node_episode`: the action sent last, or that none was. */
+export const EPISODE_ACTIONS = [...ACTION_KINDS, "none"] as const;
 
 /** What each reason of a decision means, for people. */
 export const DECISION_MEANINGS: Readonly<Record<HoldReason | "all_clear", string>> = {

@@ -58,9 +58,16 @@ export function createWardenMetrics({ process: withProcess = true }: WardenOptio
   for (const [name, family] of Object.entries<WardenFamily>(WARDEN_FAMILIES)) {
     const { type, help, labels, buckets = [] } = family;
     const config = { name, help, labelNames: Object.keys(labels), registers: [registry] };
-    if (type === "counter") counters.set(name, startAtZero(new Counter(config), labels));
-    else if (type === "gauge") gauges.set(name, startAbsent(new Gauge(config)));
-    else histograms.set(name, new Histogram({ ...config, buckets: [...buckets] }));
+    if (type === "counter") {
+      const counter = new Counter(config);
+      for (const combination of combinationsOf(labels)) counter.inc(combination, 0);
+      counters.set(name, counter);
+    } else if (type === "gauge") gauges.set(name, startAbsent(new Gauge(config)));
+    else {
+      const histogram = new Histogram({ ...config, buckets: [...buckets] });
+      for (const combination of combinationsOf(labels)) histogram.zero(combination);
+      histograms.set(name, histogram);
+    }
   }
   if (withProcess) {
     collectDefaultMetrics({ register: registry });
@@ -87,14 +94,13 @@ interface Removable {
 // prom-client keeps the object it is given.
 const plain = (labels: object) => ({ ...labels }) as Record<string, string>;
 
-/** Every combination of the labels' values, if all of them are closed lists. */
-function startAtZero(counter: Counter, labels: WardenFamily["labels"]): Counter {
+/** Every combination of the labels' values, if all of them are closed lists: none else. */
+function combinationsOf(labels: WardenFamily["labels"]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const [label, values] of Object.entries(labels)) {
     combinations = combinations.flatMap((rest) => (values ?? []).map((value) => ({ ...rest, [label]: value })));
   }
-  for (const combination of combinations) counter.inc(combination, 0);
-  return counter;
+  return combinations;
 }
 
 /** A gauge without labels would begin at zero, which nobody observed. */

@@ -1,4 +1,4 @@
-import { OUTCOMES } from "../model/episode.ts";
+import { OPEN_STATES, OUTCOMES } from "../model/episode.ts";
 import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import type { FamilyType } from "./text.ts";
@@ -6,6 +6,7 @@ import {
   CATEGORY_LABELS,
   DECISION_REASONS,
   ENDPOINT_LABELS,
+  EPISODE_ACTIONS,
   EPISODE_STATES,
   FAILURE_REASONS,
   NOTIFICATION_OUTCOMES,
@@ -33,8 +34,8 @@ const collector = { collector: COLLECTORS } as const;
 const category = { category: CATEGORY_LABELS } as const;
 
 /**
- * Every `proxywarden_*` family: what this daemon does. A counter whose labels are all closed starts at zero in every
- * combination, so that its first increase is an increase; a gauge is absent until it is first set.
+ * Every `proxywarden_*` family: what this daemon does. A counter or histogram whose labels are all closed starts at zero in
+ * every combination, so that its first increase is an increase; a gauge is absent until it is first set.
  */
 export const WARDEN_FAMILIES = {
   proxywarden_collect_last_success_timestamp_seconds: {
@@ -104,6 +105,11 @@ export const WARDEN_FAMILIES = {
     help: "Calls that the plan allows in a month; absent where it sets no limit.",
     labels: {},
   },
+  proxywarden_month_reset_timestamp_seconds: {
+    type: "gauge",
+    help: "When the month of the plan ends, and its calls are counted from zero.",
+    labels: {},
+  },
   proxywarden_plan_interval_seconds: {
     type: "gauge",
     help: "Planned interval of the collector.",
@@ -149,6 +155,11 @@ export const WARDEN_FAMILIES = {
     type: "gauge",
     help: "Nodes by where they stand under a policy; given_up: still unhealthy, and not tried again for now.",
     labels: { policy: null, state: EPISODE_STATES },
+  },
+  proxywarden_node_episode: {
+    type: "gauge",
+    help: "1 for each open episode: the node that has it, where it stands, and the last action sent in it (none: none yet); of the first thousand, those beyond firing before the others.",
+    labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
   },
   proxywarden_policy_mode: {
     type: "gauge",

@@ -46,7 +46,8 @@ const LASTS_MS: DurationMs = 5 * MINUTE_MS;
 /** An alert about a moment shows for this long: the slowest group_interval in use must see it fire. */
 const SHOWN_MS: DurationMs = HOUR_MS;
 
-const ALERT_NAMES: Readonly<Record<NoticeKind, string>> = {
+/** The label `alertname` of each kind of notice. */
+export const ALERT_NAMES: Readonly<Record<NoticeKind, string>> = {
   episode: "ProxywardenEpisode",
   step: "ProxywardenNotifyStep",
   given_up: "ProxywardenNodeGivenUp",

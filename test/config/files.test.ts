@@ -22,7 +22,9 @@ const env = {
 
 const files = readdirSync(new URL("../../config", import.meta.url), { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile())
-  .map((entry) => `${entry.parentPath.replace(/^.*\/config(?=\/|$)/, "config").replace(/\/$/, "")}/${entry.name}`);
+  .map((entry) => `${entry.parentPath.replace(/^.*\/config(?=\/|$)/, "config").replace(/\/$/, "")}/${entry.name}`)
+  // What is Prometheus' and Alertmanager's, their own tools judge: test/monitoring.
+  .filter((path) => !path.startsWith("config/prometheus/"));
 
 /** A configuration of the folder, as the commands judge it: with its policies, and the real CEL. */
 function judged(path: string): LoadedConfig {

@@ -34,6 +34,18 @@ describe("over test/", () => {
   });
 });
 
+describe("over grafana/", () => {
+  const boards = readSources("grafana");
+
+  test.each([
+    ["no file is over 300 lines", rules.fileLength],
+    ["files are nouns, and hand nothing on", rules.naming],
+    ["every exported thing has a docstring", rules.docstrings],
+  ])("%s", (_, rule) => {
+    expect(boards.flatMap(rule)).toEqual([]);
+  });
+});
+
 describe("the rules see", () => {
   test.each([
     // rule, path, text, what it says

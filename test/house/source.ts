@@ -14,7 +14,7 @@ export interface Source {
 export const sourceOf = (path: string, text: string): Source => ({ path, text, code: blankOut(text) });
 
 /** Every TypeScript file below a folder of the repository. */
-export function readSources(folder: "src" | "test" | "bench"): readonly Source[] {
+export function readSources(folder: "src" | "test" | "bench" | "grafana"): readonly Source[] {
   const root = join(import.meta.dirname, "../..");
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))

@@ -16,16 +16,21 @@ export interface Prometheus {
   query(query: string): Promise<readonly Series[]>;
 }
 
+/** A configuration with one target that is scraped every second. */
+const scraping = (target: string): string =>
+  `global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: w, static_configs: [{targets: ["${target}"]}]}]\n`;
+
+/** Starts Prometheus on one target, that it scrapes every second; it ends with the test. */
+export const startPrometheus = (target: string, port?: number): Promise<Prometheus> =>
+  runPrometheus(scraping(target), port);
+
 /**
- * Starts Prometheus on a folder of its own, with one target that it scrapes every second; it ends with the test. It
- * begins to scrape some five seconds after its start.
+ * Starts Prometheus on a folder and a configuration of its own; it ends with the test. It begins to scrape some five
+ * seconds after its start.
  */
-export async function startPrometheus(target: string, port?: number): Promise<Prometheus> {
+export async function runPrometheus(configText: string, port?: number): Promise<Prometheus> {
   const folder = newFolder();
-  const config = folder.write(
-    "prometheus.yml",
-    `global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: w, static_configs: [{targets: ["${target}"]}]}]\n`,
-  );
+  const config = folder.write("prometheus.yml", configText);
   const address = `127.0.0.1:${port ?? (await freePort())}`;
   const prometheus = start(tool("/usr/bin/prometheus", "prometheus"), [
     `--config.file=${config}`,
@@ -64,10 +69,13 @@ export interface Alertmanager {
   post(path: string, body: unknown): Promise<void>;
 }
 
+/** A configuration that tells nobody. */
+const TELLING_NOBODY = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n";
+
 /** Starts Alertmanager on a folder of its own, alone; it ends with the test. */
-export async function startAlertmanager(port: number): Promise<Alertmanager> {
+export async function startAlertmanager(port: number, configText = TELLING_NOBODY): Promise<Alertmanager> {
   const folder = newFolder();
-  const config = folder.write("alertmanager.yml", "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n");
+  const config = folder.write("alertmanager.yml", configText);
   const address = `127.0.0.1:${port}`;
   const alertmanager = start(tool("/usr/bin/prometheus-alertmanager", "prometheus-alertmanager"), [
     `--config.file=${config}`,

@@ -10,10 +10,11 @@ async function linesOf(warden: ReturnType<typeof createOwn>, name: string, forma
 }
 
 describe("the daemon's own metrics", () => {
-  test("counters with closed labels start at zero, gauges are absent until they are set", async () => {
+  test("counters and histograms with closed labels start at zero, gauges are absent until they are set", async () => {
     const text = await createOwn().render("text");
     expect(text).toContain('proxywarden_ratelimit_exceeded_total{category="node_management"} 0\n');
     expect(text).toContain('proxywarden_collect_failures_total{collector="hourly",reason="not_json"} 0\n');
+    expect(text).toContain('proxywarden_action_duration_seconds_bucket{action="reboot",le="+Inf"} 0\n');
     expect(text).not.toContain("gauge");
     expect(text).not.toContain("proxywarden_api_requests_total");
   });
@@ -39,7 +40,7 @@ describe("the daemon's own metrics", () => {
   test("a histogram has the bounds of the table, as floats, in both formats", async () => {
     const warden = createOwn();
     warden.observe("proxywarden_api_request_duration_seconds", { endpoint: "stats" }, 0.3);
-    const text = await linesOf(warden, "proxywarden_api_request_duration_seconds_");
+    const text = await linesOf(warden, '{endpoint="stats"');
     expect(text).toEqual([
       'proxywarden_api_request_duration_seconds_bucket{endpoint="stats",le="0.01"} 0',
       'proxywarden_api_request_duration_seconds_bucket{endpoint="stats",le="0.025"} 0',
@@ -56,7 +57,7 @@ describe("the daemon's own metrics", () => {
       'proxywarden_api_request_duration_seconds_sum{endpoint="stats"} 0.3',
       'proxywarden_api_request_duration_seconds_count{endpoint="stats"} 1',
     ]);
-    expect(await linesOf(warden, "proxywarden_api_request_duration_seconds_", "openmetrics")).toEqual(text);
+    expect(await linesOf(warden, '{endpoint="stats"', "openmetrics")).toEqual(text);
   });
 
   test("a series that is removed is gone", async () => {

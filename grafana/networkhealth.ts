@@ -1,0 +1,122 @@
+import { NODE_LINK } from "./board.ts";
+import { EPISODE_NAMES, ONLINE_STEPS, STATUS_NAMES, statusSeries } from "./palette.ts";
+import { columns, stacked, stateTimeline, table } from "./panel.ts";
+import { AT_PLACE, pick, placed } from "./query.ts";
+import { worldMap } from "./worldmap.ts";
+
+const shareOnline = (by: string): string =>
+  `sum by (${by}) (${pick("proxynet_nodes", ...AT_PLACE, 'status="online"')}) / sum by (${by}) (${pick("proxynet_nodes", ...AT_PLACE)})`;
+
+/** Where the network is well, and where it was not. */
+export const healthPanels = () => [
+  stateTimeline(
+    {
+      title: "Online, by region",
+      description:
+        "Share of each region's nodes that are online. A whole row that turns red at once is one incident, not many.",
+      unit: "percentunit",
+      width: 12,
+      height: 9,
+      queries: [{ expr: shareOnline("region"), legend: "{{region}}" }],
+    },
+    ONLINE_STEPS,
+  ),
+  stateTimeline(
+    {
+      title: "Online, by country",
+      description: "Share of each country's nodes that are online.",
+      unit: "percentunit",
+      width: 12,
+      height: 9,
+      queries: [{ expr: shareOnline("country"), legend: "{{country}}" }],
+    },
+    ONLINE_STEPS,
+  ),
+  worldMap(
+    {
+      title: "Online, by country, now",
+      description: "A circle a country: its colour is the share of nodes online, its size how many nodes there are.",
+      unit: "none",
+      width: 12,
+      height: 12,
+      queries: [
+        { expr: shareOnline("country"), shape: "table" },
+        { expr: `sum by (country) (${pick("proxynet_nodes", ...AT_PLACE)})`, shape: "table" },
+      ],
+    },
+    { country: "country", values: { "Value #A": "Online", "Value #B": "Nodes" } },
+  )
+    .thresholds(ONLINE_STEPS)
+    .overrideByName("Online", [{ id: "unit", value: "percentunit" }]),
+  nodesByStatus(),
+];
+
+function nodesByStatus() {
+  const panel = stacked({
+    title: "Nodes by status",
+    description:
+      "Nodes at the places shown, by the status that the service gives them. Unknown: a status that is none of its own.",
+    unit: "none",
+    width: 12,
+    height: 12,
+    queries: [{ expr: `sum by (status) (${pick("proxynet_nodes", ...AT_PLACE)})`, legend: "{{status}}" }],
+  });
+  for (const [status, properties] of statusSeries) panel.overrideByName(status, properties);
+  return panel;
+}
+
+/** Rows at most: whoever has more in trouble has one trouble, and no use for a longer list. */
+const ROWS_MAX = 200;
+
+const notOnline = `(${pick("proxynet_node_status", 'status!="online"')} == 1)`;
+const withStatus = (expr: string, status: string): string =>
+  `${expr} * on (instance, node_id) group_left (status) ${status}`;
+
+/** The nodes that want looking at. */
+export const troublePanels = () => [
+  table({
+    title: "Nodes in trouble",
+    description:
+      "Nodes that are not online, longest unseen first, and nodes with an open episode: under which policy, where it stands, and what was done last. A node's id leads to its own dashboard.",
+    unit: "none",
+    width: 24,
+    height: 11,
+    queries: [
+      {
+        expr: `topk(${ROWS_MAX}, ${placed(withStatus(`(time() - ${pick("proxynet_node_last_seen_timestamp_seconds")})`, notOnline), "name", "country", "region", "version")})`,
+        shape: "table",
+      },
+      {
+        expr: placed(
+          withStatus(pick("proxywarden_node_episode"), `(${pick("proxynet_node_status")} == 1)`),
+          ...["name", "country", "region", "version"],
+        ),
+        shape: "table",
+      },
+    ],
+  })
+    .transformations(
+      columns({
+        node_id: "Node",
+        name: "Name",
+        country: "Country",
+        region: "Region",
+        version: "Version",
+        status: "Status",
+        "Value #A": "Not seen for",
+        policy: "Policy",
+        state: "Episode",
+        action: "Last action",
+      }),
+    )
+    .filterable(true)
+    .overrideByName("Node", [{ id: "links", value: [NODE_LINK] }])
+    .overrideByName("Not seen for", [{ id: "unit", value: "s" }])
+    .overrideByName("Status", coloured(STATUS_NAMES))
+    .overrideByName("Episode", coloured(EPISODE_NAMES)),
+];
+
+const coloured = (mapping: unknown) => [
+  { id: "mappings", value: [mapping] },
+  { id: "custom.cellOptions", value: { type: "color-text" } },
+];

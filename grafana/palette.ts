@@ -1,0 +1,82 @@
+import {
+  type DynamicConfigValue,
+  MappingType,
+  ThresholdsConfigBuilder,
+  ThresholdsMode,
+  type ValueMapping,
+} from "@grafana/grafana-foundation-sdk/dashboard";
+import type { EPISODE_STATES } from "../src/metrics/vocabulary.ts";
+import { OPEN_STATES } from "../src/model/episode.ts";
+import { NODE_STATUSES } from "../src/model/node.ts";
+
+/** States of nodes and of episodes look the same on every dashboard. */
+const STATUS_COLOURS: Readonly<Record<(typeof NODE_STATUSES)[number], string>> = {
+  online: "green",
+  offline: "red",
+  quarantined: "purple",
+  rebooting: "blue",
+  maintenance: "#8e8e8e",
+  unknown: "orange",
+};
+
+const EPISODE_COLOURS: Readonly<Record<(typeof EPISODE_STATES)[number], string>> = {
+  pending: "yellow",
+  firing: "red",
+  acting: "blue",
+  recovering: "light-green",
+  quarantined: "purple",
+  probation: "light-purple",
+  suspended: "#8e8e8e",
+  given_up: "dark-red",
+};
+
+const numbered = (states: readonly string[], colours: Readonly<Record<string, string>>): ValueMapping => ({
+  type: MappingType.ValueToText,
+  options: Object.fromEntries(
+    states.map((state, index) => [String(index + 1), { text: state, color: colours[state]!, index }]),
+  ),
+});
+
+const named = (colours: Readonly<Record<string, string>>): ValueMapping => ({
+  type: MappingType.ValueToText,
+  options: Object.fromEntries(
+    Object.entries(colours).map(([state, color], index) => [state, { text: state, color, index }]),
+  ),
+});
+
+/** Names and colours of the numbers that `stateNumber` gives. */
+export const STATUS_NUMBERS = numbered(NODE_STATUSES, STATUS_COLOURS);
+export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLOURS);
+
+/** Colours of the states where they are written out. */
+export const STATUS_NAMES = named(STATUS_COLOURS);
+export const EPISODE_NAMES = named(EPISODE_COLOURS);
+
+/** What 1 and 0 mean, and which of them is well. */
+export const truth = (one: string, zero: string, well: 0 | 1): ValueMapping => ({
+  type: MappingType.ValueToText,
+  options: {
+    0: { text: zero, color: well === 0 ? "green" : "red", index: 0 },
+    1: { text: one, color: well === 1 ? "green" : "red", index: 1 },
+  },
+});
+
+const fixed = (color: string): DynamicConfigValue[] => [{ id: "color", value: { mode: "fixed", fixedColor: color } }];
+
+/** Colours for series that are called by a status of nodes. */
+export const statusSeries: readonly (readonly [name: string, properties: DynamicConfigValue[]])[] = Object.entries(
+  STATUS_COLOURS,
+).map(([status, color]) => [status, fixed(color)]);
+
+/** Colours by value: the first from the bottom up, each other from its value on. */
+export const steps = (first: string, ...others: readonly (readonly [from: number, color: string])[]) =>
+  new ThresholdsConfigBuilder()
+    .mode(ThresholdsMode.Absolute)
+    .steps([{ value: null, color: first }, ...others.map(([value, color]) => ({ value, color }))]);
+
+/** A share of nodes online. */
+export const ONLINE_STEPS = steps("red", [0.8, "orange"], [0.95, "green"]);
+/** Nothing but zero is well. */
+export const NONE_STEPS = steps("green", [1e-9, "red"]);
+/** Usage of a node: the last of it is worth a look. */
+export const USAGE_STEPS = steps("green", [0.8, "orange"], [0.95, "red"]);

@@ -1,0 +1,139 @@
+import { NONE_STEPS, steps, truth } from "./palette.ts";
+import { bars, stacked, stat, stateTimeline, timeSeries } from "./panel.ts";
+import { pick } from "./query.ts";
+
+const third = { width: 8, height: 8 };
+
+const succeeded = pick("proxywarden_collect_last_success_timestamp_seconds");
+const interval = pick("proxywarden_plan_interval_seconds");
+
+/** How fresh what is seen is, collector by collector. */
+export const collectPanels = () => [
+  timeSeries({
+    ...third,
+    title: "Age in planned intervals",
+    description:
+      "Time since each collector last succeeded, over its planned interval. Past three, what it brings leaves the page.",
+    unit: "none",
+    queries: [{ expr: `(time() - ${succeeded}) / on (instance, collector) ${interval}`, legend: "{{collector}}" }],
+  }).thresholds(steps("green", [3, "red"])),
+  timeSeries({
+    ...third,
+    title: "Age",
+    description: "Time since each collector last succeeded.",
+    unit: "s",
+    queries: [{ expr: `time() - ${succeeded}`, legend: "{{collector}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Planned interval",
+    description:
+      "How often each collector runs, or, for details, how long a round over all nodes takes, by the plan in force.",
+    unit: "s",
+    queries: [{ expr: interval, legend: "{{collector}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Stretch",
+    description: "Planned interval over the one wished for: 1 where the limits carry the wish.",
+    unit: "none",
+    queries: [{ expr: pick("proxywarden_plan_stretch_ratio"), legend: "{{collector}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "How long a collection takes",
+    description: "The last collection of each collector, successful or not.",
+    unit: "s",
+    queries: [{ expr: pick("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
+  }),
+  stateTimeline({
+    ...third,
+    title: "Complete",
+    description: "Whether the last collection accounted for every record. No node is touched on half an inventory.",
+    unit: "none",
+    queries: [{ expr: pick("proxywarden_collect_complete"), legend: "{{collector}}" }],
+  }).mappings([truth("complete", "incomplete", 1)]),
+  stacked({
+    width: 12,
+    height: 8,
+    title: "Failures",
+    description: "Collections that brought nothing or not everything, by reason; docs/metrics.md says what each means.",
+    unit: "none",
+    queries: [
+      {
+        expr: `sum by (collector, reason) (increase(${pick("proxywarden_collect_failures_total")}[$__rate_interval]))`,
+        legend: "{{collector}}: {{reason}}",
+      },
+    ],
+  }),
+  stacked({
+    width: 12,
+    height: 8,
+    title: "Records rejected",
+    description:
+      "Records that were skipped, or taken in spite of an odd value; docs/metrics.md says what each reason means.",
+    unit: "none",
+    queries: [
+      {
+        expr: `sum by (collector, reason) (increase(${pick("proxywarden_records_rejected_total")}[$__rate_interval]))`,
+        legend: "{{collector}}: {{reason}}",
+      },
+    ],
+  }),
+];
+
+/** The process, and what it costs to be scraped. */
+export const processPanels = () => [
+  timeSeries({
+    ...third,
+    title: "Memory",
+    description: "Resident memory of the process.",
+    unit: "bytes",
+    queries: [{ expr: pick("process_resident_memory_bytes"), legend: "{{instance}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "CPU",
+    description: "Processors in use by the process.",
+    unit: "none",
+    queries: [{ expr: `rate(${pick("process_cpu_seconds_total")}[$__rate_interval])`, legend: "{{instance}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Delay of the event loop",
+    description: "How late the process gets to its work: all but 1 % of it is later by no more than this.",
+    unit: "s",
+    queries: [{ expr: pick("nodejs_eventloop_lag_p99_seconds"), legend: "{{instance}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Series on the page",
+    description: "Series of the proxynet families that a scrape brings.",
+    unit: "short",
+    queries: [{ expr: pick("proxywarden_export_series"), legend: "{{instance}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Rendering a snapshot",
+    description:
+      "How long the last rendering of a snapshot took, other work in between included. No scrape waits for it.",
+    unit: "s",
+    queries: [{ expr: pick("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
+  }),
+  stat({
+    width: 4,
+    height: 8,
+    title: "Families dropped",
+    description: "Families left out because all together passed export.series_max.",
+    unit: "none",
+    queries: [{ expr: `max(${pick("proxywarden_export_families_dropped")})` }],
+  }).thresholds(NONE_STEPS),
+  bars({
+    width: 4,
+    height: 8,
+    title: "Clock skew",
+    description: "How far the clock of the service is ahead of the daemon's.",
+    unit: "s",
+    queries: [{ expr: pick("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
+  }),
+];

@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { UIDS } from "../../grafana/board.ts";
+import { compiledBoards, staleBoards } from "../../grafana/main.ts";
+import { familyNames } from "../../src/metrics/families.ts";
+import { WARDEN_FAMILIES } from "../../src/metrics/wardentable.ts";
+import { ANY, allQueries, boards, interpolated, panelsOf, queriesOf } from "./boards.ts";
+import { catalogueOfPage, familyOf, problemsOf } from "./catalogue.ts";
+import { readExpression } from "./promql.ts";
+
+const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
+const everyBoard = [...boards];
+
+test("the committed dashboards are what the sources say: npm run dashboards writes them", () => {
+  expect(staleBoards().map(({ file }) => file)).toEqual([]);
+  expect(readdirSync(inGrafana("dashboards")).toSorted()).toEqual(compiledBoards().map(({ file }) => file));
+});
+
+test("every query is PromQL, and names only families, labels and label values that there are", async () => {
+  const catalogue = await catalogueOfPage();
+  const problems = allQueries.flatMap(({ where, expr }) =>
+    problemsOf(interpolated(expr, ANY), catalogue).map((problem) => `${where}: ${problem}`),
+  );
+  expect(problems).toEqual([]);
+  expect(allQueries.length).toBeGreaterThan(100);
+});
+
+test("a query that names what there is not is found out", async () => {
+  const catalogue = await catalogueOfPage();
+  expect(
+    [
+      "sum(",
+      "proxynet_node",
+      'proxynet_nodes{node_id="a"}',
+      'proxynet_nodes{status="gone"}',
+      'proxynet_sessions{status=~"error|late"}',
+      'proxywarden_episodes{state!="over"}',
+      "sum by (node_id) (proxynet_nodes)",
+      "proxynet_session_duration_seconds",
+      "sum by (region) (proxynet_nodes{instance=~'a'})",
+    ].map((query) => problemsOf(query, catalogue).join("; ")),
+  ).toEqual([
+    "not PromQL: sum( ⚠ ",
+    "there is no proxynet_node",
+    "proxynet_nodes has no label node_id",
+    "status of proxynet_nodes is never gone",
+    "status of proxynet_sessions is never late",
+    "state of proxywarden_episodes is never over",
+    "nothing here has a label node_id",
+    "there is no proxynet_session_duration_seconds",
+    "",
+  ]);
+});
+
+test("every family is on some dashboard, and all that is known of a node is on the node's", () => {
+  const named = (queries: typeof allQueries) =>
+    new Set(
+      queries
+        .flatMap(({ expr }) => readExpression(interpolated(expr, ANY)).selectors)
+        .flatMap(({ name }) => [name, familyOf(name)]),
+    );
+  const shown = named(allQueries);
+  expect([...familyNames(), ...Object.keys(WARDEN_FAMILIES)].filter((name) => !shown.has(name))).toEqual([]);
+  const onNode = named(queriesOf("node.json", boards.get("node.json")!));
+  expect(familyNames().filter((name) => name.startsWith("proxynet_node_") && !onNode.has(name))).toEqual([]);
+});
+
+describe.each(everyBoard)("%s", (_, dashboard) => {
+  const panels = panelsOf(dashboard);
+
+  test("every panel says what it shows, in which unit, from the chosen data source", () => {
+    for (const { title, description, fieldConfig, datasource, targets = [] } of panels) {
+      expect(title).toMatch(/^\S.*\S$/);
+      expect(description, title).toMatch(/^[A-Z].{20,}\.$/s);
+      expect(fieldConfig?.defaults.unit, title).toBeTruthy();
+      for (const each of [{ datasource }, ...targets]) {
+        expect(each, title).toMatchObject({ datasource: { type: "prometheus", uid: ["$", "{datasource}"].join("") } });
+      }
+      expect(targets.length, title).toBeGreaterThan(0);
+    }
+    expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  });
+
+  test("panels fill the grid without lying upon one another", () => {
+    const taken = new Set<string>();
+    for (const { title, gridPos } of dashboard.panels ?? []) {
+      const { x, y, w, h } = gridPos!;
+      expect(x + w, title).toBeLessThanOrEqual(24);
+      for (let column = x; column < x + w; column++) {
+        for (let row = y; row < y + h; row++) {
+          expect(taken, title).not.toContain(`${column},${row}`);
+          taken.add(`${column},${row}`);
+        }
+      }
+    }
+  });
+
+  test("it has the variables that its queries name, and leads to the other dashboards with them", () => {
+    const variables = dashboard.templating.list!.map(({ name }) => name);
+    const used = new Set(JSON.stringify(dashboard).match(/(?<=\$\{?)[a-z]\w*/g));
+    expect([...used].toSorted()).toEqual(variables.toSorted());
+    expect(dashboard.links).toMatchObject([{ type: "dashboards", includeVars: true, keepTime: true }]);
+    expect(dashboard.tags).toEqual(dashboard.links![0]!.tags);
+  });
+});
+
+test("the list of trouble, and that of episodes, lead to the node's dashboard", () => {
+  const linked = everyBoard.flatMap(([file, dashboard]) =>
+    panelsOf(dashboard)
+      .filter((panel) => JSON.stringify(panel).includes(`/d/${UIDS.node}?`))
+      .map(({ title }) => `${file}: ${title}`),
+  );
+  expect(linked).toEqual(["network.json: Nodes in trouble", "warden.json: Open episodes"]);
+  expect(everyBoard.map(([, { uid }]) => uid).toSorted()).toEqual(Object.values(UIDS).toSorted());
+});
+
+test("Grafana is provisioned with the data source and with the folder that the dashboards are mounted in", () => {
+  const read = (path: string) => parse(readFileSync(inGrafana(`provisioning/${path}`), "utf8")) as unknown;
+  expect(read("datasources/prometheus.yaml")).toMatchObject({
+    apiVersion: 1,
+    datasources: [{ type: "prometheus", access: "proxy", url: "http://prometheus:9090", isDefault: true }, {}],
+  });
+  expect(read("dashboards/proxywarden.yaml")).toMatchObject({
+    apiVersion: 1,
+    providers: [{ type: "file", options: { path: "/var/lib/grafana/dashboards" } }],
+  });
+});

@@ -1,0 +1,156 @@
+import { existsSync, readdirSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { EXIT_FINE } from "../../src/commands/context.ts";
+import { createProgram } from "../../src/commands/program.ts";
+import { ALERT_NAMES } from "../../src/service/alertmanager.ts";
+import { printed } from "../commands/terminal.ts";
+import { runTool, tool } from "../integration/process.ts";
+import { type Catalogue, catalogueOfPage, problemsOf } from "./catalogue.ts";
+import { inRepository, textOf } from "./shipped.ts";
+
+const filesIn = (folder: string) => readdirSync(inRepository(folder)).map((name) => `${folder}/${name}`);
+
+interface Rule {
+  readonly record?: string;
+  readonly alert?: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+interface RuleGroup {
+  readonly name: string;
+  readonly rules: readonly Rule[];
+}
+
+interface RuleTest {
+  readonly alert_rule_test?: readonly { readonly alertname: string; readonly exp_alerts: readonly unknown[] }[];
+  readonly promql_expr_test?: readonly { readonly expr: string }[];
+}
+
+interface RuleTests {
+  readonly group_eval_order: readonly string[];
+  readonly tests: readonly RuleTest[];
+}
+
+const ruleFiles = filesIn("config/prometheus/rules");
+const testFiles = filesIn("config/prometheus/tests");
+const groups = ruleFiles.flatMap((file) => (parse(textOf(file)) as { groups: RuleGroup[] }).groups);
+const rules = groups.flatMap((group) => group.rules);
+const recorded = rules.flatMap(({ record }) => record ?? []);
+const alerts = rules.filter(({ alert }) => alert !== undefined);
+const names = alerts.map(({ alert }) => alert!);
+const tests = testFiles.flatMap((file) => (parse(textOf(file)) as RuleTests).tests);
+
+const ALERTMANAGER = inRepository("config/prometheus/alertmanager.yml");
+
+const promtool = (...args: readonly string[]) => runTool(tool("/usr/bin/promtool", "prometheus"), args, "");
+
+test("promtool finds nothing wrong with any rule, and none is there twice", async () => {
+  const said = await promtool("check", "rules", "--lint=all", "--lint-fatal", ...ruleFiles.map(inRepository));
+  expect(said.match(/SUCCESS: \d+ rules found/g)).toHaveLength(ruleFiles.length);
+  expect(new Set([...names, ...recorded]).size).toBe(rules.length);
+});
+
+test("promtool takes the configuration of Prometheus, and amtool that of Alertmanager; there is nothing else", async () => {
+  const known = ["alertmanager.yml", "prometheus.yml", "rules", "tests"];
+  expect(readdirSync(inRepository("config/prometheus")).toSorted()).toEqual(known);
+  expect(await promtool("check", "config", inRepository("config/prometheus/prometheus.yml"))).toContain(
+    `SUCCESS: ${ruleFiles.length} rule files found`,
+  );
+  const amtool = tool("/usr/bin/amtool", "prometheus-alertmanager");
+  expect(await runTool(amtool, ["check-config", ALERTMANAGER], "")).toContain("SUCCESS");
+});
+
+test.each([
+  ["severity=critical", "oncall"],
+  ["severity=warning", "team"],
+  ["severity=info", "nobody"],
+  ["alertname=Stranger", "team"],
+])("an alert with %s goes to %s", async (label, receiver) => {
+  const amtool = tool("/usr/bin/amtool", "prometheus-alertmanager");
+  const args = ["config", "routes", "test", `--config.file=${ALERTMANAGER}`, label];
+  expect(await runTool(amtool, args, "")).toMatch(new RegExp(`^${receiver}\n`));
+});
+
+test("every unit test evaluates all groups, and what is recorded before what reads it", () => {
+  for (const { group_eval_order: order } of testFiles.map((file) => parse(textOf(file)) as RuleTests)) {
+    expect(order.toSorted()).toEqual(groups.map(({ name }) => name).toSorted());
+    expect(order.filter((name) => name.endsWith("-recording"))).toEqual(order.slice(0, 2));
+  }
+});
+
+test("promtool's unit tests of the rules pass", async () => {
+  const said = await Promise.all(testFiles.map((file) => promtool("test", "rules", inRepository(file))));
+  for (const each of said) expect(each).toMatch(/^Unit Testing: .*\n {2}SUCCESS\n\n$/);
+});
+
+test("each alert has a test in which it fires and one in which it does not, and each recorded name a value", () => {
+  const cases = tests.flatMap(({ alert_rule_test: each = [] }) => each);
+  const withAlerts = (some: boolean) =>
+    new Set(cases.filter((each) => each.exp_alerts.length > 0 === some).map(({ alertname }) => alertname));
+  expect(names.filter((name) => !withAlerts(true).has(name))).toEqual([]);
+  expect(names.filter((name) => !withAlerts(false).has(name))).toEqual([]);
+  const asked = tests.flatMap(({ promql_expr_test: each = [] }) => each.map(({ expr }) => expr)).join("\n");
+  expect(recorded.filter((name) => !asked.includes(name))).toEqual([]);
+});
+
+test("expressions name only families, labels and label values that there are", async () => {
+  const known: Catalogue = new Map([...(await catalogueOfPage()), ...recorded.map((name) => [name, null] as const)]);
+  const problems = rules.flatMap(({ record, alert, expr }) =>
+    problemsOf(expr, known).map((problem) => `${record ?? alert}: ${problem}`),
+  );
+  expect(problems).toEqual([]);
+});
+
+test("each alert says how bad it is, what is so, and where the runbook has it", () => {
+  for (const { alert, labels, annotations } of alerts) {
+    expect(labels, alert).toEqual({ severity: expect.stringMatching(/^(?:critical|warning|info)$/) });
+    expect(annotations, alert).toEqual({
+      summary: expect.stringMatching(/\.$/),
+      description: expect.stringMatching(/\.$/),
+      runbook_url: `docs/runbook.md#${alert!.toLowerCase()}`,
+    });
+  }
+});
+
+describe("the runbook", () => {
+  const text = textOf("docs/runbook.md");
+  const sections = text.split(/^### /m).slice(1);
+  const headings = sections.map((section) => section.split("\n")[0]);
+
+  test("has a section for each alert and no other", () => {
+    expect(headings.toSorted()).toEqual(names.toSorted());
+  });
+
+  test("says in each what it means, what follows, where to look and what to do", () => {
+    for (const section of sections) {
+      for (const part of ["Means", "Impact", "Look", "Do"]) expect(section).toContain(`\n**${part}:** `);
+    }
+  });
+
+  test("has a row for each alert that the daemon sends by itself", () => {
+    const rows = text.match(/(?<=^\| `)\w+(?=` \|)/gm);
+    expect(rows?.toSorted()).toEqual(Object.values(ALERT_NAMES).toSorted());
+  });
+
+  test("names only commands that there are", async () => {
+    const said = await printed((context) => {
+      const known = createProgram(context, () => {}).commands.map((command) => command.name());
+      const named = [...text.matchAll(/(?:`|^)proxywarden ([a-z-]+)/gm)].map(([, name]) => name!);
+      expect(named.length).toBeGreaterThan(5);
+      expect(named.filter((name) => !known.includes(name))).toEqual([]);
+      return Promise.resolve(EXIT_FINE);
+    });
+    expect(said).toMatchObject({ code: EXIT_FINE });
+  });
+
+  test("links to what there is", () => {
+    const anchors = text.match(/^#+ (.*)$/gm)!.map((line) => line.replace(/^#+ /, "").toLowerCase());
+    for (const [, anchor] of text.matchAll(/\]\(#([^)]*)\)/g)) expect(anchors).toContain(anchor);
+    for (const [, path] of text.matchAll(/\]\((?!#)([^)#]*)\)/g)) {
+      expect(existsSync(inRepository(`docs/${path}`)), path).toBe(true);
+    }
+  });
+});

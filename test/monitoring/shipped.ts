@@ -1,0 +1,43 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+
+/** A file of the repository. */
+export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+/** Its text. */
+export const textOf = (path: string): string => readFileSync(inRepository(path), "utf8");
+
+/** Where what the shipped files name is to be found here. */
+export interface Addresses {
+  readonly proxywarden: string;
+  readonly prometheus: string;
+  readonly alertmanager: string;
+}
+
+interface StaticTargets {
+  static_configs: { targets: string[] }[];
+}
+
+interface PrometheusConfig {
+  global: object;
+  rule_files: string[];
+  alerting: { alertmanagers: StaticTargets[] };
+  scrape_configs: (StaticTargets & { job_name: string })[];
+}
+
+/** The shipped configuration of Prometheus, but for the addresses, and for its haste: it looks every second. */
+export function hastyPrometheus({ proxywarden, prometheus, alertmanager }: Addresses): string {
+  const config = parse(textOf("config/prometheus/prometheus.yml")) as PrometheusConfig;
+  config.global = { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" };
+  config.rule_files = config.rule_files.map((glob) => inRepository(`config/prometheus/${glob}`));
+  const here: Readonly<Record<string, string>> = {
+    "proxywarden:9713": proxywarden,
+    "localhost:9090": prometheus,
+    "alertmanager:9093": alertmanager,
+  };
+  for (const { static_configs } of [...config.scrape_configs, ...config.alerting.alertmanagers]) {
+    for (const each of static_configs) each.targets = each.targets.map((target) => here[target]!);
+  }
+  return JSON.stringify(config, null, 2);
+}
