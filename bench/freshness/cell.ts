@@ -65,7 +65,7 @@ export const SIZES = [500, 5_000, 50_000] as const;
 const FAULTS = 80;
 /** A fleet whose round takes days is looked at for as long as there is patience; what was not found by then is said so. */
 const SPAN_MS_MAX: Readonly<Record<number, Partial<Record<TermsName, DurationMs>>>> = {
-  50000: { starter: 24 * HOUR_MS, business: 6 * HOUR_MS, enterprise100: 1.5 * HOUR_MS },
+  50000: { starter: 60 * HOUR_MS, business: 6 * HOUR_MS, enterprise100: 1.5 * HOUR_MS },
 };
 
 /** A cell of the bench. */
@@ -74,7 +74,7 @@ export const cellOf = (nodes: number, terms: TermsName, seed: number): Cell => (
   terms,
   seed,
   faults: FAULTS,
-  spanMsMax: SPAN_MS_MAX[nodes]?.[terms] ?? 20 * DAY_MS,
+  spanMsMax: SPAN_MS_MAX[nodes]?.[terms] ?? 60 * DAY_MS,
 });
 
 /** What everybody wishes for: more than the limits carry nearly everywhere, so that there is use for every call. */
@@ -84,7 +84,7 @@ export const PAGE_SIZE = 1_000;
 export const MONTH_MS: DurationMs = 30 * DAY_MS;
 
 /** Of what may be spent, lists get so much at most, with the even poller as with ours: details compare on the same calls. */
-export const LIST_SHARE = 0.7;
+export const LIST_SHARE = 0.75;
 
 /** How much may be spent on a fleet, and what that comes to. Rates are calls a minute. */
 export interface Means {

@@ -64,11 +64,11 @@ export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 
 /**
  * Shares of a scarce limit, in calls: lists find what is offline and feed everything else, details find what lists
- * don't show, statistics repeat what sessions tell. Beside details alone lists get seven tenths: an outage is then found
+ * don't show, statistics repeat what sessions tell. Beside details alone lists get three quarters: an outage is then found
  * in at most one and a half times as long as if nothing else were read. Who needs less than its share leaves the rest to
  * the others.
  */
-const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 7, details: 3, sessions: 2, stats: 1, hourly: 1 };
+const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, sessions: 5, stats: 2, hourly: 2 };
 /** What policies read to find the unhealthy counts so many times as much: there a late look is a late cure. */
 const READ_WEIGHT = 2;
 
