@@ -9,6 +9,7 @@ import {
   scenarioJsonSchema,
   scenarioReference,
 } from "./config/describe.ts";
+import { policyTestJsonSchema, policyTestReference } from "./config/describetest.ts";
 import { metricsReference } from "./metrics/reference.ts";
 import { expressionReference } from "./policy/reference.ts";
 import { defaultScenario } from "./simulator/defaults.ts";
@@ -29,6 +30,11 @@ export const generatedFiles: readonly GeneratedFile[] = [
     content: () => policyReference(expressionReference(), readText("config/policies/offline.yaml") ?? ""),
   },
   { path: "config/policies.schema.json", content: () => json(policyJsonSchema()) },
+  {
+    path: "docs/policy-tests.md",
+    content: () => policyTestReference(readText("config/policies/tests/offline.yaml") ?? ""),
+  },
+  { path: "config/policytest.schema.json", content: () => json(policyTestJsonSchema()) },
   {
     path: "docs/simulator.md",
     content: () => scenarioReference(defaultScenario, readText("config/scenarios/rough-day.yaml") ?? ""),

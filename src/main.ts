@@ -6,8 +6,13 @@ import { VERSION } from "./version.ts";
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
-  // A second signal finds no handler, and ends the process at once: nobody should have to reach for kill -9.
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stop.abort());
+  // A second signal ends the process at once, nobody should have to reach for kill -9: and by our own hand, for as
+  // process 1 of a container it would not die of it.
+  const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_BAD) : stop.abort());
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
+  // Whoever reads us may have seen enough, as head does: what runs on is asked to stop, and its exit code still counts.
+  process.stdout.on("error", () => stop.abort());
+  process.stderr.on("error", () => {});
   let code: ExitCode = EXIT_FINE;
   const context: CommandContext = {
     env: process.env,

@@ -13,7 +13,7 @@ export const rulesOf = ({ policies }: Pick<LoadedConfig, "policies">): readonly 
 export const timeIntervalsOf = ({ time_intervals }: Config): readonly TimeInterval[] => time_intervals;
 
 /** The limits that a configuration sets over all policies. */
-export function safetyOf({ safety }: Config): Safety {
+export function safetyOf({ safety }: Pick<Config, "safety">): Safety {
   const { trust, max_disrupted, max_actions, breaker, correlated, efficacy } = safety;
   return {
     mode: safety.mode,

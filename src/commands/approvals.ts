@@ -2,6 +2,7 @@ import type { ActionView } from "../web/rowviews.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode } from "./context.ts";
 import { askDaemon, type DaemonOptions, isList, printable, readToken } from "./daemon.ts";
 import { readableTime } from "./moment.ts";
+import { withProgress } from "./progress.ts";
 import { fieldLines, requestText } from "./storytext.ts";
 
 /** Options of `approvals`. */
@@ -13,12 +14,17 @@ export interface ApprovalsOptions extends DaemonOptions {
 const APPROVALS_MAX = 1_000;
 
 /** `approvals`: the actions that wait for a person, and what each was decided on. */
-export async function approvals(options: ApprovalsOptions, { env, out, err }: CommandContext): Promise<ExitCode> {
+export async function approvals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
+  const { env, out, err } = context;
   // It needs no token; one that is given, as to the orders, is sent along.
   const token = readToken(options, env);
   const path = `/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`;
   const answer = token.ok
-    ? await askDaemon(options.url, { method: "GET", path, token: token.value }, isList<ActionView>)
+    ? await withProgress(
+        `waiting for ${options.url}`,
+        askDaemon(options.url, { method: "GET", path, token: token.value }, isList<ActionView>),
+        context,
+      )
     : token;
   if (!answer.ok) {
     err.write(`proxywarden: ${answer.error}\n`);

@@ -8,7 +8,8 @@ import { type Extent, type Reach, type WorstCase, worstCase } from "../policy/wo
 import { rulesOf, safetyOf } from "../rules.ts";
 import { folderProblem } from "../store/folder.ts";
 import { createSystemClock } from "../system/clock.ts";
-import { judgeConfig } from "./config.ts";
+import { paintFor } from "./colour.ts";
+import { judgeConfig, readConfigText } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
 
 interface CheckOptions {
@@ -26,11 +27,12 @@ export async function check({ config: file, output }: CheckOptions, context: Com
     const shown = worst === null ? null : worstCaseJson(worst);
     context.out.write(`${JSON.stringify({ file, valid: checked.ok, errors, warnings, worst_case: shown }, null, 2)}\n`);
   } else {
+    const [paint, paintError] = [paintFor(context.out, context.env), paintFor(context.err, context.env)];
     for (const error of errors) context.err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
-    for (const warning of warnings) context.err.write(`warning: ${formatProblem(warning)}\n`);
-    context.out.write(
-      `${file}: ${checked.ok ? "valid" : `${errors.length} ${errors.length === 1 ? "error" : "errors"}`}\n`,
-    );
+    const label = paintError("warning", "warning:");
+    for (const warning of warnings) context.err.write(`${label} ${formatProblem(warning)}\n`);
+    const count = `${errors.length} ${errors.length === 1 ? "error" : "errors"}`;
+    context.out.write(`${file}: ${checked.ok ? paint("good", "valid") : paint("bad", count)}\n`);
     if (worst !== null && checked.ok && checked.value.policies.length > 0) {
       context.out.write(worstCaseText(worst, checked.value));
     }
@@ -44,7 +46,7 @@ async function checkFile(
   file: string,
   { env, version }: CommandContext,
 ): Promise<Result<LoadedConfig, readonly Problem[]>> {
-  const text = readTextFile(file);
+  const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const judged = judgeConfig(file, text.value, env);
   if (!judged.ok) return judged;

@@ -1,8 +1,11 @@
-import { globSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { fail, type Result } from "../base/result.ts";
 import type { ConfigChecks } from "../config/check.ts";
 import { type LoadedConfig, loadConfig } from "../config/load.ts";
+import type { LoadedPolicy } from "../config/policyfile.ts";
+import { loadPolicies } from "../config/policyset.ts";
+import { type LoadedPolicyTests, loadPolicyTests } from "../config/policytest.ts";
 import { type ConfigProblem, formatProblem } from "../config/problem.ts";
 import { familyNames } from "../metrics/families.ts";
 import { compileExpression } from "../policy/expression.ts";
@@ -38,9 +41,32 @@ export const judgeConfig = (
 ): Result<LoadedConfig, readonly ConfigProblem[]> =>
   loadConfig({ file, text, env, readFile: readTextFile, listFiles, checks });
 
+/** Reads and judges a text of policy tests that stands in `file`, and the policies that it names. */
+export const judgePolicyTests = (
+  file: string,
+  text: string,
+  env: Environment,
+): Result<LoadedPolicyTests, readonly ConfigProblem[]> =>
+  loadPolicyTests({ file, text, env, readFile: readTextFile, listFiles, checks });
+
+/** Reads and judges the policies of a policy file or a configuration, whose text stands in `file`. */
+export const judgePolicies = (
+  file: string,
+  text: string,
+  env: Environment,
+): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> =>
+  loadPolicies({ file, text, env, readFile: readTextFile, listFiles, checks });
+
+/** Reads the text of a configuration; the error says which file, and why not. */
+export function readConfigText(file: string): Result<string, string> {
+  const text = readTextFile(file);
+  if (text.ok || existsSync(file)) return text;
+  return fail(`can't read ${file}: there is no such file; say where the configuration is with --config`);
+}
+
 /** Reads and judges a configuration file; the error is every problem, a line each. */
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
-  const text = readTextFile(file);
+  const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const judged = judgeConfig(file, text.value, env);
   return judged.ok ? judged : fail(judged.error.map(formatProblem));

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { styleText } from "node:util";
 import { type App, startApp } from "../app.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
@@ -13,14 +12,15 @@ import type { Scenario } from "../model/scenario.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/defaults.ts";
 import { type Server, startServer } from "../simulator/server.ts";
-import { createService } from "../simulator/service.ts";
 import { createMemoryStore } from "../store/sqlite.ts";
 import { createBell } from "../system/bell.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { createLog } from "../system/log.ts";
+import { paintFor } from "./colour.ts";
 import { readConfigFile } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
 import { report } from "./report.ts";
+import { makeService } from "./simulate.ts";
 import { createTelling } from "./telling.ts";
 
 /** Options of `demo`. */
@@ -35,8 +35,7 @@ export interface DemoOptions {
   readonly for?: DurationMs;
 }
 
-/** Colours are for a terminal, and only where the environment (NO_COLOR) lets them. */
-const COLOURS = { good: "green", bad: "red", change: "yellow", summary: null } as const;
+const TONES = { good: "good", bad: "bad", change: "warning", summary: null } as const;
 /** Looked at so often, in real time, for something worth a line. */
 const LOOK_MS: DurationMs = SECOND_MS;
 
@@ -53,7 +52,7 @@ export async function demo(options: DemoOptions, context: CommandContext): Promi
     seed,
     service: { ...demoScenario.service, plan: "enterprise" },
   };
-  const service = createService(scenario, clock.now());
+  const service = makeService(scenario, clock.now(), context);
   const server = await startServer(service, clock, { port: 0 });
   const folder = mkdtempSync(join(tmpdir(), "proxywarden-demo-"));
   const tokenFile = join(folder, "admin_token");
@@ -119,15 +118,17 @@ Ctrl-C ends it with a report. What happens:
 `);
 }
 
-async function watchUntilStopped(app: App, clock: Clock, { for: forMs }: DemoOptions, { out, stop }: CommandContext) {
+async function watchUntilStopped(app: App, clock: Clock, { for: forMs }: DemoOptions, context: CommandContext) {
+  const { out, stop } = context;
+  const paint = paintFor(out, context.env);
   const real = createSystemClock();
   const telling = createTelling(clock.monotonic());
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(LOOK_MS, endsAt - real.monotonic()), stop);
     for (const { text, tone } of telling.tell(app.scene(), app.warden())) {
-      const colour = COLOURS[tone];
-      out.write(`${out.isTTY && colour !== null ? styleText(colour, text) : text}\n`);
+      const colour = TONES[tone];
+      out.write(`${colour === null ? text : paint(colour, text)}\n`);
     }
   }
 }

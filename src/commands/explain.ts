@@ -16,9 +16,11 @@ import {
   holdView,
 } from "../web/rowviews.ts";
 import { stepName, timerView } from "../web/wardenviews.ts";
+import { paintFor } from "./colour.ts";
 import { readConfigFile } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode } from "./context.ts";
 import { askDaemon, type DaemonRequest, isList } from "./daemon.ts";
+import { withProgress } from "./progress.ts";
 import { isExplanation, type NodeRows, rowsAsOf, type Story, silentPolicy, withRememberedPolicies } from "./story.ts";
 import { storyText } from "./storytext.ts";
 
@@ -39,13 +41,14 @@ const ROWS_MAX = 100;
 export async function explain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
   const told =
     options.config === undefined
-      ? await fromDaemon(node, options)
+      ? await withProgress(`waiting for ${options.url}`, fromDaemon(node, options), context)
       : fromJournal(node, options.config, options.at, context.env);
   if (!told.ok) {
     context.err.write(told.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
     return EXIT_BAD;
   }
-  context.out.write(options.output === "json" ? `${JSON.stringify(told.value, null, 2)}\n` : storyText(told.value));
+  const text = (story: Story) => storyText(story, paintFor(context.out, context.env));
+  context.out.write(options.output === "json" ? `${JSON.stringify(told.value, null, 2)}\n` : text(told.value));
   return EXIT_FINE;
 }
 

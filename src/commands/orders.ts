@@ -9,6 +9,7 @@ import {
   readToken,
   TOKEN_VARIABLE,
 } from "./daemon.ts";
+import { withProgress } from "./progress.ts";
 
 /** Options of a command that gives an order. */
 export interface OrderOptions extends DaemonOptions {
@@ -52,8 +53,9 @@ export async function giveOrder(
   row: OrderRow,
   id: string | undefined,
   options: OrderOptions,
-  { env, out, err }: CommandContext,
+  context: CommandContext,
 ): Promise<ExitCode> {
+  const { env, out, err } = context;
   const token = readToken(options, env);
   if (!token.ok) {
     err.write(`proxywarden: ${token.error}\n`);
@@ -71,7 +73,7 @@ export async function giveOrder(
     token: token.value,
     ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
   };
-  const answer = await askDaemon(options.url, request, isMessage);
+  const answer = await withProgress(`waiting for ${options.url}`, askDaemon(options.url, request, isMessage), context);
   if (!answer.ok) {
     err.write(`proxywarden: ${answer.error}\n`);
     return EXIT_BAD;

@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { approvals } from "./approvals.ts";
 import { check } from "./check.ts";
-import type { CommandContext, ExitCode } from "./context.ts";
+import { type ColourWish, withColourWish } from "./colour.ts";
+import { completion, SHELLS, type Shell } from "./completion.ts";
+import { type CommandContext, EXIT_FINE, type ExitCode } from "./context.ts";
 import { TOKEN_VARIABLE } from "./daemon.ts";
 import { demo } from "./demo.ts";
 import { type ExplainOptions, explain } from "./explain.ts";
@@ -9,11 +11,17 @@ import { healthcheck } from "./healthcheck.ts";
 import { DEFAULT_CONFIG, DEFAULT_URL, daemonUrl, duration, moment, output, speed, whole } from "./options.ts";
 import { giveOrder, type OrderCommand, type OrderOptions, orderCommands } from "./orders.ts";
 import { plan } from "./plan.ts";
+import { type PolicyDiffOptions, policyDiff } from "./policydiff.ts";
 import { run } from "./run.ts";
 import { simulate } from "./simulate.ts";
+import { type TestOptions, test } from "./test.ts";
+import { printHelp, withManners } from "./usage.ts";
 
-/** What runs a command: its argument, where it takes one, and its options. */
-type Run<Options> = (argument: string | undefined, options: Options, context: CommandContext) => Promise<ExitCode>;
+/** What runs a command: its arguments, as many as it takes, and its options. */
+type Run<Options> = (args: readonly string[], options: Options, context: CommandContext) => Promise<ExitCode>;
+
+/** What runs a command without an argument. */
+type Plain<Options> = (options: Options, context: CommandContext) => Promise<ExitCode>;
 
 /** What the command line offers. `finish` is told how the chosen command ended. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
@@ -21,23 +29,31 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .description("Watches a network of proxy nodes through its management API, exports it to Prometheus, and heals it.")
     .version(context.version)
     .option("--debug", "show stack traces")
-    .configureOutput({ writeOut: (text) => context.out.write(text), writeErr: (text) => context.err.write(text) })
-    .exitOverride();
-  const addWith = <Options>(usage: string, description: string, command: Run<Options>, example = "") => {
-    const added = program.command(usage).description(description).exitOverride();
-    if (example !== "") added.addHelpText("after", `\nExample:\n  $ proxywarden ${example}`);
-    return added.action(async () => finish(await command(added.args[0], added.opts() as Options, context)));
-  };
-  const add = <Options>(
-    name: string,
+    .option("--color", "colours, wherever the output goes")
+    .option("--no-color", "no colours; else a terminal gets them, as NO_COLOR and FORCE_COLOR say")
+    .addHelpText("after", PROGRAM_EXAMPLES);
+  const wish = () => program.opts<{ color?: ColourWish }>().color;
+  withManners(program, context, wish);
+  const addWith = <Options>(
+    usage: string,
     description: string,
-    command: (options: Options, context: CommandContext) => Promise<ExitCode>,
-    example?: string,
-  ) => addWith<Options>(name, description, (_argument, options, given) => command(options, given), example);
+    command: Run<Options>,
+    example: string,
+    parent = program,
+  ) => {
+    const added = withManners(parent.command(usage).description(description), context, wish);
+    added.addHelpText("after", `\nExample:\n  $ proxywarden ${example}`);
+    return added.action(async () => {
+      const wished = { ...context, env: withColourWish(context.env, wish()) };
+      finish(await command(added.args, added.opts() as Options, wished));
+    });
+  };
+  const add = <Options>(name: string, description: string, command: Plain<Options>, example: string) =>
+    addWith<Options>(name, description, (_args, options, given) => command(options, given), example);
 
   addDaemonCommands(add);
   addForecastCommands(add);
-  add("healthcheck", "whether the daemon answers: the container's health check", healthcheck).option(
+  add("healthcheck", "whether the daemon answers: the container's health check", healthcheck, "healthcheck").option(
     ...urlOption,
     daemonUrl,
     DEFAULT_URL,
@@ -45,7 +61,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   addWith<ExplainOptions>(
     "explain <node>",
     "why a node was, or was not, acted on: every policy, every reason, every action",
-    (node, options, given) => explain(node!, options, given),
+    ([node], options, given) => explain(node!, options, given),
     "explain node_42 --config /etc/proxywarden/proxywarden.yaml --at 2h",
   )
     .option("--config <file>", "read the journal of this configuration, rather than ask the daemon")
@@ -55,48 +71,72 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   withDaemon(
     add("approvals", "the actions that wait for a person, and what each was decided on", approvals, "approvals"),
   );
-  for (const order of orderCommands) {
-    const added = addWith<OrderOptions>(
-      order.row.about === null ? order.row.name : `${order.row.name} <${order.row.about}>`,
-      order.description,
-      (id, options, given) => giveOrder(order.row, id, options, given),
-      exampleOf(order),
-    );
-    if (order.row.hasReason) added.option("--reason <text>", "why, for whoever looks later");
-    withDaemon(added);
-  }
+  addOrderCommands(addWith);
+  const policy = withManners(program.command("policy").description("what policies come to"), context, wish)
+    .helpCommand(false)
+    .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
+  addPolicyCommands(addWith, policy);
+  addShellCommands(addWith, program);
   return program;
 }
 
-type Add = <Options>(
-  name: string,
+const PROGRAM_EXAMPLES = `
+Examples:
+  $ proxywarden demo                                 see it work, on a simulated network
+  $ proxywarden check --config proxywarden.yaml      every error of a configuration at once
+  $ proxywarden run --config proxywarden.yaml        the daemon
+  $ proxywarden explain node_42                      why that node was rebooted, or was not
+
+0: fine; 1: what was asked about is bad; 2: wrong usage. COMMAND --help says more.`;
+
+type Add = <Options>(name: string, description: string, command: Plain<Options>, example: string) => Command;
+
+type AddWith = <Options>(
+  usage: string,
   description: string,
-  command: (options: Options, context: CommandContext) => Promise<ExitCode>,
-  example?: string,
+  command: Run<Options>,
+  example: string,
+  parent?: Command,
 ) => Command;
 
 /** The daemon itself, and what stands in for its surroundings. */
 function addDaemonCommands(add: Add): void {
-  add("run", "the daemon; SIGHUP reloads the configuration, SIGTERM stops it", run).requiredOption(
-    "--config <file>",
-    "the configuration",
-    DEFAULT_CONFIG,
-  );
-  add("demo", "a simulated service and the daemon in one process, telling what happens", demo)
+  add(
+    "run",
+    "the daemon; SIGHUP reloads the configuration, SIGTERM stops it",
+    run,
+    "run --config proxywarden.yaml",
+  ).requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG);
+  add(
+    "demo",
+    "a simulated service and the daemon in one process, telling what happens",
+    demo,
+    "demo --nodes 2000 --speed 10 --for 5m",
+  )
     .option("--nodes <count>", "nodes of the simulated network", whole(0, 200_000), 500)
     .option("--sessions <count>", "sessions of the simulated network", whole(0, 2_000_000), 5_000)
     .option("--seed <number>", "everything simulated follows from it", whole(0, 4_294_967_295), 1)
     .option("--speed <factor>", "how much faster than real its time runs", speed, 1)
     .option("--port <port>", "where the daemon listens; 0: any free port", whole(0, 65_535), 9713)
     .option("--for <duration>", "end by itself after this, such as 5m", duration);
-  add("simulate", "the simulated service alone, for any client", simulate)
+  add(
+    "simulate",
+    "the simulated service alone, for any client",
+    simulate,
+    "simulate --scenario config/scenarios/rough-day.yaml --port 9714",
+  )
     .option("--scenario <file>", "the network, the service's choices and the faults")
     .option("--nodes <count>", "nodes, over the scenario's", whole(0, 1_000_000))
     .option("--sessions <count>", "sessions, over the scenario's", whole(0, 10_000_000))
     .option("--seed <number>", "seed, over the scenario's", whole(0, 4_294_967_295))
     .option("--host <address>", "where it listens", "127.0.0.1")
     .option("--port <port>", "where it listens; 0: any free port", whole(0, 65_535), 9714);
-  add("check", "whether a configuration is valid: every error, with its line and column", check)
+  add(
+    "check",
+    "whether a configuration is valid: every error, with its line and column",
+    check,
+    "check --config proxywarden.yaml --output json",
+  )
     .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
     .option(...outputOption, output, "text");
 }
@@ -113,6 +153,57 @@ function addForecastCommands(add: Add): void {
     .option("--nodes <count>", "nodes; else as many as the daemon saw last, or the service says", whole(0, 10_000_000))
     .option("--sessions <count>", "sessions, likewise", whole(0, 1_000_000_000))
     .option(...outputOption, output, "text");
+}
+
+/** What a person tells the running daemon. */
+function addOrderCommands(addWith: AddWith): void {
+  for (const order of orderCommands) {
+    const added = addWith<OrderOptions>(
+      order.row.about === null ? order.row.name : `${order.row.name} <${order.row.about}>`,
+      order.description,
+      ([id], options, given) => giveOrder(order.row, id, options, given),
+      exampleOf(order),
+    );
+    if (order.row.hasReason) added.option("--reason <text>", "why, for whoever looks later");
+    withDaemon(added);
+  }
+}
+
+/** What judges policies by themselves. */
+function addPolicyCommands(addWith: AddWith, policy: Command): void {
+  addWith<TestOptions>(
+    "test <files...>",
+    "tests of policies: a fleet over time in, verdicts and actions out",
+    test,
+    "test config/policies/tests/offline.yaml",
+  ).option(...outputOption, output, "text");
+  addWith<PolicyDiffOptions>(
+    "diff <old> <new>",
+    "what the policies of one file could newly touch beside those of another, and what they no longer do",
+    policyDiff,
+    "policy diff before.yaml config/policies/offline.yaml",
+    policy,
+  ).option(...outputOption, output, "text");
+}
+
+/** What makes the rest easy to type and to look up. */
+function addShellCommands(addWith: AddWith, program: Command): void {
+  const completing = addWith<object>(
+    "completion <shell>",
+    "a script that completes commands, options and files in your shell",
+    async ([shell], _options, given) => completion(shell as Shell, program, given),
+    "completion bash > ~/.local/share/bash-completion/completions/proxywarden",
+  );
+  completing.registeredArguments[0]!.choices(SHELLS);
+  addWith<object>(
+    "help [command...]",
+    "what a command does, and its options",
+    async (names) => {
+      printHelp(program, names);
+      return EXIT_FINE;
+    },
+    "help explain",
+  );
 }
 
 const urlOption = ["--url <url>", "where the daemon is"] as const;

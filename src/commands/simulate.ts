@@ -2,11 +2,13 @@ import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/problem.ts";
 import { loadScenario } from "../config/scenario.ts";
 import type { Scenario } from "../model/scenario.ts";
+import type { EpochMs } from "../model/time.ts";
 import { defaultScenario } from "../simulator/defaults.ts";
 import { startServer } from "../simulator/server.ts";
-import { createService } from "../simulator/service.ts";
+import { createService, type SimulatedService } from "../simulator/service.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
+import { withNotice } from "./progress.ts";
 
 interface SimulateOptions {
   readonly scenario?: string;
@@ -26,7 +28,7 @@ export async function simulate(options: SimulateOptions, context: CommandContext
   }
   const clock = createSystemClock();
   try {
-    const server = await startServer(createService(scenario.value, clock.now()), clock, options);
+    const server = await startServer(makeService(scenario.value, clock.now(), context), clock, options);
     const { nodes, sessions, keys } = scenario.value;
     context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
     for (const { key, scopes } of keys) context.out.write(`  Authorization: Bearer ${key}  (${scopes.join(", ")})\n`);
@@ -37,6 +39,16 @@ export async function simulate(options: SimulateOptions, context: CommandContext
     context.err.write(`proxywarden: can't listen on ${options.host}:${options.port}: ${(error as Error).message}\n`);
     return EXIT_BAD;
   }
+}
+
+/** Nodes and sessions that are made within some two seconds. */
+const QUICK_MAX = 200_000;
+
+/** Makes the simulated service of a scenario; a large one takes its time, and a terminal is told so. */
+export function makeService(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
+  const { nodes, sessions } = scenario;
+  const what = `making ${nodes} nodes and ${sessions} sessions`;
+  return withNotice(what, nodes + sessions > QUICK_MAX, () => createService(scenario, now), context);
 }
 
 function readScenario(

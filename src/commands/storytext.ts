@@ -1,6 +1,7 @@
 import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import type { Blocker, Evidence } from "../model/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView } from "../web/rowviews.ts";
+import type { Paint } from "./colour.ts";
 import { printable } from "./daemon.ts";
 import { readableTime } from "./moment.ts";
 import type { PolicyStory, Story } from "./story.ts";
@@ -10,8 +11,10 @@ const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
 const LABEL_CHARS = 10;
 
+const plain: Paint = (_tone, text) => text;
+
 /** A story for a person who is called at night: every policy, every reason, what was done, and what came of it. */
-export const storyText = (story: Story): string =>
+export const storyText = (story: Story, paint = plain): string =>
   `${[
     headLines(story),
     ...story.policies.map((policy) => policyLines(policy, story)),
@@ -19,7 +22,8 @@ export const storyText = (story: Story): string =>
     listed("decisions", story.decisions, DECISIONS_MAX, decisionLine),
   ]
     .filter((paragraph) => paragraph.length > 0)
-    .map((lines) => lines.map(printable).join("\n"))
+    .map((lines) => lines.map(printable))
+    .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
 /** An action in a few words, such as `forced reboot`. */

@@ -12,7 +12,7 @@ export interface LogOptions {
   readonly format: "json" | "pretty";
 }
 
-/** Where finished lines go, each with its line break. Colours are for a destination that is a terminal. */
+/** Where finished lines go, each with its line break. Colours are for a terminal, unless NO_COLOR forbids them. */
 export interface LogDestination {
   write(line: string): void;
   readonly isTTY?: boolean;
@@ -67,5 +67,5 @@ function stderrDestination(): LogDestination {
   const stream = fileDestination({ fd: 2, sync: false, maxLength: LOG_BUFFER_BYTES_MAX });
   // A stderr that nobody reads any more must not end the daemon.
   stream.on("error", () => {});
-  return Object.assign(stream, { isTTY: process.stderr.isTTY === true });
+  return Object.assign(stream, { isTTY: process.stderr.isTTY === true && process.stderr.hasColors() });
 }

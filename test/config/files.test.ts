@@ -3,8 +3,9 @@ import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { judgeConfig } from "../../src/commands/config.ts";
+import { judgeConfig, judgePolicyTests } from "../../src/commands/config.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
+import type { LoadedPolicyTests } from "../../src/config/policytest.ts";
 import { formatProblem } from "../../src/config/problem.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
 import { rulesOf } from "../../src/rules.ts";
@@ -33,6 +34,13 @@ function judged(path: string): LoadedConfig {
   return loaded.value;
 }
 
+/** The tests of policies in a file, as the command judges them. */
+function policyTests(path: string): LoadedPolicyTests {
+  const loaded = judgePolicyTests(absolute(path), fileText(path), {});
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
 const absolute = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const configurations = files.filter((path) => basename(path) === "proxywarden.yaml");
 const shipped = () => judged("config/proxywarden.yaml");
@@ -54,6 +62,7 @@ test.each(files)("%s is what it says it is", async (path) => {
   const judge = await validatorOf(schemaOf(path));
   expect(await judge(parse(fileText(path)))).toBeNull();
   if (path.startsWith("config/scenarios/")) expect(scenario(fileText(path)).nodes).toBeGreaterThan(0);
+  else if (path.startsWith("config/policies/tests/")) expect(policyTests(path).file.tests.length).toBeGreaterThan(0);
   else if (configurations.includes(path)) expect(judged(path).warnings).toEqual([]);
   else expect(configurations.flatMap((one) => judged(one).policies.map(({ file }) => file))).toContain(absolute(path));
 });

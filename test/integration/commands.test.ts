@@ -3,7 +3,7 @@ import { readTextFile } from "../../src/commands/context.ts";
 import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { newFolder } from "./folder.ts";
 import { configText, startDaemon, startNetwork } from "./network.ts";
-import { runCommand, said, startCommand } from "./process.ts";
+import { runCommand, said, start, startCommand } from "./process.ts";
 import { until } from "./until.ts";
 
 const VALID = `service:
@@ -116,6 +116,13 @@ describe("demo", () => {
     expect(code).toBe(1);
     expect(err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}`));
   });
+});
+
+test("a reader that has seen enough, as head has, is no error: no stack trace, and the exit code still counts", async () => {
+  const line = `${process.execPath} src/main.ts demo --nodes 5 --sessions 5 --port 0 --for 1s | head -n 1; exit $PIPESTATUS`;
+  const { code, out, err } = await start("bash", ["-c", line]).ended;
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out.trimEnd()).toMatch(/^proxywarden watches .*$/);
 });
 
 describe("simulate", () => {

@@ -1,0 +1,54 @@
+# The daemon with its production dependencies, and nothing else: no shell, no package manager, no tests.
+#
+#   docker build -t proxywarden .
+#   docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden proxywarden
+#
+# Only the volume is ever written. Whoever releases an image replaces the last tag by its digest:
+# docker buildx imagetools inspect gcr.io/distroless/nodejs24-debian13:nonroot
+
+FROM node:24.21.0-trixie-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+# Some packages bring their own tests, sources, types and source maps: nothing loads them.
+RUN find node_modules -depth \( \
+      -type d \( -name test -o -name tests -o -name __tests__ -o -name benchmark -o -name benchmarks -o -name .github \) \
+      -o -type f \( -name '*.map' -o -name '*.ts' -o -name '*.cts' -o -name '*.mts' -o -name '*.test.js' -o -name '*.md' \) \
+    \) -exec rm -rf {} +
+
+FROM node:24.21.0-trixie-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src src
+RUN npm run build -- --sourceMap false
+# There is no /usr/bin/env down there; so `docker exec … proxywarden explain node_42` starts as the entrypoint does.
+RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \
+ && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
+ && install -d -m 700 /state/proxywarden
+
+FROM gcr.io/distroless/nodejs24-debian13:nonroot
+LABEL org.opencontainers.image.title="proxywarden" \
+      org.opencontainers.image.description="Watches a network of proxy nodes through its rationed management API, exports it to Prometheus, and heals it under YAML policies." \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
+ENV NODE_ENV=production
+# Root owns all of it: the daemon can't rewrite itself, whatever it is talked into. What changes least comes first.
+COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules
+COPY --chown=0:0 package.json LICENSE /app/
+COPY --chown=0:0 config /app/config
+COPY --from=build --chown=0:0 /app/dist /app/dist
+COPY --from=build --chown=0:0 /image /
+# A new volume takes its owner and its mode from here.
+COPY --from=build --chown=65532:65532 /state /var/lib
+VOLUME /var/lib/proxywarden
+WORKDIR /app
+# By number: so Kubernetes can tell that it is not root.
+USER 65532:65532
+EXPOSE 9713
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=15s CMD ["/usr/local/bin/proxywarden", "healthcheck"]
+ENTRYPOINT ["/usr/local/bin/proxywarden"]
+CMD ["run"]

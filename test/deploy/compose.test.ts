@@ -1,0 +1,200 @@
+import { globSync } from "node:fs";
+import { posix } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parseDuration, SECOND_MS } from "../../src/base/duration.ts";
+import { formatProblem } from "../../src/config/problem.ts";
+import { loadScenario } from "../../src/config/scenario.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { SITES } from "../../src/simulator/places.ts";
+import { VERSION } from "../../src/version.ts";
+import { startNetwork } from "../integration/network.ts";
+import { start } from "../integration/process.ts";
+import { documentOf, inRepository, isInRepository, judged, readCommand, textOf } from "./manifest.ts";
+
+interface Service {
+  readonly image: string;
+  readonly build?: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly volumes: readonly string[];
+  readonly ports: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly healthcheck: { readonly test: readonly string[] };
+  readonly stop_grace_period?: string;
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, null>>;
+}
+
+const compose = documentOf<Compose>("compose.yaml");
+const service = (name: string): Service => compose.services[name]!;
+const services = Object.entries(compose.services);
+
+/** A volume as `source:target[:mode]`. */
+function mountOf(volume: string) {
+  const [source, target, mode] = volume.split(":");
+  return { source: source!, target: target!, isReadOnly: mode === "ro", isNamed: !source!.startsWith(".") };
+}
+
+/** Where a file of a container lies in the repository; null: it is not mounted from there. */
+function mountedFrom({ volumes }: Service, path: string): string | null {
+  const mount = volumes
+    .map(mountOf)
+    .find(({ target, isNamed }) => !isNamed && (path === target || path.startsWith(`${target}/`)));
+  return mount === undefined ? null : posix.join(mount.source, path.slice(mount.target.length));
+}
+
+/** Where each program listens: ours by its own configuration and options, the others by their defaults. */
+const ownConfig = judged("deploy/compose/proxywarden.yaml", service("proxywarden").environment);
+const portsOf: Readonly<Record<string, () => Promise<number>>> = {
+  proxywarden: async () => ownConfig.config.web.listen.port,
+  simulator: async () => Number((await readCommand(service("simulator").command!)).options.port),
+  prometheus: async () => 9090,
+  alertmanager: async () => 9093,
+  grafana: async () => 3000,
+};
+
+describe.each(services)("%s", (name, made) => {
+  test("is of a pinned version, and has no right that it does not need", () => {
+    expect(made.image).toMatch(/^[a-z/]+:v?\d+\.\d+\.\d+$/);
+    if (made.build !== undefined) expect(made.image).toBe(`proxywarden:${VERSION}`);
+    expect(made).toMatchObject({
+      read_only: true,
+      cap_drop: ["ALL"],
+      security_opt: ["no-new-privileges:true"],
+      restart: "unless-stopped",
+    });
+  });
+
+  test("is published where it listens, on this machine alone", async () => {
+    const port = await portsOf[name]!();
+    expect(made.ports).toEqual([`127.0.0.1:${port}:${port}`]);
+  });
+
+  test("mounts what exists, and writes to a declared volume alone", () => {
+    for (const { source, isNamed, isReadOnly } of made.volumes.map(mountOf)) {
+      expect({ source, isReadOnly }).toEqual({ source, isReadOnly: !isNamed });
+      expect(isNamed ? source in compose.volumes : isInRepository(source), source).toBe(true);
+    }
+  });
+
+  test("says whether it is well, and waits for those that say so", () => {
+    expect(made.healthcheck.test[0]).toBe("CMD");
+    for (const [other, { condition }] of Object.entries(made.depends_on ?? {})) {
+      expect(Object.keys(compose.services)).toContain(other);
+      expect(condition).toBe("service_healthy");
+    }
+  });
+});
+
+test("every declared volume is somebody's, at the place where that program writes", () => {
+  const writers = services.flatMap(([name, { volumes }]) =>
+    volumes
+      .map(mountOf)
+      .filter(({ isNamed }) => isNamed)
+      .map(({ source, target }) => `${name} ${source} ${target}`),
+  );
+  expect(writers).toEqual([
+    `proxywarden state ${ownConfig.config.state.path}`,
+    "prometheus prometheus /prometheus",
+    "alertmanager alertmanager /alertmanager",
+    "grafana grafana /var/lib/grafana",
+  ]);
+  expect(service("prometheus").command).toContain("--storage.tsdb.path=/prometheus");
+  expect(service("alertmanager").command).toContain("--storage.path=/alertmanager");
+  expect(Object.keys(compose.volumes)).toEqual(["state", "prometheus", "alertmanager", "grafana"]);
+});
+
+test("the files that commands name are mounted", () => {
+  const named = services.flatMap(([, made]) =>
+    (made.command ?? [])
+      .map((argument) => argument.replace(/^--config\.file=/, ""))
+      .filter((argument) => argument.startsWith("/"))
+      .map((path) => mountedFrom(made, path)),
+  );
+  expect(named).toEqual([
+    "deploy/compose/scenario.yaml",
+    "config/prometheus/prometheus.yml",
+    "config/prometheus/alertmanager.yml",
+  ]);
+  expect(named.filter((path) => path === null || !isInRepository(path))).toEqual([]);
+});
+
+test("our commands are read by our own command line, and find the mounted configuration", async () => {
+  const simulate = await readCommand(service("simulator").command!);
+  expect(simulate).toMatchObject({ name: "simulate", options: { host: "0.0.0.0" } });
+  const run = await readCommand(service("proxywarden").command!);
+  expect(run.name).toBe("run");
+  expect(mountedFrom(service("proxywarden"), String(run.options.config))).toBe("deploy/compose/proxywarden.yaml");
+  const [, program, ...healthcheck] = service("proxywarden").healthcheck.test;
+  expect(program).toBe("proxywarden");
+  const { name, options } = await readCommand(healthcheck);
+  expect({ name, ...options }).toEqual({
+    name: "healthcheck",
+    url: `http://127.0.0.1:${ownConfig.config.web.listen.port}`,
+  });
+});
+
+test("the configuration is fine, acts, and reaches the others where they listen", async () => {
+  const { config, warnings, policies } = ownConfig;
+  expect(warnings).toEqual([]);
+  expect(config.safety.mode).toBe("enforce");
+  expect(policies.length).toBeGreaterThan(2);
+  expect(config.web.listen.host).toBe("0.0.0.0");
+  expect(config.service.base_url).toBe(`http://simulator:${await portsOf.simulator!()}`);
+  expect([config.prometheus?.url, config.alertmanager?.url]).toEqual([
+    "http://prometheus:9090",
+    "http://alertmanager:9093",
+  ]);
+  expect(textOf("deploy/compose/simulation_token").trim()).not.toBe("");
+});
+
+test("the scenario is fine: it has the daemon's key, the daemon's plan, and regions that exist", () => {
+  const file = "deploy/compose/scenario.yaml";
+  const scenario = loadScenario({ file, text: textOf(file), env: {} }, defaultScenario);
+  if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
+  expect(service("proxywarden").environment?.PROXYWARDEN_API_KEY).toBe(SIMULATION_KEY);
+  expect(scenario.value.keys.map(({ key }) => key)).toEqual([SIMULATION_KEY]);
+  expect(ownConfig.config.limits.plan).toBe(scenario.value.service.plan);
+  const regions = new Set(SITES.map(({ region }) => region));
+  const named = scenario.value.faults.flatMap(({ fault }) => (fault.kind === "region_dark" ? [fault.region] : []));
+  expect(named).toHaveLength(1);
+  expect(named.filter((region) => !regions.has(region))).toEqual([]);
+});
+
+test("the simulator's health check sees a service that answers, and one that does not", async () => {
+  const { url } = await startNetwork();
+  const [, program, ...args] = service("simulator").healthcheck.test;
+  expect(program).toBe("/nodejs/bin/node");
+  const check = (where: string) =>
+    start(
+      process.execPath,
+      args.map((argument) => argument.replace("http://127.0.0.1:9714", where)),
+    ).ended;
+  const [well, gone] = await Promise.all([check(url), check("http://127.0.0.1:1")]);
+  expect([well.code, gone.code]).toEqual([0, 1]);
+});
+
+test("the daemon has more time to end than it needs", () => {
+  const grace = parseDuration(service("proxywarden").stop_grace_period!);
+  expect(grace.ok && grace.value).toBeGreaterThan(10 * SECOND_MS);
+});
+
+test("Prometheus scrapes the daemon, and tells this Alertmanager", () => {
+  const prometheus = textOf(mountedFrom(service("prometheus"), "/etc/prometheus/prometheus.yml")!);
+  expect(prometheus).toMatch(/\bproxywarden:9713\b/);
+  expect(prometheus).toMatch(/\balertmanager:9093\b/);
+});
+
+test("Grafana's provider looks where the dashboards are mounted, and its data source is this Prometheus", () => {
+  const folder = mountedFrom(service("grafana"), "/etc/grafana/provisioning")!;
+  const texts = (kind: string) =>
+    globSync(`${folder}/${kind}/*.y*ml`, { cwd: inRepository(".") })
+      .map(textOf)
+      .join("\n");
+  const [, path] = /\bpath:\s*["']?([^\s"',}]+)/.exec(texts("dashboards")) ?? [];
+  expect(mountedFrom(service("grafana"), String(path))).toMatch(/^grafana\/dashboards/);
+  expect(texts("datasources")).toContain("http://prometheus:9090");
+});

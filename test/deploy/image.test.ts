@@ -1,0 +1,112 @@
+import { posix } from "node:path";
+import { describe, expect, test } from "vitest";
+import { VERSION } from "../../src/version.ts";
+import { isInRepository, judged, readCommand, textOf } from "./manifest.ts";
+
+interface Instruction {
+  readonly name: string;
+  readonly rest: string;
+}
+
+/** The instructions of each stage, in order. */
+function stagesOf(dockerfile: string): readonly (readonly Instruction[])[] {
+  const lines = dockerfile
+    .replace(/^#.*\n/gm, "")
+    .replace(/\\\n/g, " ")
+    .split("\n");
+  const stages: Instruction[][] = [];
+  for (const line of lines.filter((each) => each.trim() !== "")) {
+    const [, name, rest] = /^([A-Z]+)\s+(.*)$/.exec(line)!;
+    if (name === "FROM") stages.push([]);
+    stages.at(-1)!.push({ name: name!, rest: rest! });
+  }
+  return stages;
+}
+
+const stages = stagesOf(textOf("Dockerfile"));
+const final = stages.at(-1)!;
+const sole = (name: string): string => {
+  const found = final.filter((instruction) => instruction.name === name);
+  if (found.length !== 1) throw new Error(`${name} stands ${found.length} times in the last stage`);
+  return found[0]!.rest;
+};
+const execForm = (text: string): readonly string[] => JSON.parse(text) as string[];
+const shipped = judged("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config;
+const manifest = JSON.parse(textOf("package.json")) as { devDependencies: Record<string, string> };
+
+test("it is built by the Node.js that the package is tested with, and runs on the same major one, without a shell or root", () => {
+  const { node } = manifest.devDependencies;
+  const bases = stages.map(([from]) => from!.rest.split(" ")[0]);
+  expect(bases).toEqual([
+    `node:${node}-trixie-slim`,
+    `node:${node}-trixie-slim`,
+    `gcr.io/distroless/nodejs${node!.split(".")[0]}-debian13:nonroot`,
+  ]);
+  expect(sole("USER")).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+  // There is nothing to run a step with.
+  expect(final.map(({ name }) => name)).not.toContain("RUN");
+});
+
+describe("as process 1 it gets signals itself:", () => {
+  test("the entrypoint is in exec form, and what follows is a command of ours", async () => {
+    expect(execForm(sole("ENTRYPOINT"))).toEqual(["/usr/local/bin/proxywarden"]);
+    expect(await readCommand(execForm(sole("CMD")))).toMatchObject({
+      name: "run",
+      options: { config: "/etc/proxywarden/proxywarden.yaml" },
+    });
+    expect(sole("STOPSIGNAL")).toBe("SIGTERM");
+  });
+
+  test("the health check is in exec form, and asks the port that is exposed", async () => {
+    const [, interval, command] = /--interval=(\S+).*\sCMD (.*)$/.exec(sole("HEALTHCHECK"))!;
+    expect(interval).toBe("30s");
+    const [program, ...args] = execForm(command!);
+    expect(program).toBe(execForm(sole("ENTRYPOINT"))[0]);
+    const { name, options } = await readCommand(args);
+    expect({ name, ...options }).toEqual({ name: "healthcheck", url: `http://127.0.0.1:${sole("EXPOSE")}` });
+  });
+});
+
+test("port and volume are those of the configuration that is shipped", () => {
+  expect(sole("EXPOSE")).toBe(String(shipped.web.listen.port));
+  expect(sole("VOLUME")).toBe(shipped.state.path);
+});
+
+test("the labels say what it is", () => {
+  const labels = Object.fromEntries(
+    [...sole("LABEL").matchAll(/org\.opencontainers\.image\.([\w.]+)="([^"]*)"/g)].map(([, key, value]) => [
+      key,
+      value,
+    ]),
+  );
+  const { description, license } = JSON.parse(textOf("package.json")) as { description: string; license: string };
+  expect(labels).toEqual({
+    ...{ title: "proxywarden", description, version: VERSION, licenses: license },
+    "base.name": stages.at(-1)![0]!.rest,
+  });
+});
+
+test("the builder gets what is copied, and nothing that is secret, tested or generated", () => {
+  const sources = stages.flatMap((stage) =>
+    stage
+      .filter(({ name, rest }) => name === "COPY" && !rest.includes("--from="))
+      .flatMap(({ rest }) =>
+        rest
+          .split(" ")
+          .filter((word) => !word.startsWith("--"))
+          .slice(0, -1),
+      ),
+  );
+  const lines = textOf(".dockerignore").split("\n");
+  expect(lines.filter((line) => line !== "" && !/^[#!]/.test(line))).toEqual(["*", "config/my.yaml"]);
+  const allowed = lines.filter((line) => line.startsWith("!")).map((line) => posix.normalize(line.slice(1)));
+  expect([...new Set(sources)].sort()).toEqual(allowed.toSorted());
+  expect(allowed.filter((path) => !isInRepository(path))).toEqual([]);
+});
+
+test("all that the daemon is made of belongs to root, and its state to whom it runs as", () => {
+  const owners = final
+    .filter(({ name }) => name === "COPY")
+    .map(({ rest }) => `${rest.split(" ").at(-1)} ${/--chown=(\S+)/.exec(rest)?.[1]}`);
+  expect(owners.filter((owner) => !owner.endsWith(" 0:0"))).toEqual([`/var/lib ${sole("USER")}`]);
+});

@@ -1,0 +1,78 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { parseAllDocuments } from "yaml";
+import { judgeConfig } from "../../src/commands/config.ts";
+import { readTextFile } from "../../src/commands/context.ts";
+import { createProgram } from "../../src/commands/program.ts";
+import type { LoadedConfig } from "../../src/config/load.ts";
+import { formatProblem } from "../../src/config/problem.ts";
+
+/** A path of the repository, as an absolute one. */
+export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+/** Whether the repository has a file or folder at `path`. */
+export const isInRepository = (path: string): boolean => existsSync(inRepository(path));
+
+/** Text of a file of the repository. */
+export function textOf(path: string): string {
+  const read = readTextFile(inRepository(path));
+  if (!read.ok) throw new Error(read.error);
+  return read.value;
+}
+
+/** The documents of a YAML file, merge keys resolved as Compose and Kubernetes do. */
+export function documentsOf<T>(path: string): readonly T[] {
+  return parseAllDocuments(textOf(path), { merge: true, uniqueKeys: true }).map((document) => {
+    const [error] = "errors" in document ? document.errors : [];
+    if (error !== undefined) throw error;
+    return document.toJS() as T;
+  });
+}
+
+/** The only document of a YAML file. */
+export function documentOf<T>(path: string): T {
+  const [document, ...rest] = documentsOf<T>(path);
+  if (document === undefined || rest.length > 0) throw new Error(`${path} has ${rest.length + 1} documents`);
+  return document;
+}
+
+/**
+ * A configuration of the repository, judged with its policies; throws where it is refused. Secrets that only a cluster
+ * mounts are stood in for.
+ */
+export function judged(path: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
+  const text = textOf(path).replace(/\/run\/secrets\/[\w/]+/g, inRepository("deploy/compose/simulation_token"));
+  const loaded = judgeConfig(inRepository(path), text, env);
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
+/** A command line as our own program reads it, without running it. */
+export interface ReadCommand {
+  readonly name: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** Reads the arguments that stand after `proxywarden`. Rejects where they are refused. */
+export async function readCommand(args: readonly string[]): Promise<ReadCommand> {
+  const said: string[] = [];
+  const into = { write: (text: string) => void said.push(text) };
+  const stop = new AbortController().signal;
+  const program = createProgram(
+    { env: {}, out: into, err: into, stop, onHangup() {}, version: "0.0.0-test" },
+    () => {},
+  );
+  let read: ReadCommand | null = null;
+  const listen = (command: Command, path: readonly string[]) => {
+    for (const each of command.commands) listen(each, [...path, each.name()]);
+    if (command.commands.length > 0) return;
+    command.action(() => {
+      read = { name: path.join(" "), options: command.opts() };
+    });
+  };
+  listen(program, []);
+  await program.parseAsync([...args], { from: "user" }).catch(() => {});
+  if (read === null) throw new Error(`proxywarden ${args.join(" ")}: ${said.join("")}`);
+  return read;
+}
