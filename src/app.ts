@@ -1,8 +1,7 @@
-import { type Assembly, assemble, prepareAccess } from "./assembly.ts";
+import { type Access, type Assembly, assemble, prepareAccess } from "./assembly.ts";
 import { SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import { planMonth } from "./budget/month.ts";
-import type { Config } from "./config/schema.ts";
 import type { WardenView } from "./engine/explanation.ts";
 import { type AppParts, type Foundation, layFoundation } from "./foundation.ts";
 import { type Reload, serialReload } from "./web/reload.ts";
@@ -49,7 +48,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   });
   const scene = () => sceneOf(parts, foundation, standing.assembly);
   const deps = depsOf(foundation, scene, () => standing.assembly, reload);
-  const web = await listen(config, deps, parts);
+  const web = await listen(access.value, deps, parts, foundation);
   if (!web.ok) {
     foundation.store.close();
     return web;
@@ -120,11 +119,12 @@ function showLive({ metrics }: Foundation, { ledger, month, clockSkewMs }: Scene
 }
 
 async function listen(
-  { web }: Config,
+  { config, terms }: Access,
   deps: WebDeps,
   { log, clock }: AppParts,
+  { metrics }: Foundation,
 ): Promise<Result<Web, readonly string[]>> {
-  const listened = await createWeb({ ...web.listen, deps, log, clock });
+  const listened = await createWeb({ ...config.web.listen, deps, log, clock, metrics, terms });
   return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
 }
 
@@ -160,7 +160,7 @@ async function replace(
   const access = prepareAccess(read.value, parts);
   if (!access.ok) return access;
   const moves = config.web.listen.host !== old.web.listen.host || config.web.listen.port !== old.web.listen.port;
-  const web = moves ? await listen(config, deps, parts) : ok(standing.web);
+  const web = moves ? await listen(access.value, deps, parts, foundation) : ok(standing.web);
   if (!web.ok) {
     await Promise.all([access.value.transport.close(), access.value.relations.close()]);
     return web;
@@ -173,6 +173,7 @@ async function replace(
   const legacy = { known: isSameService ? assembly.known : null, lasting: assembly.lasting() };
   standing.assembly = assemble(access.value, legacy, parts, foundation);
   standing.web = web.value;
+  if (!moves) web.value.adopt(access.value.terms);
   // The request that asked for this may have come through the old server: it closes behind its answer.
   if (moves) void oldWeb.close();
   return ok(undefined);

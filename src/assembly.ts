@@ -22,12 +22,15 @@ import { createServiceClock, type ServiceClock } from "./service/serviceclock.ts
 import { createTransport } from "./service/transport.ts";
 import { watchSettingsOf } from "./settings.ts";
 import { fileSecret, fixedSecret } from "./system/secret.ts";
+import { type PreparedTerms, prepareTerms } from "./web/terms.ts";
 
 /** All of a configuration that can fail to come about, come about: the ways to others, and the keys to them. */
 export interface Access {
   readonly config: Config;
   readonly rules: Rules;
   readonly relations: Relations;
+  /** On which the web server deals with clients. */
+  readonly terms: PreparedTerms;
   readonly settings: WatchSettings;
   readonly secret: Secret;
   readonly transport: Transport;
@@ -42,6 +45,8 @@ export function prepareAccess(
   const { service } = config;
   const relations = prepareRelations(config, { clock, agent: agentOf(version) });
   if (!relations.ok) return relations;
+  const terms = prepareTerms(loaded.webFile, readFile);
+  if (!terms.ok) return terms;
   const secret =
     service.api_key_file === undefined
       ? ok(fixedSecret(service.api_key ?? ""))
@@ -59,7 +64,12 @@ export function prepareAccess(
     });
     const rules = { policies: rulesOf(loaded), safety: safetyOf(config), intervals: timeIntervalsOf(config) };
     const settings = settingsOf(config, rules);
-    return ok({ config, rules, relations: relations.value, settings, secret: secret.value, transport });
+    return ok({
+      ...{ config, rules, settings, transport },
+      relations: relations.value,
+      terms: terms.value,
+      secret: secret.value,
+    });
   } catch (error) {
     return fail([`service: ${error instanceof Error ? error.message : String(error)}`]);
   }

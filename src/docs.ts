@@ -8,6 +8,7 @@ import {
   policyReference,
   scenarioJsonSchema,
   scenarioReference,
+  webJsonSchema,
 } from "./config/describe.ts";
 import { policyTestJsonSchema, policyTestReference } from "./config/describetest.ts";
 import { metricsReference } from "./metrics/reference.ts";
@@ -23,8 +24,12 @@ export interface GeneratedFile {
 
 /** Every generated file. */
 export const generatedFiles: readonly GeneratedFile[] = [
-  { path: "docs/config.md", content: () => configReference(readText("config/proxywarden.yaml") ?? "") },
+  {
+    path: "docs/config.md",
+    content: () => configReference(readText("config/proxywarden.yaml") ?? "", readText("config/web.yml") ?? ""),
+  },
   { path: "config/proxywarden.schema.json", content: () => json(configJsonSchema()) },
+  { path: "config/web.schema.json", content: () => json(webJsonSchema()) },
   {
     path: "docs/policies.md",
     content: () => policyReference(expressionReference(), readText("config/policies/offline.yaml") ?? ""),

@@ -22,7 +22,7 @@ export async function approvals(options: ApprovalsOptions, context: CommandConte
   const answer = token.ok
     ? await withProgress(
         `waiting for ${options.url}`,
-        askDaemon(options.url, { method: "GET", path, token: token.value }, isList<ActionView>),
+        askDaemon(options, env, { method: "GET", path, token: token.value }, isList<ActionView>),
         context,
       )
     : token;

@@ -5,10 +5,10 @@ import { createTransport } from "../service/transport.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { fileSecret } from "../system/secret.ts";
 import { NO_SUCH_PAGE } from "../web/answer.ts";
+import { type ReachOptions, readReach } from "./reach.ts";
 
 /** Where the daemon is, and who asks it. */
-export interface DaemonOptions {
-  readonly url: string;
+export interface DaemonOptions extends ReachOptions {
   /** File of the admin token; absent: the environment may have it. */
   readonly tokenFile?: string;
 }
@@ -44,16 +44,24 @@ export function readToken({ tokenFile }: DaemonOptions, env: Environment): Resul
   return ok(token === "" ? null : token);
 }
 
-/** Asks the daemon over HTTP, for an answer of JSON that `isExpected` knows. Never rejects. */
+/**
+ * Asks the daemon over HTTP, with the token or else as the options' file says, for an answer of JSON that `isExpected`
+ * knows. Never rejects.
+ */
 export async function askDaemon<T>(
-  url: string,
+  options: ReachOptions,
+  env: Environment,
   request: DaemonRequest,
   isExpected: (answer: JsonObject) => answer is JsonObject & T,
 ): Promise<Result<T, string>> {
-  const transport = createTransport({ baseUrl: url });
+  const reach = readReach(options, env);
+  if (!reach.ok) return fail(reach.error.join("; "));
+  const { url } = options;
+  const transport = createTransport(reach.value.options);
+  const authorization = request.token === null ? reach.value.authorization : `Bearer ${request.token}`;
   const headers: Record<string, string> = {
     accept: "application/json",
-    ...(request.token === null ? {} : { authorization: `Bearer ${request.token}` }),
+    ...(authorization === null ? {} : { authorization }),
     ...(request.body === undefined ? {} : { "content-type": "application/json" }),
   };
   const answer = await transport.request(
@@ -67,7 +75,7 @@ export async function askDaemon<T>(
   if (!answer.ok) return fail(noAnswer(url, request, answer.error));
   const json = parseObject(answer.value.body);
   if (answer.value.status === 200 && json !== null && isExpected(json)) return ok(json);
-  return fail(refusal(url, request, answer.value, json));
+  return fail(refusal(url, request, authorization, answer.value, json));
 }
 
 /** Whether an answer is a list of rows. Its rows are taken as they come. */
@@ -80,7 +88,8 @@ export const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p
 /** A reachable daemon that did not answer may have done it all the same. */
 function noAnswer(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
-    return `no daemon answers at ${url} (${failure.message}): start it, or say where it is with --url`;
+    const trust = url.startsWith("https:") ? ", and whom to trust with --http-config-file" : "";
+    return `no daemon answers at ${url} (${failure.message}): start it, or say where it is with --url${trust}`;
   }
   const seen = method === "POST" ? "; it may have been carried out all the same: look at the status" : "";
   const what = failure.kind === "aborted" ? `no answer within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
@@ -89,7 +98,8 @@ function noAnswer(url: string, { method }: DaemonRequest, failure: TransportFail
 
 function refusal(
   url: string,
-  { method }: DaemonRequest,
+  { method, token }: DaemonRequest,
+  authorization: string | null,
   { status, headers }: ServiceResponse,
   json: JsonObject | null,
 ): string {
@@ -97,7 +107,14 @@ function refusal(
   if (told === null || status === 200) {
     return `${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?`;
   }
-  if (status === 401) return `${url} refuses the admin token: it must be what its web.admin_token_file holds`;
+  if (status === 401 && token !== null) {
+    return `${url} refuses the admin token: it must be what its web.admin_token_file holds`;
+  }
+  if (status === 401) {
+    return authorization === null
+      ? `${url} wants a user and a password: name a file with basic_auth by --http-config-file`
+      : `${url} refuses who is named by --http-config-file: ${told}`;
+  }
   if (status === 404 && method === "POST" && told === NO_SUCH_PAGE) {
     return `${url} takes no orders: it has no admin token; set web.admin_token_file in its configuration, and reload`;
   }

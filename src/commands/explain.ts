@@ -21,14 +21,14 @@ import { readConfigFile } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode } from "./context.ts";
 import { askDaemon, type DaemonRequest, isList } from "./daemon.ts";
 import { withProgress } from "./progress.ts";
+import type { ReachOptions } from "./reach.ts";
 import { isExplanation, type NodeRows, rowsAsOf, type Story, silentPolicy, withRememberedPolicies } from "./story.ts";
 import { storyText } from "./storytext.ts";
 
 /** Options of `explain`. */
-export interface ExplainOptions {
+export interface ExplainOptions extends ReachOptions {
   /** Configuration whose journal is read; absent: the running daemon is asked. */
   readonly config?: string;
-  readonly url: string;
   /** Absent: now. */
   readonly at?: EpochMs;
   readonly output: "text" | "json";
@@ -41,7 +41,7 @@ const ROWS_MAX = 100;
 export async function explain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
   const told =
     options.config === undefined
-      ? await withProgress(`waiting for ${options.url}`, fromDaemon(node, options), context)
+      ? await withProgress(`waiting for ${options.url}`, fromDaemon(node, options, context.env), context)
       : fromJournal(node, options.config, options.at, context.env);
   if (!told.ok) {
     context.err.write(told.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
@@ -52,9 +52,14 @@ export async function explain(node: string, options: ExplainOptions, context: Co
   return EXIT_FINE;
 }
 
-async function fromDaemon(node: string, { url, at }: ExplainOptions): Promise<Result<Story, readonly string[]>> {
+async function fromDaemon(
+  node: string,
+  options: ExplainOptions,
+  env: CommandContext["env"],
+): Promise<Result<Story, readonly string[]>> {
+  const { at } = options;
   const get = (path: string): DaemonRequest => ({ method: "GET", path, token: null });
-  const answer = await askDaemon(url, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
+  const answer = await askDaemon(options, env, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
   if (!answer.ok) return fail([answer.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, ...rest } = answer.value;
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
@@ -69,9 +74,9 @@ async function fromDaemon(node: string, { url, at }: ExplainOptions): Promise<Re
   if (at === undefined) return ok(now);
   // What the daemon shows of the node reaches back so far; of what is older it is asked for by itself.
   const search = `node=${encodeURIComponent(node)}&until=${isoAt(at)}&limit=${ROWS_MAX}`;
-  const past = await askDaemon(url, get(`/api/v1/decisions?${search}`), isList<DecisionView>);
+  const past = await askDaemon(options, env, get(`/api/v1/decisions?${search}`), isList<DecisionView>);
   if (!past.ok) return fail([past.error]);
-  const done = await askDaemon(url, get(`/api/v1/actions?${search}`), isList<ActionView>);
+  const done = await askDaemon(options, env, get(`/api/v1/actions?${search}`), isList<ActionView>);
   if (!done.ok) return fail([done.error]);
   return ok(storyAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data }, at));
 }

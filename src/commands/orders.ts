@@ -73,7 +73,7 @@ export async function giveOrder(
     token: token.value,
     ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
   };
-  const answer = await withProgress(`waiting for ${options.url}`, askDaemon(options.url, request, isMessage), context);
+  const answer = await withProgress(`waiting for ${options.url}`, askDaemon(options, env, request, isMessage), context);
   if (!answer.ok) {
     err.write(`proxywarden: ${answer.error}\n`);
     return EXIT_BAD;

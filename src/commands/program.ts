@@ -53,11 +53,10 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
   addDaemonCommands(add);
   addForecastCommands(add);
-  add("healthcheck", "whether the daemon answers: the container's health check", healthcheck, "healthcheck").option(
-    ...urlOption,
-    daemonUrl,
-    DEFAULT_URL,
-  );
+  add("healthcheck", "whether the daemon answers: the container's health check", healthcheck, "healthcheck")
+    .option("--config <file>", "the daemon of this configuration, wherever it listens, rather than of --url")
+    .option(...urlOption, daemonUrl, DEFAULT_URL)
+    .option(...httpConfigOption);
   addWith<ExplainOptions>(
     "explain <node>",
     "why a node was, or was not, acted on: every policy, every reason, every action",
@@ -67,6 +66,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .option("--config <file>", "read the journal of this configuration, rather than ask the daemon")
     .option("--at <time>", "as it was then: a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h", moment)
     .option(...urlOption, daemonUrl, DEFAULT_URL)
+    .option(...httpConfigOption)
     .option(...outputOption, output, "text");
   withDaemon(
     add("approvals", "the actions that wait for a person, and what each was decided on", approvals, "approvals"),
@@ -207,12 +207,17 @@ function addShellCommands(addWith: AddWith, program: Command): void {
 }
 
 const urlOption = ["--url <url>", "where the daemon is"] as const;
+const httpConfigOption = [
+  "--http-config-file <file>",
+  "tls_config, basic_auth and authorization for it, as Prometheus writes them",
+] as const;
 const outputOption = ["--output <format>", "text or json"] as const;
 
 /** The options by which a command reaches the running daemon. */
 const withDaemon = (command: Command): Command =>
   command
     .option(...urlOption, daemonUrl, DEFAULT_URL)
+    .option(...httpConfigOption)
     .option("--token-file <file>", `file of the admin token; else ${TOKEN_VARIABLE} is taken`)
     .option(...outputOption, output, "text");
 

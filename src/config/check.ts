@@ -84,6 +84,9 @@ export function checkValue(check: Check, value: string, bearings: Bearings): Ref
       return timeZoneRefusal(value);
     case "file":
       return fileRefusal(value, bearings);
+    case "web":
+      // Whatever else is wrong with it is told at its own lines.
+      return fileRefusal(value, bearings);
     case "glob":
       return source.listFiles === undefined || bearings.find(value).length > 0
         ? null

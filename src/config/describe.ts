@@ -7,6 +7,7 @@ import { cell, type KeyRow, keyTable, rowsOf } from "./reference.ts";
 import { scenarioSchema } from "./scenario.ts";
 import { configSchema } from "./schema.ts";
 import { meaningOf, sectionKeys } from "./shape.ts";
+import { webSchema } from "./webschema.ts";
 
 const WRITING = `Durations are written as Prometheus writes them: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
@@ -29,6 +30,17 @@ config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 
 Editors that speak YAML (through yaml-language-server) complete and check the file by \`proxywarden.schema.json\`, which its
 first line names.`;
+
+const WEB_INTRO = `## The web configuration file
+
+What \`web.web_config_file\` names: the format is that of Prometheus' exporter-toolkit, so one file serves this daemon,
+Prometheus and its exporters. Paths in it are relative to the folder it stands in, variables are filled in as above, and
+\`check\` judges it along with the rest.
+
+The file, the certificates and the keys are read again when they change; new connections and requests go by what was read.
+Where something is wrong then, what was in force stays so, the log names every error, and
+\`proxywarden_web_config_last_reload_successful\` is 0. Turning TLS on or off, and basic auth off, takes a reload: a file caught
+half written opens nothing.`;
 
 const POLICIES_INTRO = `# Policies
 
@@ -63,10 +75,11 @@ rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit
 rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, hang, reset, …; did you mean "hang"?
 \`\`\``;
 
-/** The reference of the configuration, in Markdown. `example` is the text of a whole, commented file. */
-export function configReference(example: string): string {
+/** The reference of the configuration, in Markdown. Both examples are the texts of whole, commented files. */
+export function configReference(example: string, webExample: string): string {
   const sections = Object.entries(configSchema.shape).map(sectionReference);
-  return page([CONFIG_INTRO, ...sections, fenced("Example", example)]);
+  const web = keyTable(Object.entries(webSchema.shape).flatMap(([key, schema]) => rowsOf(key, schema)));
+  return page([CONFIG_INTRO, ...sections, fenced("Example", example), WEB_INTRO, web, block(webExample)]);
 }
 
 function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
@@ -76,6 +89,9 @@ function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
 
 /** JSON Schema of the configuration file, for editors. */
 export const configJsonSchema = (): JsonSchema => jsonSchemaOf(configSchema, "proxywarden configuration");
+
+/** JSON Schema of web configuration files, for editors. */
+export const webJsonSchema = (): JsonSchema => jsonSchemaOf(webSchema, "proxywarden web configuration");
 
 /** The reference of policy files, in Markdown. `expressions`: what expressions may name; `example`: a whole file. */
 export function policyReference(expressions: string, example: string): string {
@@ -139,7 +155,9 @@ function keyLine({ path, type, preset, required, meaning }: KeyRow): string {
   return `\`${path}\` (${type}${otherwise}): ${meaning}`;
 }
 
-const fenced = (title: string, yaml: string): string => `## ${title}\n\n\`\`\`yaml\n${yaml.trimEnd()}\n\`\`\``;
+const fenced = (title: string, yaml: string): string => `## ${title}\n\n${block(yaml)}`;
+
+const block = (yaml: string): string => `\`\`\`yaml\n${yaml.trimEnd()}\n\`\`\``;
 
 const page = (parts: readonly string[]): string =>
   `${parts.join("\n\n")}\n\n<!-- Generated from the schema by \`npm run docs\`: change it there. -->\n`;

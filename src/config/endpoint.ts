@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { always, exactlyOne, filePath, flag, httpUrl, section, text, words } from "./kind.ts";
 
 const TYPE = "the type of an Authorization header, such as Bearer";
@@ -49,6 +50,15 @@ const tlsConfig = section({
   error: "must have cert_file and key_file, or neither",
 });
 
+const ways = {
+  basic_auth: basicAuth.exactOptional().describe("A user and a password for it. Either this or `authorization`."),
+  authorization: authorization.exactOptional().describe("Authorization header for it. Either this or `basic_auth`."),
+  tls_config: tlsConfig.exactOptional().describe("How its certificate is checked, and ours is shown."),
+};
+
+const hasOneWay = (value: object): boolean => !("basic_auth" in value && "authorization" in value);
+const ONE_WAY = { ...always, error: "must have basic_auth or authorization, not both" };
+
 /** A server that we ask or tell, and how to reach it, as Prometheus writes it. `port`: for the example. */
 export const endpoint = (port: number, meaning: string) =>
   section({
@@ -56,13 +66,14 @@ export const endpoint = (port: number, meaning: string) =>
       if (url.username !== "" || url.password !== "") return "a URL without credentials: they go into basic_auth";
       return url.search !== "" || url.hash !== "" ? "a URL without a query and without a fragment" : null;
     }).describe("Where it is. `/api/…` is appended."),
-    basic_auth: basicAuth.exactOptional().describe("A user and a password for it. Either this or `authorization`."),
-    authorization: authorization.exactOptional().describe("Authorization header for it. Either this or `basic_auth`."),
-    tls_config: tlsConfig.exactOptional().describe("How its certificate is checked, and ours is shown."),
+    ...ways,
   })
-    .refine((value) => !("basic_auth" in value && "authorization" in value), {
-      ...always,
-      error: "must have basic_auth or authorization, not both",
-    })
+    .refine(hasOneWay, ONE_WAY)
     .exactOptional()
     .describe(meaning);
+
+/** How a client reaches a server whose URL it knows: what promtool and amtool call an HTTP config file. */
+export const httpClientSchema = section(ways).refine(hasOneWay, ONE_WAY);
+
+/** How a server is reached. Keys as in the file. */
+export type HttpClient = z.output<typeof httpClientSchema>;

@@ -9,8 +9,6 @@ export interface IssueContext {
   readonly schema: z.core.$ZodType;
   readonly value: unknown;
   readonly marks: Marks;
-  /** Keys of a later version, by path, and what to say of them. */
-  readonly reserved: ReadonlyMap<string, string>;
 }
 
 /** What a message shows of a secret. */
@@ -32,13 +30,11 @@ export function findingsOf(issue: z.core.$ZodIssue, context: IssueContext, base:
   return [wrongValue(path, issue, context)];
 }
 
-function unknownKey(path: Path, key: string, { schema, value, marks, reserved }: IssueContext): Finding {
+function unknownKey(path: Path, key: string, { schema, value, marks }: IssueContext): Finding {
   const full = [...path, key];
   const place = marks.get(markKey(full))?.key ?? TOP;
   const known = Object.keys(sectionKeys(schemaAt(schema, path, value) ?? schema) ?? {});
   const found = `the key ${quote(key)}`;
-  const later = reserved.get(full.join("."));
-  if (later !== undefined) return { ...place, path: full, found, expected: later, message: later };
   const suggestion = nearest(key, known);
   const expected = `must be one of ${known.join(", ")}`;
   const message = suggestion === null ? `unknown key; ${expected}` : "unknown key";

@@ -19,6 +19,9 @@ function withVariables(schema: JsonSchema): JsonSchema {
     const entries = Object.entries(schema.properties).map(([key, one]) => [key, branch(one)]);
     return { ...schema, properties: Object.fromEntries(entries) };
   }
+  if (typeof schema.additionalProperties === "object") {
+    return { ...schema, additionalProperties: branch(schema.additionalProperties) };
+  }
   if (schema.anyOf !== undefined) return { ...schema, anyOf: schema.anyOf.map(withVariables) };
   if (schema.oneOf !== undefined) return { ...schema, oneOf: schema.oneOf.map(withVariables) };
   if (schema.items !== undefined) return { ...schema, items: branch(schema.items as JsonSchema) };

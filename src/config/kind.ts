@@ -15,6 +15,7 @@ export type Check =
   | "receiver"
   | "template"
   | "timezone"
+  | "web"
   | "window";
 
 /** What the reference, the loader and the error messages know of a kind of value beyond what zod knows. */
@@ -123,6 +124,9 @@ export const expression = () => words("a CEL expression", { name: "CEL expressio
 
 /** Path of a file that must be there. Relative ones are relative to the folder of the file that names them. */
 export const filePath = () => text("the path of a file", { name: "file", check: "file" });
+
+/** Path of a web configuration file, which is read and judged along with the file that names it. */
+export const webFilePath = () => text("the path of a file", { name: "file", check: "web" });
 
 /** An http or https URL, without a slash at its end. `refusal` may say what else it must be. */
 export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: Kind = { name: "URL" }) {

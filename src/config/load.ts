@@ -6,22 +6,22 @@ import type { ConfigProblem } from "./problem.ts";
 import { type Rules, readAs } from "./read.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { warningsOf } from "./warning.ts";
+import { readWebFile, type WebFile } from "./webfile.ts";
 
 /** A configuration that may be put in force, and what its owner should know. */
 export interface LoadedConfig {
   readonly config: Config;
   /** In the order in which they come to act: by the paths of their files, then as they stand there. */
   readonly policies: readonly LoadedPolicy[];
+  /** Null: none is named. */
+  readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
 }
 
-const RESERVED: Rules["reserved"] = new Map([
-  ["web.web_config_file", "web_config_file is not supported by this version; leave it out"],
-]);
-
 /**
- * Reads a configuration and its policies, through `readFile` and `listFiles` alone. Fails with every error of every
- * file, in the order of its lines. Paths in a file are relative to the folder of the configuration.
+ * Reads a configuration, its policies and its web configuration, through `readFile` and `listFiles` alone. Fails with
+ * every error of every file, in the order of its lines. Paths in a file are relative to the folder of the configuration;
+ * in the web configuration, to its own.
  */
 export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly ConfigProblem[]> {
   const folder = dirname(source.file);
@@ -34,15 +34,25 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     return paths;
   };
   const bearings: Bearings = { source, resolvePath, find, names: null };
-  const check: Rules["check"] = (kind, value) => checkValue(kind, value, bearings);
-  const main = readAs(configSchema, source, { reserved: RESERVED, check, resolvePath });
+  const webPaths = new Set<string>();
+  const check: Rules["check"] = (kind, value) => {
+    const refusal = checkValue(kind, value, bearings);
+    if (kind === "web" && refusal === null && source.readFile !== undefined) webPaths.add(resolvePath(value));
+    return refusal;
+  };
+  const main = readAs(configSchema, source, { check, resolvePath });
   const names = main.ok ? namesOf(main.value.value) : null;
   const files = readPolicyFiles([...policyPaths].toSorted(), { ...bearings, names });
-  if (!main.ok || !files.ok) return fail([...(main.ok ? [] : main.error), ...(files.ok ? [] : files.error)]);
+  const [webPath] = webPaths;
+  const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, bearings);
+  if (!main.ok || !files.ok || !web.ok) {
+    return fail([main, files, web].flatMap((read) => (read.ok ? [] : read.error)));
+  }
   return ok({
     config: main.value.value,
     policies: policiesOf(files.value),
-    warnings: warningsOf(main.value, source.file, files.value, source.checks),
+    webFile: web.value.webFile,
+    warnings: [...warningsOf(main.value, source.file, files.value, source.checks), ...web.value.warnings],
   });
 }
 

@@ -51,7 +51,7 @@ function readPolicyFile(file: string, bearings: Bearings): Result<PolicyFile, re
   const read = readAs(
     policyFileSchema,
     { file, text: text.value, env: source.env },
-    { reserved: new Map(), check: (check, value) => checkValue(check, value, bearings), resolvePath },
+    { check: (check, value) => checkValue(check, value, bearings), resolvePath },
   );
   return read.ok ? ok({ file, read: read.value }) : read;
 }

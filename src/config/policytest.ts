@@ -154,7 +154,7 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
     },
   };
   const check = (kind: Parameters<typeof checkValue>[0], value: string) => checkValue(kind, value, bearings);
-  const main = readAs(policyTestSchema, source, { reserved: new Map(), check, resolvePath: bearings.resolvePath });
+  const main = readAs(policyTestSchema, source, { check, resolvePath: bearings.resolvePath });
   const first = readPolicyFiles([...paths].toSorted(), bearings);
   if (!main.ok || !first.ok) return fail([...(main.ok ? [] : main.error), ...(first.ok ? [] : first.error)]);
   const policies = policiesOf(first.value);

@@ -17,8 +17,6 @@ export interface Refusal {
 
 /** What reading needs beside the schema. */
 export interface Rules {
-  /** Keys of a later version by path, and the message for whoever uses one. */
-  readonly reserved: ReadonlyMap<string, string>;
   /** Checks that take knowledge from outside; null: the value is fine. */
   check(check: Check, value: string): Refusal | null;
   /** Where a path that the file names leads. */
@@ -49,7 +47,7 @@ export function readAs<S extends z.ZodType>(
     adapt(schema, kind, mark, raw, rules);
   }
   const parsed = schema.safeParse(raw);
-  const context = { schema, value: raw, marks, reserved: rules.reserved };
+  const context = { schema, value: raw, marks };
   const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => findingsOf(issue, context));
   const found = [...refusals, ...issues].map((finding) => problemOf(source.file, finding));
   const problems = withoutEchoes([...document.problems, ...found]).toSorted(byPlace);
@@ -79,6 +77,9 @@ function foundAt(mark: Mark, value: string, offset: number): string {
   return offset >= value.length ? `the end of ${mark.found}` : quote(value.slice(offset));
 }
 
+/** Checks of what is a path. */
+const PATHS: ReadonlySet<Check> = new Set(["file", "glob", "path", "web"]);
+
 /**
  * What the schema can't know: that a text stems from a variable and stands for a number, and what a path is relative
  * to.
@@ -88,7 +89,7 @@ function adapt(schema: z.ZodType, kind: Kind, mark: Mark, raw: unknown, rules: R
   const last = mark.path.at(-1);
   if (typeof value !== "string" || value === "" || last === undefined) return;
   const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
-  if (kind.check === "file" || kind.check === "path" || kind.check === "glob") owner[last] = rules.resolvePath(value);
+  if (kind.check !== undefined && PATHS.has(kind.check)) owner[last] = rules.resolvePath(value);
   if (mark.variables.length > 0) {
     const here = schemaAt(schema, mark.path, raw);
     if (here !== null) owner[last] = unquoted(here, value);

@@ -134,7 +134,7 @@ const everyOrNever = (every: number): string => (Number.isFinite(every) ? format
 
 /** Reads a scenario file. Fails with every error of the file, as {@link loadConfig} does. */
 export function loadScenario(source: Source, defaults: Scenario): Result<Scenario, readonly ConfigProblem[]> {
-  const rules = { reserved: new Map(), check: () => null, resolvePath: (path: string) => path };
+  const rules = { check: () => null, resolvePath: (path: string) => path };
   const read = readAs(scenarioSchema(defaults), source, rules);
   return read.ok ? ok(read.value.value) : read;
 }

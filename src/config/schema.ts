@@ -15,6 +15,7 @@ import {
   section,
   share,
   text,
+  webFilePath,
   whole,
   words,
 } from "./kind.ts";
@@ -203,6 +204,11 @@ const listen = z
 
 const web = section({
   listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the start page and the API."),
+  web_config_file: webFilePath()
+    .exactOptional()
+    .describe(
+      "File of TLS, client certificates, users and headers, in the format of Prometheus' exporter-toolkit (below). It and the files that it names are read again when they change. Unset: plain HTTP for everybody.",
+    ),
   admin_token_file: filePath()
     .exactOptional()
     .describe("File that holds the bearer token of the routes that change anything. Unset: there are no such routes."),

@@ -47,6 +47,12 @@ export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   return def.type === "array" ? def.element : null;
 }
 
+/** The schema of what every key of a mapping from names holds; null where the schema is none. */
+export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
+  const { def } = innermost(schema)._zod;
+  return def.type === "record" ? def.valueType : null;
+}
+
 /** The schema that has charge of `path`; null where there is none. `value` chooses between alternatives. */
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
@@ -58,7 +64,11 @@ export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z
   if (step === undefined) return schema;
   const keys = sectionKeys(schema);
   const next =
-    typeof step === "number" ? listItem(schema) : keys !== null && Object.hasOwn(keys, step) ? keys[step] : null;
+    typeof step === "number"
+      ? listItem(schema)
+      : keys !== null && Object.hasOwn(keys, step)
+        ? keys[step]
+        : namedItem(schema);
   if (next === null || next === undefined) return null;
   return schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
 }

@@ -17,6 +17,8 @@ import {
   NOTIFICATION_OUTCOMES,
   REJECT_MEANINGS,
   REJECT_REASONS,
+  WEB_REFUSAL_MEANINGS,
+  WEB_REFUSALS,
 } from "./vocabulary.ts";
 import { WARDEN_FAMILIES, type WardenFamily } from "./wardentable.ts";
 
@@ -49,6 +51,11 @@ export const metricsReference = (): string =>
     table(
       ["reason", "meaning"],
       DECISION_REASONS.map((reason) => [code(reason), DECISION_MEANINGS[reason]]),
+    ),
+    "### `reason` of `proxywarden_web_refusals_total`\n",
+    table(
+      ["reason", "meaning"],
+      WEB_REFUSALS.map((reason) => [code(reason), WEB_REFUSAL_MEANINGS[reason]]),
     ),
     "## Questions and their PromQL\n",
     ...examples.map(([question, query]) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
@@ -155,6 +162,10 @@ const examples: readonly (readonly [question: string, query: string])[] = [
     "Nodes that an action is under way on, which one, and what they are called:",
     `proxywarden_node_episode{state="acting"}
   * on (instance, node_id) group_left (name, region) proxynet_node_info`,
+  ],
+  [
+    "Days until the certificate of the web server ends:",
+    "(proxywarden_web_certificate_expiration_timestamp_seconds - time()) / 86400",
   ],
   ["Nodes that were given up:", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
   ["Share of the month's calls that is used:", "proxywarden_month_calls / proxywarden_month_calls_limit"],

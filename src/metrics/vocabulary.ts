@@ -144,6 +144,31 @@ export const DECISION_MEANINGS: Readonly<Record<HoldReason | "all_clear", string
   max_actions: "as many actions as allowed were sent (`safety.max_actions`)",
 };
 
+/** Values of the label `reason` of `proxywarden_web_refusals_total`. */
+export const WEB_REFUSALS = [
+  "connections",
+  "handshake",
+  "client_certificate",
+  "malformed",
+  "rate",
+  "credentials",
+  "attempts",
+  "busy",
+] as const;
+export type WebRefusal = (typeof WEB_REFUSALS)[number];
+
+/** What each reason of a refusal of the web server means, for people. */
+export const WEB_REFUSAL_MEANINGS: Readonly<Record<WebRefusal, string>> = {
+  connections: "as many connections as allowed are open, of all clients or of this one",
+  handshake: "the TLS handshake failed or took too long; the log says why at level debug",
+  client_certificate: "the client showed no certificate, or one that is not let in",
+  malformed: "no HTTP or no address (400), a head that is too large (431), or one that takes too long to arrive (408)",
+  rate: "more requests than the client, or all together, may send (429)",
+  credentials: "no password or admin token where one is wanted, or a wrong one (401)",
+  attempts: "too many wrong passwords or admin tokens (429)",
+  busy: "too many requests wait for an answer of the API, or for a password to be checked (503)",
+};
+
 /** Values of the label `outcome` of `proxywarden_notifications_total`. */
 export const NOTIFICATION_OUTCOMES = ["sent", "failed", "dropped"] as const;
 export type NotificationOutcome = (typeof NOTIFICATION_OUTCOMES)[number];

@@ -12,6 +12,7 @@ import {
   NOTIFICATION_OUTCOMES,
   PLAN_LIMITS,
   REJECT_REASONS,
+  WEB_REFUSALS,
 } from "./vocabulary.ts";
 
 /** One family of the daemon's own. */
@@ -201,6 +202,21 @@ export const WARDEN_FAMILIES = {
     type: "gauge",
     help: "Whether the last reload of the configuration succeeded.",
     labels: {},
+  },
+  proxywarden_web_config_last_reload_successful: {
+    type: "gauge",
+    help: "Whether web.web_config_file and the certificates it names were fine when they were last read.",
+    labels: {},
+  },
+  proxywarden_web_certificate_expiration_timestamp_seconds: {
+    type: "gauge",
+    help: "When the certificate that the web server shows ends.",
+    labels: {},
+  },
+  proxywarden_web_refusals_total: {
+    type: "counter",
+    help: "Connections and requests that the web server turned away.",
+    labels: { reason: WEB_REFUSALS },
   },
   proxywarden_build_info: { type: "gauge", help: "The version that runs.", labels: { version: null } },
   proxywarden_export_series: { type: "gauge", help: "Series of the proxynet families on this page.", labels: {} },

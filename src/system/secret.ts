@@ -103,7 +103,8 @@ function lineProblem(text: string): string | null {
 const pemProblem = (text: string): string | null =>
   text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
 
-function stampAt(path: string): string {
+/** By what to see that a file is no longer the same: its identity, size and times. `unreadable`: it can't be looked at. */
+export function stampAt(path: string): string {
   try {
     return stampOf(statSync(path, { bigint: true }));
   } catch {

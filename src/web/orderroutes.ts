@@ -3,7 +3,6 @@ import { SECOND_MS } from "../base/duration.ts";
 import type { OrderRefusal, Orders } from "../engine/explanation.ts";
 import type { Secret } from "../model/ports.ts";
 import { sendError } from "./answer.ts";
-import { createGate, type Gate } from "./gate.ts";
 import { type OrderRow, orderRows, readReason } from "./orders.ts";
 import type { Route, RouteParts } from "./route.ts";
 
@@ -19,12 +18,12 @@ export interface OrderDeps {
  * no more is asked of where a request comes from.
  */
 export function orderRoutes(deps: OrderDeps, parts: RouteParts): readonly Route[] {
-  const gate = createGate(parts.clock);
   return orderRows.map((row) => ({
     method: "POST",
     path: row.path,
+    admission: "admin",
     exists: () => deps.adminToken() !== null,
-    admits: (request, reply) => admits(deps, gate, parts, request, reply),
+    admits: (request, reply) => admits(deps, parts, request, reply),
     handle: (request, reply) => answerOrder(deps, row, parts, request, reply),
   }));
 }
@@ -33,8 +32,7 @@ const statuses: Readonly<Record<OrderRefusal["kind"], number>> = { not_found: 40
 
 function admits(
   deps: OrderDeps,
-  gate: Gate,
-  { log }: RouteParts,
+  { log, gate, refused }: RouteParts,
   request: FastifyRequest,
   reply: FastifyReply,
 ): boolean {
@@ -44,15 +42,18 @@ function admits(
     case "granted":
       return true;
     case "throttled":
+      refused("attempts");
       reply.header("retry-after", Math.ceil(admission.retryAfterMs / SECOND_MS));
       sendError(request, reply, 429, "too many wrong admin tokens; the right one is still taken");
       return false;
     case "wrong":
+      refused("credentials");
       log.warn({ path: request.routeOptions.url, from: request.ip }, "Wrong admin token given.");
       reply.header("www-authenticate", 'Bearer realm="proxywarden", error="invalid_token"');
       sendError(request, reply, 401, "that is not the admin token");
       return false;
     default:
+      refused("credentials");
       reply.header("www-authenticate", 'Bearer realm="proxywarden"');
       sendError(request, reply, 401, "orders need the admin token, as in Authorization: Bearer TOKEN");
       return false;

@@ -1,10 +1,17 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { WebRefusal } from "../metrics/vocabulary.ts";
 import type { Clock, Log } from "../model/ports.ts";
+import type { Gate } from "./gate.ts";
 
 /** One route. GET also answers HEAD. */
 export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
+  /**
+   * Who is let in where the web configuration has users. Absent: they, and whoever has the admin token. `everybody`: it
+   * is open. `admin`: `admits` says.
+   */
+  readonly admission?: "everybody" | "admin";
   /** Asked at each request; absent: always. */
   exists?(): boolean;
   /** Asked before a body is read. False: it has answered, and the request ends there. */
@@ -16,4 +23,6 @@ export interface Route {
 export interface RouteParts {
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonic">;
+  readonly gate: Gate;
+  refused(reason: WebRefusal): void;
 }

@@ -36,8 +36,13 @@ export interface WebDeps extends OrderDeps {
 export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
-    { method: "GET", path: "/-/healthy", handle: (_request, reply) => sendText(reply, 200, "healthy") },
-    { method: "GET", path: "/-/ready", handle: (_request, reply) => sendReady(deps, reply) },
+    {
+      method: "GET",
+      path: "/-/healthy",
+      admission: "everybody",
+      handle: (_, reply) => sendText(reply, 200, "healthy"),
+    },
+    { method: "GET", path: "/-/ready", admission: "everybody", handle: (_request, reply) => sendReady(deps, reply) },
     { method: "POST", path: "/-/reload", handle: (request, reply) => answerReload(deps.reload, request, reply) },
     { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
     { method: "GET", path: "/api/v1/nodes", handle: (request, reply) => answerNodes(deps, request, reply) },

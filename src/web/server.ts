@@ -1,17 +1,31 @@
 import type { AddressInfo } from "node:net";
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { TLSSocket } from "node:tls";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
+import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Clock, Log } from "../model/ports.ts";
+import { authority, webUrl } from "./address.ts";
+import { type Admission, createAdmission } from "./admission.ts";
 import { NO_SUCH_PAGE, sendError } from "./answer.ts";
+import { type Bcrypt, createBcrypt } from "./bcrypt.ts";
+import { createDoor, type Door, type DoorParts } from "./door.ts";
+import { createGate } from "./gate.ts";
+import { setHeaders } from "./headers.ts";
+import { BODY_BYTES_MAX, createHttpServer } from "./httpserver.ts";
 import { ORDER_BYTES_MAX } from "./orders.ts";
+import { createPasswords } from "./passwords.ts";
 import type { Route } from "./route.ts";
 import { type WebDeps, webRoutes } from "./routes.ts";
+import { keepTerms, OPEN_TERMS, type PreparedTerms, type StandingTerms } from "./terms.ts";
+import { createTurnstile, type Turnstile } from "./turnstile.ts";
 
 /** A listening web server. */
 export interface Web {
-  /** Where it listens, as a person on this machine would open it. */
+  /** Where it listens now, as a person on this machine would open it. */
   readonly url: string;
+  /** Puts other terms in force: for new connections, and for the next request of each. */
+  adopt(terms: PreparedTerms): void;
   /** Stops listening, lets answers under way finish for a few seconds, then cuts what is left. */
   close(): Promise<void>;
 }
@@ -23,37 +37,32 @@ export interface WebOptions {
   readonly deps: WebDeps;
   readonly log: Log;
   readonly clock: Pick<Clock, "sleep" | "monotonic">;
+  readonly metrics: Pick<WardenMetrics, "inc" | "set">;
+  /** Absent: plain HTTP for everybody. */
+  readonly terms?: PreparedTerms;
+  /** Absent: the real one. */
+  readonly bcrypt?: Bcrypt;
 }
 
-/** Only orders read a body, which has a bound of its own; some clients send an empty form all the same. */
-const BODY_BYTES_MAX = 65_536;
-const HEADER_BYTES_MAX = 16_384;
-/** A node's id stands in the path; longer ones are no node's. */
-const PATH_PARAMETER_CHARS_MAX = 256;
-/** Scrapers, probes and a few people; far more is a mistake, and each may hold an exposition. */
-const CONNECTIONS_MAX = 256;
-/** For the whole request to arrive. */
-const REQUEST_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** A reader that takes nothing for so long is gone, and its buffers are wanted back. */
-const STALL_MS_MAX: DurationMs = MINUTE_MS;
-/** Longer than the usual scrape intervals, so that a scraper keeps its connection. */
-const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
-const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
 /** SIGTERM is to end in 10 s, and a POST in flight may want 7 of them. */
 const CLOSE_MS_MAX: DurationMs = 2 * SECOND_MS;
 
-const commonHeaders = {
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "cross-origin-resource-policy": "same-origin",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-};
-
 /** Starts the web server. The error says which address can't be had, and why. */
-export async function createWeb({ host, port, deps, log, clock }: WebOptions): Promise<Result<Web, string>> {
-  const app = createServer(log);
-  for (const route of webRoutes(deps, { log, clock })) addRoute(app, route);
+export async function createWeb(options: WebOptions): Promise<Result<Web, string>> {
+  const { host, port, deps, log, clock, metrics } = options;
+  const refused: DoorParts["refused"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
+  const terms = keepTerms(options.terms ?? OPEN_TERMS, { clock, log, metrics });
+  const gate = createGate(clock);
+  const passwords = createPasswords(options.bcrypt ?? createBcrypt(), clock);
+  const admission = createAdmission({ clock, log, passwords, gate, adminToken: () => deps.adminToken(), refused });
+  const app = createHttpServer(log, refused);
+  addRoutes(app, webRoutes(deps, { log, clock, gate, refused }), {
+    terms,
+    admission,
+    turnstile: createTurnstile(clock),
+    refused,
+  });
+  const door = createDoor(app.server, { terms, clock, log, refused });
   try {
     await app.listen({ host, port });
   } catch (error) {
@@ -62,41 +71,45 @@ export async function createWeb({ host, port, deps, log, clock }: WebOptions): P
     return fail(`can't listen on ${authority(host, port)}: ${reason}; it must be a free address of this machine`);
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;
-  return ok({ url: `http://${authority(reachable(address), boundPort)}`, close: () => closeServer(app, clock) });
-}
-
-function createServer(log: Log): FastifyInstance {
-  const app = fastify({
-    bodyLimit: BODY_BYTES_MAX,
-    connectionTimeout: STALL_MS_MAX,
-    keepAliveTimeout: IDLE_MS_MAX,
-    requestTimeout: REQUEST_MS_MAX,
-    http: { maxHeaderSize: HEADER_BYTES_MAX, connectionsCheckingInterval: CHECK_INTERVAL_MS },
-    routerOptions: { maxParamLength: PATH_PARAMETER_CHARS_MAX },
-    frameworkErrors: (error, request, reply) => {
-      setCommonHeaders(reply);
-      return sendError(request, reply, error.statusCode ?? 400, error.message);
+  return ok({
+    get url() {
+      return webUrl(terms.current().tls !== null, address, boundPort);
+    },
+    adopt: terms.adopt,
+    async close() {
+      await closeServer(app, door, clock);
+      await passwords.close();
     },
   });
-  app.server.maxConnections = CONNECTIONS_MAX;
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  app.addHook("onRequest", (_request, reply, done) => {
-    setCommonHeaders(reply);
-    done();
-  });
-  app.setNotFoundHandler((request, reply) => sendError(request, reply, 404, NO_SUCH_PAGE));
-  app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
-    const status = error.statusCode ?? 500;
-    if (status < 500) return sendError(request, reply, status, error.message);
-    log.error({ method: request.method, path: request.routeOptions.url, error }, "Web request failed.");
-    return sendError(request, reply, status, "internal error; the log says more");
-  });
-  return app;
 }
 
+/** What every request passes. */
+interface Passage {
+  readonly terms: StandingTerms;
+  readonly admission: Admission;
+  readonly turnstile: Turnstile;
+  readonly refused: DoorParts["refused"];
+}
+
+function addRoutes(app: FastifyInstance, routes: readonly Route[], passage: Passage): void {
+  const byPath = new Map(routes.map((route) => [route.path, route]));
+  app.addHook("onRequest", (request, reply, done) => {
+    const terms = passage.terms.current();
+    setHeaders(reply.raw, terms.headers);
+    // One that came in before TLS was turned on would go on for as long as it is used, and its passwords in clear.
+    if (terms.tls !== null && !isEncrypted(request)) reply.raw.setHeader("connection", "close");
+    const admitted = passage.admission.admit(request, reply, terms, byPath.get(request.routeOptions.url ?? ""));
+    if (admitted === true) done();
+    else if (admitted !== false) void admitted.then((isIn) => isIn && done());
+  });
+  for (const route of routes) addRoute(app, route, passage);
+}
+
+const isEncrypted = ({ raw }: FastifyRequest): boolean => raw.socket instanceof TLSSocket;
+
 /** Registers a route, and answers every other method on its path with 405. A route that isn't there is 404 by any. */
-function addRoute(app: FastifyInstance, { method, path, exists, admits, handle }: Route): void {
+function addRoute(app: FastifyInstance, route: Route, passage: Passage): void {
+  const { method, path, exists, admits } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
   const isThere = (request: FastifyRequest, reply: FastifyReply): boolean => {
     if (exists === undefined || exists()) return true;
@@ -111,7 +124,7 @@ function addRoute(app: FastifyInstance, { method, path, exists, admits, handle }
     onRequest: (request, reply, done) => {
       if (isThere(request, reply) && (admits?.(request, reply) ?? true)) done();
     },
-    handler: handle,
+    handler: inTurn(route, passage),
   });
   app.route({
     method: app.supportedMethods.filter((other) => !allowed.includes(other)),
@@ -125,23 +138,27 @@ function addRoute(app: FastifyInstance, { method, path, exists, admits, handle }
   });
 }
 
-// On the raw response: the exposition is written past Fastify's own headers.
-function setCommonHeaders({ raw }: FastifyReply): void {
-  for (const [name, value] of Object.entries(commonHeaders)) raw.setHeader(name, value);
+/** The answers that are made of all that is known take turns; what is posted does not wait behind what is looked at. */
+function inTurn({ method, path, handle }: Route, { turnstile, refused }: Passage): Route["handle"] {
+  if (method !== "GET" || !path.startsWith("/api/")) return handle;
+  return async (request, reply) => {
+    const turn = turnstile.enter();
+    if (turn === null) {
+      refused("busy");
+      reply.header("retry-after", 1);
+      return sendError(request, reply, 503, "too many requests wait for an answer; try again later");
+    }
+    await turn;
+    return handle(request, reply);
+  };
 }
 
-async function closeServer(app: FastifyInstance, clock: Pick<Clock, "sleep">): Promise<void> {
+async function closeServer(app: FastifyInstance, door: Door, clock: Pick<Clock, "sleep">): Promise<void> {
   const closed = new AbortController();
   const closing = app.close().finally(() => closed.abort());
+  door.clear();
   await clock.sleep(CLOSE_MS_MAX, closed.signal);
   app.server.closeAllConnections();
+  door.cut();
   await closing;
-}
-
-const authority = (host: string, port: number) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
-
-// A wildcard is an address to listen on, none to connect to.
-function reachable(address: string): string {
-  if (address === "0.0.0.0") return "127.0.0.1";
-  return address === "::" ? "::1" : address;
 }

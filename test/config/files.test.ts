@@ -7,9 +7,10 @@ import { judgeConfig, judgePolicyTests } from "../../src/commands/config.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import type { LoadedPolicyTests } from "../../src/config/policytest.ts";
 import { formatProblem } from "../../src/config/problem.ts";
+import type { WebConfig } from "../../src/config/webschema.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
 import { rulesOf } from "../../src/rules.ts";
-import { config, fileText, scenario } from "./reading.ts";
+import { config, fileText, scenario, webFile } from "./reading.ts";
 import { validatorOf } from "./validator.ts";
 
 const TOKEN_FILE = fileURLToPath(import.meta.url);
@@ -45,6 +46,14 @@ const absolute = (path: string): string => fileURLToPath(new URL(`../../${path}`
 const configurations = files.filter((path) => basename(path) === "proxywarden.yaml");
 const shipped = () => judged("config/proxywarden.yaml");
 
+/** The web configuration of the folder. Its certificate and key are not in the folder, and are taken to be there. */
+function webExample(): WebConfig {
+  const read = webFile("config/web.yml", fileText("config/web.yml"));
+  if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
+  expect(read.value.warnings).toEqual([]);
+  return read.value.webFile.config;
+}
+
 /** The schema that the first line of a file names for editors; without one, it is its name that tells. */
 function schemaOf(path: string): object {
   const [, named] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(fileText(path)) ?? [];
@@ -64,6 +73,7 @@ test.each(files)("%s is what it says it is", async (path) => {
   if (path.startsWith("config/scenarios/")) expect(scenario(fileText(path)).nodes).toBeGreaterThan(0);
   else if (path.startsWith("config/policies/tests/")) expect(policyTests(path).file.tests.length).toBeGreaterThan(0);
   else if (configurations.includes(path)) expect(judged(path).warnings).toEqual([]);
+  else if (path === "config/web.yml") expect(webExample().tls_server_config?.cert_file).toBe("config/web.crt");
   else expect(configurations.flatMap((one) => judged(one).policies.map(({ file }) => file))).toContain(absolute(path));
 });
 
@@ -98,7 +108,7 @@ test("the example is the configuration that one gets without it, but for what ha
 
 test("what the example has in comments may be taken out of them", () => {
   const open = fileText("config/proxywarden.yaml").replace(
-    /^( *)# (?=(?:ca_file|proxy|admin_token_file|protected|prometheus|- \{ name): )/gm,
+    /^( *)# (?=(?:ca_file|proxy|web_config_file|admin_token_file|protected|prometheus|- \{ name): )/gm,
     "$1",
   );
   expect(open).toContain("\n  admin_token_file: /run/secrets/admin");
@@ -116,6 +126,8 @@ test("the folder holds the files that people are told of", () => {
       "proxywarden.yaml",
       "rough-day.yaml",
       "scenario.schema.json",
+      "web.schema.json",
+      "web.yml",
     ],
     ...[
       "failing-sessions.yaml",

@@ -211,12 +211,6 @@ describe("the service's own keys are checked:", () => {
   );
 });
 
-test("a key of a later version says so, and not that it is misspelt", () => {
-  expect(errors(withService("web: { web_config_file: web.yml }\n"))).toEqual([
-    "2:8: web.web_config_file: web_config_file is not supported by this version; leave it out",
-  ]);
-});
-
 test("a burst is twice the requests unless it is given", () => {
   const { limits } = config(
     withService("limits: { node_management: { requests: 30 }, session_monitoring: { burst: 600 } }"),

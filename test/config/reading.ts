@@ -5,6 +5,7 @@ import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/problem.ts";
 import { loadScenario } from "../../src/config/scenario.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { readWebFile } from "../../src/config/webfile.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
 
@@ -85,6 +86,19 @@ export function policies(text: string, sections = ""): LoadedConfig {
 export function policyErrors(text: string, sections = "", env: Variables = {}): string[] {
   const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text }, env);
   return loaded.ok ? [] : loaded.error.map((problem) => formatProblem(problem).replace(/^a\.yaml:/, ""));
+}
+
+/** Reads a text as a web configuration file; the files that it names hold something. */
+export function webFile(file: string, text: string, env: Variables = {}): ReturnType<typeof readWebFile> {
+  const readFile = (path: string) => ok(path === file ? text : "sesame");
+  const source: ConfigSource = { ...sourceOf("", env), readFile };
+  return readWebFile(file, { source, resolvePath: (path) => path, find: () => [], names: null });
+}
+
+/** The errors of a web configuration, as people see them, without its name. */
+export function webErrors(text: string, env: Variables = {}): string[] {
+  const read = webFile("web.yml", text, env);
+  return read.ok ? [] : read.error.map((problem) => formatProblem(problem).replace(/^web\.yml:/, ""));
 }
 
 const shown = (list: readonly ConfigProblem[]): string[] =>

@@ -28,6 +28,7 @@ const vendorRooms: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/system/"],
   "pino-pretty": ["src/system/"],
   "node-cron": ["src/system/"],
+  bcryptjs: ["src/web/bcryptworker.ts"],
   yaml: ["src/config/"],
   zod: ["src/config/", "src/service/wire.ts"],
   "prom-client": ["src/metrics/", "src/web/"],

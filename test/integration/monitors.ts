@@ -16,13 +16,16 @@ export interface Prometheus {
   query(query: string): Promise<readonly Series[]>;
 }
 
-/** A configuration with one target that is scraped every second. */
-const scraping = (target: string): string =>
-  `global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: w, static_configs: [{targets: ["${target}"]}]}]\n`;
+/** A configuration with one target that is scraped every second. What is JSON is YAML. */
+const scraping = (target: string, job: object): string =>
+  JSON.stringify({
+    global: { scrape_interval: "1s", scrape_timeout: "1s" },
+    scrape_configs: [{ job_name: "w", static_configs: [{ targets: [target] }], ...job }],
+  });
 
-/** Starts Prometheus on one target, that it scrapes every second; it ends with the test. */
-export const startPrometheus = (target: string, port?: number): Promise<Prometheus> =>
-  runPrometheus(scraping(target), port);
+/** Starts Prometheus on one target, that it scrapes every second; it ends with the test. `job`: how, beside that. */
+export const startPrometheus = (target: string, port?: number, job: object = {}): Promise<Prometheus> =>
+  runPrometheus(scraping(target, job), port);
 
 /**
  * Starts Prometheus on a folder and a configuration of its own; it ends with the test. It begins to scrape some five

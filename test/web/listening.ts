@@ -46,9 +46,19 @@ const note = (fields: LogFields, message: string) => {
 /** A log that keeps the messages. */
 export const log: Log = { debug: note, info: note, warn: note, error: note };
 
+/** Metrics that nobody looks at. */
+export const noMetrics = { inc() {}, set() {} };
+
 /** A server on a free port that ends with the test, and what it logged with it. */
 export async function listening(deps: Partial<WebDeps> = {}, clock = stillClock): Promise<Web> {
-  const web = await createWeb({ host: "127.0.0.1", port: 0, deps: { ...quietDeps, ...deps }, log, clock });
+  const web = await createWeb({
+    host: "127.0.0.1",
+    port: 0,
+    deps: { ...quietDeps, ...deps },
+    log,
+    clock,
+    metrics: noMetrics,
+  });
   if (!web.ok) throw new Error(web.error);
   onTestFinished(async () => {
     await web.value.close();

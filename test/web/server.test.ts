@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { Clock } from "../../src/model/ports.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
 import { createWeb, type Web } from "../../src/web/server.ts";
-import { ask, deferred, listening, log, metricsBody, quietDeps, stillClock } from "./listening.ts";
+import { ask, deferred, listening, log, metricsBody, noMetrics, quietDeps, stillClock } from "./listening.ts";
 
 /** A sleep that is over at once. */
 const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stillClock, sleep: () => Promise.resolve() };
@@ -106,7 +106,14 @@ describe("closing", () => {
 describe("an address", () => {
   test("that is taken is an error that names it", async () => {
     const { port } = new URL((await listening()).url);
-    const options = { host: "127.0.0.1", port: Number(port), deps: quietDeps, log, clock: stillClock };
+    const options = {
+      host: "127.0.0.1",
+      port: Number(port),
+      deps: quietDeps,
+      log,
+      clock: stillClock,
+      metrics: noMetrics,
+    };
     expect(await createWeb(options)).toEqual({
       ok: false,
       error: expect.stringMatching(`^can't listen on 127.0.0.1:${port}: .*EADDRINUSE.*free address`),
@@ -114,7 +121,14 @@ describe("an address", () => {
   });
 
   test("that is a wildcard is shown as one that can be opened", async () => {
-    const web = await createWeb({ host: "0.0.0.0", port: 0, deps: quietDeps, log, clock: stillClock });
+    const web = await createWeb({
+      host: "0.0.0.0",
+      port: 0,
+      deps: quietDeps,
+      log,
+      clock: stillClock,
+      metrics: noMetrics,
+    });
     if (!web.ok) throw new Error(web.error);
     expect(web.value.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     await web.value.close();

@@ -1,0 +1,102 @@
+import { dirname, isAbsolute, join } from "node:path";
+import { fail, ok, type Result } from "../base/result.ts";
+import { type Bearings, checkValue } from "./check.ts";
+import { type Marks, markKey, placeIn } from "./mark.ts";
+import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
+import { readAs } from "./read.ts";
+import { type WebConfig, webSchema } from "./webschema.ts";
+
+/** Reads a file; the error says which, and why it can't be read. */
+export type ReadFile = (path: string) => Result<string, string>;
+
+/** A web configuration that was read, and how to read it again. */
+export interface WebFile {
+  readonly file: string;
+  readonly config: WebConfig;
+  /** Reads the file anew, and looks at those that it names; all of it through `readFile`. */
+  reread(readFile: ReadFile): Result<WebConfig, readonly ConfigProblem[]>;
+}
+
+/** A web configuration file, and what its owner should know. */
+export interface ReadWebFile {
+  readonly webFile: WebFile;
+  readonly warnings: readonly ConfigProblem[];
+}
+
+const WHOLE = { line: 1, column: 1, path: [] } as const;
+
+/** Reads a web configuration file; fails with every problem of it. Paths in it are relative to the folder it stands in. */
+export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, readonly ConfigProblem[]> {
+  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
+  const attempt = (readFile: ReadFile) => {
+    const bearings: Bearings = { ...from, source: { ...from.source, readFile }, resolvePath };
+    const content = readFile(file);
+    if (!content.ok) {
+      const message = `it can't be read: ${content.error}`;
+      return fail([
+        problemOf(file, { ...WHOLE, found: "nothing", expected: "must be a file that can be read", message }),
+      ]);
+    }
+    return readAs(
+      webSchema,
+      { file, text: content.value, env: from.source.env },
+      { check: (check, value) => checkValue(check, value, bearings), resolvePath },
+    );
+  };
+  const first = attempt(from.source.readFile ?? (() => fail("there is nobody to read it")));
+  if (!first.ok) return first;
+  const { value: config, marks } = first.value;
+  const reread = (readFile: ReadFile) => {
+    const read = attempt(readFile);
+    return read.ok ? ok(read.value.value) : read;
+  };
+  return ok({ webFile: { file, config, reread }, warnings: warningsOf(config, marks, file) });
+}
+
+/** What the owner of a file that is fine should know: where, what would be better, and why. */
+type Warning = readonly [path: Path, expected: string, message: string];
+
+function warningsOf(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
+  const { tls_server_config: tls, http_server_config: http } = config;
+  const warnings = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
+  const http2: Path = ["http_server_config", "http2"];
+  if (http.http2 && marks.has(markKey(http2))) {
+    warnings.push([http2, "may be left out", "HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1"]);
+  }
+  return warnings
+    .map(([path, expected, message]) =>
+      problemOf(file, { ...placeIn(marks, path), path, found: "nothing", expected, message }),
+    )
+    .toSorted(byPlace);
+}
+
+/** Under this cost a stolen hash is guessed fast. */
+const COST_ADVISED = 10;
+
+function usersWarnings({ basic_auth_users: users, tls_server_config: tls }: WebConfig): Warning[] {
+  const cheap = Object.entries(users).flatMap(([user, hash]): Warning[] => {
+    const cost = Number(hash.slice(4, 6));
+    const message = `the hash has a cost of ${cost}; under ${COST_ADVISED} a stolen one is guessed fast`;
+    const path = ["basic_auth_users", user];
+    return cost < COST_ADVISED ? [[path, `must have a cost of ${COST_ADVISED} or more`, message]] : [];
+  });
+  if (tls !== undefined || Object.keys(users).length === 0) return cheap;
+  const message = "without tls_server_config passwords travel in clear";
+  return [[["basic_auth_users"], "must go with tls_server_config", message], ...cheap];
+}
+
+function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[] {
+  const { min_version: oldest, client_auth_type: type, client_ca, client_ca_file } = tls;
+  const warnings: Warning[] = [];
+  if (oldest === "TLS10" || oldest === "TLS11") {
+    const message = `${oldest} is broken, and takes signatures by SHA-1 with it`;
+    warnings.push([["tls_server_config", "min_version"], "must be TLS12 or TLS13", message]);
+  }
+  const verifies = type === "RequireAndVerifyClientCert" || type === "VerifyClientCertIfGiven";
+  if (verifies && client_ca === undefined && client_ca_file === undefined) {
+    const message =
+      "without client_ca_file the public authorities count: whoever has a certificate of theirs is let in";
+    warnings.push([["tls_server_config", "client_auth_type"], "must go with client_ca_file", message]);
+  }
+  return warnings;
+}

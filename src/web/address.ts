@@ -1,0 +1,12 @@
+/** An address and a port, as a URL has them. */
+export const authority = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** Where a server is that listens there, as somebody on this machine would open it. */
+export const webUrl = (isEncrypted: boolean, host: string, port: number): string =>
+  `${isEncrypted ? "https" : "http"}://${authority(reachable(host), port)}`;
+
+// A wildcard is an address to listen on, none to connect to; no host at all is every address.
+function reachable(host: string): string {
+  if (host === "0.0.0.0" || host === "") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}

@@ -1,0 +1,138 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { WebRefusal } from "../metrics/vocabulary.ts";
+import type { Clock, Log, Secret } from "../model/ports.ts";
+import { sendError } from "./answer.ts";
+import { clientOf } from "./client.ts";
+import type { Gate } from "./gate.ts";
+import type { Login, Passwords } from "./passwords.ts";
+import { CLIENT_REQUESTS_PER_SECOND, createRates, type Traffic } from "./rates.ts";
+import type { Route } from "./route.ts";
+import type { Terms } from "./terms.ts";
+
+/** Decides on requests before anything else is done for them. */
+export interface Admission {
+  /**
+   * Whether the request goes on; if not, it is answered. Told at once, but where a password has to be checked. `route`:
+   * undefined where there is none.
+   */
+  admit(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    terms: Terms,
+    route: Route | undefined,
+  ): boolean | Promise<boolean>;
+}
+
+/** What it stands on. */
+export interface AdmissionParts {
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly log: Log;
+  readonly passwords: Passwords;
+  readonly gate: Gate;
+  /** Null: there is none. */
+  adminToken(): Secret | null;
+  refused(reason: WebRefusal): void;
+}
+
+/** An answer to whoever is turned away. */
+interface Refusal {
+  readonly reason: WebRefusal;
+  readonly status: 401 | 429 | 503;
+  readonly message: string;
+  readonly retryAfterMs?: DurationMs;
+  /** Whoever goes on all the same has to connect anew, of which there is a limit as well. */
+  readonly ends?: true;
+}
+
+const CHALLENGE = 'Basic realm="proxywarden", charset="UTF-8"';
+
+/** Nobody has asked for anything yet. */
+export function createAdmission({ clock, log, passwords, gate, adminToken, refused }: AdmissionParts): Admission {
+  const rates = createRates(clock);
+
+  function turnAway(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): false {
+    const { reason, status, message, retryAfterMs = 0, ends = false } = refusal;
+    refused(reason);
+    if (retryAfterMs > 0) reply.header("retry-after", Math.ceil(retryAfterMs / SECOND_MS));
+    if (status === 401) reply.header("www-authenticate", CHALLENGE);
+    if (ends) reply.header("connection", "close");
+    sendError(request, reply, status, message);
+    return false;
+  }
+
+  function excessOf({ ip }: FastifyRequest, { rate }: Terms, route: Route | undefined): Refusal | null {
+    const excess = rates.count(clientOf(ip), trafficOf(route), rate);
+    if (excess === null) return null;
+    const { retryAfterMs } = excess;
+    const refusal = { reason: "rate", status: 429, retryAfterMs } as const;
+    return excess.of === "client"
+      ? { ...refusal, message: TOO_MANY, ends: true }
+      : { ...refusal, message: "more requests than rate_limit lets in" };
+  }
+
+  /** Who gives orders may see what they do. */
+  function loginOf({ headers, ip }: FastifyRequest, users: Terms["users"]): Login | Promise<Login> {
+    const { authorization } = headers;
+    const token = /^bearer /i.test(authorization ?? "") ? adminToken() : null;
+    if (token !== null) return gate.judge(authorization, token);
+    return passwords.judge(authorization, users, clientOf(ip));
+  }
+
+  return {
+    admit(request, reply, terms, route) {
+      const excess = excessOf(request, terms, route);
+      if (excess !== null) return turnAway(request, reply, excess);
+      if (terms.users.size === 0 || isOpen(route)) return true;
+      const conclude = (login: Login): boolean => {
+        if (login.kind === "wrong") log.warn({ from: request.ip }, "Wrong user or password given.");
+        const refusal = refusalOf(login);
+        return refusal === null || turnAway(request, reply, refusal);
+      };
+      const login = loginOf(request, terms.users);
+      if (!(login instanceof Promise)) return conclude(login);
+      return login.then(conclude, (error: unknown) => {
+        log.error({ error }, "A password could not be checked.");
+        return turnAway(request, reply, UNCHECKED);
+      });
+    },
+  };
+}
+
+const TOO_MANY = `more than ${CLIENT_REQUESTS_PER_SECOND} requests a second from one address`;
+
+const UNCHECKED: Refusal = {
+  ...{ reason: "busy", status: 503, retryAfterMs: SECOND_MS },
+  message: "the password could not be checked",
+};
+
+function refusalOf(login: Login): Refusal | null {
+  switch (login.kind) {
+    case "granted":
+      return null;
+    case "missing":
+      return { reason: "credentials", status: 401, message: "a user and a password are wanted, by basic auth" };
+    case "wrong":
+      return { reason: "credentials", status: 401, message: "wrong user or password" };
+    case "throttled":
+      return {
+        ...{ reason: "attempts", status: 429, retryAfterMs: login.retryAfterMs },
+        message: "too many wrong passwords or tokens from this address; those that were right before are still taken",
+      };
+    case "busy":
+      return {
+        ...{ reason: "busy", status: 503, retryAfterMs: login.retryAfterMs },
+        message: "too many passwords wait to be checked",
+      };
+    default:
+      return login satisfies never;
+  }
+}
+
+const isOpen = (route: Route | undefined): boolean =>
+  route?.admission === "everybody" || (route?.admission === "admin" && route.exists?.() !== false);
+
+function trafficOf(route: Route | undefined): Traffic {
+  if (route?.admission === "everybody") return "health";
+  return route?.path === "/metrics" ? "metrics" : "other";
+}

@@ -1,0 +1,112 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { WebRefusal } from "../metrics/vocabulary.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import { createBucket } from "./bucket.ts";
+import { byClient, clientOf } from "./client.ts";
+import { createEncrypter } from "./encrypter.ts";
+import { rawAnswer } from "./headers.ts";
+import type { StandingTerms } from "./terms.ts";
+
+/** Takes connections in, within bounds, by the TLS that is in force when they come. */
+export interface Door {
+  /** Ends the connections that have come to no request: those that shake hands still, and those that are turned away. */
+  clear(): void;
+  /** Cuts all connections. */
+  cut(): void;
+}
+
+/** What a door stands on. */
+export interface DoorParts {
+  readonly terms: StandingTerms;
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly log: Log;
+  refused(reason: WebRefusal): void;
+}
+
+/** Scrapers, probes and a few people; far more is a mistake, and each may hold an exposition. */
+const CONNECTIONS_MAX = 256;
+/** A browser has six, a Prometheus one or two; so no client can take the places of all others. */
+const CLIENT_CONNECTIONS_MAX = 64;
+/** New connections of one client, in the long run; a handshake of TLS takes a millisecond or two. */
+const CLIENT_CONNECTS = { intervalMs: SECOND_MS / 50, burst: 500 };
+/** Who was told that there is no place for him reads it at once, or never. */
+const LINGER_MS_MAX: DurationMs = SECOND_MS;
+const LINGERING_MAX = 64;
+
+const FULL_ANSWER = rawAnswer(503, "Service Unavailable", "too many connections; try again later", ["retry-after: 1"]);
+
+/**
+ * Stands between a server and those who connect to it: the server gets what it would have got without, decrypted where
+ * it came encrypted. TLS may so change, or come and go, without listening anew.
+ */
+export function createDoor(server: Server, parts: DoorParts): Door {
+  const { terms, clock, refused } = parts;
+  const open = new Map<Socket, string>();
+  const connects = byClient(() => createBucket(CLIENT_CONNECTS));
+  const goodbyes = createGoodbyes();
+  const listeners = server.listeners("connection");
+  const serve = (socket: Socket) => {
+    for (const listener of listeners) listener.call(server, socket);
+  };
+  const encrypter = createEncrypter({ ...parts, serve });
+
+  function hasPlace(client: string): boolean {
+    if (connects.of(client).take(clock.monotonic()) > 0 || open.size >= CONNECTIONS_MAX) return false;
+    let own = 0;
+    for (const other of open.values()) if (other === client) own++;
+    return own < CLIENT_CONNECTIONS_MAX;
+  }
+
+  server.removeAllListeners("connection").on("connection", (socket) => {
+    // Whoever serves it looks at errors himself; before and after that nobody has to.
+    socket.on("error", () => undefined);
+    const client = clientOf(socket.remoteAddress);
+    const { tls } = terms.current();
+    if (!hasPlace(client)) {
+      refused("connections");
+      // Nobody shakes hands to be told that there is no place.
+      if (tls === null) goodbyes.say(socket);
+      else socket.destroy();
+      return;
+    }
+    open.set(socket, client);
+    socket.once("close", () => open.delete(socket));
+    if (tls === null) serve(socket);
+    else encrypter.take(socket, tls);
+  });
+
+  return {
+    clear() {
+      encrypter.clear();
+      goodbyes.clear();
+    },
+    cut() {
+      for (const socket of open.keys()) socket.destroy();
+    },
+  };
+}
+
+/** Tells those for whom there is no place. */
+function createGoodbyes() {
+  const lingering = new Set<Socket>();
+  return {
+    say(socket: Socket): void {
+      if (lingering.size >= LINGERING_MAX) {
+        socket.destroy();
+        return;
+      }
+      lingering.add(socket);
+      socket.once("close", () => lingering.delete(socket));
+      socket.setTimeout(LINGER_MS_MAX, () => socket.destroy());
+      // Closed with anything unread, it would be reset, and the reason lost on its way.
+      socket.resume();
+      socket.once("end", () => socket.destroy());
+      socket.end(FULL_ANSWER);
+    },
+    clear(): void {
+      for (const socket of lingering) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A certificate and its key, in PEM. */
+export interface Identity {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** An authority, and what it vouches for. */
+export interface Authority extends Identity {
+  /** `names`: subject alternative names, such as `DNS:a.test`; `use`: what the certificate is for. */
+  issue(names: string, use?: "serverAuth" | "clientAuth"): Identity;
+}
+
+const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
+/** Runs openssl in a folder that is gone after it. */
+function make(
+  name: string,
+  options: (folder: string) => readonly string[],
+  files: Readonly<Record<string, string>> = {},
+) {
+  const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
+  try {
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+    const out = ["-keyout", join(folder, "key"), "-out", join(folder, "cert")];
+    execFileSync(
+      "openssl",
+      ["req", "-x509", ...newKey, "-days", "2", "-subj", `/CN=${name}`, ...out, ...options(folder)],
+      {
+        stdio: "pipe",
+      },
+    );
+    return { cert: readFileSync(join(folder, "cert"), "utf8"), key: readFileSync(join(folder, "key"), "utf8") };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** A new authority by that name. Its certificates last two days. */
+export function newAuthority(name: string): Authority {
+  const own = make(name, () => ["-addext", "keyUsage=critical,keyCertSign"]);
+  return {
+    ...own,
+    issue: (names, use = "serverAuth") =>
+      make(
+        `${name} ${use}`,
+        (folder) => [
+          ...["-CA", join(folder, "ca.crt"), "-CAkey", join(folder, "ca.key")],
+          ...["-addext", `subjectAltName=${names}`, "-addext", `extendedKeyUsage=${use}`],
+          ...["-addext", "basicConstraints=critical,CA:FALSE"],
+        ],
+        { "ca.crt": own.cert, "ca.key": own.key },
+      ),
+  };
+}
