@@ -58,6 +58,7 @@ export function layFoundation(parts: AppParts, config: Config): Result<Foundatio
     log,
     onWait: (category, waitedMs) =>
       metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),
+    onForeign: (category, calls) => metrics.inc("proxywarden_foreign_calls_total", { category }, calls),
   });
   return ok({
     startedAt: clock.now(),

@@ -1,7 +1,15 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { allowanceOf, type Category, type Lane, type Limits, reserved } from "./limits.ts";
-import { createOthers, type Others, othersAnswered, othersDoubtful, othersSent, othersUnsent } from "./others.ts";
+import {
+  createOthers,
+  type Others,
+  othersAnswered,
+  othersDoubtful,
+  othersRefused,
+  othersSent,
+  othersUnsent,
+} from "./others.ts";
 import { type Pace, payPace, startPace } from "./pace.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
 import {
@@ -85,7 +93,7 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     planRefusedUntil: Number.NEGATIVE_INFINITY,
     inFlight: 0,
     monthUsed,
-    others: createOthers(now),
+    others: createOthers(),
   };
 }
 
@@ -120,11 +128,11 @@ export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jit
   if (outcome.kind === "lost") {
     const countedBy = now + ledger.limits.categories[permit.category].windowMs;
     markLost(account.view, countedBy);
-    othersDoubtful(ledger.others, permit.category, countedBy, now);
+    othersDoubtful(ledger.others, ledger.limits, permit.category, countedBy, now);
     return;
   }
-  if (outcome.kind === "refused") othersDoubtful(ledger.others, permit.category, now, now);
-  else othersAnswered(ledger.others, ledger.limits, permit, outcome.reading, now);
+  const learn = outcome.kind === "refused" ? othersRefused : othersAnswered;
+  learn(ledger.others, ledger.limits, permit, outcome.reading, now);
   markAnswered(account.view, permit.mark, outcome.reading, now);
   account.stated = outcome.reading !== null;
   if (outcome.kind === "answered") {

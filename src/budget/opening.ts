@@ -1,8 +1,9 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { LOOKS_A_WINDOW } from "./foreign.ts";
 import { concurrency, type Ledger, speaksOfMore } from "./ledger.ts";
 import { allowanceOf, type Category, dipOf, floorOf, type Lane, pollingMonth, reserved } from "./limits.ts";
-import { expectedOfPlan, LOOKS_A_WINDOW, yieldsUntil } from "./others.ts";
+import { expectedOfPlan, yieldsUntil } from "./others.ts";
 import { paceOpensAt } from "./pace.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
 import { leastRemaining, ROUNDING_MS, settleLost, underWay } from "./view.ts";
@@ -24,6 +25,7 @@ export interface Opening {
 const AT_ONCE_SHARE = 0.25;
 /** Where a call waits because of others, it is reckoned anew so often in a window. */
 const RECHECKS_A_WINDOW = 12;
+
 /** When a call of `lane` in `category` may go, and what holds it. All constraints are looked at; the last to open rules. */
 export function opening(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Opening {
   settleLost(ledger.accounts[category].view, now);
@@ -89,12 +91,15 @@ function viewOpening(ledger: Ledger, category: Category, lane: Lane, now: Monoto
   if ((leastRemaining(view) ?? 0) > keptOf(ledger, category, lane, view.stated.limit, now))
     return { at: now, hold: null };
   const { limit, remaining, resetAt, at } = view.stated;
-  // Where next to nothing is left, the one call that a reset may bring back is as likely another user's; where it is
-  // others for whom much is kept, a look now and then is affordable, and tells whether it must be.
-  const isScarce = remaining <= floorOf(limit) || resetAt === null;
   const silent = at + windowMs + ROUNDING_MS;
-  const looks = remaining > reserved(limit, ledger.limits.reserve) ? at + windowMs / LOOKS_A_WINDOW : silent;
-  const reopens = Math.min(isScarce ? silent : resetAt, looks, silent);
+  // Where next to nothing is left, the one call that a reset may bring back is as likely another user's.
+  const isSpent = remaining <= floorOf(limit);
+  // Where it is others for whom much is kept, or who had their part of it, a look now and then is affordable, and tells
+  // whether it must be.
+  const had = ledger.others[category].inWindow(now);
+  const isForOthers = !isSpent && remaining + had > reserved(limit, ledger.limits.reserve);
+  const looks = isForOthers ? at + windowMs / LOOKS_A_WINDOW : silent;
+  const reopens = Math.min(isSpent ? silent : (resetAt ?? silent), looks, silent);
   return now < reopens ? { at: reopens, hold: "remaining" } : alone;
 }
 

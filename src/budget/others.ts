@@ -1,13 +1,19 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { createForeign, type Foreign } from "./foreign.ts";
+import { createForeign, type Foreign, LOOKS_A_WINDOW } from "./foreign.ts";
 import { allowanceOf, CATEGORIES, type Category, floorOf, type Lane, type Limits, reserved } from "./limits.ts";
 import type { Reading } from "./view.ts";
 
 /** Limits that an answer may speak of: its category's, or the plan's over all of them. */
 export const SCOPES = [...CATEGORIES, "plan"] as const;
 export type Scope = (typeof SCOPES)[number];
+
+/** A call of ours, and when it went out. */
+interface SentCall {
+  readonly category: Category;
+  readonly at: MonotonicMs;
+}
 
 /** What other users of the key do, by limit. */
 export interface Others extends Readonly<Record<Scope, Foreign>> {
@@ -16,10 +22,10 @@ export interface Others extends Readonly<Record<Scope, Foreign>> {
 }
 
 /** Nothing known yet. */
-export const createOthers = (now: MonotonicMs): Others => ({
-  node_management: createForeign(now),
-  session_monitoring: createForeign(now),
-  plan: createForeign(now),
+export const createOthers = (): Others => ({
+  node_management: createForeign(),
+  session_monitoring: createForeign(),
+  plan: createForeign(),
   speak: null,
 });
 
@@ -36,24 +42,49 @@ export function othersUnsent(others: Others, category: Category, sentAt: Monoton
 }
 
 /** It came to an end, and nobody knows whether the service counted it: if so, then by `countedBy`. */
-export function othersDoubtful(others: Others, category: Category, countedBy: MonotonicMs, now: MonotonicMs): void {
-  others[category].doubtful(countedBy, now);
-  others.plan.doubtful(countedBy, now);
+export function othersDoubtful(
+  others: Others,
+  limits: Limits,
+  category: Category,
+  countedBy: MonotonicMs,
+  now: MonotonicMs,
+): void {
+  others[category].doubtful(countedBy, limits.categories[category].windowMs, now);
+  others.plan.doubtful(countedBy, MINUTE_MS, now);
 }
 
-/** It was answered. */
+/** It was answered. An answer without headers may come from something in front of the service, which counts nothing. */
 export function othersAnswered(
   others: Others,
   limits: Limits,
-  call: { readonly category: Category; readonly at: MonotonicMs },
+  { category, at }: SentCall,
   reading: Reading | null,
   now: MonotonicMs,
 ): void {
-  const { category, at } = call;
-  const scope = reading === null ? null : scopeOf(others, limits, category, reading.limit);
+  if (reading === null) {
+    othersDoubtful(others, limits, category, now, now);
+    return;
+  }
+  const scope = scopeOf(others, limits, category, reading.limit);
   const { windowMs } = limits.categories[category];
   others[category].answered(at, scope === category ? reading : null, windowMs, now);
   others.plan.answered(at, scope === "plan" ? reading : null, MINUTE_MS, now);
+}
+
+/** It was refused. What the refusal says tells of others only where it names a limit that we know, and that is spent. */
+export function othersRefused(
+  others: Others,
+  limits: Limits,
+  { category }: SentCall,
+  reading: Reading | null,
+  now: MonotonicMs,
+): void {
+  othersDoubtful(others, limits, category, now, now);
+  if (reading === null || reading.remaining > 0) return;
+  const { requests, windowMs } = limits.categories[category];
+  // Of a plan and a category that are as large, the plan is spent first.
+  if (reading.limit === limits.plan.requestsPerMinute) others.plan.refused(reading.limit, MINUTE_MS, now);
+  else if (reading.limit === requests) others[category].refused(reading.limit, windowMs, now);
 }
 
 /** Calls a minute that others are expected to make under the plan, in all categories. */
@@ -64,9 +95,6 @@ export function expectedOfPlan(others: Others, limits: Limits, now: MonotonicMs)
   );
   return Math.max(others.plan.expected(now), ofCategories);
 }
-
-/** However little is left to us, so many calls look in a window how things stand. */
-export const LOOKS_A_WINDOW = 4;
 
 /** What asks to go. */
 export interface Asking {
@@ -116,18 +144,14 @@ function roomAt(
 }
 
 /**
- * The limit that a header speaks of; null: it may be either, and a call of ours in the other category would be taken
- * for one of others.
+ * The limit that a header speaks of. Where that may be either, it is taken for the plan's until an answer tells: all our
+ * calls are counted there, so that none of them is taken for one of others.
  */
-function scopeOf(others: Others, limits: Limits, category: Category, stated: number): Scope | null {
+function scopeOf(others: Others, limits: Limits, category: Category, stated: number): Scope {
   const own = limits.categories[category].requests;
   const ofPlan = limits.plan.requestsPerMinute;
-  if (own !== ofPlan) {
-    if (stated === own) others.speak = "category";
-    if (stated === ofPlan) others.speak = "plan";
-    return stated === ofPlan ? "plan" : category;
-  }
-  if (stated !== own) return category;
-  if (others.speak !== null) return others.speak === "plan" ? "plan" : category;
-  return null;
+  if (own !== ofPlan && stated === own) others.speak = "category";
+  if (own !== ofPlan && stated === ofPlan) others.speak = "plan";
+  if (stated !== ofPlan) return category;
+  return others.speak === "category" && own === ofPlan ? category : "plan";
 }

@@ -6,7 +6,7 @@ import type { MonotonicMs } from "../model/time.ts";
  */
 export interface OwnCalls {
   send(at: MonotonicMs): void;
-  /** Takes back a sending: nothing went out. */
+  /** Takes back the sending at `at`: nothing went out. */
   unsend(at: MonotonicMs): void;
   /** A call was answered, and so was counted by now. */
   end(at: MonotonicMs): void;
@@ -78,6 +78,7 @@ function createTimes() {
     remove(at: MonotonicMs): void {
       const index = find(at, true);
       if (times[index] === at) times.splice(index, 1);
+      else forgotten--;
     },
     last: (): MonotonicMs => times.at(-1) ?? Number.NEGATIVE_INFINITY,
     upTo: (at: MonotonicMs): number => forgotten + find(at, false),

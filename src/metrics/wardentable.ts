@@ -100,6 +100,11 @@ export const WARDEN_FAMILIES = {
     help: "Answers with status 429. Anything but zero is a defect, or another user of the key.",
     labels: category,
   },
+  proxywarden_foreign_calls_total: {
+    type: "counter",
+    help: "Calls of other users of the key that X-RateLimit-Remaining proves; of `plan`, where the headers speak of the plan.",
+    labels: category,
+  },
   proxywarden_month_calls: { type: "gauge", help: "Calls made in the month of the plan.", labels: {} },
   proxywarden_month_calls_limit: {
     type: "gauge",

@@ -199,6 +199,8 @@ const noPermit = (waited: boolean): ServiceError =>
     : { kind: "aborted", message: UNSENT };
 
 function outcomeOf(response: ServiceResponse, reading: Reading | null, now: EpochMs): CallOutcome {
+  // Without a valid key it was counted under none of ours, whatever limit it states.
+  if (response.status === 401) return { kind: "answered", reading: null };
   if (response.status !== 429) return { kind: "answered", reading };
   return { kind: "refused", reading, retryAfterMs: retryAfter(response.headers, now) };
 }

@@ -62,7 +62,9 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   let uncounted = 0;
   let isStoreFailing = false;
   const actions = { node_management: createRecent(), session_monitoring: createRecent() };
-  const foreign: Record<Scope, number> = { node_management: 0, session_monitoring: 0, plan: 0 };
+  /** Calls of others that were counted and told of. */
+  const foreign = {} as Record<Scope, { likely: number; told: number }>;
+  for (const scope of SCOPES) foreign[scope] = { likely: 0, told: 0 };
   // One queue a lane: within a lane first come, first served.
   const queues: Readonly<Record<Lane, Waiting[]>> = { action: [], walk: [], suspect: [], detail: [], stats: [] };
   let nap = new AbortController();
@@ -97,15 +99,19 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
     }
   }
 
-  /** What others called counts in the month as ours does: the service makes no difference. */
+  /**
+   * What others called counts in the month as ours does: the service makes no difference. There what is likely counts,
+   * for the month would end too soon; told is what is proved.
+   */
   function countForeign(): void {
     for (const scope of SCOPES) {
-      const learned = ledger.others[scope].total() - foreign[scope];
-      if (learned <= 0) continue;
-      foreign[scope] += learned;
+      const { likely, told } = foreign[scope];
+      const others = ledger.others[scope];
+      foreign[scope] = { likely: others.likely(), told: others.total() };
+      const learned = others.likely() - likely;
       ledger.monthUsed += learned;
-      count(learned);
-      parts.onForeign?.(scope, learned);
+      if (learned > 0) count(learned);
+      if (others.total() > told) parts.onForeign?.(scope, others.total() - told);
     }
   }
 

@@ -2,6 +2,7 @@ import type { Ledger } from "../budget/ledger.ts";
 import { CATEGORIES } from "../budget/limits.ts";
 import type { PlanMonth } from "../budget/month.ts";
 import { type Hold, opening } from "../budget/opening.ts";
+import { expectedOfPlan } from "../budget/others.ts";
 import type { Plan } from "../budget/planner.ts";
 import { leastRemaining, underWay } from "../budget/view.ts";
 import type { CollectorState } from "../engine/account.ts";
@@ -93,6 +94,10 @@ export function budgetView(scene: Scene): object {
     plan: {
       requests_per_minute: plan.requestsPerMinute,
       concurrent_requests: plan.concurrentRequests,
+      others: {
+        calls: ledger.others.plan.total(),
+        expected_per_minute: Math.ceil(expectedOfPlan(ledger.others, ledger.limits, monotonic)),
+      },
     },
     month: {
       started_at: iso(month.startMs),
@@ -120,6 +125,7 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
     calls: view.sent,
     in_flight: underWay(view),
     consecutive_refusals: refusals,
+    others: { calls: ledger.others[category].total(), expected_per_window: ledger.others[category].expected(now) },
     next_poll: {
       in_seconds: Number.isFinite(at) ? seconds(Math.max(0, at - now)) : null,
       held_by: hold satisfies Hold | null,

@@ -1,17 +1,13 @@
 import { type Random, seededRandom } from "../../src/base/random.ts";
 import { type CallOutcome, createLedger, type Permit, settle, take } from "../../src/budget/ledger.ts";
-import { CATEGORIES, type Category, type Lane, type Limits } from "../../src/budget/limits.ts";
+import { CATEGORIES, type Category, type Lane } from "../../src/budget/limits.ts";
 import { opening } from "../../src/budget/opening.ts";
+import { SCOPES } from "../../src/budget/others.ts";
 import { reading } from "../../src/budget/view.ts";
-import type { LimiterKind } from "../../src/model/scenario.ts";
-import { createLimiter, type Limiter } from "../../src/simulator/limiter.ts";
+import { createLimitedService, type Limiting, type Stated } from "./limitedservice.ts";
 
 /** One simulated stretch of time in which the ledger's owner always has another call to make. */
-export interface Day {
-  readonly limits: Limits;
-  readonly limiter: LimiterKind;
-  readonly headers: "category" | "plan" | "off";
-  readonly reset: "full" | "next_token";
+export interface Day extends Limiting {
   readonly hours: number;
   readonly seed: number;
   /** Mean time between two kills of the process; its calls in flight are never answered. */
@@ -47,18 +43,17 @@ export interface DayReport {
   readonly pollingGapMs: number;
 }
 
-interface Event {
+/** Something that happens at its time. */
+export interface Event {
   readonly at: number;
   run(): void;
 }
-
-const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 /** Drives the ledger against the simulator's own limiters, with latencies, lost answers and restarts. */
 export function liveDay(day: Day): DayReport {
   const random = seededRandom(day.seed);
   const endMs = day.hours * 3_600_000;
-  const service = createService(day);
+  const service = createLimitedService(day);
   const events: Event[] = [];
   const at = (time: number, run: () => void) => insert(events, { at: time, run });
   let now = 0;
@@ -167,57 +162,15 @@ export function liveDay(day: Day): DayReport {
     now = event.at;
     event.run();
   }
-  const learned = day.categories.reduce((sum, category) => sum + process_.ledger.others[category].total(), 0);
+  const learned = SCOPES.reduce((sum, scope) => sum + process_.ledger.others[scope].total(), 0);
   return {
     ...{ calls, refused, callsPerMinute: calls / (endMs / 60_000), actions },
     ...{ othersCalls, othersRefused, learned, minutes, pollingGapMs },
   };
 }
 
-interface Stated {
-  readonly kind: "answered" | "refused";
-  readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
-  readonly dateMs: number;
-  readonly retryAfterSeconds: number;
-}
-
-function createService(day: Day) {
-  const limiterOf = (requests: number, burst: number): Limiter =>
-    createLimiter(day.limiter, { limit: requests, burst, windowMs: 60_000, reset: day.reset });
-  const categories = Object.fromEntries(
-    CATEGORIES.map((category) => {
-      const { requests, burst } = day.limits.categories[category];
-      return [category, limiterOf(requests, burst)];
-    }),
-  ) as Record<Category, Limiter>;
-  const rpm = day.limits.plan.requestsPerMinute;
-  const plan = rpm === null ? null : limiterOf(rpm, rpm);
-  return {
-    answer(category: Category, now: number): Stated {
-      const epoch = EPOCH_MS + now;
-      const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
-      const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);
-      const ofPlan = admitted ? plan?.take(epoch) : plan?.peek(epoch);
-      const shown = day.headers === "plan" ? (ofPlan ?? ofCategory) : ofCategory;
-      return {
-        kind: admitted ? "answered" : "refused",
-        headers:
-          day.headers === "off"
-            ? null
-            : {
-                limit: shown.limit,
-                remaining: shown.remaining,
-                resetEpochSeconds: Math.floor(shown.resetEpochMs / 1_000),
-              },
-        dateMs: Math.floor(epoch / 1_000) * 1_000,
-        retryAfterSeconds: Math.max(ofCategory.retryAfterSeconds, ofPlan?.retryAfterSeconds ?? 0),
-      };
-    },
-  };
-}
-
 /** Keeps the list sorted, latest first, so that the next event is popped off its end. */
-function insert(events: Event[], event: Event): void {
+export function insert(events: Event[], event: Event): void {
   let low = 0;
   let high = events.length;
   while (low < high) {

@@ -96,6 +96,13 @@ describe("the API key", () => {
     expect(calls).toEqual(["nodes_list 403"]);
   });
 
+  test("what a 401 states of limits is of no key of ours, and nothing is learned from it", async () => {
+    const { get, calls, office } = setUp({ secret: fixedKey("no-key") });
+    await get();
+    expect(calls).toEqual(["stats 401"]);
+    expect(office.ledger.accounts.session_monitoring.view.stated).toBeNull();
+  });
+
   test("after a 401 the key's file is read again, and a renewed key is used at once", async () => {
     let key = "old-key";
     const { get, calls } = setUp({

@@ -11,6 +11,7 @@ function open(calls: CallCounter = createMemoryStore().calls) {
   const clock = createVirtualClock(START_MS);
   const log = createKeptLog();
   const waits: string[] = [];
+  const foreign: string[] = [];
   const office = createPermitOffice({
     limits: createPlanLimits("business"),
     monthStartsOn: 1,
@@ -19,6 +20,7 @@ function open(calls: CallCounter = createMemoryStore().calls) {
     calls,
     log,
     onWait: (category, ms) => void waits.push(`${category} ${Math.round(ms)}`),
+    onForeign: (scope, learned) => void foreign.push(`${scope} ${learned}`),
   });
   const order: string[] = [];
   const ask = (category: Category, lane: Lane, signal = new AbortController().signal) =>
@@ -28,7 +30,7 @@ function open(calls: CallCounter = createMemoryStore().calls) {
     });
   const answer = (permit: Permit | null, remaining: number) =>
     office.giveBack(permit!, { kind: "answered", reading: { limit: 100, remaining, resetAt: null } });
-  return { clock, log, office, order, ask, answer, waits };
+  return { clock, log, office, order, ask, answer, waits, foreign };
 }
 
 test("who waits is served by lane, and within a lane in the order of coming", async () => {
@@ -101,4 +103,16 @@ test("a month that turns while the daemon runs opens what the old one had closed
   expect(order).toEqual([]);
   await clock.advance(2 * 24 * 3_600_000);
   expect(order).toEqual(["walk"]);
+});
+
+test("calls of others are told of and counted in the month once each, as they are proved", async () => {
+  const { clock, ask, answer, office, foreign } = open();
+  for (const remaining of [99, 68, 67]) {
+    const permit = ask("node_management", "walk");
+    await clock.advance(20_000);
+    answer(await permit, remaining);
+  }
+  expect(foreign).toEqual(["node_management 30"]);
+  expect(office.monthUsed()).toBe(3 + 30);
+  expect(office.others().node_management).toBeGreaterThan(30);
 });

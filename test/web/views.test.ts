@@ -91,9 +91,10 @@ test("the budget says what was stated, what is left at least, and what the next 
           configured: { requests: 100, burst: 200, window_seconds: 60 },
           stated: { limit: 100 },
           consecutive_refusals: 0,
+          others: { calls: 0, expected_per_window: 0 },
         },
       },
-      plan: { requests_per_minute: 500, concurrent_requests: 50 },
+      plan: { requests_per_minute: 500, concurrent_requests: 50, others: { calls: 0, expected_per_minute: 0 } },
       month: { started_at: "2026-03-01T00:00:00.000Z", ends_at: "2026-04-01T00:00:00.000Z", calls_limit: 1_000_000 },
     });
   });

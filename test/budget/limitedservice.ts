@@ -1,0 +1,58 @@
+import { CATEGORIES, type Category, type Limits } from "../../src/budget/limits.ts";
+import type { LimiterKind } from "../../src/model/scenario.ts";
+import { createLimiter, type Limiter } from "../../src/simulator/limiter.ts";
+
+/** How a service limits its callers, and what it says of it. */
+export interface Limiting {
+  readonly limits: Limits;
+  readonly limiter: LimiterKind;
+  readonly headers: "category" | "plan" | "off";
+  readonly reset: "full" | "next_token";
+}
+
+/** What one answer says of the limits. */
+export interface Stated {
+  readonly kind: "answered" | "refused";
+  readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
+  readonly dateMs: number;
+  readonly retryAfterSeconds: number;
+}
+
+const EPOCH_MS = Date.UTC(2026, 0, 1);
+
+/** The limits of a service, by the simulator's own limiters, and nothing behind them. */
+export function createLimitedService({ limits, limiter, headers, reset }: Limiting) {
+  const limiterOf = (requests: number, burst: number): Limiter =>
+    createLimiter(limiter, { limit: requests, burst, windowMs: 60_000, reset });
+  const categories = Object.fromEntries(
+    CATEGORIES.map((category) => {
+      const { requests, burst } = limits.categories[category];
+      return [category, limiterOf(requests, burst)];
+    }),
+  ) as Record<Category, Limiter>;
+  const rpm = limits.plan.requestsPerMinute;
+  const plan = rpm === null ? null : limiterOf(rpm, rpm);
+  return {
+    /** A call arrives `now`. */
+    answer(category: Category, now: number): Stated {
+      const epoch = EPOCH_MS + now;
+      const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
+      const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);
+      const ofPlan = admitted ? plan?.take(epoch) : plan?.peek(epoch);
+      const shown = headers === "plan" ? (ofPlan ?? ofCategory) : ofCategory;
+      return {
+        kind: admitted ? "answered" : "refused",
+        headers:
+          headers === "off"
+            ? null
+            : {
+                limit: shown.limit,
+                remaining: shown.remaining,
+                resetEpochSeconds: Math.floor(shown.resetEpochMs / 1_000),
+              },
+        dateMs: Math.floor(epoch / 1_000) * 1_000,
+        retryAfterSeconds: Math.max(ofCategory.retryAfterSeconds, ofPlan?.retryAfterSeconds ?? 0),
+      };
+    },
+  };
+}
