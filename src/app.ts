@@ -4,10 +4,12 @@ import { fail, ok, type Result } from "./base/result.ts";
 import { planMonth } from "./budget/month.ts";
 import type { WardenView } from "./engine/explanation.ts";
 import { type AppParts, type Foundation, layFoundation } from "./foundation.ts";
+import { keepHistory } from "./web/history.ts";
+import { epochOf } from "./web/liveroutes.ts";
 import { type Reload, serialReload } from "./web/reload.ts";
 import type { WebDeps } from "./web/routes.ts";
 import { createWeb, type Web } from "./web/server.ts";
-import { budgetView, nodesView, nodeView, type Scene, statusLine, statusView } from "./web/views.ts";
+import { budgetView, nodesView, nodeView, type Scene, statusView } from "./web/views.ts";
 
 /** The daemon at work. */
 export interface App {
@@ -59,6 +61,8 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
     reloading: Promise.resolve(),
     isStopping: false,
   };
+  const keeping = new AbortController();
+  const kept = keepHistory(foundation.history, scene, parts, keeping.signal);
   parts.log.info({ url: web.value.url, service: config.service.base_url }, "watching");
   return ok({
     url: () => standing.web.url,
@@ -67,6 +71,8 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
     warden: () => standing.assembly.warden.view,
     async stop() {
       standing.isStopping = true;
+      keeping.abort();
+      await kept;
       await standing.reloading;
       await standing.assembly.stop();
       await standing.web.close();
@@ -84,11 +90,14 @@ function depsOf(foundation: Foundation, scene: () => Scene, assembly: () => Asse
     // The web server listens only once the configuration is in force and the store is open.
     ready: () => ({ ready: true, reasons: [] }),
     reload,
-    about: () => ({ version: scene().version, line: statusLine(scene()) }),
     status: () => statusView(scene()),
     nodes: (query) => nodesView(scene(), query),
     node: (id) => nodeView(scene(), id),
     budget: () => budgetView(scene()),
+    fleet: () => assembly().snapshot()?.fleet ?? null,
+    feed: foundation.feed,
+    epoch: epochOf(foundation.startedAt),
+    history: foundation.history.view,
     warden: () => assembly().warden.view,
     orders: () => assembly().warden.orders,
     adminToken: () => assembly().access.relations.adminToken,

@@ -11,6 +11,8 @@ import type { EpochMs } from "./model/time.ts";
 import { createPermitOffice, type PermitOffice } from "./service/permits.ts";
 import { limitsOf } from "./settings.ts";
 import { createExposition, type Exposition } from "./web/exposition.ts";
+import { createFeed, type Feed } from "./web/feed.ts";
+import { createHistory, type History } from "./web/history.ts";
 
 /** The strangers that the daemon is made of; a demo and a test bring others than a service does. */
 export interface AppParts {
@@ -35,6 +37,10 @@ export interface Foundation {
   readonly metrics: WardenMetrics;
   readonly exposition: Exposition;
   readonly office: PermitOffice;
+  /** What was decided and done of late, for those who look on. */
+  readonly feed: Feed;
+  /** How the last hour went. */
+  readonly history: History;
 }
 
 /** The fact that says how many calls were used before the store was made, and when their month began. */
@@ -43,7 +49,8 @@ export const USED_BEFORE = "month.used_before";
 /** Opens the store and lays the rest upon it. */
 export function layFoundation(parts: AppParts, config: Config): Result<Foundation, readonly string[]> {
   const { clock, log, version } = parts;
-  const opened = openOrLose(parts, config.state.path);
+  const feed = createFeed();
+  const opened = openOrLose(parts, config.state.path, feed);
   if (!opened.ok) return opened;
   const { store, books } = opened.value;
   const metrics = createWardenMetrics();
@@ -67,6 +74,8 @@ export function layFoundation(parts: AppParts, config: Config): Result<Foundatio
     metrics,
     exposition: createExposition({ clock, warden: metrics }),
     office,
+    feed,
+    history: createHistory(),
   });
 }
 
@@ -78,29 +87,29 @@ type Memory = Pick<Foundation, "store" | "books">;
  * it, shows what it sees and touches nothing, until a person has mended it. Whatever else is wrong is for a person to see
  * to at once.
  */
-function openOrLose(parts: AppParts, folder: string): Result<Memory, readonly string[]> {
+function openOrLose(parts: AppParts, folder: string, feed: Feed): Result<Memory, readonly string[]> {
   const { clock, log } = parts;
   const opened = parts.openStore(folder);
   if (!opened.ok) {
     const { kind, message } = opened.error;
-    return kind === "damaged" ? ok(lose(parts, message)) : fail([`state.path: ${message}`]);
+    return kind === "damaged" ? ok(lose(parts, message, feed)) : fail([`state.path: ${message}`]);
   }
   const store = opened.value;
   try {
-    return ok({ store, books: openBooks({ journal: store.journal, clock, log, lost: null }) });
+    return ok({ store, books: openBooks({ journal: store.journal, clock, log, lost: null, onChange: feed.note }) });
   } catch (error) {
     store.close();
     const why = error instanceof Error ? error.message : String(error);
     return ok(
-      lose(parts, `the journal in ${folder} can't be read (${why}); put a backup in its place, or move it away`),
+      lose(parts, `the journal in ${folder} can't be read (${why}); put a backup in its place, or move it away`, feed),
     );
   }
 }
 
-function lose({ clock, log, createMemoryStore }: AppParts, lost: string): Memory {
+function lose({ clock, log, createMemoryStore }: AppParts, lost: string, feed: Feed): Memory {
   log.error({ problem: lost }, "the journal is damaged: no node is touched, and nothing outlives this process");
   const store = createMemoryStore();
-  return { store, books: openBooks({ journal: store.journal, clock, log, lost }) };
+  return { store, books: openBooks({ journal: store.journal, clock, log, lost, onChange: feed.note }) };
 }
 
 /**

@@ -106,7 +106,7 @@ function greet(
   const pace = speed === 1 ? "in real time" : `at ${speed} times real time`;
   out.write(`proxywarden watches a simulated network of ${nodes} nodes and ${sessions} sessions, ${pace}, and heals it
 
-  start page   ${app.url()}/
+  status page  ${app.url()}/
   metrics      ${app.url()}/metrics
   status       ${app.url()}/api/v1/status
   decisions    ${app.url()}/api/v1/decisions

@@ -203,7 +203,7 @@ const listen = z
   });
 
 const web = section({
-  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the start page and the API."),
+  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
   web_config_file: webFilePath()
     .exactOptional()
     .describe(

@@ -38,6 +38,8 @@ export interface BooksParts {
   readonly log: Log;
   /** Why this journal does not outlive the process, where the real one can't be opened; null: it does. */
   readonly lost: string | null;
+  /** Told of everything that is so now, at once: it must neither wait nor throw. */
+  onChange?(changes: readonly Change[]): void;
 }
 
 /** Closed episodes and actions are remembered so long: longer than any policy looks back. */
@@ -48,7 +50,7 @@ const BACKLOG_MAX = 50_000;
 const CLOCK_FACT = "warden.clock";
 
 /** Opens the books: reads what the journal holds. Throws where it can't be read. */
-export function openBooks({ journal, clock, log, lost }: BooksParts): Books {
+export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): Books {
   const contents = journal.load(clock.now() - REMEMBERED_MS);
   const casebook = createCasebook(contents);
   const last = Number(contents.facts.get(CLOCK_FACT) ?? 0);
@@ -119,6 +121,11 @@ export function openBooks({ journal, clock, log, lost }: BooksParts): Books {
     if (!write(changes)) for (const change of changes) keep(change);
   }
 
+  function apply(changes: readonly Change[]): void {
+    casebook.apply(changes);
+    onChange?.(changes);
+  }
+
   return {
     casebook,
     now,
@@ -126,11 +133,11 @@ export function openBooks({ journal, clock, log, lost }: BooksParts): Books {
     commit(changes) {
       // What does not outlive the process is as good as not written.
       if (lost !== null || !write(changes)) return false;
-      casebook.apply(changes);
+      apply(changes);
       return true;
     },
     record(changes) {
-      casebook.apply(changes);
+      apply(changes);
       if (batched !== null) batched.push(...changes);
       else writeOrKeep(changes);
     },

@@ -90,6 +90,15 @@ export interface Orders {
   acceptInventory(): Result<string, OrderRefusal>;
 }
 
+/**
+ * What the warden has to do with a node, from the least to the weightiest. `pending`: a policy's `for` runs; `firing`: a
+ * policy fires, and nothing is under way: it is held, or was given up; `shadow`: an episode of a dry run; `episode`: a real
+ * one; `acting`: a step of it is under way; `held`: a person holds the node, or a veto does; `awaiting`: an action waits for
+ * a person.
+ */
+export const NODE_MARKS = ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"] as const;
+export type NodeMark = (typeof NODE_MARKS)[number];
+
 /** What the warden shows. All of it from memory, but for the rows, which the journal has. */
 export interface WardenView {
   status(): WardenStatus;
@@ -99,4 +108,6 @@ export interface WardenView {
   actions(query: JournalQuery): readonly Action[];
   /** Actions that wait for a person. */
   approvals(): readonly Action[];
+  /** The nodes that it has anything to do with: of each, what weighs most. */
+  marks(): ReadonlyMap<NodeId, NodeMark>;
 }

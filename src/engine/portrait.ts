@@ -7,7 +7,14 @@ import { type ActivePolicy, type Facts, isShadow } from "../policy/facts.ts";
 import { namedLimits } from "../policy/limits.ts";
 import { rowOf } from "../policy/timer.ts";
 import { candidateOf } from "./candidates.ts";
-import type { PolicyExplanation, PolicyStatus, WardenStatus, WardenView } from "./explanation.ts";
+import {
+  NODE_MARKS,
+  type NodeMark,
+  type PolicyExplanation,
+  type PolicyStatus,
+  type WardenStatus,
+  type WardenView,
+} from "./explanation.ts";
 import type { Sight, SightKeeper } from "./sighting.ts";
 import { PAUSED, type Situation } from "./situation.ts";
 import { activePolicies, slotOf, type Ward } from "./ward.ts";
@@ -49,6 +56,7 @@ export function createPortrait(parts: PortraitParts): WardenView {
     decisions: (query) => journal.decisions(query),
     actions: (query) => journal.actions(query),
     approvals: () => [...casebook.actions()].filter(({ state }) => state === "awaiting"),
+    marks: () => marksOf(ward),
   };
 }
 
@@ -121,6 +129,25 @@ function explainPolicies({ ward, situation, sight }: PortraitParts, node: string
       },
     ];
   });
+}
+
+function marksOf({ books, policies }: Ward): ReadonlyMap<string, NodeMark> {
+  const { casebook } = books;
+  const marks = new Map<string, NodeMark>();
+  const mark = (node: string, what: NodeMark) => {
+    if (NODE_MARKS.indexOf(what) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, what);
+  };
+  for (const { rule } of policies) {
+    for (const [node, { state }] of casebook.timersOf(rule.name)) mark(node, state === "firing" ? "firing" : "pending");
+  }
+  for (const { node, shadow, state } of casebook.openEpisodes()) {
+    if (shadow) mark(node, "shadow");
+    else mark(node, state === "acting" ? "acting" : "episode");
+  }
+  const now = books.now();
+  for (const { node, until } of casebook.allHolds()) if (until === null || until > now) mark(node, "held");
+  for (const { node, state } of casebook.actions()) if (state === "awaiting") mark(node, "awaiting");
+  return marks;
 }
 
 /** Sets the gauges of what a portrait shows. */

@@ -63,6 +63,7 @@ const checks = {
   policy: text,
   until: instant,
   state: oneOf(["awaiting"]),
+  last_event_id: text,
 } satisfies Record<string, Check>;
 type Parameter = keyof typeof checks;
 
@@ -72,6 +73,7 @@ const nodesParameters = ["page", "limit", "status", "country", "region", "q"] as
 const rowsParameters = ["node", "policy", "until", "limit"] as const;
 const actionsParameters = [...rowsParameters, "state"] as const;
 const policiesParameters = ["policy"] as const;
+const eventsParameters = ["last_event_id"] as const;
 
 /** Reads the query of `GET /api/v1/nodes`. The error names the first parameter that is wrong, and what would be right. */
 export function readNodesQuery(query: Query): Result<NodesQuery, string> {
@@ -98,6 +100,12 @@ export const readActionsQuery = (query: Query): Result<RowsQuery, string> => rea
 export function readPoliciesQuery(query: Query): Result<string | null, string> {
   const given = readParameters(query, policiesParameters);
   return given.ok ? ok(given.value.policy ?? null) : given;
+}
+
+/** Reads the query of `GET /api/v1/events`: the last event that was seen, or null. Errors as for {@link readNodesQuery}. */
+export function readEventsQuery(query: Query): Result<string | null, string> {
+  const given = readParameters(query, eventsParameters);
+  return given.ok ? ok(given.value.last_event_id ?? null) : given;
 }
 
 function readRows(query: Query, allowed: readonly Parameter[]): Result<RowsQuery, string> {

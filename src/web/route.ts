@@ -17,12 +17,14 @@ export interface Route {
   /** Asked before a body is read. False: it has answered, and the request ends there. */
   admits?(request: FastifyRequest, reply: FastifyReply): boolean;
   handle(request: FastifyRequest, reply: FastifyReply): unknown;
+  /** Ends the answers that would not end by themselves. */
+  close?(): void;
 }
 
 /** What routes stand on, whatever they show. */
 export interface RouteParts {
   readonly log: Log;
-  readonly clock: Pick<Clock, "monotonic">;
+  readonly clock: Pick<Clock, "monotonic" | "sleep">;
   readonly gate: Gate;
   refused(reason: WebRefusal): void;
 }

@@ -2,11 +2,12 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WardenView } from "../engine/explanation.ts";
 import { sendError, sendText } from "./answer.ts";
 import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts";
+import { type LiveDeps, liveRoutes } from "./liveroutes.ts";
 import { type OrderDeps, orderRoutes } from "./orderroutes.ts";
+import { pageRoutes } from "./pageroutes.ts";
 import { type NodesQuery, readActionsQuery, readDecisionsQuery, readNodesQuery, readPoliciesQuery } from "./query.ts";
 import type { Reload } from "./reload.ts";
 import type { Route, RouteParts } from "./route.ts";
-import { renderStartPage, START_PAGE_POLICY, type StartPage } from "./start.ts";
 import {
   actionsView,
   decisionsView,
@@ -17,12 +18,11 @@ import {
 } from "./wardenviews.ts";
 
 /** What the routes show and do. All but `scrape` and `reload` answer at once. */
-export interface WebDeps extends OrderDeps {
+export interface WebDeps extends OrderDeps, LiveDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
   /** The reasons say what is missing; none where it is ready. A journal that can't be written is told by `warden`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
-  about(): StartPage;
   status(): object;
   nodes(query: NodesQuery): object;
   /** Null: no such node. */
@@ -51,7 +51,8 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
     { method: "GET", path: "/api/v1/actions", handle: (request, reply) => answerActions(deps, request, reply) },
     { method: "GET", path: "/api/v1/policies", handle: (request, reply) => answerPolicies(deps, request, reply) },
     { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
-    { method: "GET", path: "/", handle: (_request, reply) => sendStartPage(deps, reply) },
+    ...pageRoutes(),
+    ...liveRoutes(deps, parts),
     ...orderRoutes(deps, parts),
   ];
 }
@@ -87,7 +88,11 @@ async function answerReload(reload: Reload, request: FastifyRequest, reply: Fast
 
 function fullStatus(deps: WebDeps): object {
   const warden = deps.warden();
-  return { ...deps.status(), warden: wardenStatusView(warden.status(), warden.approvals().length) };
+  return {
+    ...deps.status(),
+    takes_orders: deps.adminToken() !== null,
+    warden: wardenStatusView(warden.status(), warden.approvals().length),
+  };
 }
 
 function answerNodes(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
@@ -122,9 +127,3 @@ function answerPolicies(deps: WebDeps, request: FastifyRequest, reply: FastifyRe
 }
 
 const queryOf = (request: FastifyRequest) => request.query as Readonly<Record<string, unknown>>;
-
-const sendStartPage = (deps: WebDeps, reply: FastifyReply) =>
-  reply
-    .type("text/html; charset=utf-8")
-    .header("content-security-policy", START_PAGE_POLICY)
-    .send(renderStartPage(deps.about()));

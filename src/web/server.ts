@@ -56,13 +56,18 @@ export async function createWeb(options: WebOptions): Promise<Result<Web, string
   const passwords = createPasswords(options.bcrypt ?? createBcrypt(), clock);
   const admission = createAdmission({ clock, log, passwords, gate, adminToken: () => deps.adminToken(), refused });
   const app = createHttpServer(log, refused);
-  addRoutes(app, webRoutes(deps, { log, clock, gate, refused }), {
+  const routes = webRoutes(deps, { log, clock, gate, refused });
+  addRoutes(app, routes, {
     terms,
     admission,
     turnstile: createTurnstile(clock),
     refused,
   });
   const door = createDoor(app.server, { terms, clock, log, refused });
+  app.addHook("preClose", (done) => {
+    for (const route of routes) route.close?.();
+    done();
+  });
   try {
     await app.listen({ host, port });
   } catch (error) {

@@ -33,6 +33,7 @@ const vendorRooms: Readonly<Record<string, readonly string[]>> = {
   zod: ["src/config/", "src/service/wire.ts"],
   "prom-client": ["src/metrics/", "src/web/"],
   fastify: ["src/web/"],
+  uplot: ["src/web/page/"],
   commander: ["src/main.ts", "src/commands/"],
   "@marcbachmann/cel-js": ["src/policy/expression.ts"],
 };

@@ -37,7 +37,9 @@ test("nobody listens where the service should be: counted as unreachable, said o
   const said = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
   expect(said.map(({ fields }) => fields.problem)).toEqual([expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`)]);
   expect((await daemon.ask("/-/ready")).status).toBe(200);
-  expect(await (await daemon.ask("/")).text()).toContain("failing: nodes (unreachable)");
+  expect(await (await daemon.ask("/api/v1/status")).json()).toMatchObject({
+    collectors: { nodes: { failure: { reason: "unreachable" } } },
+  });
   await startNetwork({ port });
   await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
 });

@@ -1,6 +1,8 @@
 import { onTestFinished } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import type { Clock, Log, LogFields } from "../../src/model/ports.ts";
+import { createFeed } from "../../src/web/feed.ts";
+import { createHistory } from "../../src/web/history.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
 import { createWeb, type Web } from "../../src/web/server.ts";
 import { keptOrders, quietWarden } from "./warden.ts";
@@ -19,11 +21,14 @@ export const quietDeps: WebDeps = {
     }),
   ready: () => ({ ready: true, reasons: [] }),
   reload: () => Promise.resolve(ok(undefined)),
-  about: () => ({ version: "0.1.0", line: "500 nodes, 482 online" }),
   status: () => ({ version: "0.1.0" }),
   nodes: (query) => ({ query }),
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),
+  fleet: () => null,
+  feed: createFeed(),
+  epoch: "now",
+  history: () => createHistory().view(),
   warden: () => quietWarden,
   orders: () => keptOrders([]),
   adminToken: () => null,

@@ -1,5 +1,7 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../src/base/result.ts";
+import { pageRoutes } from "../../src/web/pageroutes.ts";
 import { serialReload } from "../../src/web/reload.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
 import { ask, deferred, listening, logged, metricsBody } from "./listening.ts";
@@ -204,23 +206,55 @@ describe("the API", () => {
   });
 });
 
-describe("the start page", () => {
-  test("shows version and state, escaped, and allows nothing but its own style", async () => {
-    const web = await listening({ about: () => ({ version: "0.1.0", line: `<script>alert("1")</script> & 'more'` }) });
+describe("the status page", () => {
+  test("is one file after another of this server: each is there, kept by its tag, and smaller on the way", async () => {
+    const web = await listening();
     const page = await ask(web, "/");
     expect(page.status).toBe(200);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
-    expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/]{43}='/);
-    expect(page.text).toContain("<p>&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;more&#39;</p>");
-    expect(page.text).toContain('<a href="/metrics">');
-    expect(page.text).not.toMatch(/<script|https?:|style="/);
+    expect(page.text).not.toMatch(/https?:|style="|onclick=|<style|<script>/);
+    const paths = [...page.text.matchAll(/(?:href|src)="((?!#)[^"]*)"/g)].map(([, path]) => `/${path!}`);
+    expect(paths.filter((path) => path.startsWith("/page/")).length).toBeGreaterThan(20);
+    for (const path of paths.filter((each) => !each.endsWith("/events"))) {
+      const file = await ask(web, path, { headers: { "accept-encoding": "identity" } });
+      expect([path, file.status]).toEqual([path, 200]);
+      if (!path.startsWith("/page/")) continue;
+      const tag = file.headers.get("etag")!;
+      expect(file.headers.get("cache-control")).toBe("no-cache");
+      expect((await ask(web, path, { headers: { "if-none-match": tag } })).status).toBe(304);
+      const packed = await ask(web, path, { headers: { "accept-encoding": "gzip" } });
+      expect([packed.headers.get("content-encoding"), packed.text === file.text]).toEqual(["gzip", true]);
+    }
+    expect((await ask(web, "/page/server.js")).status).toBe(404);
+    expect((await ask(web, "/page/..%2froutes.ts")).status).toBe(404);
   });
 
-  test("links to nothing that is not there", async () => {
+  test("runs nothing but scripts of its own, which import nothing but each other", async () => {
     const web = await listening();
-    const { text: page } = await ask(web, "/");
-    const paths = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path]) => path!);
-    expect(paths.length).toBeGreaterThan(4);
-    for (const path of paths) expect((await ask(web, path)).status).toBe(200);
+    const { headers, text: page } = await ask(web, "/");
+    expect(headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    const modules = [...page.matchAll(/rel="modulepreload" href="page\/([^"]+)"/g)].map(([, name]) => name!);
+    expect(modules).toContain("main.js");
+    for (const name of modules) {
+      const { text } = await ask(web, `/page/${name}`);
+      const imports = [...text.matchAll(/^\s*(?:import|export)\b[^"]*?from "([^"]+)"/gm)].map(([, from]) => from!);
+      expect([name, imports.filter((from) => !modules.includes(from.replace("./", "")))]).toEqual([name, []]);
+    }
+  });
+
+  test("that can't be read is an error, and is read anew when it is asked for again", async () => {
+    let reads = 0;
+    const [route] = pageRoutes(() =>
+      ++reads === 1 ? Promise.reject(new Error("no such file")) : Promise.resolve(new Map()),
+    );
+    const request = { url: "/" } as FastifyRequest;
+    const codes: number[] = [];
+    const reply = { code: (code: number) => codes.push(code) && reply, type: () => reply, send: () => reply };
+    await expect(route!.handle(request, reply as unknown as FastifyReply)).rejects.toThrow("no such file");
+    await route!.handle(request, reply as unknown as FastifyReply);
+    expect([reads, codes]).toEqual([2, [404]]);
   });
 });

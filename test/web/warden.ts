@@ -162,6 +162,7 @@ export const quietWarden: WardenView = {
   decisions: () => [],
   actions: () => [],
   approvals: () => [],
+  marks: () => new Map(),
 };
 
 /** What of node_1 is to be told: an episode, what was decided, and what was done. */

@@ -249,6 +249,7 @@ describe("the status", () => {
     const web = await listening({ warden: () => ({ ...tellingWarden(), status: () => status }) });
     expect(JSON.parse((await ask(web, "/api/v1/status")).text)).toEqual({
       version: "0.1.0",
+      takes_orders: false,
       warden: {
         mode: "enforce",
         paused: { at: "2026-11-21T03:00:00.000Z", reason: "deploy" },

@@ -1,0 +1,54 @@
+/** A shape in a box of 10 by 10, and whether it is filled or drawn as a line. */
+interface Shape {
+  readonly path: string;
+  readonly line: number;
+}
+
+/** Every status has a shape of its own: colour is never all that tells them apart. */
+const shapes: Readonly<Record<string, Shape>> = {
+  online: { path: "M1 0h8a1 1 0 0 1 1 1v8a1 1 0 0 1-1 1h-8a1 1 0 0 1-1-1v-8a1 1 0 0 1 1-1z", line: 0 },
+  offline: { path: "M1.5 1.5L8.5 8.5M8.5 1.5L1.5 8.5", line: 2.6 },
+  quarantined: { path: "M5 0L10 5L5 10L0 5z", line: 0 },
+  rebooting: { path: "M5 .5L10 9.5H0z", line: 0 },
+  maintenance: { path: "M1.2 1.2H8.8V8.8H1.2z", line: 2.2 },
+  unknown: { path: "M5 2.2A2.8 2.8 0 1 1 5 7.8A2.8 2.8 0 1 1 5 2.2z", line: 0 },
+};
+
+const shapeOf = (status: string): Shape => shapes[status] ?? shapes.unknown!;
+const paths = new Map<string, Path2D>();
+
+/** Draws the glyph of a status into a square of a canvas, in the colour given. */
+export function drawGlyph(context: CanvasRenderingContext2D, status: string, x: number, y: number, size: number): void {
+  const shape = shapeOf(status);
+  const path = paths.get(status) ?? new Path2D(shape.path);
+  paths.set(status, path);
+  context.save();
+  context.translate(x, y);
+  context.scale(size / 10, size / 10);
+  if (shape.line === 0) context.fill(path);
+  else {
+    context.lineWidth = shape.line;
+    context.stroke(path);
+  }
+  context.restore();
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The same glyph for the text of the page, in the colour of its status. */
+export function glyph(status: string): SVGSVGElement {
+  const { path, line } = shapeOf(status);
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 10 10");
+  svg.setAttribute("class", `glyph is-${status}`);
+  svg.setAttribute("aria-hidden", "true");
+  const drawn = document.createElementNS(SVG, "path");
+  drawn.setAttribute("d", path);
+  drawn.setAttribute(line === 0 ? "fill" : "stroke", "currentColor");
+  if (line > 0) {
+    drawn.setAttribute("stroke-width", String(line));
+    drawn.setAttribute("fill", "none");
+  }
+  svg.append(drawn);
+  return svg;
+}

@@ -1,0 +1,133 @@
+/** Where a group of cells stands: rows of `columns` cells from the top down. */
+export interface Block {
+  /** Index of its first cell. */
+  readonly first: number;
+  readonly count: number;
+  readonly top: number;
+  readonly height: number;
+}
+
+/** Where all cells stand, in CSS pixels. */
+export interface Layout {
+  /** From one cell to the next. */
+  readonly pitch: number;
+  /** Of a cell. */
+  readonly size: number;
+  readonly columns: number;
+  readonly width: number;
+  readonly height: number;
+  readonly blocks: readonly Block[];
+}
+
+/** The room that there is. */
+export interface Room {
+  readonly width: number;
+  /** Cells are as large as keeps the whole within this, if they can. */
+  readonly height: number;
+  /** A block is at least as high as what is written beside it. */
+  readonly blockHeight: number;
+  /** Between two blocks. */
+  readonly gap: number;
+  /** Above each block, where its name stands over it. */
+  readonly head: number;
+}
+
+/** From one cell to the next, in CSS pixels: largest that looks well, smallest that can still be told apart. */
+const PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as const;
+/** From here on, two pixels stand between cells. */
+const WIDE_PITCH = 11;
+
+/** Finds places for groups of cells: as large as fits. */
+export function layOut(counts: readonly number[], room: Room): Layout {
+  const layouts = PITCHES.map((pitch) => layOutBy(counts, room, pitch));
+  return layouts.find(({ height }) => height <= room.height) ?? layouts.at(-1)!;
+}
+
+function layOutBy(counts: readonly number[], room: Room, pitch: number): Layout {
+  const columns = Math.max(1, Math.floor(room.width / pitch));
+  const blocks: Block[] = [];
+  let first = 0;
+  let top = 0;
+  for (const count of counts) {
+    top += room.head + (first > 0 ? room.gap : 0);
+    const height = Math.max(Math.ceil(count / columns) * pitch, room.blockHeight);
+    blocks.push({ first, count, top, height });
+    first += count;
+    top += height;
+  }
+  const size = pitch >= WIDE_PITCH ? pitch - 2 : pitch - 1;
+  return { pitch, size, columns, width: columns * pitch, height: top, blocks };
+}
+
+/** The upper left corner of a cell. */
+export function cornerOf(layout: Layout, index: number): { readonly x: number; readonly y: number } {
+  const { first, top } = blockOf(layout, index);
+  const place = index - first;
+  return {
+    x: (place % layout.columns) * layout.pitch,
+    y: top + Math.floor(place / layout.columns) * layout.pitch,
+  };
+}
+
+/** Between a cell's corner and what is drawn in it: where two pixels stand between cells, one is on each side. */
+export const marginOf = (pitch: number, size: number): number => Math.floor((pitch - size) / 2);
+
+/** The cell at a point; null: there is none. */
+export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number): number | null {
+  const block = blocks.findLast(({ top }) => top <= y);
+  const column = Math.floor(x / pitch);
+  if (block === undefined || column < 0 || column >= columns) return null;
+  const place = Math.floor((y - block.top) / pitch) * columns + column;
+  return place < block.count ? block.first + place : null;
+}
+
+/** A step that a key makes. */
+export type Step = "left" | "right" | "up" | "down" | "home" | "end" | "next_block" | "previous_block";
+
+/** The cell that a step leads to: within rows and from block to block, never out of the whole. */
+export function stepFrom(layout: Layout, index: number, step: Step): number {
+  const last = Math.max(0, layout.blocks.reduce((sum, { count }) => sum + count, 0) - 1);
+  const within = (wanted: number) => Math.min(last, Math.max(0, wanted));
+  const block = blockOf(layout, index);
+  const at = layout.blocks.indexOf(block);
+  switch (step) {
+    case "left":
+      return within(index - 1);
+    case "right":
+      return within(index + 1);
+    case "up":
+      return up(layout, index, block, layout.blocks[at - 1]);
+    case "down":
+      return down(layout, index, block, layout.blocks[at + 1]);
+    case "home":
+      return block.first;
+    case "end":
+      return within(block.first + block.count - 1);
+    case "next_block":
+      return layout.blocks[at + 1]?.first ?? within(block.first + block.count - 1);
+    case "previous_block":
+      return index > block.first ? block.first : (layout.blocks[at - 1]?.first ?? 0);
+    default:
+      return step satisfies never;
+  }
+}
+
+function up({ columns }: Layout, index: number, block: Block, before: Block | undefined): number {
+  const place = index - block.first;
+  if (place >= columns) return index - columns;
+  if (before === undefined) return index;
+  const lastRow = Math.floor((before.count - 1) / columns) * columns;
+  return before.first + Math.min(lastRow + (place % columns), before.count - 1);
+}
+
+function down({ columns }: Layout, index: number, block: Block, after: Block | undefined): number {
+  const place = index - block.first;
+  if (Math.floor(place / columns) < Math.floor((block.count - 1) / columns)) {
+    return block.first + Math.min(place + columns, block.count - 1);
+  }
+  return after === undefined ? index : after.first + Math.min(place % columns, after.count - 1);
+}
+
+const blockOf = ({ blocks }: Layout, index: number): Block =>
+  blocks.find(({ first, count }) => index < first + count) ??
+  blocks.at(-1) ?? { first: 0, count: 0, top: 0, height: 0 };

@@ -1,0 +1,32 @@
+import { byId } from "./dom.ts";
+
+const THEMES = ["auto", "light", "dark"] as const;
+type Theme = (typeof THEMES)[number];
+
+const KEY = "proxywarden.theme";
+const shown: Readonly<Record<Theme, readonly [sign: string, label: string]>> = {
+  auto: ["◐", "Theme: as the system has it"],
+  light: ["○", "Theme: light"],
+  dark: ["●", "Theme: dark"],
+};
+
+/** Puts the theme on that was chosen last, and lets the button choose another. `onChange`: colours are others now. */
+export function startTheme(onChange: () => void): void {
+  const button = byId("theme");
+  let theme = THEMES.find((known) => known === localStorage.getItem(KEY)) ?? "auto";
+  const wear = () => {
+    const [sign, label] = shown[theme];
+    document.documentElement.dataset.theme = theme;
+    button.textContent = sign;
+    button.title = label;
+    button.setAttribute("aria-label", label);
+  };
+  wear();
+  button.addEventListener("click", () => {
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!;
+    localStorage.setItem(KEY, theme);
+    wear();
+    onChange();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onChange);
+}

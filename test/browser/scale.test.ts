@@ -1,0 +1,123 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { NodeStatus } from "../../src/model/node.ts";
+import { createSystemClock } from "../../src/system/clock.ts";
+import { createWeb } from "../../src/web/server.ts";
+import { until } from "../integration/until.ts";
+import { fleetOf, withStatus } from "../web/fleet.ts";
+import { listening, log, noMetrics, quietDeps } from "../web/listening.ts";
+import { tellingWarden } from "../web/warden.ts";
+import { startBrowser } from "./chromium.ts";
+import { visit } from "./visit.ts";
+
+const NODES = 10_000;
+/** Whatever the fleet, the page has about so many elements: cells are painted, lists are short. */
+const ELEMENTS_MAX = 1_500;
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+const paints = async (page: Page) => Number(await page.locator("#canvas").getAttribute("data-paints"));
+const elements = (page: Page) => page.evaluate<number>("document.querySelectorAll('*').length");
+
+/** Frames in which the page painted anything, and those that passed, until some time after the work was begun. */
+const framesOf = (page: Page, work: string) =>
+  page.evaluate<{ frames: number; paints: number }>(`(async () => {
+    const canvas = document.querySelector("#canvas");
+    const before = Number(canvas.dataset.paints);
+    ${work};
+    let frames = 0;
+    for (; frames < 20; frames++) await new Promise(requestAnimationFrame);
+    return { frames, paints: Number(canvas.dataset.paints) - before };
+  })()`);
+
+test("ten thousand nodes are few elements and one paint a frame at most, and only what changed is told", async () => {
+  const regions = ["eu-west", "eu-central", "us-east", "us-west", "ap-south"];
+  const made = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, region: regions[index % 5]! }));
+  const now = { fleet: fleetOf(made) };
+  const web = await listening({ fleet: () => now.fleet, ...quietStatus() }, createSystemClock());
+  const { page, complaints } = await visit(browser, web.url);
+  const online = page.locator("#legend b").first();
+  await until("all are shown", async () => (await online.textContent()) === "10,000");
+  const [few, painted] = [await elements(page), await paints(page)];
+  expect(few).toBeLessThan(ELEMENTS_MAX);
+
+  const ill: Record<number, NodeStatus> = {};
+  for (let slot = 0; slot < 1_500; slot++) ill[slot * 6] = "offline";
+  const fleets: string[] = [];
+  page.on("request", (request) => {
+    if (request.url().endsWith("/fleet")) fleets.push(request.url());
+  });
+  now.fleet = withStatus(now.fleet, ill);
+  await until("the ill are shown", async () => (await online.textContent()) === "8,500");
+  expect(await paints(page)).toBeLessThanOrEqual(painted + 2);
+  expect(fleets).toEqual([]);
+  expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
+
+  // A storm of keys, searches and moves of the pointer: what each asks for is painted once a frame.
+  const typing = `for (const text of ["n", "no", "node", "node_9", "node_99", ""]) {
+    const input = document.querySelector("#search");
+    input.value = text;
+    input.dispatchEvent(new Event("input"));
+  }`;
+  expect((await framesOf(page, typing)).paints).toBe(1);
+  const moving = `const cells = document.querySelector("#cells");
+    cells.focus();
+    for (let press = 0; press < 500; press++) {
+      cells.dispatchEvent(new KeyboardEvent("keydown", { key: press % 2 ? "ArrowDown" : "ArrowRight" }));
+    }`;
+  expect((await framesOf(page, moving)).paints).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+test("a daemon that goes away is said to, and one that comes back in its place is read anew", async () => {
+  const fleet = () => fleetOf([{ id: "a" }, { id: "b" }]);
+  const first = await listening({ fleet, ...quietStatus() }, createSystemClock());
+  const { page } = await visit(browser, first.url);
+  const says = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
+  await says("live");
+  await page.getByText("Nothing yet.").waitFor();
+  await first.close();
+  await says("no answer");
+  const second = await createWeb({
+    host: "127.0.0.1",
+    port: Number(new URL(first.url).port),
+    deps: { ...quietDeps, ...quietStatus(), fleet, epoch: "later", warden: () => tellingWarden() },
+    log,
+    clock: createSystemClock(),
+    metrics: noMetrics,
+  });
+  if (!second.ok) throw new Error(second.error);
+  onTestFinished(() => second.value.close());
+  await says("live");
+  await page.locator("#activity").getByText("6 of 6 nodes touched within 1h").waitFor();
+  await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
+});
+
+/** What a daemon says in which nothing is wrong, in the shape of its views. */
+function quietStatus() {
+  return {
+    status: () => ({
+      version: "0.1.0",
+      started_at: "2026-11-21T03:00:00.000Z",
+      now: "2026-11-21T03:10:00.000Z",
+      nodes: null,
+      sessions: null,
+      collectors: {},
+    }),
+    budget: () => ({
+      reserve: 0.2,
+      categories: {},
+      plan: { requests_per_minute: null, concurrent_requests: null },
+      month: {
+        started_at: "2026-11-01T00:00:00.000Z",
+        ends_at: "2026-12-01T00:00:00.000Z",
+        calls: 0,
+        calls_limit: null,
+      },
+    }),
+  };
+}

@@ -1,0 +1,51 @@
+import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
+import type { Fleet } from "../../src/model/snapshot.ts";
+
+/** A node of a fleet that a test makes up. */
+export interface MadeUpNode {
+  readonly id: string;
+  readonly status?: NodeStatus;
+  readonly region?: string;
+}
+
+/** A fleet of nodes of which only what is said is known. An id of "" leaves its slot empty. */
+export function fleetOf(nodes: readonly MadeUpNode[]): Fleet {
+  const places = [...new Set(nodes.map(({ region }) => region ?? "eu-west"))].map((region) => ({
+    country: "DE",
+    region,
+  }));
+  const unknown = () => new Float64Array(nodes.length).fill(Number.NaN);
+  return {
+    slots: nodes.length,
+    count: nodes.filter(({ id }) => id !== "").length,
+    ids: nodes.map(({ id }) => id),
+    names: nodes.map(({ id }) => (id === "" ? "" : `name of ${id}`)),
+    ipAddresses: nodes.map(() => ""),
+    versions: nodes.map(() => ""),
+    place: Uint32Array.from(nodes, ({ region }) => places.findIndex((place) => place.region === (region ?? "eu-west"))),
+    places,
+    status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
+    lastSeenMs: unknown(),
+    uptimeHours: unknown(),
+    activeSessions: unknown(),
+    bandwidthGb: unknown(),
+    cpuUsage: unknown(),
+    memoryUsage: unknown(),
+    diskUsage: unknown(),
+    createdAtMs: unknown(),
+    updatedAtMs: unknown(),
+    listedAt: unknown(),
+    detailedAt: unknown(),
+    detailedAtEpochMs: unknown(),
+    usageKnown: false,
+    settledAt: 0,
+    lastWalk: null,
+  };
+}
+
+/** The same fleet, with another status of some nodes: as a publication makes it, every other column is shared. */
+export function withStatus(fleet: Fleet, changed: Readonly<Record<number, NodeStatus>>): Fleet {
+  const status = fleet.status.slice();
+  for (const [slot, word] of Object.entries(changed)) status[Number(slot)] = NODE_STATUSES.indexOf(word);
+  return { ...fleet, status };
+}
