@@ -82,6 +82,21 @@ export const budgetPanels = () => [
     unit: "reqpm",
     queries: [{ expr: `60 * sum by (code) (${rate("proxywarden_api_requests_total")})`, legend: "{{code}}" }],
   }),
+  stacked({
+    ...third,
+    title: "Planned calls",
+    description: "Calls a minute that the plan gives each collector.",
+    unit: "reqpm",
+    queries: [{ expr: pick("proxywarden_plan_calls_per_minute"), legend: "{{collector}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Calls of others",
+    description:
+      "Calls a minute that others made with the same key, as far as what the service says is left proves them.",
+    unit: "reqpm",
+    queries: [{ expr: `60 * ${rate("proxywarden_foreign_calls_total")}`, legend: "{{category}}" }],
+  }),
   timeSeries({
     ...third,
     title: "Calls waiting for their turn",

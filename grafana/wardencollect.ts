@@ -3,6 +3,7 @@ import { bars, stacked, stat, stateTimeline, timeSeries } from "./panel.ts";
 import { pick } from "./query.ts";
 
 const third = { width: 8, height: 8 };
+const half = { width: 12, height: 8 };
 
 const succeeded = pick("proxywarden_collect_last_success_timestamp_seconds");
 const interval = pick("proxywarden_plan_interval_seconds");
@@ -53,9 +54,23 @@ export const collectPanels = () => [
     unit: "none",
     queries: [{ expr: pick("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
+  timeSeries({
+    ...half,
+    title: "Held by",
+    description:
+      "The limit that keeps a collector from what it is wished to do: 1 while it does. Nothing is drawn above 0 where all wishes are met.",
+    unit: "none",
+    queries: [{ expr: pick("proxywarden_plan_bound"), legend: "{{collector}}: {{limit}}" }],
+  }),
+  timeSeries({
+    ...half,
+    title: "Age to be expected",
+    description: "How old what each collector brings gets by the plan: half of it at most, and all of it at most.",
+    unit: "s",
+    queries: [{ expr: pick("proxywarden_plan_age_seconds"), legend: "{{collector}}: {{age}}" }],
+  }),
   stacked({
-    width: 12,
-    height: 8,
+    ...half,
     title: "Failures",
     description: "Collections that brought nothing or not everything, by reason; docs/metrics.md says what each means.",
     unit: "none",
@@ -67,8 +82,7 @@ export const collectPanels = () => [
     ],
   }),
   stacked({
-    width: 12,
-    height: 8,
+    ...half,
     title: "Records rejected",
     description:
       "Records that were skipped, or taken in spite of an odd value; docs/metrics.md says what each reason means.",
@@ -136,4 +150,34 @@ export const processPanels = () => [
     unit: "s",
     queries: [{ expr: pick("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
   }),
+  stacked({
+    width: 16,
+    height: 8,
+    title: "Refused by the web server",
+    description: "Requests and connections that the daemon's own web server refused, by why.",
+    unit: "none",
+    queries: [
+      {
+        expr: `sum by (reason) (increase(${pick("proxywarden_web_refusals_total")}[$__rate_interval]))`,
+        legend: "{{reason}}",
+      },
+    ],
+  }),
+  stat({
+    width: 4,
+    height: 8,
+    title: "Web configuration",
+    description:
+      "Whether the file of TLS and users was read without an error when it changed last. Absent without one.",
+    unit: "none",
+    queries: [{ expr: `min(${pick("proxywarden_web_config_last_reload_successful")})` }],
+  }).mappings([truth("in force", "refused", 1)]),
+  stat({
+    width: 4,
+    height: 8,
+    title: "Certificate ends in",
+    description: "Until the certificate of the daemon's own web server ends. Absent without TLS.",
+    unit: "s",
+    queries: [{ expr: `min(${pick("proxywarden_web_certificate_expiration_timestamp_seconds")} - time())` }],
+  }).thresholds(steps("red", [604_800, "text"])),
 ];

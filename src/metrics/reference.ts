@@ -15,6 +15,7 @@ import {
   FAILURE_MEANINGS,
   FAILURE_REASONS,
   NOTIFICATION_OUTCOMES,
+  PLAN_LIMITS,
   REJECT_MEANINGS,
   REJECT_REASONS,
   WEB_REFUSAL_MEANINGS,
@@ -119,6 +120,8 @@ const closedLabels: readonly Cells[] = [
   ["`action` of an episode", "as above, or `none`"],
   ["`mode`", listed(MODES)],
   ["`limit`", "the limits by their keys in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
+  ["`limit` of the plan", listed(PLAN_LIMITS)],
+  ["`age`", "`median`, `worst`"],
   ["`outcome` of notices", listed(NOTIFICATION_OUTCOMES)],
 ];
 

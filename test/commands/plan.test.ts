@@ -51,14 +51,14 @@ describe("for as many nodes and sessions as are told", () => {
       "",
       "collector  endpoint                       wished  planned  stretch  calls/min  calls/30d  age: median   worst",
       "nodes      GET /v1/nodes                      1m       1m     1.0x       5.00    216,000          30s      1m",
-      "details    GET /v1/nodes/{id}                15m    8h13m      33x       10.1    438,048         4h7m  10h17m",
-      "sessions   GET /v1/sessions                   1m    7m24s     7.4x       6.76    292,032        3m46s   7m31s",
+      "details    GET /v1/nodes/{id}                15m    9h52m      39x       8.45    365,040        4h56m  12h20m",
+      "sessions   GET /v1/sessions                   1m    5m55s     5.9x       8.45    365,040         3m1s    6m3s",
       "stats      GET /v1/sessions/stats             1m       1m     1.0x       1.00     43,200          30s      1m",
       "hourly     GET /v1/sessions/stats/hourly      1h       1h     1.0x       0.02        720          30m      1h",
       "total                                                                    22.9    990,000",
       "",
-      "details: 15m is stretched to 8h13m: within the plan's calls a month it gets 10.1 of the 333.3 calls/min that it would take",
-      "sessions: 1m is stretched to 7m24s: within the plan's calls a month it gets 6.76 of the 50.0 calls/min that it would take",
+      "details: 15m is stretched to 9h52m: within the plan's calls a month it gets 8.45 of the 333.3 calls/min that it would take",
+      "sessions: 1m is stretched to 5m55s: within the plan's calls a month it gets 8.45 of the 50.0 calls/min that it would take",
       "",
     ]);
   });

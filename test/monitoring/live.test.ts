@@ -6,6 +6,7 @@ import { newFolder } from "../integration/folder.ts";
 import { freePort, type Prometheus, runPrometheus, startAlertmanager } from "../integration/monitors.ts";
 import { configText, startDaemon, startNetwork } from "../integration/network.ts";
 import { until } from "../integration/until.ts";
+import { newAuthority } from "../web/authority.ts";
 import { ANY, allQueries, type BoardQuery, boards, interpolated } from "./boards.ts";
 import { hastyPrometheus, textOf } from "./shipped.ts";
 
@@ -43,6 +44,8 @@ async function startAll() {
   const folder = newFolder();
   const [prometheusPort, alertmanagerPort] = [await freePort(), await freePort()];
   const [prometheusAt, alertmanagerAt] = [`127.0.0.1:${prometheusPort}`, `127.0.0.1:${alertmanagerPort}`];
+  const { cert, key } = newAuthority("proxywarden tests").issue("IP:127.0.0.1");
+  const tls = { cert_file: folder.write("web.crt", cert), key_file: folder.write("web.key", key) };
   const config = configText(network.url, {
     service: { timeout: "5m" },
     limits: { plan: { requests_per_minute: 10_000, concurrent_requests: 50, calls_per_month: 1_000_000 } },
@@ -50,6 +53,7 @@ async function startAll() {
     policies: [folder.write("policies.yaml", JSON.stringify({ policies: [rebootOffline] }))],
     alertmanager: { url: `http://${alertmanagerAt}` },
     receivers: [{ name: "oncall", alertmanager: true }],
+    web: { web_config_file: folder.write("web.yml", JSON.stringify({ tls_server_config: tls })) },
   });
   const daemon = await startDaemon(network.clock, config);
   const addresses = {
@@ -87,8 +91,11 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
   expect(await daemon.app.reload()).toMatchObject({ ok: true });
   const people = createInterventions(network.service, network.clock.now);
   // Two nodes that have sessions, of different regions: one incident they are not.
-  const page = await daemon.look();
-  const busy = page.select("proxynet_session_sent_bytes_total").map(({ labels }) => labels.node_id);
+  const busy = await until("sessions have moved bytes", async () => {
+    const moved = "query?query=proxynet_session_sent_bytes_total>0";
+    const { result } = await prometheus.get<{ result: readonly Series[] }>(moved);
+    return result.length > 1 && result.map(({ metric }) => metric.node_id);
+  });
   const nodes = [...network.service.world.fleet.nodes].filter(({ id }) => busy.includes(id));
   const { id: sick, region } = nodes[0]!;
   const { id: hopeless } = nodes.find((node) => node.region !== region)!;

@@ -23,10 +23,10 @@ interface PrometheusConfig {
   global: object;
   rule_files: string[];
   alerting: { alertmanagers: StaticTargets[] };
-  scrape_configs: (StaticTargets & { job_name: string })[];
+  scrape_configs: (StaticTargets & { job_name: string; scheme?: string; tls_config?: object })[];
 }
 
-/** The shipped configuration of Prometheus, but for the addresses, and for its haste: it looks every second. */
+/** The shipped configuration of Prometheus, but for the addresses, TLS, and its haste: it looks every second. */
 export function hastyPrometheus({ proxywarden, prometheus, alertmanager }: Addresses): string {
   const config = parse(textOf("config/prometheus/prometheus.yml")) as PrometheusConfig;
   config.global = { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" };
@@ -36,6 +36,8 @@ export function hastyPrometheus({ proxywarden, prometheus, alertmanager }: Addre
     "localhost:9090": prometheus,
     "alertmanager:9093": alertmanager,
   };
+  const ours = config.scrape_configs.find(({ job_name }) => job_name === "proxywarden")!;
+  Object.assign(ours, { scheme: "https", tls_config: { insecure_skip_verify: true } });
   for (const { static_configs } of [...config.scrape_configs, ...config.alerting.alertmanagers]) {
     for (const each of static_configs) each.targets = each.targets.map((target) => here[target]!);
   }

@@ -225,7 +225,7 @@ describe("answers", () => {
     const { web } = await secured(PLAIN);
     const answers = [
       await asked(web, "/metrics"),
-      await asked(web, "/"),
+      await asked(web, "/api/v1/status"),
       await asked(web, "/none"),
       await asked(web, "/%zz"),
       await asked(web, "/metrics", { method: "DELETE" }),
