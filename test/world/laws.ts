@@ -41,11 +41,12 @@ export const laws: Readonly<Record<string, Law>> = {
     if (read === null) return "the node was not read before";
     return at - read.at > READ_MS_MAX ? `the node was read ${at - read.at} ms before` : null;
   },
-  // The read before the POST shows the node, and not its sessions: what failed a while ago is listed for some minutes.
   "healthy node": ({ truth, read, action }, { rules }) => {
+    if (truth.isIll || read === null || read.isIll) return null;
+    // No read of a node shows its sessions: they were walked just before.
     const rule = rules.policies.find(({ name }) => name === action?.policy);
-    if (truth.isIll || read === null || read.isIll || rule?.when.includes("sessions.")) return null;
-    return `nothing ails it, and it is ${truth.status}`;
+    if (rule?.when.includes("sessions.") && truth.failures > 0) return null;
+    return `nothing ails it, none of its sessions has just failed, and it is ${truth.status}`;
   },
   "others' hands": ({ truth, read, node, action }, { chronicle }) => {
     if (read?.isWithPeople && truth.isWithPeople) return "a person has it in quarantine";

@@ -8,6 +8,7 @@ import { findNode } from "../../src/simulator/fleet.ts";
 import { nodeTruth } from "../../src/simulator/inspection.ts";
 import { NEVER } from "../../src/simulator/node.ts";
 import type { SimulatedService } from "../../src/simulator/service.ts";
+import { STATE } from "../../src/simulator/sessions.ts";
 import { advanceWorld } from "../../src/simulator/world.ts";
 import type { Chronicle } from "./chronicle.ts";
 import type { Life } from "./life.ts";
@@ -25,6 +26,8 @@ export interface Moment {
   readonly at: MonotonicMs;
   readonly isIll: boolean;
   readonly status: string;
+  /** Sessions of it that failed in the last minute and a half. */
+  readonly failures: number;
   /** Whether a quarantine held it that a person made. */
   readonly isWithPeople: boolean;
 }
@@ -81,6 +84,23 @@ export function trueTime(service: SimulatedService, clock: VirtualClock): () => 
   };
 }
 
+/** A failed session tells of its node for a minute, and for as long as it may take to act after that was seen. */
+const FAILURES_MS: DurationMs = 90_000;
+
+/** Sessions of a node that failed since. Those that began while it was ill go on to fail for a while after its cure. */
+function failuresOf({ world }: SimulatedService, id: string, since: number): number {
+  const { fleet, startMs, traffic } = world;
+  const { sessions } = traffic.population;
+  const index = fleet.nodes.findIndex((node) => node.id === id);
+  let failures = 0;
+  for (let slot = 0; slot < sessions.fresh; slot++) {
+    if (sessions.node[slot] !== index) continue;
+    const hasFailed = sessions.state[slot] === STATE.error || sessions.state[slot] === STATE.timeout;
+    if (hasFailed && startMs + sessions.endedAt[slot]! >= since) failures++;
+  }
+  return failures;
+}
+
 /** A node as it truly is now. */
 export function momentOf({ service, clock, withPeople, serviceNow }: Stage, id: string): Moment {
   const now = serviceNow();
@@ -88,6 +108,7 @@ export function momentOf({ service, clock, withPeople, serviceNow }: Stage, id: 
   return {
     at: clock.monotonic(),
     isIll: truth !== null && truth.ailment !== "none",
+    failures: failuresOf(service, id, now - FAILURES_MS),
     status: truth?.status ?? "gone",
     isWithPeople: (withPeople.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };

@@ -113,7 +113,7 @@ function figuresOf(week: Week): Record<string, string> {
     "recovery, from fault until well by us": spread(healed.map(({ from, until }) => until! - from)),
     "wrong actions (on a node well before its read)": String(law("healthy node")),
     "healed between read and POST": String(posts.filter(({ truth, read }) => !truth.isIll && read?.isIll).length),
-    "healed since the walk of its sessions, and how long before": `${wellAgain(week).length}: ${spread(wellAgain(week))}`,
+    "well, while sessions from before its cure still failed; for so long": `${wellAgain(week).length}: ${spread(wellAgain(week))}`,
     "duplicate actions": String([...postsOfStep.values()].filter((same) => same.length > 1).length + law("once")),
     "other laws broken": String(breaches.length - law("healthy node") - law("once")),
     "429s; calls a minute": `${week.limited}; ${(week.calls / hours / 60).toFixed(1)}`,
@@ -122,8 +122,8 @@ function figuresOf(week: Week): Record<string, string> {
   };
 }
 
-/** How long nodes were well again that were touched by what their sessions showed. No read of a node shows those. */
-export function wellAgain({ posts, illnesses, options: { rules } }: Week): readonly DurationMs[] {
+/** How long nodes were well that were touched because the sessions that had begun before went on to fail. */
+function wellAgain({ posts, illnesses, options: { rules } }: Week): readonly DurationMs[] {
   const reading = new Set(rules.policies.filter(({ when }) => when.includes("sessions.")).map(({ name }) => name));
   return posts
     .filter(({ truth, read, action }) => !truth.isIll && !read?.isIll && reading.has(action?.policy ?? ""))
