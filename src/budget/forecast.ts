@@ -40,6 +40,8 @@ interface Window {
 /** Nothing noted yet. */
 export function createForecast(): Forecast {
   let windows: Window[] = [];
+  /** Of all windows: while it is none, there is nothing to reckon. */
+  let highest = 0;
   let remembered = WINDOWS_REMEMBERED_MIN;
   let rise = { calls: 0, until: Number.NEGATIVE_INFINITY };
   let length: DurationMs = 1;
@@ -56,12 +58,14 @@ export function createForecast(): Forecast {
     const index = Math.floor(at / windowMs);
     if (windows.at(-1)?.index !== index) {
       windows = windows.filter((each) => each.index > index - WINDOWS_KEPT);
+      highest = windows.reduce((most, each) => Math.max(most, each.most), 0);
       windows.push({ index, most: 0 });
       remembered = windowsRemembered(windows);
     }
     const current = windows.at(-1)!;
     if (calls <= current.most) return;
     current.most = calls;
+    highest = Math.max(highest, calls);
     remembered = windowsRemembered(windows);
   }
 
@@ -77,6 +81,7 @@ export function createForecast(): Forecast {
       else if (at >= rise.until) rise = { calls: 0, until: at };
     },
     expected(now) {
+      if (highest < 1 && rise.calls < 1) return 0;
       const index = Math.floor(now / length);
       const seen = mostRemembered(index, index + 1);
       // A rise ends with a count that says so, for others go on while we wait; without one, after a window.

@@ -15,7 +15,7 @@ export function createSlidingKind(): LimiterKind {
   let inWindow = 0;
   let readAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   let length = 0;
-  /** Since a window before the last statement, and the last one before that. */
+  /** Whenever more was proved, since a window before the last statement, and the last one before that. */
   let proofs: Proof[] = [{ at: Number.NEGATIVE_INFINITY, calls: 0 }];
 
   return {
@@ -33,9 +33,10 @@ export function createSlidingKind(): LimiterKind {
       firstAt ??= answeredAt;
       inWindow = Math.max(0, spent - ownMost - (sentAt - firstAt < windowMs ? before : 0));
       // They came after whatever was proved a window ago or earlier.
-      proofs = proofs.slice(proofs.findLastIndex(({ at }) => at <= sentAt - windowMs));
+      const old = proofs.findLastIndex(({ at }) => at <= sentAt - windowMs);
+      if (old > 0) proofs = proofs.slice(old);
       const calls = Math.max(proofs.at(-1)!.calls, proofs[0]!.calls + inWindow);
-      proofs.push({ at: answeredAt, calls });
+      if (calls > proofs.at(-1)!.calls) proofs.push({ at: answeredAt, calls });
       readAt = sentAt;
       length = windowMs;
       return true;
