@@ -70,6 +70,8 @@ export interface Watch {
 const PUBLISH_MS: DurationMs = SECOND_MS;
 /** Published so often even where nothing came. */
 const LOOK_MS: DurationMs = 5 * SECOND_MS;
+/** Planned anew so often where nothing but details comes, beside each time that a collector ends. */
+const PLAN_MS: DurationMs = 10 * SECOND_MS;
 /** The fact that the list has once shown a failed session: until then failures are unknown, not zero. */
 const FAILED_LISTED = "sessions.failed_listed";
 
@@ -196,11 +198,15 @@ export function startWatch(parts: WatchParts): Watch {
 
   async function publishDetails(): Promise<void> {
     let publishedAt = clock.monotonic();
+    let plannedAt = clock.monotonic();
     while (!stop.signal.aborted) {
       await clock.sleep(PUBLISH_MS, stop.signal);
       if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < LOOK_MS)) continue;
       // Also where no collector runs: a new month must be noticed by itself.
-      planning.renew();
+      if (clock.monotonic() - plannedAt >= PLAN_MS) {
+        planning.renew();
+        plannedAt = clock.monotonic();
+      }
       publish();
       publishedAt = clock.monotonic();
     }
