@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { judged, readCommand, textOf } from "./manifest.ts";
+
+/** Every value that a key of the unit has, in order. */
+const values = (key: string): readonly string[] =>
+  [...textOf("deploy/systemd/proxywarden.service").matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(
+    ([, value]) => value!,
+  );
+
+const PROGRAM = "/usr/local/bin/proxywarden";
+const CONFIG = "/etc/proxywarden/proxywarden.yaml";
+
+/** A line that runs a command of ours, as the program reads it. */
+async function commandIn(line: string) {
+  const [program, ...args] = line.split(" ");
+  expect(program).toBe(PROGRAM);
+  const { name, options } = await readCommand(args);
+  return { name, config: options.config };
+}
+
+test("the unit runs the daemon, and a reload that is refused by check never reaches it", async () => {
+  expect(await Promise.all(values("ExecStart").map(commandIn))).toEqual([{ name: "run", config: CONFIG }]);
+  const [first, second, ...rest] = values("ExecReload");
+  expect(await commandIn(first!)).toEqual({ name: "check", config: CONFIG });
+  expect([second, ...rest]).toEqual(["/bin/kill -HUP $MAINPID"]);
+});
+
+test("its folder of state is that of the configuration that is shipped, for its user alone", () => {
+  const { path } = judged("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config.state;
+  expect(values("StateDirectory").map((name) => `/var/lib/${name}`)).toEqual([path]);
+  expect(values("StateDirectoryMode")).toEqual(["0700"]);
+});
+
+test("it can be enabled, and comes back where it fails", () => {
+  expect(values("WantedBy")).toEqual(["multi-user.target"]);
+  expect(values("Restart")).toEqual(["on-failure"]);
+});
+
+test("its user is the one that the documentation makes, and it has more than the 10 s that it needs to end", () => {
+  const [user] = values("User");
+  expect(textOf("docs/operate.md")).toMatch(new RegExp(`^useradd .* ${user}$`, "m"));
+  expect(values("Group")).toEqual([user]);
+  expect(Number(/^(\d+)s$/.exec(values("TimeoutStopSec")[0]!)![1])).toBeGreaterThan(10);
+});
+
+test("it runs where Node.js compiles while it runs, without a capability or a folder to write to beside its state", () => {
+  expect(values("MemoryDenyWriteExecute")).toEqual([]);
+  expect(values("CapabilityBoundingSet")).toEqual([""]);
+  expect(values("ProtectSystem")).toEqual(["strict"]);
+  expect(values("ReadWritePaths")).toEqual([]);
+});
