@@ -74,7 +74,7 @@ export const cellOf = (nodes: number, terms: TermsName, seed: number): Cell => (
   terms,
   seed,
   faults: FAULTS,
-  spanMsMax: SPAN_MS_MAX[nodes]?.[terms] ?? 60 * DAY_MS,
+  spanMsMax: SPAN_MS_MAX[nodes]?.[terms] ?? 20 * DAY_MS,
 });
 
 /** What everybody wishes for: more than the limits carry nearly everywhere, so that there is use for every call. */

@@ -47,10 +47,15 @@ const SURPRISE_READS = 16;
 const SLOPE_SHARE = 0.5;
 /** A change of this many times the usual one of a round is no noise. */
 const UNUSUAL = 3;
+/**
+ * One of so many is worth reads of its own. Where a round takes days, disks that fill and are cleaned by the week rise as
+ * trouble does: what all nodes do must not take the reads of those that are in trouble.
+ */
+const ALARMING = 8;
 /** The usual change of a round is taken for this at least. */
 const USUAL_MIN = 0.01;
 /** Reads over which the usual change is learned, over all nodes: where all of them rise, as in the morning, none stands out. */
-const USUAL_READS = 256;
+const USUAL_READS = 2_048;
 /** The minimum counts for so many to begin with, for one fault among the first reads makes nothing usual. */
 const USUAL_READS_MIN = 32;
 
@@ -71,6 +76,8 @@ export function createTrends(): Trends {
   let lines: readonly (readonly Line[])[] = USAGES.map(() => []);
 
   const unusual = (usage: number): number => UNUSUAL * Math.max(USUAL_MIN, usual[usage]!.change);
+
+  const alarming = (usage: number): number => (ALARMING / UNUSUAL) * unusual(usage);
 
   function learn(usage: number, change: number): void {
     const learned = usual[usage]!;
@@ -96,7 +103,9 @@ export function createTrends(): Trends {
     const weight = isTold ? 1 : Math.min(1, elapsed / (SLOPE_SHARE * roundMs));
     slopes[cell] = known + weight * (change / elapsed - known);
     const isSurprise =
-      isLarge && Math.abs(unforeseen) > unusual(usage) / 2 && elapsed > (1.5 * roundMs) / SURPRISE_READS;
+      Math.abs(change) > alarming(usage) &&
+      Math.abs(unforeseen) > unusual(usage) / 2 &&
+      elapsed > (1.5 * roundMs) / SURPRISE_READS;
     surprises[cell] = isSurprise ? Math.sign(unforeseen) : 0;
     if (elapsed >= SLOPE_SHARE * roundMs) learn(usage, change);
   }
@@ -107,7 +116,7 @@ export function createTrends(): Trends {
     // Beyond the line a timer waits; where there is no value, nobody knows.
     if (!(distance >= 0)) return { rising: 0, near: 0 };
     const movement = line.sign * slopes[cell]! * roundMs;
-    const lead = movement > unusual(usage) ? Math.min(RISING_READS_MAX, movement / (LEAD_SHARE * distance)) : 0;
+    const lead = movement > alarming(usage) ? Math.min(RISING_READS_MAX, movement / (LEAD_SHARE * distance)) : 0;
     return {
       rising: line.sign === surprises[cell] ? SURPRISE_READS : lead,
       near: distance < NEAR ? Math.min(NEAR_READS_MAX, (READS_MIN * NEAR) / distance) : 0,

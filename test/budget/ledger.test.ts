@@ -37,14 +37,14 @@ describe.each(services)("against a $limiter whose headers speak of: $headers", (
     expect(report.callsPerMinute).toBeLessThanOrEqual(80 + shownBursts);
   });
 
-  test("a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
+  test("half a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
     const report = liveDay(
       day({
         limiter,
         headers,
         limits: limitsOf(PLANS.starter),
         categories: ["node_management", "session_monitoring"],
-        hours: 24,
+        hours: 12,
       }),
     );
     expect(report.refused).toBe(0);
