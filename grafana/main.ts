@@ -1,6 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { Dashboard, DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
+import { type GeneratedFile, generate, json } from "../src/generated.ts";
 import { networkBoard } from "./network.ts";
 import { nodeBoard } from "./node.ts";
 import { wardenBoard } from "./warden.ts";
@@ -19,12 +18,12 @@ export const compiledBoards = (): readonly CompiledBoard[] => [
   { file: "warden.json", dashboard: finished(wardenBoard()) },
 ];
 
-/** The text of a dashboard's file. */
-export const boardText = ({ dashboard }: CompiledBoard): string => `${JSON.stringify(dashboard, null, 2)}\n`;
-
-/** Those whose file is not what it would be if it were written now. */
-export const staleBoards = (): readonly CompiledBoard[] =>
-  compiledBoards().filter((board) => readText(pathOf(board)) !== boardText(board));
+/** Their files. */
+export const boardFiles = (): readonly GeneratedFile[] =>
+  compiledBoards().map(({ file, dashboard }) => ({
+    path: `grafana/dashboards/${file}`,
+    content: () => json(dashboard),
+  }));
 
 function finished(board: DashboardBuilder): Dashboard {
   const dashboard = board.build();
@@ -35,37 +34,4 @@ function finished(board: DashboardBuilder): Dashboard {
   return dashboard;
 }
 
-const FOLDER = fileURLToPath(new URL("dashboards/", import.meta.url));
-
-const pathOf = ({ file }: CompiledBoard): string => FOLDER + file;
-
-function readText(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
-
-/** Writes every stale dashboard; with `--check` only names them, and is unhappy if there are any. */
-function main(options: readonly string[]): void {
-  const unknown = options.filter((option) => option !== "--check");
-  if (unknown.length > 0) {
-    console.error(`unknown option ${unknown.join(" ")}; the only one is --check`);
-    process.exitCode = 2;
-    return;
-  }
-  const check = options.includes("--check");
-  for (const board of staleBoards()) {
-    if (!check) {
-      mkdirSync(FOLDER, { recursive: true });
-      writeFileSync(pathOf(board), boardText(board));
-    }
-    const name = `grafana/dashboards/${board.file}`;
-    console.log(check ? `${name} is out of date: run npm run dashboards` : `${name} written`);
-    if (check) process.exitCode = 1;
-  }
-}
-
-if (import.meta.main) main(process.argv.slice(2));
+if (import.meta.main) generate(boardFiles(), "dashboards", process.argv.slice(2));

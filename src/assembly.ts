@@ -13,7 +13,7 @@ import type { WardenMetrics } from "./metrics/warden.ts";
 import type { Notice } from "./model/notice.ts";
 import type { Secret, Transport } from "./model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "./model/snapshot.ts";
-import { compiled, compilePolicy } from "./policy/policy.ts";
+import { compiled, compilePolicy, sourcesIn } from "./policy/policy.ts";
 import { prepareRelations, type Relations } from "./relations.ts";
 import { rulesOf, safetyOf, timeIntervalsOf } from "./rules.ts";
 import { authorityProblem } from "./service/certificates.ts";
@@ -83,14 +83,11 @@ export const settingsOf = (config: Config, rules: Rules): WatchSettings =>
 
 /** The collectors without which the policies know nothing. */
 function collectorsOf({ policies, safety }: Rules): Collector[] {
-  const compiledPolicies = policies.map(compilePolicy);
-  const expressions = [
-    ...compiledPolicies.flatMap(({ match, when, expects }) => [match, when, ...expects]),
-    safety.protected === null ? null : compiled(safety.protected),
-  ];
+  const expressions = policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
+  const guard = safety.protected === null ? null : compiled(safety.protected);
   // A warden without policies acts on nothing; with any, it wants to know of every node.
   const always: Collector[] = policies.length === 0 ? [] : ["nodes"];
-  return [...always, ...expressions.flatMap((each) => each?.fields.map(({ source }) => source) ?? [])];
+  return [...always, ...sourcesIn([...expressions, guard])];
 }
 
 /** A configuration at work: what a reload replaces. */

@@ -1,6 +1,3 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
 import {
   configJsonSchema,
   configReference,
@@ -11,18 +8,12 @@ import {
   webJsonSchema,
 } from "./config/describe.ts";
 import { policyTestJsonSchema, policyTestReference } from "./config/describetest.ts";
+import { type GeneratedFile, generate, json, readText } from "./generated.ts";
 import { metricsReference } from "./metrics/reference.ts";
 import { expressionReference } from "./policy/reference.ts";
 import { defaultScenario } from "./simulator/defaults.ts";
 
-/** A file that is written from the tables that run, and never by hand. */
-export interface GeneratedFile {
-  /** From the root of the repository. */
-  readonly path: string;
-  content(): string;
-}
-
-/** Every generated file. */
+/** Every document and schema that is written from the tables that run. */
 export const generatedFiles: readonly GeneratedFile[] = [
   {
     path: "docs/config.md",
@@ -48,40 +39,4 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: "config/scenario.schema.json", content: () => json(scenarioJsonSchema(defaultScenario)) },
 ];
 
-/** The generated files whose content is not what it would be if they were written now. */
-export const staleFiles = (): readonly GeneratedFile[] =>
-  generatedFiles.filter(({ path, content }) => readText(path) !== content());
-
-const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-
-const fromRoot = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
-
-function readText(path: string): string | null {
-  try {
-    return readFileSync(fromRoot(path), "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
-
-/** Writes every stale file; with `--check` only names them, and is unhappy if there are any. */
-function main(options: readonly string[]): void {
-  const unknown = options.filter((option) => option !== "--check");
-  if (unknown.length > 0) {
-    console.error(`unknown option ${unknown.join(" ")}; the only one is --check`);
-    process.exitCode = 2;
-    return;
-  }
-  const check = options.includes("--check");
-  for (const { path, content } of staleFiles()) {
-    if (!check) {
-      mkdirSync(dirname(fromRoot(path)), { recursive: true });
-      writeFileSync(fromRoot(path), content());
-    }
-    console.log(check ? `${path} is out of date: run npm run docs` : `${path} written`);
-    if (check) process.exitCode = 1;
-  }
-}
-
-if (import.meta.main) main(process.argv.slice(2));
+if (import.meta.main) generate(generatedFiles, "docs", process.argv.slice(2));

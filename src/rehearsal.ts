@@ -11,9 +11,8 @@ import { createWardenMetrics } from "./metrics/warden.ts";
 import type { Expectation, PolicyTest } from "./model/policytest.ts";
 import { valueAt } from "./model/policytest.ts";
 import type { Log, Obstacles } from "./model/ports.ts";
-import type { Collector } from "./model/snapshot.ts";
 import { type Seen, shortfalls } from "./policy/expectation.ts";
-import { compilePolicy } from "./policy/policy.ts";
+import { compilePolicy, sourcesIn } from "./policy/policy.ts";
 import { createClient } from "./service/client.ts";
 import { createPermitOffice } from "./service/permits.ts";
 import { createServiceClock } from "./service/serviceclock.ts";
@@ -111,12 +110,8 @@ function startEngine(test: PolicyTest, rules: Rules, clock: VirtualClock, log: L
 
 /** Only what some policy reads is collected. */
 function settingsOf({ intervalMs }: PolicyTest, { policies }: Rules): WatchSettings {
-  const read = new Set<Collector>(
-    policies
-      .map(compilePolicy)
-      .flatMap(({ match, when, expects }) =>
-        [match, when, ...expects].flatMap((each) => each?.fields.map(({ source }) => source) ?? []),
-      ),
+  const read = new Set(
+    sourcesIn(policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects])),
   );
   const every = { kind: "every", intervalMs } as const;
   return {

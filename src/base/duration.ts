@@ -48,3 +48,7 @@ export function formatDuration(duration: DurationMs): string {
   }
   return text;
 }
+
+/** Writes how long something still lasts, in whole seconds rounded up; what is over lasts 0s. */
+export const formatSecondsLeft = (duration: DurationMs): string =>
+  formatDuration(Math.max(0, Math.ceil(duration / SECOND_MS)) * SECOND_MS);

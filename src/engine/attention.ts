@@ -2,9 +2,8 @@ import type { NodeId } from "../model/node.ts";
 import type { Threshold } from "../model/threshold.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextLook } from "../policy/nextlook.ts";
-import type { Policy } from "../policy/policy.ts";
+import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { thresholdsOf } from "../policy/thresholds.ts";
-import { sourcesOf } from "./judging.ts";
 import { maxAgeOf, slotOf, type Ward } from "./ward.ts";
 
 /** The lines that policies draw through usages. */

@@ -2,9 +2,9 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { Candidate } from "../policy/candidate.ts";
 import { type ActivePolicy, isShadow, type NodeSight } from "../policy/facts.ts";
+import { sourcesOf } from "../policy/policy.ts";
 import { createScope, type Scope } from "../policy/scope.ts";
 import { holds, judge } from "../policy/verdict.ts";
-import { sourcesOf } from "./judging.ts";
 import { maxAgeOf, slotOf, type Ward } from "./ward.ts";
 
 /** Of a walk of the sessions, when a node is touched by what it showed. */

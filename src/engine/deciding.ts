@@ -6,6 +6,7 @@ import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { decide, mayBegin } from "../policy/decide.ts";
 import { type ActivePolicy, type Facts, isShadow, isUnderWay } from "../policy/facts.ts";
 import { begun, nextRung } from "../policy/ladder.ts";
+import { breath } from "./breath.ts";
 import { candidateOf } from "./candidates.ts";
 import { queued } from "./remediate.ts";
 import { noteAction, settle, tell } from "./transitions.ts";
@@ -156,6 +157,3 @@ export const isWaiting = ({ books }: Ward, { id, state }: Episode): boolean =>
   state === "firing" && !books.casebook.actionsOf(id).some(isUnderWay);
 
 const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
-
-/** Lets others have the thread for a moment. */
-const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

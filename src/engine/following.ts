@@ -5,13 +5,12 @@ import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
 import { isLive } from "../policy/casebook.ts";
 import { isUnderWay } from "../policy/facts.ts";
 import { afterLook, afterRefusal, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
-import type { Policy } from "../policy/policy.ts";
+import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { rebootProof } from "../policy/proof.ts";
 import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
 import { holds, type Judgement, judge } from "../policy/verdict.ts";
 import { type Aftermath, type StepEnd, stepEnd } from "../policy/verification.ts";
 import { scopeOf } from "./candidates.ts";
-import { sourcesOf } from "./judging.ts";
 import { noteAction, settle } from "./transitions.ts";
 import { active, maxAgeOf, policyAsOf, policyNamed, provenFact, slotOf, type Ward } from "./ward.ts";
 

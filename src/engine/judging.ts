@@ -1,12 +1,13 @@
 import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
-import type { Collector, Fleet, Snapshot } from "../model/snapshot.ts";
+import type { Fleet, Snapshot } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { isShadow } from "../policy/facts.ts";
-import type { Policy } from "../policy/policy.ts";
+import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { createScope, type Scope } from "../policy/scope.ts";
 import { INACTIVE, observe, rowOf, type Timer, type TimerRule, untrusted } from "../policy/timer.ts";
 import { judge, type MaxAgeOf } from "../policy/verdict.ts";
+import { breath } from "./breath.ts";
 import { active, maxAgeOf, slotOf, type Ward } from "./ward.ts";
 
 /** What a look at the fleet brought. */
@@ -148,11 +149,3 @@ export function createJudging(ward: Ward): Judging {
     },
   };
 }
-
-/** The collectors that bring what a policy reads. */
-export function sourcesOf({ match, when }: Pick<Policy, "match" | "when">): Collector[] {
-  return [...new Set([...(match?.fields ?? []), ...when.fields].map(({ source }) => source))];
-}
-
-/** Lets others have the thread for a moment. */
-const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -11,7 +11,7 @@ import { readActionReply, readNodeDetail } from "../service/wire.ts";
 import { approvedAction } from "./candidates.ts";
 import type { ObstacleCache } from "./obstacles.ts";
 import { noteAction, settle } from "./transitions.ts";
-import { CREDENTIALS_HOLD_MS, type Ward } from "./ward.ts";
+import { CREDENTIALS_HOLD_MS, slotOf, type Ward } from "./ward.ts";
 
 /** Decides again on a candidate by what is known now; null: it is gone. */
 export type Redecide = (candidate: Candidate) => { readonly candidate: Candidate; readonly decision: Decision } | null;
@@ -180,10 +180,10 @@ async function readAfresh(ward: Ward, { node }: Action, signal: AbortSignal): Pr
   return null;
 }
 
-function uptimeOf({ view }: Ward, node: string): number | null {
-  const { fleet } = view!.snapshot;
-  const uptime = fleet.uptimeHours[fleet.ids.indexOf(node)];
-  return uptime === undefined || Number.isNaN(uptime) ? null : uptime;
+function uptimeOf(ward: Ward, node: string): number | null {
+  const slot = slotOf(ward, node);
+  const uptime = slot === null ? Number.NaN : ward.view!.snapshot.fleet.uptimeHours[slot]!;
+  return Number.isNaN(uptime) ? null : uptime;
 }
 
 function withdraw(ward: Ward, action: Action, episode: Episode, detail: string, isFailure: boolean): void {

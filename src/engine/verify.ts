@@ -1,9 +1,9 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Action } from "../model/episode.ts";
 import { isUnderWay } from "../policy/facts.ts";
+import { sourcesIn } from "../policy/policy.ts";
 import { readNode } from "../service/endpoints.ts";
 import { readNodeDetail } from "../service/wire.ts";
-import { sourcesOf } from "./judging.ts";
 import { policyAsOf, slotOf, type Ward } from "./ward.ts";
 
 /** A step's time is looked into so many times. */
@@ -37,8 +37,8 @@ function isDue(ward: Ward, action: Action): boolean {
   }
   const { fleet } = ward.view!.snapshot;
   const every = Math.min(LOOK_MS_MAX, Math.max(LOOK_MS_MIN, step.verify.withinMs / LOOKS_PER_STEP));
-  const fields = [policy, { match: null, when: policy.expects[action.step] ?? policy.when }].flatMap(sourcesOf);
-  const column = fields.includes("details") ? fleet.detailedAt : fleet.listedAt;
+  const sources = sourcesIn([policy.match, policy.when, policy.expects[action.step] ?? null]);
+  const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
   const lookedAt = Math.max(ward.books.epochOf(column[slot]!), action.sentAt);
   return ward.books.now() - (Number.isNaN(lookedAt) ? action.sentAt : lookedAt) >= every;
 }

@@ -11,6 +11,7 @@ import type { TimeInterval } from "../model/timeinterval.ts";
 import type { Expression } from "../policy/expression.ts";
 import type { ActivePolicy } from "../policy/facts.ts";
 import { compiled, compilePolicy, lesser, type Policy } from "../policy/policy.ts";
+import { slotsOf } from "../policy/scope.ts";
 import type { ServiceClient } from "../service/client.ts";
 import type { Books } from "./books.ts";
 import type { Inventory } from "./inventory.ts";
@@ -127,17 +128,5 @@ export function maxAgeOf({ view }: Ward, rule: PolicyRule | null): (source: Coll
 }
 
 /** The slot of a node in the fleet as it was seen last; null: it is not there. */
-export function slotOf({ view }: Ward, node: NodeId): number | null {
-  if (view === null) return null;
-  const { ids } = view.snapshot.fleet;
-  let slots = slotsByIds.get(ids);
-  if (slots === undefined) {
-    slots = new Map();
-    for (const [slot, id] of ids.entries()) if (id !== "") slots.set(id, slot);
-    slotsByIds.set(ids, slots);
-  }
-  return slots.get(node) ?? null;
-}
-
-// Columns are shared from one snapshot to the next for as long as they don't change.
-const slotsByIds = new WeakMap<readonly string[], Map<NodeId, number>>();
+export const slotOf = ({ view }: Ward, node: NodeId): number | null =>
+  view === null ? null : (slotsOf(view.snapshot.fleet.ids).get(node) ?? null);

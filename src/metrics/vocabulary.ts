@@ -1,4 +1,4 @@
-import { CATEGORIES } from "../budget/limits.ts";
+import { SCOPES, type Scope } from "../budget/others.ts";
 import { PLAN_BOUNDS } from "../budget/planner.ts";
 import { HOLD_REASONS, type HoldReason } from "../model/decision.ts";
 import { OPEN_STATES } from "../model/episode.ts";
@@ -18,8 +18,8 @@ export const ENDPOINT_LABELS = [
 export type EndpointLabel = (typeof ENDPOINT_LABELS)[number];
 
 /** Values of the label `category`: the service's rate limit categories, and the plan's cap over all of them. */
-export const CATEGORY_LABELS = [...CATEGORIES, "plan"] as const;
-export type CategoryLabel = (typeof CATEGORY_LABELS)[number];
+export const CATEGORY_LABELS = SCOPES;
+export type CategoryLabel = Scope;
 
 /** Values of the label `limit` of `proxywarden_plan_bound`: the categories, the plan's minute and its month. */
 export const PLAN_LIMITS = PLAN_BOUNDS;

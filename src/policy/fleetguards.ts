@@ -1,4 +1,4 @@
-import { formatDuration, SECOND_MS } from "../base/duration.ts";
+import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import { DOMAINS, type Domain } from "../model/safety.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -16,7 +16,9 @@ export const stormGuard: Guard = (_candidate, { storm, survey, limits, now }) =>
     return [{ reason: "storm", detail }];
   }
   if (storm === null) return [];
-  return [{ reason: "storm_cooldown", detail: `the storm is over; held for another ${lasts(storm.until - now)}` }];
+  return [
+    { reason: "storm_cooldown", detail: `the storm is over; held for another ${formatSecondsLeft(storm.until - now)}` },
+  ];
 };
 
 /**
@@ -96,7 +98,8 @@ export const maxActionsGuard: Guard = (_candidate, { actedAt, limits, safety, no
   const { maxActions } = limits;
   if (actedAt.length < maxActions) return [];
   const { perMs } = safety.maxActions;
-  const frees = maxActions === 0 ? "" : `; one is free in ${lasts(freesAt(actedAt, maxActions) + perMs - now)}`;
+  const frees =
+    maxActions === 0 ? "" : `; one is free in ${formatSecondsLeft(freesAt(actedAt, maxActions) + perMs - now)}`;
   const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}`;
   return [{ reason: "max_actions", detail }];
 };
@@ -121,5 +124,3 @@ function perPlace(
     return blocker === null ? [] : [blocker];
   });
 }
-
-const lasts = (ms: number): string => formatDuration(Math.max(0, Math.ceil(ms / SECOND_MS)) * SECOND_MS);

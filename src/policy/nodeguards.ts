@@ -1,4 +1,4 @@
-import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
+import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Episode, Quarantine } from "../model/episode.ts";
 import type { Candidate, Guard } from "./candidate.ts";
@@ -19,7 +19,7 @@ export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
     .filter(({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now)
     .map(({ kind, reason, until }) => ({
       reason: kind,
-      detail: until === null ? reason : `${reason}; for another ${lasts(until - now)}`,
+      detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
     }));
 
 /** Who is being worked on by others is left alone. */
@@ -41,7 +41,7 @@ const isRebootedByUs = (episode: Episode | null, { casebook }: Facts): boolean =
 function quarantineBlockers(quarantine: Quarantine | null, { now }: Facts): readonly Blocker[] {
   if (quarantine === null) return [{ reason: "ownership", detail: "it is in a quarantine that is not ours" }];
   if (now < quarantine.endsAt) return [];
-  const detail = `our quarantine of it should have ended ${lasts(now - quarantine.endsAt)} ago, and it is still in one`;
+  const detail = `our quarantine of it should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, and it is still in one`;
   return [{ reason: "ownership", detail }];
 }
 
@@ -58,7 +58,12 @@ export const cooldownGuard: Guard = (candidate, { casebook, now, safety }) => {
   const last = casebook.past(candidate.node.id, isShadow(candidate.active)).filter(tried).at(-1);
   const left = (last?.closedAt ?? Number.NEGATIVE_INFINITY) + safety.cooldownMs - now;
   if (last === undefined || left <= 0) return [];
-  return [{ reason: "cooldown", detail: `${last.id} ended ${lasts(now - last.closedAt!)} ago; ${lasts(left)} to go` }];
+  return [
+    {
+      reason: "cooldown",
+      detail: `${last.id} ended ${formatSecondsLeft(now - last.closedAt!)} ago; ${formatSecondsLeft(left)} to go`,
+    },
+  ];
 };
 
 /** A policy that keeps failing on a node waits, and then gives it up. */
@@ -74,7 +79,10 @@ export const retryGuard: Guard = (candidate, facts) => {
   const failed = past.filter(({ state }) => state === "given_up").at(-1);
   const left = (failed?.closedAt ?? Number.NEGATIVE_INFINITY) + retry.everyMs - facts.now;
   if (failed !== undefined && left > 0) {
-    blockers.push({ reason: "retry_wait", detail: `${failed.id} did not heal it; the next try in ${lasts(left)}` });
+    blockers.push({
+      reason: "retry_wait",
+      detail: `${failed.id} did not heal it; the next try in ${formatSecondsLeft(left)}`,
+    });
   }
   return blockers;
 };
@@ -83,7 +91,7 @@ export const retryGuard: Guard = (candidate, facts) => {
 export const backoffGuard: Guard = ({ episode }, { now }) => {
   if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
   const why = episode.failures === 0 ? "the service asked to wait" : `${episode.failures} sends in a row did not leave`;
-  const detail = `${why}; the next in ${lasts(episode.retryAt - now)}`;
+  const detail = `${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
   return [{ reason: "backoff", detail }];
 };
 
@@ -101,4 +109,3 @@ function triedBefore({ active, node, episode }: Candidate, { casebook, now }: Fa
 const tried = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
 
 /** A rest of time, rounded up to seconds. */
-const lasts = (ms: DurationMs): string => formatDuration(Math.ceil(ms / SECOND_MS) * SECOND_MS);

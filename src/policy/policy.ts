@@ -1,4 +1,5 @@
 import { MODES, type Mode, type PolicyRule } from "../model/policy.ts";
+import type { Collector } from "../model/snapshot.ts";
 import { compileExpression, type Expression } from "./expression.ts";
 
 /** A policy whose expressions are compiled. */
@@ -35,6 +36,14 @@ export function compiled(text: string): Expression {
   if (!expression.ok) throw new Error(`${JSON.stringify(text)}: ${expression.error.message}`);
   return expression.value;
 }
+
+/** The collectors that bring what some expressions read. */
+export const sourcesIn = (expressions: readonly (Expression | null)[]): Collector[] => [
+  ...new Set(expressions.flatMap((each) => each?.fields.map(({ source }) => source) ?? [])),
+];
+
+/** The collectors that bring what a policy reads. */
+export const sourcesOf = ({ match, when }: Pick<Policy, "match" | "when">): Collector[] => sourcesIn([match, when]);
 
 /** The lesser of two modes. */
 export const lesser = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;
