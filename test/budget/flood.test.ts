@@ -1,30 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { createLedger, settle, take } from "../../src/budget/ledger.ts";
-import { type Category, type Limits, PLANS } from "../../src/budget/limits.ts";
+import type { Category, Limits, PLANS } from "../../src/budget/limits.ts";
 import { opening } from "../../src/budget/opening.ts";
 import { type Day, liveDay } from "./day.ts";
+import { endlessLimits, LIMITINGS } from "./limitedservice.ts";
 
 const MINUTE = 60_000;
-const limitsOf = (plan: keyof typeof PLANS): Limits => ({
-  categories: {
-    node_management: { requests: 100, burst: 200, windowMs: MINUTE },
-    session_monitoring: { requests: 500, burst: 1_000, windowMs: MINUTE },
-  },
-  plan: { ...PLANS[plan], callsPerMonth: null },
-  reserve: 0.2,
-});
-
-const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
-const headers = ["category", "plan", "off"] as const;
 const plans = ["starter", "business", "enterprise"] as const;
-const services = limiters.flatMap((limiter) =>
-  headers.flatMap((stated) => plans.map((plan) => ({ limiter, headers: stated, plan }))),
-);
+const services = LIMITINGS.flatMap((limiting) => plans.map((plan) => ({ ...limiting, plan })));
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /** A thousand actions at once in each category, again and again, beside polling without end. */
 const flooded = (parts: Pick<Day, "limiter" | "headers"> & { plan: keyof typeof PLANS } & Partial<Day>): Day => ({
-  limits: limitsOf(parts.plan),
+  limits: endlessLimits(parts.plan),
   reset: "full",
   hours: 1,
   seed: 11,
@@ -45,7 +33,7 @@ describe.each(services)("1,000 actions at once, against a $limiter that speaks o
     expect(report.pollingGapMs).toBeLessThan((isBucket ? 2.5 : 1.1) * MINUTE);
   });
 
-  test.each([20 * MINUTE, MINUTE / 2])(
+  test.each([20 * MINUTE, 3 * MINUTE, MINUTE / 2])(
     "nobody is refused where the process is killed every %i ms in the midst of them",
     (restartEveryMs) => {
       expect(liveDay(flooded({ ...service, restartEveryMs })).refused).toBe(0);
@@ -77,19 +65,19 @@ function actionsAtOnce(limits: Limits, category: Category, remaining: number | n
 }
 
 test("at once go as many actions as half of the reserve holds, whatever the headers say is left", () => {
-  expect(actionsAtOnce(limitsOf("enterprise"), "node_management", null)).toBe(10);
-  expect(actionsAtOnce(limitsOf("enterprise"), "node_management", 199)).toBe(10);
-  expect(actionsAtOnce(limitsOf("enterprise"), "session_monitoring", null)).toBe(50);
-  expect(actionsAtOnce(limitsOf("starter"), "session_monitoring", null)).toBe(9);
+  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", null)).toBe(10);
+  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", 199)).toBe(10);
+  expect(actionsAtOnce(endlessLimits("enterprise"), "session_monitoring", null)).toBe(50);
+  expect(actionsAtOnce(endlessLimits("starter"), "session_monitoring", null)).toBe(9);
 });
 
 test("actions leave half of the reserve of what the service says is left", () => {
-  expect(actionsAtOnce(limitsOf("enterprise"), "node_management", 14)).toBe(4);
-  expect(actionsAtOnce(limitsOf("enterprise"), "node_management", 10)).toBe(0);
+  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", 14)).toBe(4);
+  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", 10)).toBe(0);
 });
 
 test("a process in its first window doesn't run ahead: the one before may have done so", () => {
-  const ledger = createLedger(limitsOf("enterprise"), 0, 0);
+  const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
   settle(ledger, take(ledger, "node_management", "action", 5_000), { kind: "answered", reading: null }, 0, 5_000);
   const dipAt = (now: number) => {
     take(ledger, "node_management", "walk", now);
@@ -100,7 +88,7 @@ test("a process in its first window doesn't run ahead: the one before may have d
 });
 
 test("actions leave others half of the reserve of concurrent requests", () => {
-  const ledger = createLedger(limitsOf("starter"), 0, 0);
+  const ledger = createLedger(endlessLimits("starter"), 0, 0);
   let now = 0;
   const opens = () => {
     now += 10 * MINUTE;
@@ -115,7 +103,7 @@ test("actions leave others half of the reserve of concurrent requests", () => {
 });
 
 test("a permit given back unused leaves nothing behind but the pace it paid", () => {
-  const ledger = createLedger(limitsOf("business"), 41, 0);
+  const ledger = createLedger(endlessLimits("business"), 41, 0);
   settle(ledger, take(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
   const { view } = ledger.accounts.node_management;
   const before = { ...view };

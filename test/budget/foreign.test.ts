@@ -1,22 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Category, type Limits, PLANS } from "../../src/budget/limits.ts";
-import type { Limiting } from "./limitedservice.ts";
+import type { Category } from "../../src/budget/limits.ts";
+import { endlessLimits, LIMITERS, LIMITINGS, type Limiting } from "./limitedservice.ts";
 import { type Fate, type Happening, playSharedKey } from "./sharedkey.ts";
 
 const MINUTE = 60_000;
-const limitsOf = (plan: keyof typeof PLANS): Limits => ({
-  categories: {
-    node_management: { requests: 100, burst: 200, windowMs: MINUTE },
-    session_monitoring: { requests: 500, burst: 1_000, windowMs: MINUTE },
-  },
-  plan: { ...PLANS[plan], callsPerMonth: null },
-  reserve: 0.2,
-});
-
-const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
-const headers = ["category", "plan", "off"] as const;
-const services = limiters.flatMap((limiter) => headers.map((stated) => ({ limiter, headers: stated })));
 
 const often = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
 const between = (min: number, max: number) => fc.integer({ min, max });
@@ -49,11 +37,11 @@ const nowAndThen = fc.oneof(often(15, fc.constant(0)), often(5, fc.constant(1)),
 const limitings = (parts: Pick<Limiting, "limiter" | "headers">): fc.Arbitrary<Limiting> =>
   fc.record({
     ...{ limiter: fc.constant(parts.limiter), headers: fc.constant(parts.headers) },
-    limits: fc.constantFrom(...(["starter", "business", "enterprise"] as const).map(limitsOf)),
+    limits: fc.constantFrom(...(["starter", "business", "enterprise"] as const).map(endlessLimits)),
     reset: fc.constantFrom("full", "next_token"),
   });
 
-describe.each(services)("of a $limiter that speaks of: $headers", (service) => {
+describe.each(LIMITINGS)("of a $limiter that speaks of: $headers", (service) => {
   test("never more calls of others are taken for proved than the service admitted, whatever becomes of ours", () => {
     fc.assert(
       fc.property(limitings(service), happenings(nowAndThen), (limiting, script) => {
@@ -96,10 +84,10 @@ function* steadily(ours: number, theirs: number): Generator<Happening> {
   }
 }
 
-test.each(services.filter(({ headers }) => headers !== "off"))(
+test.each(LIMITINGS.filter(({ headers }) => headers !== "off"))(
   "nearly all calls of one who calls steadily are proved by a $limiter that speaks of: $headers",
   (service) => {
-    const limits = limitsOf(service.headers === "plan" ? "starter" : "enterprise");
+    const limits = endlessLimits(service.headers === "plan" ? "starter" : "enterprise");
     // Of a bucket more than flows back, so that it is not full; of a window not more than it holds.
     const script = service.limiter === "token_bucket" ? steadily(753, 2_003) : steadily(1_009, 1_499);
     const { learned, admitted } = playSharedKey({ ...service, limits, reset: "full" }, script);
@@ -108,17 +96,17 @@ test.each(services.filter(({ headers }) => headers !== "off"))(
   },
 );
 
-test.each(limiters)(
+test.each(LIMITERS)(
   "what a %s had spent when it was first looked at may have been the process before this one",
   (limiter) => {
-    const limiting = { limiter, headers: "category", limits: limitsOf("enterprise"), reset: "full" } as const;
+    const limiting = { limiter, headers: "category", limits: endlessLimits("enterprise"), reset: "full" } as const;
     const script = [call(1_000, 30), ...new Array(100).fill(call(1_000))];
     expect(playSharedKey(limiting, script)).toMatchObject({ learned: 0, admitted: 30 });
   },
 );
 
-test.each(limiters)("answers of something in front of the service don't hide what a %s says of others", (limiter) => {
-  const limiting = { limiter, headers: "category", limits: limitsOf("enterprise"), reset: "full" } as const;
+test.each(LIMITERS)("answers of something in front of the service don't hide what a %s says of others", (limiter) => {
+  const limiting = { limiter, headers: "category", limits: endlessLimits("enterprise"), reset: "full" } as const;
   const bare: Happening = { ...call(1_000), fate: "bare" };
   const round = [...new Array(4).fill(bare), ...new Array(8).fill(call(1_000)), call(0, 10), call(1_000)];
   const { learned, admitted } = playSharedKey(limiting, new Array(10).fill(round).flat());
@@ -127,7 +115,7 @@ test.each(limiters)("answers of something in front of the service don't hide wha
 });
 
 test("a bucket that is full hides calls that cost nobody anything: few are proved, and about as many are likely as were", () => {
-  const limiting = { limiter: "token_bucket", headers: "category", limits: limitsOf("enterprise") } as const;
+  const limiting = { limiter: "token_bucket", headers: "category", limits: endlessLimits("enterprise") } as const;
   const { learned, likely, admitted } = playSharedKey({ ...limiting, reset: "full" }, steadily(2_003, 4_999));
   expect(learned / admitted).toBeLessThan(0.5);
   expect(likely / admitted).toBeGreaterThan(0.8);
@@ -139,7 +127,7 @@ test.each([
   { limiter: "fixed_window", isBucket: false },
   { limiter: "sliding_window", isBucket: false },
 ] as const)("of a $limiter it is found out whether it is a bucket", ({ limiter, isBucket }) => {
-  const limiting = { limiter, headers: "category", limits: limitsOf("enterprise"), reset: "full" } as const;
+  const limiting = { limiter, headers: "category", limits: endlessLimits("enterprise"), reset: "full" } as const;
   const { ledger } = playSharedKey(limiting, steadily(1_009, 1_499));
   expect(ledger.others.node_management.isBucket()).toBe(isBucket);
 });
@@ -148,7 +136,7 @@ test("what others had of a window is theirs no more in the next", () => {
   const limiting = {
     limiter: "fixed_window",
     headers: "category",
-    limits: limitsOf("enterprise"),
+    limits: endlessLimits("enterprise"),
     reset: "full",
   } as const;
   const script = [call(1_000), call(1_000, 30), call(1_000), call(1_000), call(1_000)];

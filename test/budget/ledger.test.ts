@@ -1,21 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { createLedger, settle, take } from "../../src/budget/ledger.ts";
-import { type Limits, PLANS, type PlanLimits } from "../../src/budget/limits.ts";
+import { PLANS } from "../../src/budget/limits.ts";
 import { opening } from "../../src/budget/opening.ts";
 import { type Day, liveDay } from "./day.ts";
-
-const limitsOf = (plan: PlanLimits): Limits => ({
-  categories: {
-    node_management: { requests: 100, burst: 200, windowMs: 60_000 },
-    session_monitoring: { requests: 500, burst: 1_000, windowMs: 60_000 },
-  },
-  plan: { ...plan, callsPerMonth: null },
-  reserve: 0.2,
-});
-
-const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
-const headers = ["category", "plan", "off"] as const;
-const services = limiters.flatMap((limiter) => headers.map((stated) => ({ limiter, headers: stated })));
+import { endlessLimits, LIMITINGS } from "./limitedservice.ts";
 
 const day = (parts: Pick<Day, "limiter" | "headers" | "limits" | "categories" | "hours">): Day => ({
   reset: "full",
@@ -25,10 +13,10 @@ const day = (parts: Pick<Day, "limiter" | "headers" | "limits" | "categories" | 
   ...parts,
 });
 
-describe.each(services)("against a $limiter whose headers speak of: $headers", ({ limiter, headers }) => {
+describe.each(LIMITINGS)("against a $limiter whose headers speak of: $headers", ({ limiter, headers }) => {
   test("a day of unending node calls, killed now and then, is never refused, and spends what it may", () => {
     const report = liveDay(
-      day({ limiter, headers, limits: limitsOf(PLANS.enterprise), categories: ["node_management"], hours: 24 }),
+      day({ limiter, headers, limits: endlessLimits("enterprise"), categories: ["node_management"], hours: 24 }),
     );
     expect(report.refused).toBe(0);
     expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
@@ -37,14 +25,14 @@ describe.each(services)("against a $limiter whose headers speak of: $headers", (
     expect(report.callsPerMinute).toBeLessThanOrEqual(80 + shownBursts);
   });
 
-  test("half a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
+  test("a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
     const report = liveDay(
       day({
         limiter,
         headers,
-        limits: limitsOf(PLANS.starter),
+        limits: endlessLimits("starter"),
         categories: ["node_management", "session_monitoring"],
-        hours: 12,
+        hours: 24,
       }),
     );
     expect(report.refused).toBe(0);
@@ -57,7 +45,7 @@ describe.each(services)("against a $limiter whose headers speak of: $headers", (
       day({
         limiter,
         headers,
-        limits: limitsOf(PLANS.business),
+        limits: endlessLimits("business"),
         categories: ["node_management", "session_monitoring"],
         hours: 3,
       }),
@@ -68,10 +56,10 @@ describe.each(services)("against a $limiter whose headers speak of: $headers", (
   });
 });
 
-test.each(services)(
+test.each(LIMITINGS)(
   "another user of the key who keeps to the reserve costs us no 429 ($limiter, $headers)",
   ({ limiter, headers }) => {
-    const limits = limitsOf(PLANS.enterprise);
+    const limits = endlessLimits("enterprise");
     const report = liveDay({
       ...day({ limiter, headers, limits, categories: ["node_management"], hours: 6 }),
       others: 15,
@@ -82,7 +70,7 @@ test.each(services)(
 );
 
 test("a service that names the next token as its reset is polled at the same rate, and never refuses", () => {
-  const limits = limitsOf(PLANS.enterprise);
+  const limits = endlessLimits("enterprise");
   const parts = day({
     limiter: "token_bucket",
     headers: "category",
@@ -96,7 +84,7 @@ test("a service that names the next token as its reset is polled at the same rat
 });
 
 const refusedWaits = (retryAfterMs: number | null, jitter: number, refusals: number): number[] => {
-  const ledger = createLedger(limitsOf(PLANS.enterprise), 0, 0);
+  const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
   let now = 10_000;
   return Array.from({ length: refusals }, () => {
     const permit = take(ledger, "node_management", "walk", now);
@@ -119,7 +107,7 @@ test("a refusal with Retry-After waits as told, and a second more, for it is cut
 });
 
 test("a refusal that states the plan's limit holds both categories", () => {
-  const ledger = createLedger(limitsOf(PLANS.business), 0, 0);
+  const ledger = createLedger(endlessLimits("business"), 0, 0);
   const permit = take(ledger, "node_management", "walk", 10_000);
   const reading = { limit: 500, remaining: 0, resetAt: null };
   settle(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
@@ -127,14 +115,14 @@ test("a refusal that states the plan's limit holds both categories", () => {
 });
 
 test("a month that polling has spent is still open to actions", () => {
-  const limits = { ...limitsOf(PLANS.starter), plan: PLANS.starter };
+  const limits = { ...endlessLimits("starter"), plan: PLANS.starter };
   const ledger = createLedger(limits, 99_000, 0);
   expect(opening(ledger, "node_management", "walk", 10_000).hold).toBe("month");
   expect(opening(ledger, "node_management", "action", 10_000).hold).toBeNull();
 });
 
 test("polling leaves the plan's concurrency its reserve, and actions may use it", () => {
-  const limits = { ...limitsOf(PLANS.enterprise), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
+  const limits = { ...endlessLimits("enterprise"), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
   const ledger = createLedger(limits, 0, 0);
   const reading = { limit: 500, remaining: 499, resetAt: null };
   settle(ledger, take(ledger, "session_monitoring", "walk", 100_000), { kind: "answered", reading }, 0, 100_000);

@@ -1,6 +1,7 @@
-import { CATEGORIES, type Category, type Limits } from "../../src/budget/limits.ts";
+import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/budget/limits.ts";
 import type { LimiterKind } from "../../src/model/scenario.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/limiter.ts";
+import { createPlanLimits } from "../engine/daemon.ts";
 
 /** How a service limits its callers, and what it says of it. */
 export interface Limiting {
@@ -8,6 +9,17 @@ export interface Limiting {
   readonly limiter: LimiterKind;
   readonly headers: "category" | "plan" | "off";
   readonly reset: "full" | "next_token";
+}
+
+/** Every kind of limiter, with every kind of headers. */
+export const LIMITERS = ["token_bucket", "fixed_window", "sliding_window"] as const;
+export const HEADERS = ["category", "plan", "off"] as const;
+export const LIMITINGS = LIMITERS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
+
+/** The spec's limits under one of its plans, but for the month. */
+export function endlessLimits(plan: keyof typeof PLANS): Limits {
+  const limits = createPlanLimits(plan);
+  return { ...limits, plan: { ...limits.plan, callsPerMonth: null } };
 }
 
 /** What one answer says of the limits. */

@@ -34,7 +34,7 @@ test("pain 1: while scrapers read none of the answers that they asked for, the s
   const { network, daemon } = await startWatching();
   await until("the network is seen", async () => nodesOn(await daemon.look()));
   const { port } = new URL(daemon.app.url());
-  const asked = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`.repeat(100);
+  const asked = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`.repeat(200);
   for (let scraper = 0; scraper < 4; scraper++) {
     const socket = connect(Number(port), "127.0.0.1", () => socket.write(asked));
     socket.on("error", () => undefined).pause();

@@ -2,29 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { Mode, PolicyRule, Step } from "../../src/model/policy.ts";
 import type { Safety } from "../../src/model/safety.ts";
 import { worstCase } from "../../src/policy/worstcase.ts";
+import { usualSafety } from "../engine/rules.ts";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
 const REBOOT: Step = { action: "reboot", force: false, verify: { withinMs: 10 * MINUTE, expect: null } };
 const NOTIFY: Step = { action: "notify", receiver: "oncall" };
-
-const safety: Safety = {
-  mode: "enforce",
-  trust: { minInventory: 0.8, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE, warmupWalks: 2 },
-  maxUnhealthy: { share: 0.2 },
-  maxDisrupted: { share: 0.05, amount: 5 },
-  maxDisruptedPer: { region: 1, country: null },
-  minOnlinePer: { region: 1, country: null },
-  maxInFlight: 1,
-  maxActions: { amount: 6, perMs: HOUR },
-  breaker: { share: 0.05, amount: 10, withinMs: HOUR },
-  cooldownMs: 30 * MINUTE,
-  stormCooldownMs: 30 * MINUTE,
-  correlated: { by: "region", nodes: 5, share: 0.5, withinMs: 5 * MINUTE },
-  canary: true,
-  protected: null,
-  efficacy: { window: 10, minSuccess: 0.5 },
-};
 
 const rule = (name: string, mode: Mode, changes: Partial<PolicyRule> = {}): PolicyRule => ({
   name,
@@ -47,7 +30,7 @@ test("each safety.mode says who acts, who asks, and how many nodes that could be
   const rules = [rule("one", "enforce"), rule("two", "approve"), rule("three", "dry_run")];
   const atOnce = { fleet: 5, region: 1, country: 5 };
   const anHour = { fleet: 6, region: 6, country: 6 };
-  expect(worstCase({ ...safety, mode: "approve" }, rules)).toEqual({
+  expect(worstCase({ ...usualSafety, mode: "approve" }, rules)).toEqual({
     inForce: "approve",
     modes: {
       dry_run: { acting: [], asking: [], nodesAnHour: NONE, nodesAtOnce: NONE },
@@ -63,11 +46,11 @@ test("policies that only tell people, or never begin an episode, touch nobody", 
     rule("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
   ];
   const idle = { acting: [], asking: [], nodesAnHour: NONE, nodesAtOnce: NONE };
-  expect(worstCase(safety, rules).modes.enforce).toEqual(idle);
+  expect(worstCase(usualSafety, rules).modes.enforce).toEqual(idle);
 });
 
 const enforced = (changes: Partial<Safety>) =>
-  worstCase({ ...safety, ...changes }, [rule("one", "enforce")]).modes.enforce;
+  worstCase({ ...usualSafety, ...changes }, [rule("one", "enforce")]).modes.enforce;
 
 test.each([
   [20, 18],

@@ -2,7 +2,7 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Episode } from "../../src/model/episode.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import { sightLaw } from "./sightlaw.ts";
-import { isUnderHand, type Post, type Stage, wasRefused, wholeNodes } from "./stage.ts";
+import { failuresOf, isUnderHand, type Post, type Stage, wasRefused, wholeNodes } from "./stage.ts";
 
 /** Why a POST must not be; null: it may. */
 export type Law = (post: Post, stage: Stage) => string | null;
@@ -41,11 +41,11 @@ export const laws: Readonly<Record<string, Law>> = {
     if (read === null) return "the node was not read before";
     return at - read.at > READ_MS_MAX ? `the node was read ${at - read.at} ms before` : null;
   },
-  "healthy node": ({ truth, read, action }, { rules }) => {
+  "healthy node": ({ truth, read, action, node }, stage) => {
     if (truth.isIll || read === null || read.isIll) return null;
     // No read of a node shows its sessions: they were walked just before.
-    const rule = rules.policies.find(({ name }) => name === action?.policy);
-    if (rule?.when.includes("sessions.") && truth.failures > 0) return null;
+    const rule = stage.rules.policies.find(({ name }) => name === action?.policy);
+    if (rule?.when.includes("sessions.") && failuresOf(stage, node) > 0) return null;
     return `nothing ails it, none of its sessions has just failed, and it is ${truth.status}`;
   },
   "others' hands": ({ truth, read, node, action }, { chronicle }) => {

@@ -26,8 +26,6 @@ export interface Moment {
   readonly at: MonotonicMs;
   readonly isIll: boolean;
   readonly status: string;
-  /** Sessions of it that failed in the last minute and a half. */
-  readonly failures: number;
   /** Whether a quarantine held it that a person made. */
   readonly isWithPeople: boolean;
 }
@@ -87,8 +85,9 @@ export function trueTime(service: SimulatedService, clock: VirtualClock): () => 
 /** A failed session tells of its node for a minute, and for as long as it may take to act after that was seen. */
 const FAILURES_MS: DurationMs = 90_000;
 
-/** Sessions of a node that failed since. Those that began while it was ill go on to fail for a while after its cure. */
-function failuresOf({ world }: SimulatedService, id: string, since: number): number {
+/** Sessions of a node that truly failed lately. Those that began while it was ill go on to fail for a while after its cure. */
+export function failuresOf({ service: { world }, serviceNow }: Stage, id: string): number {
+  const since = serviceNow() - FAILURES_MS;
   const { fleet, startMs, traffic } = world;
   const { sessions } = traffic.population;
   const index = fleet.nodes.findIndex((node) => node.id === id);
@@ -108,7 +107,6 @@ export function momentOf({ service, clock, withPeople, serviceNow }: Stage, id: 
   return {
     at: clock.monotonic(),
     isIll: truth !== null && truth.ailment !== "none",
-    failures: failuresOf(service, id, now - FAILURES_MS),
     status: truth?.status ?? "gone",
     isWithPeople: (withPeople.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };

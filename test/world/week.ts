@@ -113,7 +113,7 @@ function figuresOf(week: Week): Record<string, string> {
     "recovery, from fault until well by us": spread(healed.map(({ from, until }) => until! - from)),
     "wrong actions (on a node well before its read)": String(law("healthy node")),
     "healed between read and POST": String(posts.filter(({ truth, read }) => !truth.isIll && read?.isIll).length),
-    "well, while sessions from before its cure still failed; for so long": `${wellAgain(week).length}: ${spread(wellAgain(week))}`,
+    "well, while sessions from before its cure still failed; for so long": spread(wellAgain(week)),
     "duplicate actions": String([...postsOfStep.values()].filter((same) => same.length > 1).length + law("once")),
     "other laws broken": String(breaches.length - law("healthy node") - law("once")),
     "429s; calls a minute": `${week.limited}; ${(week.calls / hours / 60).toFixed(1)}`,
