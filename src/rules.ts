@@ -19,6 +19,7 @@ export function safetyOf({ safety }: Pick<Config, "safety">): Safety {
     mode: safety.mode,
     trust: {
       minInventory: trust.min_inventory,
+      maxMissing: trust.max_missing,
       maxUnknown: trust.max_unknown,
       maxFreshestLastSeenMs: trust.max_freshest_last_seen,
       warmupWalks: trust.warmup_walks,

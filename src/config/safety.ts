@@ -26,6 +26,9 @@ const trust = section({
   min_inventory: share(0, 100)
     .prefault("80%")
     .describe("Least share of the largest complete walk in 7 days that a walk must show."),
+  max_missing: share(0, 100)
+    .prefault("2%")
+    .describe("Largest share of the list's total that a walk may fail to show after nodes were looked up by id."),
   max_unknown: share(0, 100)
     .prefault("10%")
     .describe("Largest share of list records that may be rejected, or of an unknown status."),

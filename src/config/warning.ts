@@ -92,6 +92,7 @@ function limitWarnings({ safety }: Config): Warning[] {
   ];
   const everybody: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
     [["trust", "min_inventory"], trust.min_inventory === 0, "a walk that shows nobody is trusted"],
+    [["trust", "max_missing"], trust.max_missing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.max_unknown === 1, "records that can't be read never make a walk untrusted"],
     [["max_unhealthy", "percent"], safety.max_unhealthy.percent === 1, "nothing is ever a storm"],
   ];

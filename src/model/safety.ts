@@ -16,6 +16,8 @@ export interface Safety {
   readonly trust: {
     /** Of the largest complete walk in 7 days. */
     readonly minInventory: Share;
+    /** Share of the list's total that a walk may fail to show after nodes were looked up by id. */
+    readonly maxMissing: Share;
     /** Of list records rejected or of an unknown status. */
     readonly maxUnknown: Share;
     readonly maxFreshestLastSeenMs: DurationMs;

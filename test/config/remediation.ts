@@ -51,6 +51,7 @@ export const remediation = {
     mode,
     trust: optional({
       min_inventory: percent,
+      max_missing: percent,
       max_unknown: percent,
       max_freshest_last_seen: duration,
       warmup_walks: fc.nat(100),

@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 test("safety that is left out is dry, and small", () => {
   expect(safetyOf(config(withService("")))).toEqual({
     mode: "dry_run",
-    trust: { minInventory: 0.8, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE, warmupWalks: 2 },
+    trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE, warmupWalks: 2 },
     maxUnhealthy: { share: 0.2 },
     maxDisrupted: { share: 0.05, amount: 5 },
     maxDisruptedPer: { region: 1, country: null },
@@ -29,7 +29,7 @@ test("every limit has its place in the model", () => {
   const text = `
 safety:
   mode: enforce
-  trust: { min_inventory: 1%, max_unknown: 2%, max_freshest_last_seen: 3m, warmup_walks: 4 }
+  trust: { min_inventory: 1%, max_missing: 3%, max_unknown: 2%, max_freshest_last_seen: 3m, warmup_walks: 4 }
   max_unhealthy: { percent: 5% }
   max_disrupted: { percent: 6%, amount: 7 }
   max_disrupted_per: { country: 8 }
@@ -46,7 +46,13 @@ safety:
 `;
   expect(safetyOf(config(withService(text)))).toEqual({
     mode: "enforce",
-    trust: { minInventory: 0.01, maxUnknown: 0.02, maxFreshestLastSeenMs: 3 * MINUTE, warmupWalks: 4 },
+    trust: {
+      minInventory: 0.01,
+      maxMissing: 0.03,
+      maxUnknown: 0.02,
+      maxFreshestLastSeenMs: 3 * MINUTE,
+      warmupWalks: 4,
+    },
     maxUnhealthy: { share: 0.05 },
     maxDisrupted: { share: 0.06, amount: 7 },
     maxDisruptedPer: { region: null, country: 8 },

@@ -42,6 +42,7 @@ describe("pain 12: a limit that lets nobody be touched is said:", () => {
 describe("pain 4: a limit that limits nothing is said:", () => {
   test.each([
     ["trust: { min_inventory: 0% }", "3:27: safety.trust.min_inventory", "a walk that shows nobody is trusted"],
+    ["trust: { max_missing: 100% }", "3:25: safety.trust.max_missing", "a walk that misses every node is trusted"],
     [
       "trust: { max_unknown: 100% }",
       "3:25: safety.trust.max_unknown",

@@ -110,7 +110,13 @@ test("pain 5: a service that fails to answer makes no node unhealthy (kured#976)
 });
 
 test("pain 5: records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
-  const trust = { minInventory: 0.8, maxUnknown: 1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 2 };
+  const trust = {
+    minInventory: 0.8,
+    maxMissing: 0.02,
+    maxUnknown: 1,
+    maxFreshestLastSeenMs: 5 * MINUTE_MS,
+    warmupWalks: 2,
+  };
   const ward = await startWard({
     rules: rulesOf([rebootOffline({ when: 'node.status != "online" || node.uptime_hours < 0' })], { trust }),
   });

@@ -6,7 +6,7 @@ import type { Safety } from "../../src/model/safety.ts";
 /** The safety that a configuration has which says nothing, but that it enforces. */
 export const usualSafety: Safety = {
   mode: "enforce",
-  trust: { minInventory: 0.8, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 2 },
+  trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 2 },
   maxUnhealthy: { share: 0.2 },
   maxDisrupted: { share: 0.05, amount: 5 },
   maxDisruptedPer: { region: 1, country: null },

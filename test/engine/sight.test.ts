@@ -130,7 +130,13 @@ test("too many records that can't be read hold everybody", async () => {
 });
 
 test("nobody is touched before as many whole walks as warmup_walks says, though a node fired before the restart", async () => {
-  const trust = { minInventory: 0.8, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 20 };
+  const trust = {
+    minInventory: 0.8,
+    maxMissing: 0.02,
+    maxUnknown: 0.1,
+    maxFreshestLastSeenMs: 5 * MINUTE_MS,
+    warmupWalks: 20,
+  };
   const rules = rulesOf([rebootOffline()]);
   const ward = await startWard({ rules });
   const [node] = ward.nodes("us-east");
