@@ -95,6 +95,7 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     detailedAtEpochMs: empty(),
     usageKnown: true,
     settledAt: 0,
+    walkedAt: 0,
     lastWalk: null,
   } satisfies Fleet;
 }

@@ -126,6 +126,7 @@ function settingsOf({ intervalMs }: PolicyTest, { policies }: Rules): WatchSetti
     monthStartsOn: 1,
     pageLimit: 1_000,
     usageScale: "ratio",
+    maxMissing: 0,
     reads: read,
   };
 }

@@ -60,6 +60,7 @@ export function watchSettingsOf(
     monthStartsOn: config.limits.month.starts_on,
     pageLimit: config.service.page_limit,
     usageScale: config.service.usage_scale ?? null,
+    maxMissing: config.safety.trust.max_missing,
     reads,
   };
 }

@@ -145,6 +145,7 @@ function start(
   });
   return startWatch({
     settings: {
+      maxMissing: 0.02,
       cadences: {
         nodes: { kind: "every", intervalMs: WISHES.listMs },
         details: { kind: "every", intervalMs: WISHES.detailMs },

@@ -56,7 +56,7 @@ export function createTelling(startedAt: MonotonicMs): Telling {
       const lines = scene.snapshot === null ? [] : changes(scene.snapshot.fleet);
       const fleet = scene.snapshot?.fleet;
       lines.push(...deeds.tell(warden, (node) => fleet?.names[fleet.ids.indexOf(node)] ?? "?"));
-      const isKnown = scene.snapshot !== null && scene.snapshot.fleet.settledAt !== null;
+      const isKnown = scene.snapshot !== null && scene.snapshot.fleet.walkedAt !== null;
       if (scene.monotonic >= summaryAt && (isKnown || scene.monotonic >= startedAt + SUMMARY_MS)) {
         summaryAt = scene.monotonic + SUMMARY_MS;
         lines.push({ text: `${statusLine(scene)} | ${budgetLine(scene)}`, tone: "summary" });

@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
@@ -12,6 +13,10 @@ export interface Outcome {
   readonly complete: boolean;
   /** Why the run, or a part of it, failed; null: it succeeded. */
   readonly error: ServiceError | null;
+  /** Of a list: share of its records that the walk has seen. */
+  readonly shown?: Share;
+  /** Of a list: how many more records it always counts than it shows; negative: fewer. */
+  readonly difference?: number;
 }
 
 /** How a collector fares, for people and for the status route. */
@@ -47,6 +52,7 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
   let remarked = false;
   let saying: ServiceError["kind"] | null = null;
   const saidAt = new Map<ServiceError["kind"], MonotonicMs>();
+  let difference = 0;
 
   /** A failure is said when it begins, changes or ends: not once a minute for as long as it lasts. */
   function say(failure: ServiceError | null): void {
@@ -73,7 +79,19 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
     remarks = null;
   }
 
-  function close({ complete, error }: Outcome, tookMs: DurationMs): boolean {
+  function measure({ complete, shown, ...outcome }: Outcome): void {
+    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
+    if (shown !== undefined) metrics.set("proxywarden_collect_completeness_ratio", { collector }, shown);
+    if (complete) {
+      metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
+    }
+    if (outcome.difference === undefined || outcome.difference === difference) return;
+    difference = outcome.difference;
+    log.info({ collector, difference }, "the list constantly counts more records than it shows, or fewer");
+  }
+
+  function close(outcome: Outcome, tookMs: DurationMs): boolean {
+    const { complete, error } = outcome;
     sayRemarks();
     if (error?.kind === "aborted") return false;
     say(error);
@@ -83,7 +101,7 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
       metrics.inc("proxywarden_collect_failures_total", { collector, reason: error.kind });
     }
     metrics.set("proxywarden_collect_duration_seconds", { collector }, tookMs / SECOND_MS);
-    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
+    measure(outcome);
     const lastSuccessAt = error === null ? clock.now() : state.lastSuccessAt;
     state = { lastSuccessAt, lastDurationMs: tookMs, complete, failure: error };
     return error === null;

@@ -103,7 +103,7 @@ export function createColumns() {
         write(place, slot, renumbered[place.values[slot]!] ?? 0);
       }
     },
-    copy(rest: Pick<Fleet, "count" | "places" | "usageKnown" | "settledAt" | "lastWalk">): Fleet {
+    copy(rest: Pick<Fleet, "count" | "places" | "usageKnown" | "settledAt" | "walkedAt" | "lastWalk">): Fleet {
       return {
         slots,
         ...rest,

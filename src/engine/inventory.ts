@@ -1,5 +1,6 @@
 import { withRoom } from "../base/column.ts";
 import type { DurationMs } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
 import { type Cause, createDetailPriority } from "../budget/priority.ts";
 import type { UsageReading } from "../budget/trend.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
@@ -14,12 +15,18 @@ export type UsageScale = "ratio" | "percent" | null;
 
 /** The fleet as the walks and detail reads make it; hands out immutable copies. */
 export interface Inventory {
-  /** Takes in a list record. True if this walk had not met the node before. */
+  /** Takes in a list record. True if this walk had not shown the node before. */
   list(record: NodeRecord, at: MonotonicMs): boolean;
-  /** Marks a node as met whose record could not be read: its last record stands. True if not met before. */
+  /** Marks a node as listed whose record could not be read: its last record stands. True if not listed before. */
   meet(id: NodeId): boolean;
-  /** Ends a walk. Nodes that enough complete walks in a row did not meet are gone. */
-  endWalk(walk: EndedWalk, at: MonotonicMs): void;
+  /** At most `max` nodes that the walk under way has not shown and that are due to be looked up by id, longest absent first. */
+  unlisted(max: number): readonly NodeId[];
+  /** Takes in how the lookup of a node that the walk under way has not shown ended. `gone`: there is no such node (404). */
+  lookedUp(id: NodeId, found: "alive" | "gone" | "unknown"): void;
+  /** Ends a walk and returns what it came to. Nodes that enough walks in a row did not show are gone. */
+  endWalk(walk: EndedWalk, at: MonotonicMs): WalkEnd;
+  /** Accepts that walks miss so many nodes: an operator says that this is right. */
+  acceptMissing(nodes: number): void;
   /** Takes in a detail read. `contradicts`: its usage is the first to contradict the declared scale. */
   detail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts";
   has(id: NodeId): boolean;
@@ -53,21 +60,30 @@ export interface DetailTurn {
 
 /** How a walk ended. */
 export interface EndedWalk {
-  readonly complete: boolean;
-  /** Records that name no node: each may be one of those not met. */
+  /** `exact`: every record is accounted for. `inexact`: the list was read to its end. `cut`: it was not. */
+  readonly end: "exact" | "inexact" | "cut";
+  /** Records that the list counts. */
+  readonly total: number;
+  /** Distinct records that the walk has seen, unreadable ones included. */
+  readonly seen: number;
+  /** Records that name no node: each may be one of those not shown. */
   readonly nameless: number;
   /** Records that could not be read, the nameless among them. */
   readonly rejected: number;
+  /** Share of the total that a complete walk may miss. */
+  readonly maxMissing: Share;
 }
 
 /**
- * A node is gone when two complete walks in a row did not meet it: one alone may have drifted past it. A walk with
- * nameless records is worth a fifth of one: it can't say who is missing, and a list that is broken for good must not
- * keep the vanished forever.
+ * A node is gone when two exact walks in a row did not show it: one alone may have drifted past it. A walk that is not
+ * exact, or that has nameless records, can't say who is missing and counts for a fifth of one, so that a list that is
+ * never exact does not keep the vanished for ever.
  */
 const ABSENCE_MAX = 10;
-const ABSENCE_OF_WALK = 5;
-const ABSENCE_OF_NAMELESS_WALK = 1;
+const ABSENCE_OF_EXACT_WALK = 5;
+const ABSENCE_OF_INEXACT_WALK = 1;
+/** A node that the list hides is looked up again after so many walks, doubled each time, up to two to the power of this. */
+const LOOKUP_DOUBLINGS_MAX = 5;
 /** Declared as a ratio, a value above this is none; as a percentage, above a hundred times this. */
 const USAGE_RATIO_MAX = 1.5;
 const NO_USAGE: UsageReading = {
@@ -84,11 +100,17 @@ export function createInventory(initialScale: UsageScale): Inventory {
   const free: number[] = [];
   const priority = createDetailPriority();
   const detailed = new Set<NodeId>();
-  // Number of the walk that met the node last, and how absent it was since, by complete walks in a row.
+  // Number of the walk that showed the node last; since then: how absent it was, how many lookups there were, the walk of the
+  // next one, and whether the last one found it.
   let walk = 1;
   let metIn = new Float64Array(0);
   let absences = new Uint8Array(0);
+  let lookups = new Uint8Array(0);
+  let nextLookup = new Float64Array(0);
+  let hidden = new Uint8Array(0);
+  let acceptedMissing = 0;
   let settledAt: MonotonicMs | null = null;
+  let walkedAt: MonotonicMs | null = null;
   let lastWalk: WalkEnd | null = null;
   let scale = initialScale;
   let contradicted = false;
@@ -99,18 +121,48 @@ export function createInventory(initialScale: UsageScale): Inventory {
     const slot = free.pop() ?? columns.grow();
     metIn = withRoom(metIn, slot);
     absences = withRoom(absences, slot);
+    lookups = withRoom(lookups, slot);
+    nextLookup = withRoom(nextLookup, slot);
+    hidden = withRoom(hidden, slot);
     slots.set(id, slot);
     priority.join(slot);
     columns.clear(slot, id);
     metIn[slot] = 0;
+    resetAbsence(slot);
     return slot;
   }
 
   function meetSlot(slot: number): boolean {
     const isNew = metIn[slot] !== walk;
     metIn[slot] = walk;
-    absences[slot] = 0;
+    resetAbsence(slot);
     return isNew;
+  }
+
+  function resetAbsence(slot: number): void {
+    absences[slot] = 0;
+    lookups[slot] = 0;
+    nextLookup[slot] = 0;
+    hidden[slot] = 0;
+  }
+
+  /** Nodes that the walk under way has shown. */
+  function countListed(): number {
+    let listed = 0;
+    for (const slot of slots.values()) if (metIn[slot] === walk) listed++;
+    return listed;
+  }
+
+  /**
+   * Counts the absence of nodes that the walk has not shown, and forgets those that were absent for too long. One that a
+   * lookup found although the list hides it is gone only once a lookup no longer finds it.
+   */
+  function countAbsences(absence: number): void {
+    for (const [id, slot] of slots) {
+      if (metIn[slot] === walk || hidden[slot] === 1) continue;
+      absences[slot]! += absence;
+      if (absences[slot]! >= ABSENCE_MAX) forget(id, slot);
+    }
   }
 
   function forget(id: NodeId, slot: number): void {
@@ -170,22 +222,46 @@ export function createInventory(initialScale: UsageScale): Inventory {
       // An unreadable record of a node never read counts for the walk, and makes no node.
       return slot === undefined ? true : meetSlot(slot);
     },
-    endWalk({ complete, nameless, rejected }, at) {
-      let met = 0;
-      for (const slot of slots.values()) if (metIn[slot] === walk) met++;
-      if (complete) {
-        const absence = nameless > 0 ? ABSENCE_OF_NAMELESS_WALK : ABSENCE_OF_WALK;
-        for (const [id, slot] of slots) {
-          if (metIn[slot] === walk) continue;
-          absences[slot]! += absence;
-          if (absences[slot]! >= ABSENCE_MAX) forget(id, slot);
-        }
-        columns.movePlaces(places.compact(columns.occupiedPlaces()));
-        settledAt = at;
+    unlisted(max) {
+      return [...slots]
+        .filter(([, slot]) => metIn[slot] !== walk && nextLookup[slot]! <= walk)
+        .sort(([, a], [, b]) => absences[b]! - absences[a]!)
+        .slice(0, max)
+        .map(([id]) => id);
+    },
+    lookedUp(id, found) {
+      const slot = slots.get(id);
+      if (slot === undefined || metIn[slot] === walk) return;
+      if (found === "gone") {
+        forget(id, slot);
+        return;
       }
+      hidden[slot] = found === "alive" ? 1 : 0;
+      nextLookup[slot] = walk + 2 ** lookups[slot]!;
+      lookups[slot] = Math.min(LOOKUP_DOUBLINGS_MAX, lookups[slot]! + 1);
+    },
+    endWalk({ end, total, seen, nameless, rejected, maxMissing }, at) {
+      const met = countListed();
+      const missing = Math.max(Math.abs(total - seen), slots.size - met);
+      const allowed = Math.max(acceptedMissing, missingMax(Math.max(total, seen), maxMissing));
+      const complete = end !== "cut" && missing <= allowed;
+      const hidesNone = [...slots.values()].every((slot) => metIn[slot] === walk || hidden[slot] === 0);
+      if (end === "exact" && nameless === 0 && hidesNone) countAbsences(ABSENCE_OF_EXACT_WALK);
+      else if (complete || end === "exact") countAbsences(ABSENCE_OF_INEXACT_WALK);
+      columns.movePlaces(places.compact(columns.occupiedPlaces()));
+      if (complete) {
+        settledAt = at;
+        // What was accepted once is no licence for a list that has recovered since.
+        acceptedMissing = Math.min(acceptedMissing, missing);
+      }
+      if (end !== "cut" || seen > 0) walkedAt = at;
       const completeWalks = (lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0);
-      lastWalk = { complete, completeWalks, met, rejected, at };
+      lastWalk = { complete, completeWalks, met, missing, total, isCut: end === "cut", rejected, at };
       walk++;
+      return lastWalk;
+    },
+    acceptMissing(nodes) {
+      acceptedMissing = nodes;
     },
     detail(detail, at, now) {
       const slot = slots.get(detail.id);
@@ -211,6 +287,7 @@ export function createInventory(initialScale: UsageScale): Inventory {
         places: places.list(),
         usageKnown: usageKnown(),
         settledAt,
+        walkedAt,
         lastWalk,
       }),
     takeDetail(now, roundMs) {
@@ -234,3 +311,6 @@ export function createInventory(initialScale: UsageScale): Inventory {
     },
   };
 }
+
+/** Nodes out of `total` that a walk may miss: a share above 0 always allows for one. */
+const missingMax = (total: number, share: Share): number => (share === 0 ? 0 : Math.max(1, Math.floor(total * share)));

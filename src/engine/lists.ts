@@ -1,9 +1,13 @@
+import type { Share } from "../base/percent.ts";
+import type { WardenMetrics } from "../metrics/warden.ts";
+import type { NodeId } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { ServiceClient } from "../service/client.ts";
-import { type Call, listNodes, listSessions, type PageQuery } from "../service/endpoints.ts";
-import { type PageHabits, type Walk, walkPages } from "../service/pages.ts";
-import { type OnRemark, readNodeRecord, readPage, readSessionRecord } from "../service/wire.ts";
+import { type Call, listNodes, listSessions, type PageQuery, readNode } from "../service/endpoints.ts";
+import type { ServiceError } from "../service/errors.ts";
+import { isHopeless, type PageHabits, type Walk, type WalkReport, walkPages } from "../service/pages.ts";
+import { type OnRemark, readNodeDetail, readNodeRecord, readPage, readSessionRecord } from "../service/wire.ts";
 import type { Account, Outcome } from "./account.ts";
 import type { Inventory } from "./inventory.ts";
 import type { SessionFold } from "./sessionfold.ts";
@@ -14,13 +18,26 @@ export interface ListParts {
   readonly clock: Clock;
   readonly account: Account;
   readonly habits: PageHabits;
+  readonly metrics: WardenMetrics;
 }
 
-/** Sessions come and go while they are walked: a walk that met 99 % of the total has met them all. */
-const SESSIONS_SHARE = 0.99;
+/** Nodes that the list does not show are looked up by id: as many as the walk had pages, and at least so many. */
+const LOOKUPS_MIN = 4;
+/** Lookups of one walk, however many pages it had. */
+const LOOKUPS_MAX = 50;
+/** Share of the sessions that a complete walk may miss: they come and go while they are walked. */
+const SESSIONS_MISSING_MAX = 0.01;
 
-/** Walks the nodes into the inventory. */
-export async function collectNodes(parts: ListParts, inventory: Inventory, signal: AbortSignal): Promise<Outcome> {
+/**
+ * Walks the nodes into the inventory (spec, section 4.1), then looks up nodes that were known and that the list did not
+ * show. `maxMissing`: share of the total that a complete walk may miss.
+ */
+export async function collectNodes(
+  parts: ListParts,
+  inventory: Inventory,
+  maxMissing: Share,
+  signal: AbortSignal,
+): Promise<Outcome> {
   let nameless = 0;
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
@@ -35,12 +52,42 @@ export async function collectNodes(parts: ListParts, inventory: Inventory, signa
     nameless++;
     return true;
   };
-  const outcome = await walkList(parts, listNodes, fold, 1, signal);
-  inventory.endWalk({ complete: outcome.complete, nameless, rejected }, parts.clock.monotonic());
-  return outcome;
+  const walked = await walkList(parts, listNodes, fold, signal);
+  const report = walked.ok ? walked.value : null;
+  // Where a page is missing, lookups would be asked for every node on it.
+  if (report !== null && report.end !== "cut" && report.error === null) {
+    await lookUpUnlisted(parts, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
+  }
+  const { total = 0, seen = 0 } = report ?? {};
+  const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
+  const walk = inventory.endWalk({ end, total, seen, nameless, rejected, maxMissing }, parts.clock.monotonic());
+  parts.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.met);
+  parts.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.met);
+  return outcomeOf(walked, walk.complete, walk.missing);
 }
 
-/** Walks the sessions into the fold. */
+/** Reads, by id, nodes that the walk did not show: one that is there is seen, and a 404 proves that one is gone. */
+async function lookUpUnlisted(
+  { client, clock, account }: ListParts,
+  inventory: Inventory,
+  max: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const id of inventory.unlisted(max)) {
+    if (signal.aborted) return;
+    const answer = await client.get(readNode(id), "walk", signal);
+    if (answer.ok) {
+      const detail = readNodeDetail(answer.value.json, account.remark);
+      if (detail?.id === id) inventory.detail(detail, answer.value.at, clock.now());
+      inventory.lookedUp(id, detail?.id === id ? "alive" : "unknown");
+      continue;
+    }
+    if (isHopeless(answer.error)) return;
+    inventory.lookedUp(id, answer.error.kind === "not_found" ? "gone" : "unknown");
+  }
+}
+
+/** Walks the sessions into the fold (spec, section 4.6). */
 export async function collectSessions(
   parts: ListParts,
   sessions: SessionFold,
@@ -53,21 +100,28 @@ export async function collectSessions(
     // One that can't be read still accounts for one of the total.
     return session === null ? true : sessions.add(session);
   };
-  const outcome = await walkList(parts, listSessions, fold, SESSIONS_SHARE, signal);
-  sessions.endWalk(outcome.complete, parts.clock.monotonic(), (id) => inventory.has(id));
-  return outcome;
+  const walked = await walkList(parts, listSessions, fold, signal);
+  const missing = walked.ok ? Math.max(0, walked.value.total - walked.value.difference - walked.value.seen) : 0;
+  const complete =
+    walked.ok && walked.value.end !== "cut" && missing <= Math.max(1, walked.value.total * SESSIONS_MISSING_MAX);
+  const isCut = !walked.ok || walked.value.end === "cut";
+  sessions.endWalk(isCut ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic(), (id: NodeId) =>
+    inventory.has(id),
+  );
+  parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
+  return outcomeOf(walked, complete, missing);
 }
 
-async function walkList(
+type Walked = Awaited<ReturnType<typeof walkPages>>;
+
+function walkList(
   { client, account, habits }: ListParts,
   list: (query: PageQuery) => Call,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
-  share: number,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<Walked> {
   const walk: Walk = {
     habits,
-    share,
     async fetch(query, pageSignal) {
       const answer = await client.get(list(query), "walk", pageSignal);
       if (!answer.ok) return answer;
@@ -77,11 +131,26 @@ async function walkList(
     fold: (records, at) =>
       records.reduce<number>((met, record) => met + (foldRecord(record, at, account.remark) ? 1 : 0), 0),
   };
-  const walked = await walkPages(walk, signal);
-  if (!walked.ok) return { complete: false, error: walked.error };
-  const { complete, error, seen, total, drifted } = walked.value;
-  if (complete || error !== null) return { complete, error };
-  const why = drifted ? "; it changed while it was walked" : "";
-  const message = `the list showed ${seen} of the ${total} records that it counts${why}`;
-  return { complete, error: { kind: "incomplete", message } };
+  return walkPages(walk, signal);
 }
+
+function outcomeOf(walked: Walked, complete: boolean, missing: number): Outcome {
+  if (!walked.ok) return { complete: false, error: walked.error };
+  const { error, difference, end } = walked.value;
+  const shown = shownOf(walked.value, missing);
+  if (error !== null && end === "refused")
+    return { complete, shown, error: { kind: "incomplete", message: refusalOf(walked.value, error) } };
+  if (error !== null || complete) return { complete, shown, error, difference };
+  const { seen, total } = walked.value;
+  const message = `the list shows ${seen} records and counts ${total}; ${missing} are missing or not explained`;
+  return { complete, shown, error: { kind: "incomplete", message } };
+}
+
+const refusalOf = ({ seen, total }: WalkReport, { message }: ServiceError): string =>
+  `the service shows only the first ${seen} of the ${total} records that it counts: ${message}`;
+
+/** Share of the records that were seen, 0 to 1. */
+const shownOf = ({ total, seen }: WalkReport, missing: number): Share => {
+  const all = Math.max(total, seen + missing);
+  return all === 0 ? 1 : Math.max(0, Math.min(1, 1 - missing / all));
+};

@@ -73,11 +73,16 @@ export function createOrders(ward: Ward, situation: Situation, sight: SightKeepe
     },
     acceptInventory() {
       const walk = ward.view?.snapshot.fleet.lastWalk ?? null;
-      if (walk === null || !walk.complete) {
-        return refuse("conflict", "the last walk of the nodes was not complete: there is nothing to accept");
+      if (walk === null || walk.isCut) {
+        return refuse(
+          "conflict",
+          "the last walk of the nodes was cut off before the end of the list: there is nothing to accept",
+        );
       }
-      const { changes, adopt } = sight.accept(walk.met);
-      return write(changes, `the inventory is measured by the ${walk.met} nodes of now`, adopt);
+      const { changes, adopt } = sight.accept(walk.met, walk.missing);
+      const without =
+        walk.missing === 0 ? "" : `; ${walk.missing} that it does not show, or does not count, are accepted`;
+      return write(changes, `the inventory is measured by the ${walk.met} nodes of now${without}`, adopt);
     },
   };
 }

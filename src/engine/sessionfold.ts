@@ -12,13 +12,22 @@ export interface SessionFold {
   beginWalk(serviceNow: EpochMs): void;
   /** Takes in one session. True if this walk had not met it before. */
   add(session: SessionRecord): boolean;
-  /** Ends a walk. Counts are replaced by a complete one only; bytes gained count either way. */
-  endWalk(complete: boolean, at: MonotonicMs, isKnownNode: (nodeId: string) => boolean): void;
-  /** What is known; null before the first complete walk. */
+  /**
+   * Ends a walk. Its counts replace those before, unless it was cut off before the end of the list: those of a walk that was
+   * are taken only where there are no others, or after {@link CUT_WALKS_MAX} of them in a row. Bytes gained always count.
+   */
+  endWalk(end: SessionWalkEnd, at: MonotonicMs, isKnownNode: (nodeId: string) => boolean): void;
+  /** What is known; null before the first walk. */
   view(): SessionsView | null;
   /** Sessions remembered. */
   size(): number;
 }
+
+/** `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it was given up before the end. */
+export type SessionWalkEnd = "complete" | "incomplete" | "cut";
+
+/** Cut-off walks in a row after which what they show replaces an older view. */
+const CUT_WALKS_MAX = 3;
 
 /** A session has left when this many complete walks in a row did not meet it: a walk may miss one in a hundred. */
 const ABSENCES_MAX = 2;
@@ -51,6 +60,7 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
   /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
   let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
   let view: SessionsView | null = null;
+  let cutWalks = 0;
 
   function count(session: SessionRecord, row: number, status: number, type: number): void {
     tally.counts[status * SESSION_TYPES.length + type]!++;
@@ -79,6 +89,20 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
     failedStatuses.has(session.status) &&
     lastCompleteWalk > 0 &&
     endedWithin(session, row, FAILURE_MS_MAX, lastCompleteWalk);
+
+  /** After a complete walk: forgets the sessions that have left, and counts how long they lasted. */
+  function sweepLeft(): void {
+    table.sweep((row) => {
+      if (table.columns.walk[row] === walk) return false;
+      table.columns.absences[row]!++;
+      if (table.columns.absences[row]! < ABSENCES_MAX) return false;
+      if (table.columns.endedWalk[row] === 0)
+        durations.observe(table.columns.type[row]!, table.columns.durationSeconds[row]!);
+      return true;
+    });
+    seenUntil = walkBeganAt;
+    lastCompleteWalk = walk;
+  }
 
   return {
     beginWalk(serviceNow) {
@@ -109,21 +133,19 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
       count(session, row, statusIndex.get(session.status)!, type);
       return true;
     },
-    endWalk(complete, at, isKnownNode) {
-      if (complete) {
-        table.sweep((row) => {
-          if (table.columns.walk[row] === walk) return false;
-          table.columns.absences[row]!++;
-          if (table.columns.absences[row]! < ABSENCES_MAX) return false;
-          if (table.columns.endedWalk[row] === 0)
-            durations.observe(table.columns.type[row]!, table.columns.durationSeconds[row]!);
-          return true;
-        });
-        seenUntil = walkBeganAt;
-        lastCompleteWalk = walk;
-        nodes.settle(isKnownNode);
+    endWalk(end, at, isKnownNode) {
+      const complete = end === "complete";
+      cutWalks = end === "cut" ? cutWalks + 1 : 0;
+      if (complete) sweepLeft();
+      // A walk need never be complete: what none of the last ones has shown is forgotten.
+      else table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
+      const isTaken = end !== "cut" || view === null || cutWalks >= CUT_WALKS_MAX;
+      if (isTaken) nodes.settle(isKnownNode, complete);
+      else nodes.forgetIdle(isKnownNode);
+      if (isTaken) {
         view = {
           settledAt: at,
+          complete,
           counts: tally.counts,
           countries: tally.countries,
           customers: ranked(tally.customers),
@@ -131,12 +153,7 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
           nodes: nodes.view(),
           durations: durations.copy(),
         };
-        return;
-      }
-      // No walk need ever be complete: what none of the last ones met is let go all the same.
-      table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
-      nodes.forgetIdle(isKnownNode);
-      if (view !== null) {
+      } else if (view !== null) {
         view = { ...view, failedListed, nodes: nodes.view(), durations: durations.copy() };
       }
     },

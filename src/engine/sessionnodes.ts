@@ -9,8 +9,8 @@ export interface SessionNodeColumns {
   /** A session of it fails now. */
   failing(nodeId: string): void;
   gain(nodeId: string, sent: number, received: number): void;
-  /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. */
-  settle(isKnown: (nodeId: string) => boolean): void;
+  /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. Only a complete walk shows that no session fails. */
+  settle(isKnown: (nodeId: string) => boolean, complete: boolean): void;
   /** Forgets the nodes that no count speaks of and that are not known otherwise. */
   forgetIdle(isKnown: (nodeId: string) => boolean): void;
   /** An immutable copy: the counts last settled, the bytes as they are. */
@@ -84,10 +84,11 @@ export function createSessionNodes(): SessionNodeColumns {
       sent[slot]! += moreSent;
       received[slot]! += moreReceived;
     },
-    settle(isKnown) {
+    settle(isKnown, complete) {
       settled = counting;
       for (let slot = 0; slot < ids.length; slot++) {
-        quietWalks[slot] = counting.failing[slot] === 1 ? 0 : Math.min(QUIET_WALKS_MAX, quietWalks[slot]! + 1);
+        if (counting.failing[slot] === 1) quietWalks[slot] = 0;
+        else if (complete) quietWalks[slot] = Math.min(QUIET_WALKS_MAX, quietWalks[slot]! + 1);
       }
       forgetIdle(isKnown);
     },

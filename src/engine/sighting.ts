@@ -6,6 +6,7 @@ import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { distrust, type Sighting } from "../policy/trust.ts";
 import type { Books, Proposal } from "./books.ts";
+import type { Inventory } from "./inventory.ts";
 
 /** What is thought of our own eyes. */
 export interface Sight {
@@ -20,8 +21,11 @@ export interface SightKeeper {
   look(fleet: Fleet, context: SightContext): Sight;
   /** The largest complete walk that counts; 0: none yet. */
   baseline(): number;
-  /** Takes the inventory as it is now for the right one. It is so once that was written down. */
-  accept(nodes: number): Proposal;
+  /**
+   * Takes the inventory as it is now for the right one: so many nodes, and so many of those that the list counts not shown.
+   * In force once it is written to the journal.
+   */
+  accept(nodes: number, missing: number): Proposal;
 }
 
 /** What a look needs beside the fleet. */
@@ -34,17 +38,24 @@ export interface SightContext {
 
 const BASELINE = "warden.baseline";
 const COOLDOWN = "warden.sight_cooldown";
+const ACCEPTED_MISSING = "warden.accepted_missing";
 const BASELINE_DAYS = 7;
 /** A last_seen this far after its own observation is still one: clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
-/** A keeper of what the books remember. */
-export function createSightKeeper(books: Books, safety: () => Safety): SightKeeper {
+/** Creates the trust gate from what the journal remembers. */
+export function createSightKeeper(
+  books: Books,
+  safety: () => Safety,
+  inventory: Pick<Inventory, "acceptMissing">,
+): SightKeeper {
   /** Largest complete walk of each day, by the number of the day. */
   let days = readDays(books.casebook.fact(BASELINE));
   let cooldownUntil = Number(books.casebook.fact(COOLDOWN) ?? 0);
   let wasBroken = false;
   let countedAt: MonotonicMs | null = null;
+
+  inventory.acceptMissing(Number(books.casebook.fact(ACCEPTED_MISSING) ?? 0));
 
   const baseline = () => Math.max(0, ...days.values());
 
@@ -82,12 +93,16 @@ export function createSightKeeper(books: Books, safety: () => Safety): SightKeep
       return { blockers: [...blockers, ...coolDown(isBroken)], isBroken };
     },
     baseline,
-    accept(nodes) {
+    accept(nodes, missing) {
       const accepted = new Map([[dayOf(books.now()), nodes]]);
       return {
-        changes: [{ kind: "fact", key: BASELINE, value: JSON.stringify([...accepted]) }],
+        changes: [
+          { kind: "fact", key: BASELINE, value: JSON.stringify([...accepted]) },
+          { kind: "fact", key: ACCEPTED_MISSING, value: String(missing) },
+        ],
         adopt() {
           days = accepted;
+          inventory.acceptMissing(missing);
         },
       };
     },
@@ -97,7 +112,8 @@ export function createSightKeeper(books: Books, safety: () => Safety): SightKeep
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 
 function sightingOf(fleet: Fleet, { at, intervalMs, serviceTime }: SightContext, baseline: number): Sighting {
-  const { met = 0, rejected = 0 } = fleet.lastWalk ?? {};
+  const { met = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
+  const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isCut;
   let unknown = rejected;
   let freshest = Number.POSITIVE_INFINITY;
   for (let slot = 0; slot < fleet.slots; slot++) {
@@ -111,6 +127,7 @@ function sightingOf(fleet: Fleet, { at, intervalMs, serviceTime }: SightContext,
   return {
     completeWalks: fleet.lastWalk?.completeWalks ?? 0,
     lastComplete: fleet.lastWalk?.complete ?? false,
+    missing: isShort ? { nodes: missing, of: Math.max(total, met + missing) } : null,
     settledAgeMs: fleet.settledAt === null ? null : at - fleet.settledAt,
     intervalMs,
     nodes: met,

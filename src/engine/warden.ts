@@ -55,7 +55,7 @@ export function startWarden(parts: WardenParts): Warden {
   const { books, clock, log } = ward;
   const obstacles = createObstacleCache(ward.obstacles, clock);
   const situation = createSituation(ward, obstacles);
-  const keeper = createSightKeeper(books, () => ward.rules.safety);
+  const keeper = createSightKeeper(books, () => ward.rules.safety, ward.inventory);
   const judging = createJudging(ward);
   const following = createFollowing(ward);
   const deciding = createDeciding(ward);

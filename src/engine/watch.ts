@@ -1,4 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { Limits } from "../budget/limits.ts";
 import type { Plan } from "../budget/planner.ts";
@@ -25,6 +26,8 @@ export interface WatchSettings {
   readonly monthStartsOn: number;
   readonly pageLimit: number;
   readonly usageScale: UsageScale;
+  /** Share of the nodes that a complete walk may miss. */
+  readonly maxMissing: Share;
   /** Collectors whose data the policies read. */
   readonly reads: ReadonlySet<Collector>;
 }
@@ -137,13 +140,13 @@ export function startWatch(parts: WatchParts): Watch {
 
   const jobs: Readonly<Record<Exclude<Collector, "details">, Parameters<typeof job>[1]>> = {
     async nodes(own, signal) {
-      const lists = { client: own, clock, account: sight.accounts.nodes, habits: habits.nodes };
-      const outcome = await collectNodes(lists, sight.inventory, signal);
+      const lists = { ...parts, client: own, account: sight.accounts.nodes, habits: habits.nodes };
+      const outcome = await collectNodes(lists, sight.inventory, settings.maxMissing, signal);
       if (outcome.complete) planning.settle("nodes");
       return outcome;
     },
     async sessions(own, signal) {
-      const lists = { client: own, clock, account: sight.accounts.sessions, habits: habits.sessions };
+      const lists = { ...parts, client: own, account: sight.accounts.sessions, habits: habits.sessions };
       const outcome = await collectSessions(lists, sight.sessions, sight.inventory, signal);
       if (outcome.complete) planning.settle("sessions");
       rememberFailedListed(parts);

@@ -148,13 +148,13 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
 export const NODES: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
-  help: "Nodes by state and place, as last seen; absent unless a complete walk is recent.",
+  help: "Nodes by state and place, of those whose record is fresh; absent unless a walk is recent.",
   labels: ["status", "country", "region"],
   source: "nodes",
   width: ({ snapshot }) => snapshot.fleet.places.length * NODE_STATUSES.length,
   *samples(input) {
     const { fleet } = input.snapshot;
-    if (fleet.settledAt === null || !isFresh(input, "nodes", fleet.settledAt)) return;
+    if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;
     const counts = countNodes(input);
     for (const [place, { country, region }] of fleet.places.entries()) {
       for (const [state, status] of NODE_STATUSES.entries()) {
@@ -165,11 +165,14 @@ export const NODES: AggregateFamily = {
   },
 };
 
-function countNodes({ snapshot: { fleet } }: RenderInput): Uint32Array {
+function countNodes(input: RenderInput): Uint32Array {
+  const { fleet } = input.snapshot;
   const states = NODE_STATUSES.length;
   const counts = new Uint32Array(fleet.places.length * states);
   for (let slot = 0; slot < fleet.slots; slot++) {
-    if (fleet.ids[slot] !== "") counts[fleet.place[slot]! * states + fleet.status[slot]!]!++;
+    // A node that walks no longer show has an old record: it is none of those that are there now.
+    if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt[slot]!))
+      counts[fleet.place[slot]! * states + fleet.status[slot]!]!++;
   }
   return counts;
 }

@@ -54,6 +54,26 @@ export const WARDEN_FAMILIES = {
     help: "Whether the last collection accounted for every record.",
     labels: collector,
   },
+  proxywarden_collect_completeness_ratio: {
+    type: "gauge",
+    help: "Share of the records of the list that the last collection has seen, 0 to 1.",
+    labels: collector,
+  },
+  proxywarden_collect_last_complete_timestamp_seconds: {
+    type: "gauge",
+    help: "When the last complete collection ended.",
+    labels: collector,
+  },
+  proxywarden_inventory_nodes: {
+    type: "gauge",
+    help: "Nodes remembered: listed by the last walk, or unlisted and not yet known to be gone.",
+    labels: { state: ["listed", "unlisted"] },
+  },
+  proxywarden_session_table_sessions: {
+    type: "gauge",
+    help: "Sessions remembered between walks of the session list.",
+    labels: {},
+  },
   proxywarden_collect_failures_total: {
     type: "counter",
     help: "Collections that brought nothing or not everything.",

@@ -51,17 +51,26 @@ export interface Fleet {
   readonly usageKnown: boolean;
   /** When the last complete walk ended; null before the first. */
   readonly settledAt: MonotonicMs | null;
+  /** When the last walk ended that showed anything, complete or not; null before the first. */
+  readonly walkedAt: MonotonicMs | null;
   /** The walk that ended last; null before the first. */
   readonly lastWalk: WalkEnd | null;
 }
 
 /** How a walk of the nodes ended. */
 export interface WalkEnd {
+  /** Whether it was read to its end and missed no more nodes than `safety.trust.max_missing` allows. */
   readonly complete: boolean;
   /** Complete walks up to this one. */
   readonly completeWalks: number;
-  /** Nodes that it met. */
+  /** Nodes that it showed. */
   readonly met: number;
+  /** Nodes that the list counts, or that were known before, and that it did not show; or that it showed over its total. */
+  readonly missing: number;
+  /** Nodes that the list counts. */
+  readonly total: number;
+  /** Whether it was given up before the end of the list. */
+  readonly isCut: boolean;
   /** Records of it that could not be read. */
   readonly rejected: number;
   readonly at: MonotonicMs;
@@ -85,8 +94,10 @@ export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 
 
 /** What the sessions come to, folded; the sessions themselves are not kept. */
 export interface SessionsView {
-  /** When the last complete walk ended. */
+  /** When the walk ended whose counts these are. */
   readonly settledAt: MonotonicMs;
+  /** Whether that walk accounted for all sessions. No policy reads sessions where it did not. */
+  readonly complete: boolean;
   /** `counts[status * SESSION_TYPES.length + type]`, both as indexes of the model's lists. */
   readonly counts: Float64Array;
   /** Whether the list has ever shown a session that ended by error or timeout: until then failures are unknown, not 0. */

@@ -121,10 +121,10 @@ const now: Reader = ({ fleet, serviceTime }, slot) => {
   return number(serviceTime(at) ?? Number.NaN, at);
 };
 
-/** Sessions of a node by status; null: no walk of the sessions was complete yet. A node that none names has none.
+/** Sessions of a node by status; null: the last walk of the sessions was not complete, or there was none yet. A node that none names has none.
  */
 function sessionCounts({ fleet, sessions }: View, slot: number): SessionCounts | null {
-  if (sessions === null) return null;
+  if (sessions?.complete !== true) return null;
   const { ids, recent, quietWalks } = sessions.nodes;
   const row = slotsOf(ids).get(fleet.ids[slot]!);
   const of = (status: SessionStatus) =>

@@ -2,12 +2,14 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Safety } from "../model/safety.ts";
 
-/** What the last walk of the nodes says about our own eyes. */
+/** What the walks of the nodes say of the inventory. */
 export interface Sighting {
   /** Complete walks since the start of the process, or since a service was first asked. */
   readonly completeWalks: number;
-  /** Whether the walk that ended last was complete. */
+  /** Whether the walk that ended last was complete: read to its end, and missing no more than is allowed. */
   readonly lastComplete: boolean;
+  /** Nodes that it missed of those that the list counts; null: it was cut off before the end of the list. */
+  readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk; null: there was none. */
   readonly settledAgeMs: DurationMs | null;
   /** Planned interval of the walks. */
@@ -45,13 +47,20 @@ export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {
     waiting.push({ reason: "warming_up", detail });
   }
   if (!sighting.lastComplete && !isBlind(sighting)) {
-    const detail =
-      sighting.completeWalks === 0
-        ? "no walk of the nodes was complete yet"
-        : "the last walk of the nodes was not complete";
-    waiting.push({ reason: "inventory_incomplete", detail });
+    waiting.push({ reason: "inventory_incomplete", detail: incompleteDetail(sighting, trust) });
   }
   return { blockers: [...broken, ...waiting], isBroken: broken.length > 0 };
+}
+
+/** What was missed, and how the hold ends. */
+function incompleteDetail({ completeWalks, missing }: Sighting, trust: Safety["trust"]): string {
+  if (missing !== null) {
+    const share = percent(trust.maxMissing);
+    return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; it ends with a walk that misses fewer, or with accept-inventory if that is right`;
+  }
+  return completeWalks === 0
+    ? "no walk of the nodes was complete yet"
+    : "the last walk of the nodes was not complete; it ends with the next complete one";
 }
 
 const isBlind = ({ settledAgeMs, intervalMs }: Sighting): boolean =>
@@ -61,7 +70,8 @@ function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] 
   const { nodes, records, baseline, unknown, settledAgeMs, intervalMs } = sighting;
   const blockers: Blocker[] = [];
   if (isBlind(sighting)) {
-    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${MISSED_WALKS_MAX} intervals of ${seconds(intervalMs)}`;
+    const reason = sighting.missing === null ? "" : `; ${incompleteDetail(sighting, trust)}`;
+    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${MISSED_WALKS_MAX} intervals of ${seconds(intervalMs)}${reason}`;
     blockers.push({ reason: "inventory_incomplete", detail });
   }
   if (sighting.lastComplete && nodes < trust.minInventory * baseline - 1e-9) {

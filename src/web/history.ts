@@ -79,7 +79,7 @@ const ACTIVE = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
 
 function sampleOf(scene: Scene): Readonly<Record<Series, number | null>> {
   const { snapshot, ledger } = scene;
-  const fleet = isFresh(scene, "nodes", snapshot?.fleet.settledAt) ? snapshot!.fleet : null;
+  const fleet = isFresh(scene, "nodes", snapshot?.fleet.walkedAt) ? snapshot!.fleet : null;
   const sessions = isFresh(scene, "sessions", snapshot?.sessions?.settledAt) ? snapshot!.sessions : null;
   let online = 0;
   for (let slot = 0; slot < (fleet?.slots ?? 0); slot++) {

@@ -50,7 +50,7 @@ export function statusLine({ snapshot, collectors }: Scene): string {
     failing.length === 0
       ? ""
       : `; failing: ${failing.map((each) => `${each} (${collectors[each].failure!.kind})`).join(", ")}`;
-  if (snapshot === null || snapshot.fleet.settledAt === null) return `the fleet is not known yet${trouble}`;
+  if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${trouble}`;
   const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
   return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${trouble}`;
 }

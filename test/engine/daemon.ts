@@ -59,6 +59,7 @@ export const minuteSettings: WatchSettings = {
   monthStartsOn: 1,
   pageLimit: 1_000,
   usageScale: "ratio",
+  maxMissing: 0.02,
   reads: new Set(),
 };
 

@@ -27,7 +27,12 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
     metrics: createWardenMetrics({ process: false }),
   });
   const stop = new AbortController();
-  const walk = collectNodes({ client, clock, account, habits: newPageHabits(1_000) }, inventory, stop.signal);
+  const walk = collectNodes(
+    { client, clock, account, habits: newPageHabits(1_000), metrics: createWardenMetrics({ process: false }) },
+    inventory,
+    0.02,
+    stop.signal,
+  );
   await clock.advance(MINUTE_MS);
   await walk;
   const reads: { id: string; lane: Lane; at: number }[] = [];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createInventory, type UsageScale } from "../../src/engine/inventory.ts";
+import { createInventory, type EndedWalk, type UsageScale } from "../../src/engine/inventory.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeRecord } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 
@@ -31,13 +31,28 @@ const detail = (id: string, cpuUsage: number | null, parts: Partial<NodeDetail> 
 
 const idsOf = (fleet: Fleet): string[] => fleet.ids.filter((id) => id !== "").toSorted();
 
-function walkOver(inventory: ReturnType<typeof createInventory>, ids: readonly string[], complete = true, at = 0) {
+const ended = (seen: number, parts: Partial<EndedWalk> = {}): EndedWalk => ({
+  end: "exact",
+  total: seen,
+  seen,
+  nameless: 0,
+  rejected: 0,
+  maxMissing: 0.02,
+  ...parts,
+});
+
+function walkOver(
+  inventory: ReturnType<typeof createInventory>,
+  ids: readonly string[],
+  parts: Partial<EndedWalk> = {},
+  at = 0,
+) {
   for (const id of ids) inventory.list(record(id), at);
-  inventory.endWalk({ complete, nameless: 0, rejected: 0 }, at);
+  return inventory.endWalk(ended(ids.length, parts), at);
 }
 
 describe("who is in the fleet", () => {
-  test("a node is gone after two complete walks in a row without it, not after one", () => {
+  test("a node is gone after two exact walks in a row without it, not after one", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
@@ -46,10 +61,10 @@ describe("who is in the fleet", () => {
     expect(idsOf(inventory.fleet())).toEqual(["a"]);
   });
 
-  test("incomplete walks take nobody away, however many there are", () => {
+  test("walks that were cut off take no node away, however many there are", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
-    for (let walk = 0; walk < 10; walk++) walkOver(inventory, ["a"], false);
+    for (let walk = 0; walk < 10; walk++) walkOver(inventory, ["a"], { end: "cut", total: 2 });
     expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
   });
 
@@ -58,7 +73,7 @@ describe("who is in the fleet", () => {
     walkOver(inventory, ["a", "b"]);
     const namelessWalk = () => {
       inventory.list(record("a"), 0);
-      inventory.endWalk({ complete: true, nameless: 1, rejected: 1 }, 0);
+      inventory.endWalk(ended(2, { nameless: 1, rejected: 1 }), 0);
     };
     for (let walk = 0; walk < 9; walk++) namelessWalk();
     expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
@@ -70,7 +85,7 @@ describe("who is in the fleet", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
-    walkOver(inventory, ["b"], false);
+    walkOver(inventory, ["b"], { end: "cut", total: 2 });
     walkOver(inventory, ["a"]);
     expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
   });
@@ -81,7 +96,7 @@ describe("who is in the fleet", () => {
     for (let walk = 0; walk < 3; walk++) {
       expect(inventory.meet("a")).toBe(true);
       expect(inventory.meet("a")).toBe(false);
-      inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
+      inventory.endWalk(ended(1, { rejected: 1 }), 0);
     }
     expect(inventory.fleet().uptimeHours[0]).toBe(5);
   });
@@ -97,7 +112,7 @@ describe("who is in the fleet", () => {
         const missed = new Map<string, number>();
         for (const [at, { ids, complete }] of steps.entries()) {
           for (const id of ids) inventory.list(record(id, { uptimeHours: id.charCodeAt(0) }), at);
-          inventory.endWalk({ complete, nameless: 0, rejected: 0 }, at);
+          inventory.endWalk(ended(ids.length, { end: complete ? "exact" : "cut" }), at);
           for (const id of ids) missed.set(id, 0);
           if (complete) {
             for (const [id, count] of missed) {
@@ -115,6 +130,104 @@ describe("who is in the fleet", () => {
         }
       }),
     );
+  });
+});
+
+describe("a walk that is not exact", () => {
+  const ids = Array.from({ length: 100 }, (_, index) => `node_${index}`);
+
+  test("is complete while it misses no more than the share allowed, and one node on a small fleet", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ids);
+    const missing = (count: number, parts: Partial<EndedWalk> = {}) =>
+      walkOver(inventory, ids.slice(count), { end: "inexact", total: 100, ...parts });
+    expect(missing(2)).toMatchObject({ complete: true, missing: 2, met: 98 });
+    expect(missing(3)).toMatchObject({ complete: false, missing: 3 });
+    expect(missing(1, { maxMissing: 0.001 })).toMatchObject({ complete: true });
+    expect(missing(1, { maxMissing: 0 })).toMatchObject({ complete: false });
+  });
+
+  test("of a list that shows more than it counts is not complete: the two contradict each other", () => {
+    expect(walkOver(createInventory("ratio"), ids, { end: "inexact", total: 50 })).toMatchObject({ complete: false });
+  });
+
+  test("keeps the record and the age of the nodes that it missed", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ids, {}, 1_000);
+    walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 }, 2_000);
+    const { ids: slots, listedAt, count } = inventory.fleet();
+    expect(count).toBe(100);
+    expect(listedAt[slots.indexOf("node_0")]).toBe(1_000);
+    expect(listedAt[slots.indexOf("node_1")]).toBe(2_000);
+  });
+
+  test("forgets a node after ten of them in a row, so that what is remembered stays bounded", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ids);
+    for (let walk = 0; walk < 9; walk++) walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 });
+    expect(inventory.has("node_0")).toBe(true);
+    walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 });
+    expect(inventory.has("node_0")).toBe(false);
+  });
+
+  test("is complete where an operator accepted that so many are missing", () => {
+    const inventory = createInventory("ratio");
+    inventory.acceptMissing(20);
+    expect(walkOver(inventory, ids, { end: "inexact", total: 121 })).toMatchObject({ complete: false });
+    expect(walkOver(inventory, ids, { end: "inexact", total: 120 })).toMatchObject({ complete: true });
+    // Once the list has recovered, the old measure holds again.
+    walkOver(inventory, ids);
+    expect(walkOver(inventory, ids, { end: "inexact", total: 120 })).toMatchObject({ complete: false });
+  });
+});
+
+describe("a node that the walk has not shown", () => {
+  const startWalk = (listed: readonly string[]) => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b", "c"]);
+    for (const id of listed) inventory.list(record(id), 1);
+    return inventory;
+  };
+
+  test("is to be looked up, up to a bound", () => {
+    expect(startWalk(["a"]).unlisted(10)).toEqual(["b", "c"]);
+    expect(startWalk(["a"]).unlisted(1)).toEqual(["b"]);
+  });
+
+  test("is gone at once where the lookup finds no such node", () => {
+    const inventory = startWalk(["a", "b"]);
+    inventory.lookedUp("c", "gone");
+    expect(inventory.has("c")).toBe(false);
+  });
+
+  test("is never taken away by the lookup of a node that the walk has shown", () => {
+    const inventory = startWalk(["a", "b", "c"]);
+    inventory.lookedUp("c", "gone");
+    expect(inventory.has("c")).toBe(true);
+  });
+
+  test("and that a lookup finds is not gone: the list contradicts the service's own record", () => {
+    const inventory = startWalk(["a", "b"]);
+    for (let walk = 0; walk < 20; walk++) {
+      if (inventory.unlisted(1).length > 0) inventory.lookedUp("c", "alive");
+      expect(inventory.endWalk(ended(2), 1)).toMatchObject({ missing: 1 });
+      for (const id of ["a", "b"]) inventory.list(record(id), 1);
+    }
+    expect(inventory.has("c")).toBe(true);
+  });
+
+  test("and that a lookup finds is looked up ever more seldom", () => {
+    const inventory = startWalk(["a", "b"]);
+    const lookups: number[] = [];
+    for (let walk = 0; walk < 40; walk++) {
+      if (inventory.unlisted(1).length > 0) {
+        lookups.push(walk);
+        inventory.lookedUp("c", "alive");
+      }
+      inventory.endWalk(ended(2), 1);
+      for (const id of ["a", "b"]) inventory.list(record(id), 1);
+    }
+    expect(lookups).toEqual([0, 1, 3, 7, 15, 31]);
   });
 });
 
@@ -153,11 +266,11 @@ test("places are those of the nodes that are there, and renumbering moves no nod
   inRegion("a", "eu");
   inRegion("b", "us");
   inRegion("c", "ap");
-  inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
+  inventory.endWalk(ended(3), 0);
   for (let walk = 0; walk < 2; walk++) {
     inRegion("b", "us");
     inRegion("c", "ap");
-    inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
+    inventory.endWalk(ended(2), 0);
   }
   const fleet = inventory.fleet();
   expect(fleet.places.map(({ region }) => region)).toEqual(["us", "ap"]);
@@ -168,7 +281,7 @@ test("places are those of the nodes that are there, and renumbering moves no nod
 test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
   const inventory = createInventory("ratio");
   for (let node = 0; node < 5_000; node++) inventory.list(record(`node_${node}`, { region: `region_${node}` }), 0);
-  inventory.endWalk({ complete: true, nameless: 0, rejected: 0 }, 0);
+  inventory.endWalk(ended(5_000), 0);
   const { places, place, ids } = inventory.fleet();
   expect(places).toHaveLength(2_001);
   expect(places[place[ids.indexOf("node_7")]!]).toEqual({ country: "DE", region: "region_7" });

@@ -63,7 +63,7 @@ describe("a node's sessions fail now", () => {
     const { walk, fold } = createWalks();
     const failure = failed("a", { startedAtMs: null });
     walk(0, [session("a"), session("b")]);
-    walk(WALK_MS, [failure], false);
+    walk(WALK_MS, [failure], "cut");
     expect(isFailing(fold)).toBe(false);
     walk(2 * WALK_MS, [failure, session("b")]);
     expect(isFailing(fold)).toBe(true);

@@ -29,10 +29,10 @@ describe("bytes", () => {
     expect(bytes()).toEqual([55, 70]);
   });
 
-  test("gained in an incomplete walk are kept, while its counts are not", () => {
+  test("gained in a walk that was cut off are kept, while its counts are not", () => {
     const { walk, bytes, count } = createWalks();
     walk(1_000, [session("a"), session("b")]);
-    walk(2_000, [session("a", { bytesSent: 150 })], false);
+    walk(2_000, [session("a", { bytesSent: 150 })], "cut");
     expect(bytes()).toEqual([50, 0]);
     expect(count("active")).toBe(2);
   });
@@ -51,25 +51,29 @@ describe("bytes", () => {
       { maxLength: 15 },
     );
     fc.assert(
-      fc.property(steps, fc.infiniteStream(fc.boolean()), (walks, completes) => {
-        const { fold, walk } = createWalks();
-        const last = new Map<string, number>();
-        walks.forEach((sessions, index) => {
-          walk(
-            index * 1_000,
-            sessions.map(({ id, ...parts }) => session(id, parts)),
-            completes.next().value,
-          );
-          const nodes = fold.view()?.nodes;
-          const present = new Set(nodes?.ids);
-          for (const id of last.keys()) if (!present.has(id)) last.delete(id);
-          nodes?.ids.forEach((id, slot) => {
-            if (id === "") return;
-            expect(nodes.sentBytes[slot]).toBeGreaterThanOrEqual(last.get(id) ?? 0);
-            last.set(id, nodes.sentBytes[slot]!);
+      fc.property(
+        steps,
+        fc.infiniteStream(fc.constantFrom("complete" as const, "incomplete" as const, "cut" as const)),
+        (walks, ends) => {
+          const { fold, walk } = createWalks();
+          const last = new Map<string, number>();
+          walks.forEach((sessions, index) => {
+            walk(
+              index * 1_000,
+              sessions.map(({ id, ...parts }) => session(id, parts)),
+              ends.next().value,
+            );
+            const nodes = fold.view()?.nodes;
+            const present = new Set(nodes?.ids);
+            for (const id of last.keys()) if (!present.has(id)) last.delete(id);
+            nodes?.ids.forEach((id, slot) => {
+              if (id === "") return;
+              expect(nodes.sentBytes[slot]).toBeGreaterThanOrEqual(last.get(id) ?? 0);
+              last.set(id, nodes.sentBytes[slot]!);
+            });
           });
-        });
-      }),
+        },
+      ),
     );
   });
 });
@@ -89,7 +93,7 @@ test("walks that are never complete remember no more than the sessions of the la
     const sessions = Array.from({ length: 100 }, (_, index) =>
       session(`${round}-${index}`, { nodeId: `node_${round}` }),
     );
-    walk(round * 1_000, sessions, false);
+    walk(round * 1_000, sessions, round % 2 === 0 ? "incomplete" : "cut");
   }
   expect(fold.size()).toBeLessThanOrEqual(2_200);
 });
@@ -157,4 +161,30 @@ test("customers are ranked by sessions, then by name", () => {
     "a 1",
     "c 1",
   ]);
+});
+
+describe("a walk that is not complete", () => {
+  test("is shown as what it is where the list was read to its end", () => {
+    const { walk, fold, count } = createWalks();
+    walk(1_000, [session("a"), session("b")], "incomplete");
+    expect(fold.view()).toMatchObject({ complete: false });
+    expect(count("active")).toBe(2);
+  });
+
+  test("replaces an older view only after three in a row where it was cut off", () => {
+    const { walk, count } = createWalks();
+    walk(1_000, [session("a"), session("b")]);
+    walk(2_000, [session("a")], "cut");
+    walk(3_000, [session("a")], "cut");
+    expect(count("active")).toBe(2);
+    walk(4_000, [session("a")], "cut");
+    expect(count("active")).toBe(1);
+  });
+
+  test("takes no session for ended", () => {
+    const { walk, ended } = createWalks();
+    walk(1_000, [session("a"), session("b")]);
+    for (const at of [2_000, 3_000, 4_000]) walk(at, [session("a")], "incomplete");
+    expect(ended()).toBe(0);
+  });
 });

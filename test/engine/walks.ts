@@ -1,4 +1,4 @@
-import { createSessionFold } from "../../src/engine/sessionfold.ts";
+import { createSessionFold, type SessionWalkEnd } from "../../src/engine/sessionfold.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../src/model/session.ts";
 
 /** A session as a list shows it, but for what a test says otherwise. */
@@ -23,10 +23,10 @@ export function createWalks(failedListed = false) {
   return {
     fold,
     /** One walk that begins at `beganAt` on the service's clock. */
-    walk(beganAt: number, sessions: readonly SessionRecord[], complete = true) {
+    walk(beganAt: number, sessions: readonly SessionRecord[], end: SessionWalkEnd = "complete") {
       fold.beginWalk(beganAt);
       const met = sessions.map((each) => fold.add(each)).filter(Boolean).length;
-      fold.endWalk(complete, ++at, () => false);
+      fold.endWalk(end, ++at, () => false);
       return met;
     },
     bytes: (nodeId = "node_1") => {

@@ -64,7 +64,20 @@ export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: num
     detailedAtEpochMs: numbers(({ detailedAtEpochMs }) => detailedAtEpochMs),
     usageKnown: true,
     settledAt,
-    lastWalk: settledAt === null ? null : { complete: true, completeWalks: 9, met: slots, rejected: 0, at: settledAt },
+    walkedAt: settledAt,
+    lastWalk:
+      settledAt === null
+        ? null
+        : {
+            complete: true,
+            completeWalks: 9,
+            met: slots,
+            missing: 0,
+            total: slots,
+            isCut: false,
+            rejected: 0,
+            at: settledAt,
+          },
   };
 }
 
@@ -87,6 +100,7 @@ export function sessionsOf(
     Float64Array.from(nodes, (node) => (node === null ? 0 : (read(node) ?? 0)));
   return {
     settledAt: 0,
+    complete: true,
     failedListed: true,
     countries: new Map(),
     customers: [],

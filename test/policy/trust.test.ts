@@ -9,6 +9,7 @@ import { texts } from "./case.ts";
 const sighting = (said: Partial<Sighting>): Sighting => ({
   completeWalks: 9,
   lastComplete: true,
+  missing: null,
   settledAgeMs: 30 * SECOND_MS,
   intervalMs: MINUTE_MS,
   nodes: 100,
@@ -41,7 +42,15 @@ describe("what only waits", () => {
 
   test("one walk that failed brings nothing, and breaks nothing", () => {
     expect(look({ lastComplete: false, nodes: 3, records: 3 })).toEqual(
-      waiting("inventory_incomplete: the last walk of the nodes was not complete"),
+      waiting("inventory_incomplete: the last walk of the nodes was not complete; it ends with the next complete one"),
+    );
+  });
+
+  test("a walk that misses more nodes than allowed holds, and names what ends the hold", () => {
+    expect(look({ lastComplete: false, missing: { nodes: 12, of: 100 } })).toEqual(
+      waiting(
+        "inventory_incomplete: the last walk of the nodes misses 12 of 100, more than 2 %; it ends with a walk that misses fewer, or with accept-inventory if that is right",
+      ),
     );
   });
 

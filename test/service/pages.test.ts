@@ -11,17 +11,21 @@ interface List {
   readonly echo?: "effective" | "requested";
   readonly reject?: number;
   readonly first?: 0 | 1;
-  readonly share?: number;
   /** Whether page 0 shows what page 1 shows. */
   readonly zeroIsOne?: boolean;
   /** Records that the total counts and no page shows. */
   readonly missing?: number;
+  /** What the list states as its total, where that is not the truth. */
+  readonly stated?: number | ((asked: number) => number);
   /** Records of the first page answered, where it is shorter than the others. */
   readonly shortFirst?: number;
   readonly fails?: (page: number) => ServiceError["kind"] | null;
   /** Records that the list holds when a page is asked for. */
   readonly records?: (asked: number) => number[];
 }
+
+const statedBy = ({ stated, total }: List, asked: number): number =>
+  typeof stated === "function" ? stated(asked) : (stated ?? total);
 
 function walkOf(list: List, limit = 1_000) {
   const asked: PageQuery[] = [];
@@ -32,7 +36,6 @@ function walkOf(list: List, limit = 1_000) {
     return walkPages(
       {
         habits,
-        share: list.share ?? 1,
         async fetch(query) {
           asked.push(query);
           const kind = list.fails?.(query.page) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
@@ -47,7 +50,7 @@ function walkOf(list: List, limit = 1_000) {
           );
           const page = begin < 0 ? [] : records.slice(begin, end);
           const echo = list.echo === "requested" ? query.limit : size;
-          return ok({ page: { records: page, limit: echo, total: list.total }, at: 0 });
+          return ok({ page: { records: page, limit: echo, total: statedBy(list, asked.length) }, at: 0 });
         },
         fold(records) {
           const before = seen.size;
@@ -61,7 +64,7 @@ function walkOf(list: List, limit = 1_000) {
   return { walk, asked, seen, habits };
 }
 
-test("whatever the total, the clamp, the echo, the refusal and the first number: all is seen, and the walk knows it", async () => {
+test("whatever the total, the clamp, the echo, the refusal and the first number: every record is seen and accounted for", async () => {
   const lists = fc.record({
     total: fc.nat(2_500),
     clamp: fc.integer({ min: 1, max: 1_500 }),
@@ -73,7 +76,10 @@ test("whatever the total, the clamp, the echo, the refusal and the first number:
     fc.asyncProperty(lists, async (list) => {
       const { walk, seen, habits } = walkOf(list);
       const report = await walk();
-      expect(report).toMatchObject({ ok: true, value: { complete: true, total: list.total, error: null } });
+      expect(report).toMatchObject({
+        ok: true,
+        value: { end: "reached", isExact: true, total: list.total, error: null },
+      });
       expect(seen.size).toBe(list.total);
       if (list.total > 1) expect(habits.first).toBe(list.first);
     }),
@@ -113,20 +119,19 @@ describe("what was learned wrongly does not stay, and costs little", () => {
     const { walk, habits } = walkOf(list);
     await walk();
     total = 250;
-    expect(await walk()).toMatchObject({ value: { complete: true, seen: 250 } });
+    expect(await walk()).toMatchObject({ value: { isExact: true, seen: 250 } });
     expect(habits.first).toBe(0);
   });
 
   test("a service that takes page 0 for page 1 is not taken for one that counts from 0", async () => {
     const { walk, habits } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
-    for (let round = 0; round < 5; round++)
-      expect(await walk()).toMatchObject({ value: { complete: false, seen: 280 } });
+    for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });
     expect(habits.first).toBe(1);
   });
 
   test("one record on the first page makes no walk of a thousand pages", async () => {
     const { walk, asked } = walkOf({ total: 1_001, clamp: 1_000, first: 0 });
-    expect(await walk()).toMatchObject({ value: { complete: true } });
+    expect(await walk()).toMatchObject({ value: { isExact: true } });
     expect(asked.length).toBeLessThanOrEqual(6);
   });
 
@@ -158,33 +163,99 @@ describe("what was learned wrongly does not stay, and costs little", () => {
   });
 });
 
-describe("a walk is incomplete", () => {
-  test("when a page in the middle fails, and says the first error", async () => {
+describe("a walk is not exact", () => {
+  test("when a page in the middle fails, and reports the first error", async () => {
     const { walk } = walkOf({ total: 500, clamp: 100, fails: (page) => (page === 3 ? "server_error" : null) });
     const report = await walk();
-    expect(report).toMatchObject({ ok: true, value: { complete: false, seen: 400, error: { kind: "server_error" } } });
+    expect(report).toMatchObject({ ok: true, value: { isExact: false, seen: 400, error: { kind: "server_error" } } });
   });
 
   test("when the list shows less than its total", async () => {
     const records = (asked: number) => Array.from({ length: asked > 1 ? 90 : 100 }, (_, index) => index);
     const { walk } = walkOf({ total: 100, records }, 50);
-    expect(await walk()).toMatchObject({ value: { complete: false, seen: 90, total: 100, error: null } });
+    expect(await walk()).toMatchObject({
+      value: { end: "reached", isExact: false, seen: 90, total: 100, error: null },
+    });
   });
 
-  test("by less than its share it is complete all the same: sessions churn while they are walked", async () => {
-    const missing = (gone: number) => (asked: number) =>
-      Array.from({ length: 1_000 }, (_, index) => (asked > 1 && index >= 1_000 - gone ? 0 : index));
-    const nearly = walkOf({ total: 1_000, share: 0.99, records: missing(10) }, 100);
-    expect(await nearly.walk()).toMatchObject({ value: { complete: true, seen: 990, drifted: true } });
-    const short = walkOf({ total: 1_000, share: 0.99, records: missing(11) }, 100);
-    expect(await short.walk()).toMatchObject({ value: { complete: false, seen: 989 } });
+  test("when the service refuses every page past some record: what came before is kept", async () => {
+    const { walk, asked } = walkOf({
+      total: 1_000,
+      clamp: 100,
+      fails: (page) => (page > 4 ? "client_error" : null),
+    });
+    expect(await walk()).toMatchObject({ value: { end: "refused", seen: 400, error: { kind: "client_error" } } });
+    expect(asked.length).toBeLessThanOrEqual(8);
+  });
+});
+
+describe("a difference between the total and the records", () => {
+  test("is accepted once three walks in a row agree on it, and costs no further page from then on", async () => {
+    const { walk, asked } = walkOf({ total: 181, missing: 1, zeroIsOne: true });
+    for (let round = 0; round < 2; round++) {
+      expect(await walk()).toMatchObject({ value: { isExact: false, difference: 0 } });
+    }
+    expect(await walk()).toMatchObject({ value: { isExact: true, difference: 1, seen: 180 } });
+    asked.length = 0;
+    expect(await walk()).toMatchObject({ value: { isExact: true, difference: 1 } });
+    expect(asked).toEqual([{ page: 1, limit: 1_000 }]);
+  });
+
+  test("that changes is not", async () => {
+    let missing = 1;
+    const list = {
+      total: 181,
+      get missing() {
+        return missing;
+      },
+    };
+    const { walk } = walkOf(list);
+    for (let round = 0; round < 3; round++) await walk();
+    missing = 3;
+    expect(await walk()).toMatchObject({ value: { isExact: false, difference: 1 } });
+  });
+
+  test("in the other direction is found, too: a total that is too low hides no record", async () => {
+    const everything = Array.from({ length: 350 }, (_, index) => index);
+    const { walk, habits } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
+    expect(await walk()).toMatchObject({ value: { end: "reached", isExact: false, seen: 350, total: 100 } });
+    expect(habits.size).toBe(100);
+  });
+});
+
+describe("a list that shifts while it is walked", () => {
+  /** A list, newest first, that changes after so many pages were asked for. */
+  const shifting = (before: number[], after: number[], from: number) =>
+    walkOf({
+      total: after.length,
+      stated: (asked) => (asked > from ? after : before).length,
+      clamp: 100,
+      records: (asked) => (asked > from ? after : before),
+    });
+  const descending = (from: number, length: number) => Array.from({ length }, (_, index) => from - index);
+
+  test("has its head read again for the records that joined there", async () => {
+    const { walk, seen } = shifting(descending(500, 500), descending(503, 503), 2);
+    expect(await walk()).toMatchObject({ value: { isExact: true, total: 503 } });
+    expect(seen.has(503)).toBe(true);
+  });
+
+  test("has the place read again at which a record left and the next one slid past the reader", async () => {
+    const before = descending(500, 500);
+    const { walk, seen } = shifting(
+      before,
+      before.filter((record) => record !== 450),
+      2,
+    );
+    await walk();
+    expect(seen.size).toBe(500);
   });
 });
 
 describe("a walk is given up", () => {
   test("at once after a 429: the refused cycle is abandoned", async () => {
     const { walk, asked } = walkOf({ total: 10_000, clamp: 100, fails: (page) => (page >= 3 ? "rate_limited" : null) });
-    expect(await walk()).toMatchObject({ value: { complete: false, error: { kind: "rate_limited" } } });
+    expect(await walk()).toMatchObject({ value: { end: "cut", error: { kind: "rate_limited" } } });
     expect(asked.length).toBeLessThanOrEqual(6);
   });
 
@@ -200,20 +271,42 @@ describe("a walk is given up", () => {
   });
 });
 
-test("a total of billions does not make a walk of millions of pages", async () => {
-  let pages = 0;
-  const report = await walkPages(
-    {
-      habits: newPageHabits(100),
-      share: 1,
-      async fetch() {
-        pages++;
-        return ok({ page: { records: [pages], limit: 100, total: 1e12 }, at: 0 });
+describe("a total of billions", () => {
+  const countPages = async (records: (page: number) => unknown[]) => {
+    const seen = new Set<unknown>();
+    let pages = 0;
+    const report = await walkPages(
+      {
+        habits: newPageHabits(100),
+        async fetch({ page }) {
+          pages++;
+          return ok({ page: { records: records(page), limit: 100, total: 1e12 }, at: 0 });
+        },
+        fold(page) {
+          const before = seen.size;
+          for (const record of page) seen.add(record);
+          return seen.size - before;
+        },
       },
-      fold: (records) => records.length,
-    },
-    new AbortController().signal,
-  );
-  expect(report).toMatchObject({ value: { complete: false } });
-  expect(pages).toBeLessThanOrEqual(20_001);
+      new AbortController().signal,
+    );
+    return { pages, report };
+  };
+  const hundred = Array.from({ length: 100 }, (_, index) => index);
+
+  test("makes no walk of millions of pages", async () => {
+    const { pages, report } = await countPages((page) => [page]);
+    expect(report).toMatchObject({ value: { end: "cut", isExact: false } });
+    expect(pages).toBeLessThanOrEqual(20_001);
+  });
+
+  test("ends the walk at the first empty page", async () => {
+    const { pages } = await countPages((page) => (page === 1 ? hundred : []));
+    expect(pages).toBeLessThanOrEqual(5);
+  });
+
+  test("ends the walk after a few pages that repeat the first", async () => {
+    const { pages } = await countPages(() => hundred);
+    expect(pages).toBeLessThanOrEqual(7);
+  });
 });

@@ -39,6 +39,7 @@ export function fleetOf(nodes: readonly MadeUpNode[]): Fleet {
     detailedAtEpochMs: unknown(),
     usageKnown: false,
     settledAt: 0,
+    walkedAt: 0,
     lastWalk: null,
   };
 }
