@@ -85,7 +85,7 @@ const faults = [
       .describe("The Location header."),
   }),
   faultOf("lost_reply", "Does what the request asks, then breaks the connection.", {}),
-  faultOf("vanished", "Leaves a share of the records out of the lists.", {
+  faultOf("vanished", "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` names the list alone: `GET /v1/nodes?`.", {
     missing: share(0, 100).describe("Share of the records that are missing."),
   }),
   faultOf("empty_list", "Lists nothing, and says that the total is 0.", {}),

@@ -52,7 +52,7 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
   let remarked = false;
   let saying: ServiceError["kind"] | null = null;
   const saidAt = new Map<ServiceError["kind"], MonotonicMs>();
-  let difference = 0;
+  let differs = false;
 
   /** A failure is said when it begins, changes or ends: not once a minute for as long as it lasts. */
   function say(failure: ServiceError | null): void {
@@ -85,9 +85,12 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
     if (complete) {
       metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
     }
-    if (outcome.difference === undefined || outcome.difference === difference) return;
-    difference = outcome.difference;
-    log.info({ collector, difference }, "the list constantly counts more records than it shows, or fewer");
+    const { difference } = outcome;
+    if (difference === undefined || (difference !== 0) === differs) return;
+    differs = difference !== 0;
+    if (differs)
+      log.info({ collector, difference }, "the list always counts more or fewer records than it shows: accepted");
+    else log.info({ collector }, "the list counts the records that it shows");
   }
 
   function close(outcome: Outcome, tookMs: DurationMs): boolean {

@@ -242,7 +242,8 @@ export function createInventory(initialScale: UsageScale): Inventory {
     },
     endWalk({ end, total, seen, nameless, rejected, maxMissing }, at) {
       const met = countListed();
-      const missing = Math.max(Math.abs(total - seen), slots.size - met);
+      // Each record without a name may be one of the nodes that were not shown.
+      const missing = Math.max(Math.abs(total - seen), slots.size - met - nameless);
       const allowed = Math.max(acceptedMissing, missingMax(Math.max(total, seen), maxMissing));
       const complete = end !== "cut" && missing <= allowed;
       const hidesNone = [...slots.values()].every((slot) => metIn[slot] === walk || hidden[slot] === 0);

@@ -96,6 +96,8 @@ export const REJECT_MEANINGS: Readonly<Record<RejectReason, string>> = {
 /** Values of the label `reason` of `proxywarden_decisions_total`: every reason to hold, and `all_clear` of an act. */
 export const DECISION_REASONS = [...HOLD_REASONS, "all_clear"] as const;
 
+/** Values of the label `state` of `proxywarden_inventory_nodes`: shown by the last walk, or only by an earlier one. */
+export const INVENTORY_STATES = ["listed", "unlisted"] as const;
 /** Values of the label `state` of `proxywarden_episodes`: timers that run, open episodes, and those given up that still fire. */
 export const EPISODE_STATES = ["pending", ...OPEN_STATES, "given_up"] as const;
 

@@ -9,6 +9,7 @@ import {
   EPISODE_ACTIONS,
   EPISODE_STATES,
   FAILURE_REASONS,
+  INVENTORY_STATES,
   NOTIFICATION_OUTCOMES,
   PLAN_LIMITS,
   REJECT_REASONS,
@@ -67,7 +68,7 @@ export const WARDEN_FAMILIES = {
   proxywarden_inventory_nodes: {
     type: "gauge",
     help: "Nodes remembered: listed by the last walk, or unlisted and not yet known to be gone.",
-    labels: { state: ["listed", "unlisted"] },
+    labels: { state: INVENTORY_STATES },
   },
   proxywarden_session_table_sessions: {
     type: "gauge",

@@ -20,3 +20,15 @@ export const clip = (text: string): string =>
 
 /** Shows foreign text in a message: short, quoted and escaped. */
 export const excerpt = (text: string): string => JSON.stringify(clip(text));
+
+const HOPELESS: ReadonlySet<ServiceError["kind"]> = new Set([
+  "rate_limited",
+  "budget",
+  "unauthorized",
+  "forbidden",
+  "redirected",
+  "aborted",
+]);
+
+/** Whether another call of the same kind would fare no better after this error, or cost calls that are not there. */
+export const isHopeless = ({ kind }: ServiceError): boolean => HOPELESS.has(kind);

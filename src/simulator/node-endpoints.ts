@@ -7,7 +7,7 @@ import { findNode, quarantine, reboot } from "./fleet.ts";
 import { hashUnit } from "./hash.ts";
 import type { SimulatedNode } from "./node.ts";
 import { detailedNode, listedNode } from "./node-view.ts";
-import { answerPage } from "./paging.ts";
+import { answerPage, listSieve } from "./paging.ts";
 import { cutSessions } from "./traffic.ts";
 
 /** A quarantine lasts from a minute to 30 days; the spec shows no bounds. */
@@ -107,9 +107,16 @@ function actionDone({ service }: Call, facts: Readonly<Record<string, unknown>>)
   }
 }
 
-function nodeOf({ service, id }: Call): Result<SimulatedNode, Refusal> {
-  const node = findNode(service.world.fleet, id);
-  return node === null ? notFound(id) : ok(node);
+function nodeOf(call: Call): Result<SimulatedNode, Refusal> {
+  const node = findNode(call.service.world.fleet, call.id);
+  return node === null || hasVanished(call, node) ? notFound(call.id) : ok(node);
+}
+
+/** Whether a fault leaves the node out of the lists: then it is not found by its id either. */
+function hasVanished(call: Call, node: SimulatedNode): boolean {
+  if (struck(call.strikes, "vanished") === null) return false;
+  const position = call.service.nodeOrder(call.at, lastReportKnown(call)).indexOf(node);
+  return !listSieve(call).has(position);
 }
 
 const notFound = (id: string) => refuse(404, "node_not_found", `There is no node ${JSON.stringify(id)}`);

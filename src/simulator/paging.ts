@@ -76,7 +76,7 @@ function statedTotal(
 }
 
 /** What the faults leave of a list. */
-function listSieve({ service, strikes }: Call): Sieve {
+export function listSieve({ service, strikes }: Call): Sieve {
   if (struck(strikes, "empty_list") !== null) return createSieve(0, 1);
   const vanished = struck(strikes, "vanished");
   return vanished === null ? OPEN_SIEVE : createSieve(service.world.seed, vanished.share);

@@ -3,6 +3,8 @@ import { hash, type Word } from "./hash.ts";
 
 /** A list of which some positions are missing, and the missing ones are not known to be: what is left closes ranks. */
 export interface Sieve {
+  /** Whether the record at that position of the whole list is left. */
+  has(position: number): boolean;
   /** How many of a list of `total` are left. */
   count(total: number): number;
   /** Positions in the whole list, in order, of up to `limit` that are left, without the first `offset` of them. */
@@ -23,6 +25,7 @@ export function createSieve(seed: Word, share: Share): Sieve {
     return Math.floor(total / PERIOD) * left.length + left.filter((position) => position < rest).length;
   };
   return {
+    has: (position) => left.includes(position % PERIOD),
     count,
     positions(offset, limit, total) {
       const length = Math.max(0, Math.min(limit, count(total) - offset));
@@ -36,6 +39,7 @@ export function createSieve(seed: Word, share: Share): Sieve {
 
 /** The sieve that lets everything pass. */
 export const OPEN_SIEVE: Sieve = {
+  has: () => true,
   count: (total) => total,
   positions: (offset, limit, total) =>
     Array.from({ length: Math.max(0, Math.min(limit, total - offset)) }, (_, index) => offset + index),

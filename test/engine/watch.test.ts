@@ -239,7 +239,7 @@ test("no collector overlaps itself: on a service slower than its interval, runs 
     },
   });
   await clock.advance(10 * MINUTE);
-  expect(Object.values(most)).toEqual([1, 1]);
+  expect(new Set(Object.values(most))).toEqual(new Set([1]));
   await stopDaemon(daemon);
 });
 

@@ -27,7 +27,7 @@ const berlin: NodeSketch = {
 
 test("a node is told by every family of nodes", () => {
   expect(pageOf({ fleet: fleetOf([berlin]) })).toBe(`\
-# HELP proxynet_nodes Nodes by state and place, as last seen; absent unless a complete walk is recent.
+# HELP proxynet_nodes Nodes by state and place, of those whose record is fresh; absent unless a walk is recent.
 # TYPE proxynet_nodes gauge
 proxynet_nodes{status="online",country="DE",region="eu-central"} 1
 proxynet_nodes{status="offline",country="DE",region="eu-central"} 0
