@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../model/scenario.ts";
-import { duration, refuse, section, share, signedDuration, text, whole } from "./kind.ts";
+import { duration, oneOf, refuse, section, share, signedDuration, text, whole } from "./kind.ts";
 import { meaningOf } from "./shape.ts";
 
 const MATCH = "a method, the beginning of a path, or both, such as GET /v1/nodes";
@@ -89,6 +89,24 @@ const faults = [
     missing: share(0, 100).describe("Share of the records that are missing."),
   }),
   faultOf("empty_list", "Lists nothing, and says that the total is 0.", {}),
+  faultOf(
+    "duplicates",
+    "Lists records twice: the first ones again at the end of the list, and counts them in its total.",
+    {
+      records: whole(1, 10_000).describe("How many are listed twice."),
+    },
+  ),
+  faultOf("page_ignored", "Answers every page of a list with the records of the first page.", {
+    states: oneOf(["requested", "first"])
+      .default("requested")
+      .describe("The page number that the answer states: the one asked for, or that of the first page."),
+  }),
+  faultOf("bad_details", "Makes the details of a share of the nodes unreadable, always those of the same nodes.", {
+    nodes: share(0, 100).describe("Share of the nodes."),
+    answer: oneOf(["not_found", "unreadable", "server_error"]).describe(
+      "What a read of such a node gets: 404, 200 without a usable field, or 500.",
+    ),
+  }),
   faultOf("stale_last_seen", "Stops every node's last_seen, as a broken health checker would.", {}),
   eventOf("region_dark", "Takes every node of a region offline.", {
     region: text("the name of a region", { name: "string" }).describe("The region."),
@@ -138,6 +156,12 @@ function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
       return { kind: entry.kind, location: entry.location };
     case "vanished":
       return { kind: entry.kind, share: entry.missing };
+    case "duplicates":
+      return { kind: entry.kind, records: entry.records };
+    case "page_ignored":
+      return { kind: entry.kind, states: entry.states };
+    case "bad_details":
+      return { kind: entry.kind, share: entry.nodes, answer: entry.answer };
     case "region_dark":
       return { kind: entry.kind, region: entry.region };
     case "clock_skew":

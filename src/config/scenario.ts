@@ -1,7 +1,16 @@
 import { formatDuration } from "../base/duration.ts";
 import { formatPercent } from "../base/percent.ts";
 import { ok, type Result } from "../base/result.ts";
-import type { FleetRates, Scenario, ServiceOptions } from "../model/scenario.ts";
+import {
+  type ChurnRates,
+  type FleetRates,
+  type ListOptions,
+  NODE_ORDERS,
+  type Ordering,
+  type Scenario,
+  SESSION_ORDERS,
+  type ServiceOptions,
+} from "../model/scenario.ts";
 import type { Source } from "./document.ts";
 import { faultSchema } from "./fault.ts";
 import { duration, durationOrNever, flag, list, oneOf, section, share, text, whole } from "./kind.ts";
@@ -18,6 +27,7 @@ export function scenarioSchema(defaults: Scenario) {
     sessions: whole(0, 10_000_000).default(defaults.sessions).describe("Sessions at a time, on average."),
     service: service(defaults.service),
     rates: rates(defaults.rates),
+    churn: churn(defaults.churn),
     faults: list(faultSchema, "faults", 1_000)
       .default([...defaults.faults])
       .describe("The fault script."),
@@ -72,6 +82,12 @@ const service = (defaults: ServiceOptions) =>
     token_bucket_reset: oneOf(["full", "next_token"])
       .default(defaults.tokenBucketReset)
       .describe("Whether X-RateLimit-Reset of a token bucket names the moment it is full, or the next token."),
+    node_list: listOptions(["joined", ...orderings(NODE_ORDERS)], defaults.nodeList).describe(
+      "How the list of nodes is served; `joined` is the order in which nodes joined the fleet.",
+    ),
+    session_list: listOptions(orderings(SESSION_ORDERS), defaults.sessionList).describe(
+      "How the list of sessions is served. By another field than `started_at`, every page sorts all sessions: for small networks.",
+    ),
   })
     .transform(
       (options): ServiceOptions => ({
@@ -89,10 +105,76 @@ const service = (defaults: ServiceOptions) =>
         plan: options.plan,
         planCapStatus: options.plan_cap_status,
         tokenBucketReset: options.token_bucket_reset,
+        nodeList: options.node_list,
+        sessionList: options.session_list,
       }),
     )
     .prefault({})
     .describe("How the service answers where its interface leaves the choice open.");
+
+const orderings = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
+  fields.flatMap((field): Ordering<Field>[] => [field, `-${field}`]);
+
+const listOptions = <Order extends string>(orders: readonly Order[], defaults: ListOptions<Order>) =>
+  section({
+    order: oneOf<Order>(orders)
+      .default(() => defaults.order)
+      .describe("Order of the records: ascending by a field or, with `-` before it, descending."),
+    records_max: whole(1, 10_000_000)
+      .exactOptional()
+      .describe("A page that begins after so many records gets 400. Unset: every page is served."),
+    total_counts: oneOf(["list", "page"])
+      .default(defaults.totalCounts)
+      .describe("Whether `total` counts the records of the list or those of the page."),
+    total_lag: duration("0s", "1h")
+      .prefault(formatDuration(defaults.totalLagMs))
+      .describe("`total` counts the list as it was so long ago, to the second."),
+    total_off_by: whole(-1_000_000, 1_000_000)
+      .default(defaults.totalOffBy)
+      .describe("Added to `total`, which is never below 0."),
+    total_fixed: whole(0, 1_000_000_000_000)
+      .exactOptional()
+      .describe("Stated as `total`, whatever the list holds. Unset: the count."),
+  })
+    .transform(
+      ({ order, records_max, total_counts, total_lag, total_off_by, total_fixed }): ListOptions<Order> => ({
+        order,
+        recordsMax: records_max ?? defaults.recordsMax,
+        totalCounts: total_counts,
+        totalLagMs: total_lag,
+        totalOffBy: total_off_by,
+        ...(total_fixed === undefined ? {} : { totalFixed: total_fixed }),
+      }),
+    )
+    .prefault({});
+
+const churn = (defaults: ChurnRates) =>
+  section({
+    join_every: durationOrNever()
+      .prefault(everyOrNever(defaults.joinEveryMs))
+      .describe("Mean time from one node that joins the fleet to the next."),
+    leave_every: durationOrNever()
+      .prefault(everyOrNever(defaults.leaveEveryMs))
+      .describe("Mean time from one node that leaves the fleet for good to the next."),
+    vanish_after_reboot: share(0, 100)
+      .prefault(formatPercent(defaults.vanishAfterReboot))
+      .describe("Share of reboots at whose end the node leaves the fleet instead of coming back up."),
+    vanish_for: durationOrNever()
+      .prefault(everyOrNever(defaults.vanishForMs))
+      .describe("How long such a node is gone; `never`: it does not return."),
+  })
+    .transform(
+      (read): ChurnRates => ({
+        joinEveryMs: read.join_every,
+        leaveEveryMs: read.leave_every,
+        vanishAfterReboot: read.vanish_after_reboot,
+        vanishForMs: read.vanish_for,
+      }),
+    )
+    .prefault({})
+    .describe(
+      "How the fleet changes. A new node has a new id; one that left is in no list, and every request about it gets 404.",
+    );
 
 const rates = (defaults: FleetRates) =>
   section({

@@ -4,6 +4,52 @@ import type { Share } from "../base/percent.ts";
 /** How the simulated service counts requests (the spec names limits, not the algorithm). */
 export type LimiterKind = "token_bucket" | "fixed_window" | "sliding_window";
 
+/** Orders of the node list beside that of joining: each field of the list, and when a node was created or changed. */
+export const NODE_ORDERS = [
+  "id",
+  "name",
+  "status",
+  "country",
+  "region",
+  "ip_address",
+  "version",
+  "last_seen",
+  "uptime_hours",
+  "active_sessions",
+  "bandwidth_gb",
+  "created_at",
+  "updated_at",
+] as const;
+
+/** Orders of the session list. */
+export const SESSION_ORDERS = [
+  "id",
+  "customer_id",
+  "node_id",
+  "status",
+  "started_at",
+  "bytes_sent",
+  "bytes_received",
+] as const;
+
+/** A field in ascending order, or with `-` before it in descending order. */
+export type Ordering<Field extends string> = Field | `-${Field}`;
+
+/** How one of the lists is served. */
+export interface ListOptions<Order extends string> {
+  readonly order: Order;
+  /** A page that begins after so many records is answered with 400; Infinity: none is. */
+  readonly recordsMax: number;
+  /** Whether `total` counts the records of the list or those of the page. */
+  readonly totalCounts: "list" | "page";
+  /** `total` counts the list as it was so long ago, to the second. */
+  readonly totalLagMs: DurationMs;
+  /** Added to `total`, which is 0 at least. */
+  readonly totalOffBy: number;
+  /** Stated as `total`, whatever the list holds. */
+  readonly totalFixed?: number;
+}
+
 /** Every choice that the spec calls "not shown". The client must work under each of them. */
 export interface ServiceOptions {
   readonly limiter: LimiterKind;
@@ -29,6 +75,9 @@ export interface ServiceOptions {
   readonly planCapStatus: 429 | 403;
   /** Whether X-RateLimit-Reset of a token bucket names the moment it is full or the next token. */
   readonly tokenBucketReset: "full" | "next_token";
+  /** `joined`: in the order of joining the fleet, oldest first. */
+  readonly nodeList: ListOptions<"joined" | Ordering<(typeof NODE_ORDERS)[number]>>;
+  readonly sessionList: ListOptions<Ordering<(typeof SESSION_ORDERS)[number]>>;
 }
 
 /** What a fault does to the requests it matches, or to the network behind them. */
@@ -55,9 +104,18 @@ export type FaultKind =
   | { readonly kind: "lost_reply" }
   | { readonly kind: "vanished"; readonly share: Share }
   | { readonly kind: "empty_list" }
+  /** The first `records` of a list are listed again at its end, and counted in its total. */
+  | { readonly kind: "duplicates"; readonly records: number }
+  /** Every page of a list holds the records of the first page. `states`: the page number in the answer. */
+  | { readonly kind: "page_ignored"; readonly states: "requested" | "first" }
+  /** The details of that share of the nodes can't be read; always those of the same nodes. */
+  | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
   | { readonly kind: "region_dark"; readonly region: string }
   | { readonly kind: "clock_skew"; readonly skewMs: number };
+
+/** The answer to the read of a node whose details can't be read: 404, 200 without a usable field, or 500. */
+export type BadDetail = "not_found" | "unreadable" | "server_error";
 
 /** One line of the fault script. */
 export interface Fault {
@@ -92,6 +150,18 @@ export interface FleetRates {
   readonly repairMs: DurationMs;
 }
 
+/** How the fleet changes while the simulation runs. */
+export interface ChurnRates {
+  /** Mean time from one node that joins the fleet to the next; Infinity: none joins. */
+  readonly joinEveryMs: DurationMs;
+  /** Mean time from one node that leaves the fleet for good to the next; Infinity: none leaves. */
+  readonly leaveEveryMs: DurationMs;
+  /** Share of reboots at whose end the node leaves the fleet instead of coming back up. */
+  readonly vanishAfterReboot: Share;
+  /** How long such a node is gone; Infinity: for good. */
+  readonly vanishForMs: DurationMs;
+}
+
 /** A simulated network, the service in front of it, and what goes wrong. Everything follows from `seed`. */
 export interface Scenario {
   readonly seed: number;
@@ -99,6 +169,7 @@ export interface Scenario {
   readonly sessions: number;
   readonly service: ServiceOptions;
   readonly rates: FleetRates;
+  readonly churn: ChurnRates;
   readonly faults: readonly Fault[];
   /** API keys and the scopes that each carries (spec, section 5). */
   readonly keys: readonly { readonly key: string; readonly scopes: readonly string[] }[];

@@ -2,12 +2,14 @@ import { fail, type Result } from "../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Strike, skewAt } from "./faults.ts";
+import type { NodeOrder } from "./node-order.ts";
 import type { World } from "./world.ts";
 
 /** What the endpoints stand on. */
 export interface Backend {
   readonly options: ServiceOptions;
   readonly world: World;
+  readonly nodeOrder: NodeOrder;
 }
 
 /** A request that was let in, and all that an endpoint needs to answer it. */

@@ -1,9 +1,17 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import type { FleetRates, Scenario, ServiceOptions } from "../model/scenario.ts";
+import type { ChurnRates, FleetRates, Scenario, ServiceOptions } from "../model/scenario.ts";
 import { SCOPES } from "./keys.ts";
 
 /** The key of the default scenarios, with every scope. It opens nothing but a simulation. */
 export const SIMULATION_KEY = "simulation-key";
+
+/** A list that can be paged through to its end, with the true total. */
+const plainList = {
+  recordsMax: Number.POSITIVE_INFINITY,
+  totalCounts: "list",
+  totalLagMs: 0,
+  totalOffBy: 0,
+} as const;
 
 /** A service as most are: a token bucket, headers by category, pages from 1, errors as code and message. */
 export const defaultServiceOptions: ServiceOptions = {
@@ -21,6 +29,8 @@ export const defaultServiceOptions: ServiceOptions = {
   plan: "business",
   planCapStatus: 429,
   tokenBucketReset: "full",
+  nodeList: { order: "joined", ...plainList },
+  sessionList: { order: "started_at", ...plainList },
 };
 
 /** A fleet in good hands: of 500 nodes some 17 a day fall ill, and half of those recover by themselves. */
@@ -34,6 +44,14 @@ const calmRates: FleetRates = {
   repairMs: 12 * HOUR_MS,
 };
 
+/** The nodes of the start are the nodes of the end. */
+const noChurn: ChurnRates = {
+  joinEveryMs: Number.POSITIVE_INFINITY,
+  leaveEveryMs: Number.POSITIVE_INFINITY,
+  vanishAfterReboot: 0,
+  vanishForMs: Number.POSITIVE_INFINITY,
+};
+
 /** A calm network of 500 nodes and 5,000 sessions, and no faults. */
 export const defaultScenario: Scenario = {
   seed: 1,
@@ -41,6 +59,7 @@ export const defaultScenario: Scenario = {
   sessions: 5_000,
   service: defaultServiceOptions,
   rates: calmRates,
+  churn: noChurn,
   faults: [],
   keys: [{ key: SIMULATION_KEY, scopes: SCOPES }],
 };

@@ -1,9 +1,10 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import type { FleetRates, Scenario } from "../model/scenario.ts";
+import type { ChurnRates, Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Agenda, createAgenda } from "./agenda.ts";
-import { flapMs, type Onset, onset, rebootCures } from "./ailment.ts";
-import { exponential, hashUnit, type Word } from "./hash.ts";
+import type { Onset } from "./ailment.ts";
+import { hashUnit } from "./hash.ts";
+import { after, contract, draw, endReboot, type Hazards, heal, startReboot, turn } from "./health.ts";
 import { nodeIndex, VERSIONS } from "./identity.ts";
 import { createNode, NEVER, type SimulatedNode, serves } from "./node.ts";
 import { createServing, type Serving } from "./serving.ts";
@@ -12,10 +13,21 @@ import { createServing, type Serving } from "./serving.ts";
 export type Parting = "closed" | "lost";
 
 /** The nodes and their lives. Changed in place by the functions of this file alone. */
-export interface Fleet {
-  readonly seed: Word;
-  readonly rates: FleetRates;
-  readonly nodes: readonly SimulatedNode[];
+export interface Fleet extends Hazards {
+  /** When the simulation starts. */
+  readonly startMs: EpochMs;
+  readonly churn: ChurnRates;
+  /** Every node that ever belonged to it, by index. */
+  readonly all: SimulatedNode[];
+  /** Those that belong to it now, by index. */
+  readonly nodes: SimulatedNode[];
+  /** The last joins and leaves, oldest first, and how many there ever were. */
+  readonly moves: FleetMove[];
+  moveCount: number;
+  /** Regions that are cut off. */
+  dark: ReadonlySet<string>;
+  /** Counts changes of any node's status, boot or membership: what was derived from them holds until the next. */
+  changes: number;
   readonly serving: Serving;
   /** Indexes of nodes by the time of their next event; an entry that is not its node's `nextAt` is overtaken. */
   readonly agenda: Agenda;
@@ -23,17 +35,30 @@ export interface Fleet {
   readonly onStopped: (node: SimulatedNode, at: EpochMs, parting: Parting) => void;
 }
 
+/** A node that joined the fleet, left it or came back to it. */
+export interface FleetMove {
+  readonly at: EpochMs;
+  readonly id: string;
+  readonly kind: "joined" | "left" | "returned";
+}
+
+/** Moves that are kept: far more than there are within any walk or test. */
+const MOVES_MAX = 10_000;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
-const REPAIR_MS: DurationMs = 10 * MINUTE_MS;
 /** How long a fleet has lived before the start, so that it starts with its share of ailing nodes. */
 const WARMUP_MS_MAX: DurationMs = DAY_MS;
 
 /** A fleet that has lived for up to a day by `startMs`. */
 export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fleet["onStopped"]): Fleet {
-  const { seed, rates } = scenario;
+  const { seed, rates, churn } = scenario;
   const nodes = Array.from({ length: scenario.nodes }, (_, index) => createNode(seed, index, startMs));
-  const fleet: Fleet = { seed, rates, nodes, serving: createServing(nodes.length), agenda: createAgenda(), onStopped };
+  const fleet: Fleet = {
+    ...{ seed, rates, churn, startMs, onStopped },
+    ...{ all: [...nodes], nodes, moves: [], moveCount: 0, dark: new Set(), changes: 0 },
+    serving: createServing(),
+    agenda: createAgenda(),
+  };
   // Two lives are enough to even out, and a script of one fault a minute shall not cost a day of them.
   const bornMs = startMs - Math.min(WARMUP_MS_MAX, 2 * rates.faultEveryMs);
   for (const node of nodes) {
@@ -49,15 +74,24 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
 /** The node of that identifier; null if the fleet has none. */
 export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
-  return index === null ? null : (fleet.nodes[index] ?? null);
+  const node = index === null ? undefined : fleet.all[index];
+  return node?.isPresent === true ? node : null;
 }
 
 /** Lets the fleet's next event happen, at its own time. */
 export function runFleetEvent(fleet: Fleet): void {
   const at = fleet.agenda.nextAt();
-  const node = fleet.nodes[fleet.agenda.take()]!;
+  const node = fleet.all[fleet.agenda.take()]!;
   if (node.nextAt !== at) return;
   node.nextAt = NEVER;
+  if (!node.isPresent) returnNode(fleet, node, at);
+  else if (node.rebootUntil <= at && vanishes(fleet, node, at)) {
+    removeNode(fleet, node, at, at + fleet.churn.vanishForMs);
+  } else moveOn(fleet, node, at);
+}
+
+/** Lets all happen to a node that is due. */
+function moveOn(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   let parting: Parting = "lost";
   if (node.rebootUntil <= at) endReboot(fleet, node, at);
   if (node.quarantineUntil <= at) node.quarantineUntil = NEVER;
@@ -76,6 +110,27 @@ export function runFleetEvent(fleet: Fleet): void {
   }
   if (node.turnAt <= at) turn(fleet, node, at);
   settle(fleet, node, at, parting);
+}
+
+/** A new node joins the fleet. */
+export function admitNode(fleet: Fleet, at: EpochMs): void {
+  const node = createNode(fleet.seed, fleet.all.length, at, true);
+  fleet.all.push(node);
+  noteMove(fleet, node, "joined", at);
+  enlist(fleet, node, at);
+}
+
+/** A node leaves the fleet with its sessions lost, until `returnAt`; {@link NEVER}: for good. */
+export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, returnAt: EpochMs): void {
+  fleet.nodes.splice(fleet.nodes.indexOf(node), 1);
+  noteMove(fleet, node, "left", at);
+  const served = serves(node);
+  Object.assign(node, GONE, { silentSince: Math.min(node.silentSince, at), returnAt });
+  if (served) {
+    fleet.serving.leave(node);
+    fleet.onStopped(node, at, "lost");
+  }
+  schedule(fleet, node);
 }
 
 /** Puts a node into quarantine until `until`; a second quarantine replaces the first. */
@@ -104,6 +159,7 @@ export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   if (!serves(node)) return;
   node.bootAt = at;
   node.aliveSince = at;
+  fleet.changes += 1;
   fleet.onStopped(node, at, "lost");
 }
 
@@ -116,6 +172,7 @@ export function reboot(fleet: Fleet, node: SimulatedNode, forced: boolean, at: E
 
 /** Cuts regions off, and brings every other one back. */
 export function darken(fleet: Fleet, regions: ReadonlySet<string>, at: EpochMs): void {
+  fleet.dark = regions;
   for (const node of fleet.nodes) {
     const dark = regions.has(node.region);
     if (node.dark === dark) continue;
@@ -124,67 +181,43 @@ export function darken(fleet: Fleet, regions: ReadonlySet<string>, at: EpochMs):
   }
 }
 
-function turn(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  if (node.ailment === "none") fallIll(fleet, node, at);
-  else if (node.ailment === "flapping") {
-    node.down = !node.down;
-    node.turnAt = at + flapMs(draw(fleet, node));
-  } else {
-    node.ailment = "outage";
-    node.down = true;
-    node.turnAt = NEVER;
-  }
-}
+/** A state without ailment, action or event. */
+const GONE = {
+  ...{ isPresent: false, status: "offline", ailment: "none", strain: null, down: false },
+  ...{ ailingSince: NEVER, healAt: NEVER, turnAt: NEVER, rebootUntil: NEVER, quarantineUntil: NEVER },
+  ...{ maintenanceUntil: NEVER, maintenanceAt: NEVER },
+} as const satisfies Partial<SimulatedNode>;
 
-function fallIll(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  const begun = onset(fleet.rates, at, () => draw(fleet, node));
-  if (begun === null) {
-    node.turnAt = after(fleet, node, at, fleet.rates.faultEveryMs);
-    startReboot(fleet, node, true, at);
-    return;
-  }
-  contract(node, begun, at);
-}
-
-function contract(node: SimulatedNode, { ailment, cure, healAt, turnAt }: Onset, at: EpochMs): void {
-  node.ailment = ailment;
-  node.cure = cure;
-  node.ailingSince = at;
-  node.down = ailment === "outage" || ailment === "flapping";
-  node.healAt = healAt;
-  node.turnAt = turnAt;
-}
-
-function heal(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  if (node.cure !== "time") {
-    // A person takes the node out, mends it and boots it.
-    node.maintenanceUntil = at + REPAIR_MS;
-    node.unreportedBootAt = at;
-  }
-  recover(fleet, node, at);
-}
-
-function recover(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  node.ailment = "none";
-  node.ailingSince = NEVER;
-  node.down = false;
-  node.healAt = NEVER;
-  node.turnAt = after(fleet, node, at, fleet.rates.faultEveryMs);
-}
-
-function startReboot(fleet: Fleet, node: SimulatedNode, forced: boolean, at: EpochMs): void {
-  node.rebootUntil = at + fleet.rates.rebootMs;
-  node.rebootForced = forced;
-}
-
-function endReboot(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  node.rebootUntil = NEVER;
+/** A node that left comes back to the fleet, repaired and just booted. */
+function returnNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
+  node.isPresent = true;
+  node.returnAt = NEVER;
   node.unreportedBootAt = at;
-  if (node.ailment === "none") return;
-  if (rebootCures(node.cure, node.rebootForced)) recover(fleet, node, at);
-  // What fills up or leaks starts over.
-  else node.ailingSince = at;
+  noteMove(fleet, node, "returned", at);
+  enlist(fleet, node, at);
 }
+
+/** Puts a node among those that belong to the fleet, in its place by index, and begins its life. */
+function enlist(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
+  const before = fleet.nodes.findLastIndex(({ index }) => index < node.index);
+  fleet.nodes.splice(before + 1, 0, node);
+  node.dark = fleet.dark.has(node.region);
+  node.turnAt = after(fleet, node, at, fleet.rates.faultEveryMs);
+  node.maintenanceAt = after(fleet, node, at, fleet.rates.maintenanceEveryMs);
+  if (serves(node)) fleet.serving.join(node);
+  settle(fleet, node, at, "lost");
+}
+
+function noteMove(fleet: Fleet, { id }: SimulatedNode, kind: FleetMove["kind"], at: EpochMs): void {
+  fleet.changes += 1;
+  fleet.moveCount += 1;
+  fleet.moves.push({ at, id, kind });
+  if (fleet.moves.length > MOVES_MAX) fleet.moves.shift();
+}
+
+/** Whether a reboot that is over takes the node out of the fleet. The life before the start doesn't count. */
+const vanishes = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
+  at > startMs && hashUnit(seed ^ 0xfade, index, at) < churn.vanishAfterReboot;
 
 /** Brings what follows from the node's state up to date, and schedules its next event. */
 function settle(fleet: Fleet, node: SimulatedNode, at: EpochMs, parting: Parting): void {
@@ -198,6 +231,7 @@ function settle(fleet: Fleet, node: SimulatedNode, at: EpochMs, parting: Parting
     node.bootAt = node.unreportedBootAt;
     node.unreportedBootAt = NEVER;
   }
+  fleet.changes += 1;
   const served = serves(node);
   const status = statusOf(node, alive);
   if (status !== node.status) node.changedAt = at;
@@ -217,17 +251,9 @@ function statusOf(node: SimulatedNode, alive: boolean): SimulatedNode["status"] 
 }
 
 function schedule(fleet: Fleet, node: SimulatedNode): void {
-  const { rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, healAt, turnAt } = node;
-  const nextAt = Math.min(rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, healAt, turnAt);
+  const { rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, healAt, turnAt, returnAt } = node;
+  const nextAt = Math.min(rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, healAt, turnAt, returnAt);
   if (nextAt === node.nextAt) return;
   node.nextAt = nextAt;
   if (nextAt !== NEVER) fleet.agenda.add(nextAt, node.index);
-}
-
-const after = (fleet: Fleet, node: SimulatedNode, at: EpochMs, meanMs: DurationMs): EpochMs =>
-  at + Math.max(1, Math.ceil(exponential(meanMs, draw(fleet, node))));
-
-function draw(fleet: Fleet, node: SimulatedNode): number {
-  node.draws += 1;
-  return hashUnit(fleet.seed, node.index, node.draws);
 }

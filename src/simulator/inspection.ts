@@ -1,6 +1,6 @@
 import type { EpochMs } from "../model/time.ts";
 import type { Ailment, Cure } from "./ailment.ts";
-import { findNode } from "./fleet.ts";
+import { type FleetMove, findNode } from "./fleet.ts";
 import type { SimulatedNode } from "./node.ts";
 import { type DetailedNode, detailedNode } from "./node-view.ts";
 import type { SimulatedService } from "./service.ts";
@@ -36,7 +36,10 @@ export const replyCounts = (service: SimulatedService): ReplyCount[] =>
 export const rateLimitedCount = (service: SimulatedService): number =>
   replyCounts(service).reduce((sum, { status, count }) => sum + (status === 429 ? count : 0), 0);
 
-/** Every node of the fleet in the order of the list, past the API and its faults, as of the last request. */
+/** The last joins and leaves of nodes up to the last request, oldest first. */
+export const fleetMoves = (service: SimulatedService): readonly FleetMove[] => service.world.fleet.moves;
+
+/** Every node of the fleet in the order of joining, past the API and its faults, as of the last request. */
 export function* nodesOf(service: SimulatedService): Generator<NodeTruth> {
   for (const node of service.world.fleet.nodes) yield truth(service, node);
 }

@@ -1,10 +1,13 @@
 import { MINUTE_MS } from "../base/duration.ts";
 import { ok, type Result } from "../base/result.ts";
+import type { BadDetail } from "../model/scenario.ts";
 import { type Call, type Outcome, type Refusal, refuse, struck } from "./answer.ts";
+import { nodesAt } from "./count-history.ts";
 import { findNode, quarantine, reboot } from "./fleet.ts";
+import { hashUnit } from "./hash.ts";
 import type { SimulatedNode } from "./node.ts";
 import { detailedNode, listedNode } from "./node-view.ts";
-import { listSieve, readPage, spoilRecords } from "./paging.ts";
+import { answerPage } from "./paging.ts";
 import { cutSessions } from "./traffic.ts";
 
 /** A quarantine lasts from a minute to 30 days; the spec shows no bounds. */
@@ -13,24 +16,26 @@ const REASON_LENGTH_MAX = 500;
 
 /** GET /v1/nodes (spec, section 4.1). */
 export function listNodes(call: Call): Outcome {
-  const asked = readPage(call);
-  if (!asked.ok) return asked;
   const { service, at } = call;
-  const { nodes } = service.world.fleet;
-  const sieve = listSieve(call);
-  const { page, limit, echo, offset } = asked.value;
+  const options = service.options.nodeList;
   const seenUntil = lastReportKnown(call);
-  const data = sieve
-    .positions(offset, limit, nodes.length)
-    .map((position) => listedNode(service, nodes[position]!, at, seenUntil));
-  const pagination = { page, limit: echo, total: sieve.count(nodes.length) };
-  return ok({ status: 200, value: { data: spoilRecords(call, data), pagination } });
+  const nodes = service.nodeOrder(at, seenUntil);
+  const lagging = options.totalLagMs === 0 ? null : nodesAt(service.world.counts, at - options.totalLagMs);
+  return answerPage(call, {
+    options,
+    length: nodes.length,
+    counted: lagging ?? nodes.length,
+    read: (positions) => positions.map((position) => listedNode(service, nodes[position]!, at, seenUntil)),
+  });
 }
 
 /** GET /v1/nodes/{id} (spec, section 4.2). */
 export function readNode(call: Call): Outcome {
   const node = nodeOf(call);
   if (!node.ok) return node;
+  const bad = struck(call.strikes, "bad_details");
+  const { seed } = call.service.world;
+  if (bad !== null && hashUnit(seed ^ 0xdeed, node.value.index) < bad.share) return badDetail(call, bad.answer);
   return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, lastReportKnown(call)) });
 }
 
@@ -104,7 +109,22 @@ function actionDone({ service }: Call, facts: Readonly<Record<string, unknown>>)
 
 function nodeOf({ service, id }: Call): Result<SimulatedNode, Refusal> {
   const node = findNode(service.world.fleet, id);
-  return node === null ? refuse(404, "node_not_found", `There is no node ${JSON.stringify(id)}`) : ok(node);
+  return node === null ? notFound(id) : ok(node);
+}
+
+const notFound = (id: string) => refuse(404, "node_not_found", `There is no node ${JSON.stringify(id)}`);
+
+function badDetail({ id }: Call, answer: BadDetail): Outcome {
+  switch (answer) {
+    case "not_found":
+      return notFound(id);
+    case "unreadable":
+      return ok({ status: 200, value: { error: "node_unavailable" } });
+    case "server_error":
+      return refuse(500, "internal_error", `Node ${JSON.stringify(id)} can't be read`);
+    default:
+      return answer satisfies never;
+  }
 }
 
 /** No body is an empty object; anything but an object is refused. */

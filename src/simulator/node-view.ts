@@ -5,6 +5,7 @@ import { RATE_MEAN } from "./demand.ts";
 import { lastHeartbeat, type SimulatedNode } from "./node.ts";
 import { gigabytes, tallyBytes } from "./tally.ts";
 import { usage } from "./wear.ts";
+import type { World } from "./world.ts";
 
 /** Mean size of a node, as `node.ts` deals them. */
 const SIZE_MEAN = 2;
@@ -36,11 +37,24 @@ export interface DetailedNode extends ListedNode {
   readonly updated_at: string;
 }
 
+/** The last report of a node at `at` that the service knows: none after `seenUntil`. */
+export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
+  Math.min(lastHeartbeat(node, at), seenUntil);
+
+/** Whole hours that the node has been up, by its last report. */
+export const uptimeHours = (node: SimulatedNode, at: EpochMs): number =>
+  Math.max(0, Math.floor((lastHeartbeat(node, at) - node.bootAt) / HOUR_MS));
+
+/** All that the node ever carried: what it had before the start is what a node of its size and age would have. */
+export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
+  const { traffic, startMs } = world;
+  const before = Math.max(0, startMs - node.createdAt) * RATE_MEAN * fairShare(world, node);
+  return gigabytes(before + tallyBytes(traffic.population.nodes[node.index]!, at - startMs));
+}
+
 /** The list form of a node at `at`. No report after `seenUntil` is known to the service. */
 export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): ListedNode {
-  const { traffic, startMs } = service.world;
-  const tally = traffic.population.nodes[node.index]!;
-  const seen = lastHeartbeat(node, at);
+  const { active } = service.world.traffic.population.nodes[node.index]!;
   return {
     id: node.id,
     name: node.name,
@@ -49,11 +63,10 @@ export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, s
     region: node.region,
     ip_address: node.ipAddress,
     version: node.version,
-    last_seen: stamp(service, Math.min(seen, seenUntil)),
-    uptime_hours: Math.max(0, Math.floor((seen - node.bootAt) / HOUR_MS)),
-    active_sessions: tally.active,
-    // All that the node ever carried: what it had before the start is what a node of its size and age would have.
-    bandwidth_gb: gigabytes(carriedBefore(service, node) + tallyBytes(tally, at - startMs)),
+    last_seen: stamp(service, reportedAt(node, at, seenUntil)),
+    uptime_hours: uptimeHours(node, at),
+    active_sessions: active,
+    bandwidth_gb: bandwidthOf(service.world, node, at),
   };
 }
 
@@ -61,7 +74,7 @@ export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, s
 export function detailedNode(service: Backend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): DetailedNode {
   const { world, options } = service;
   const { active } = world.traffic.population.nodes[node.index]!;
-  const capacity = Math.max(CAPACITY_MIN, fairShare(service, node) * HEADROOM);
+  const capacity = Math.max(CAPACITY_MIN, fairShare(world, node) * HEADROOM);
   const { cpu, memory, disk } = usage(world.seed, node, Math.min(1, active / capacity), at);
   const scaled = (ratio: number): number =>
     options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
@@ -77,9 +90,4 @@ export function detailedNode(service: Backend, node: SimulatedNode, at: EpochMs,
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
 
-const carriedBefore = (service: Backend, node: SimulatedNode): number =>
-  (service.world.startMs - node.createdAt) * RATE_MEAN * fairShare(service, node);
-
-function fairShare({ world }: Backend, node: SimulatedNode): number {
-  return (world.traffic.target / world.fleet.nodes.length) * (node.size / SIZE_MEAN);
-}
+const fairShare = ({ traffic }: World, node: SimulatedNode): number => traffic.perNode * (node.size / SIZE_MEAN);

@@ -61,17 +61,23 @@ export interface SimulatedNode {
   aliveSince: EpochMs;
   /** When it ceased to respond; NEVER while it does. */
   silentSince: EpochMs;
+  /** Whether it belongs to the fleet. */
+  isPresent: boolean;
+  /** Of a node that left: when it returns. */
+  returnAt: EpochMs;
   /** The earliest of its own events. */
   nextAt: EpochMs;
   /** Uniform numbers drawn for it so far. */
   draws: number;
 }
 
-/** The node of that index as it was when it joined: healthy, and nothing scheduled. */
-export function createNode(seed: Word, index: number, startMs: EpochMs): SimulatedNode {
+/** The node of that index as it was when it joined: healthy, and nothing scheduled. `isNew`: it joins at `at`. */
+export function createNode(seed: Word, index: number, at: EpochMs, isNew = false): SimulatedNode {
   const site = siteIndex(seed, index);
   const place = SITES[site]!;
-  const { name, ipAddress, ageMs } = nodeIdentity(seed, index, place);
+  const identity = nodeIdentity(seed, index, place);
+  const { name, ipAddress } = identity;
+  const ageMs = isNew ? 0 : identity.ageMs;
   const own = hash(seed, index, 0x51ce);
   return {
     index,
@@ -81,12 +87,12 @@ export function createNode(seed: Word, index: number, startMs: EpochMs): Simulat
     countryIndex: SITE_COUNTRIES[site]!,
     region: place.region,
     ipAddress,
-    createdAt: startMs - ageMs,
+    createdAt: at - ageMs,
     size: SIZES[own % SIZES.length]!,
     heartbeatPhaseMs: (own >>> 8) % HEARTBEAT_MS,
     version: VERSIONS[versionIndex(seed, index)]!.version,
     status: "online",
-    changedAt: startMs - ageMs,
+    changedAt: at - ageMs,
     ailment: "none",
     cure: "time",
     ailingSince: NEVER,
@@ -100,10 +106,12 @@ export function createNode(seed: Word, index: number, startMs: EpochMs): Simulat
     quarantineUntil: NEVER,
     maintenanceUntil: NEVER,
     maintenanceAt: NEVER,
-    bootAt: startMs - Math.floor(ageMs * ((own >>> 16) / 65_536)),
+    bootAt: at - Math.floor(ageMs * ((own >>> 16) / 65_536)),
     unreportedBootAt: NEVER,
-    aliveSince: startMs - ageMs,
+    aliveSince: at - ageMs,
     silentSince: NEVER,
+    isPresent: true,
+    returnAt: NEVER,
     nextAt: NEVER,
     draws: 0,
   };

@@ -1,10 +1,11 @@
 import { ok, type Result } from "../base/result.ts";
-import { type Call, type Refusal, refuse, struck } from "./answer.ts";
+import type { ListOptions } from "../model/scenario.ts";
+import { type Call, type Outcome, type Refusal, refuse, struck } from "./answer.ts";
 import { hash } from "./hash.ts";
 import { createSieve, OPEN_SIEVE, type Sieve } from "./sieve.ts";
 
 /** Which page was asked for (spec, section 2.5). */
-export interface PageRequest {
+interface PageRequest {
   readonly page: number;
   /** The limit in force, after clamping. */
   readonly limit: number;
@@ -13,14 +14,8 @@ export interface PageRequest {
   readonly offset: number;
 }
 
-/** A list as it is answered: the records of the page and the pagination object. */
-export interface PageAnswer {
-  readonly data: readonly unknown[];
-  readonly pagination: { readonly page: number; readonly limit: number; readonly total: number };
-}
-
 /** Reads page and limit from the query, by the service's options. */
-export function readPage({ service, query }: Call): Result<PageRequest, Refusal> {
+function readPage({ service, query }: Call): Result<PageRequest, Refusal> {
   const { firstPage, pageLimitDefault, pageLimitMax, pageLimitOver, pageLimitEcho } = service.options;
   const page = wholeNumber(query.get("page"), firstPage);
   if (page === null || page < firstPage) {
@@ -36,15 +31,59 @@ export function readPage({ service, query }: Call): Result<PageRequest, Refusal>
   return ok({ page, limit, echo, offset: (page - firstPage) * limit });
 }
 
+/** A list that is paged through. */
+export interface List<T extends { readonly id: string }> {
+  readonly options: ListOptions<string>;
+  /** Records that it holds. */
+  readonly length: number;
+  /** Records that it held when its total was last counted. */
+  readonly counted: number;
+  /** The records at these positions, which ascend; there may be none. */
+  read(positions: readonly number[]): readonly T[];
+}
+
+/** Answers with the page that is asked for, by the options of the list and what the faults make of it. */
+export function answerPage<T extends { readonly id: string }>(call: Call, list: List<T>): Outcome {
+  const asked = readPage(call);
+  if (!asked.ok) return asked;
+  const { limit, echo } = asked.value;
+  const ignored = struck(call.strikes, "page_ignored");
+  const offset = ignored === null ? asked.value.offset : 0;
+  const { recordsMax } = list.options;
+  if (offset >= recordsMax) {
+    return refuse(400, "page_too_far", `only the first ${recordsMax} records can be listed; offset is ${offset}`);
+  }
+  const sieve = listSieve(call);
+  const left = sieve.count(list.length);
+  const twice = Math.min(left, struck(call.strikes, "duplicates")?.records ?? 0);
+  const from = Math.max(offset, left);
+  const again = Math.max(0, Math.min(offset + limit, left + twice) - from);
+  const data = [
+    ...list.read(sieve.positions(offset, limit, list.length)),
+    ...list.read(sieve.positions(from - left, again, list.length)),
+  ];
+  const total = statedTotal(list.options, sieve.count(list.counted) + twice, data.length);
+  const page = ignored?.states === "first" ? call.service.options.firstPage : asked.value.page;
+  return ok({ status: 200, value: { data: spoilRecords(call, data), pagination: { page, limit: echo, total } } });
+}
+
+function statedTotal(
+  { totalCounts, totalOffBy, totalFixed }: ListOptions<string>,
+  all: number,
+  onPage: number,
+): number {
+  return totalFixed ?? Math.max(0, (totalCounts === "list" ? all : onPage) + totalOffBy);
+}
+
 /** What the faults leave of a list. */
-export function listSieve({ service, strikes }: Call): Sieve {
+function listSieve({ service, strikes }: Call): Sieve {
   if (struck(strikes, "empty_list") !== null) return createSieve(0, 1);
   const vanished = struck(strikes, "vanished");
   return vanished === null ? OPEN_SIEVE : createSieve(service.world.seed, vanished.share);
 }
 
 /** Spoils the share of the records that a fault says; which ones, and how, stays the same while it lasts. */
-export function spoilRecords<T extends { readonly id: string }>(call: Call, records: readonly T[]): readonly unknown[] {
+function spoilRecords<T extends { readonly id: string }>(call: Call, records: readonly T[]): readonly unknown[] {
   const fault = struck(call.strikes, "bad_records");
   if (fault === null) return records;
   return records.map((record) => {

@@ -11,9 +11,9 @@ import { beginMoving, createTally, endMoving, type Tally } from "./tally.ts";
 export interface Population {
   readonly sessions: Sessions;
   /** The first living session of each node, by its index. */
-  readonly heads: Int32Array;
+  readonly heads: number[];
   /** An account of each node, by its index, and one of all. */
-  readonly nodes: readonly Tally[];
+  readonly nodes: Tally[];
   readonly all: Tally;
   /** Active sessions by index of country, and of type. */
   readonly byCountry: Int32Array;
@@ -30,7 +30,7 @@ export interface Population {
 export function createPopulation(slots: number, nodes: number): Population {
   return {
     sessions: createSessions(slots),
-    heads: new Int32Array(nodes).fill(NONE),
+    heads: Array.from({ length: nodes }, () => NONE),
     nodes: Array.from({ length: nodes }, createTally),
     all: createTally(),
     byCountry: new Int32Array(COUNTRIES.length),
@@ -39,6 +39,12 @@ export function createPopulation(slots: number, nodes: number): Population {
     entered: 0,
     peak: 0,
   };
+}
+
+/** Makes room for another node, with the next index. */
+export function addNode({ heads, nodes }: Population): void {
+  heads.push(NONE);
+  nodes.push(createTally());
 }
 
 /** A session begins to connect to a node. Returns its slot; null when there is no room for another. */

@@ -5,6 +5,7 @@ import type { Anchors } from "./anchor.ts";
 import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
 import { type Strike, skewAt, strikes } from "./faults.ts";
 import { bearerKey, createKeys, type Keys } from "./keys.ts";
+import { createNodeOrder } from "./node-order.ts";
 import {
   dateHeader,
   distorted,
@@ -49,6 +50,7 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Co
     options: scenario.service,
     keys: createKeys(scenario.keys),
     world,
+    nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
     admission: createAdmission(scenario.service, contract),
     replies: new Map(),
     anchors: new WeakMap(),

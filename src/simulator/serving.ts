@@ -12,18 +12,18 @@ export interface Serving {
 /** Rejections after which a node is taken whatever its size: chance passes a quarter-sized node over that often. */
 const REJECTIONS_MAX = 16;
 
-/** An empty set, for nodes with indexes below `nodes`. */
-export function createServing(nodes: number): Serving {
+/** An empty set. */
+export function createServing(): Serving {
   const members: SimulatedNode[] = [];
-  const positions = new Int32Array(nodes).fill(-1);
+  const positions: number[] = [];
   return {
     join(node) {
-      if (positions[node.index] !== -1) return;
+      if ((positions[node.index] ?? -1) !== -1) return;
       positions[node.index] = members.length;
       members.push(node);
     },
     leave(node) {
-      const position = positions[node.index]!;
+      const position = positions[node.index] ?? -1;
       if (position === -1) return;
       const last = members.pop()!;
       positions[node.index] = -1;

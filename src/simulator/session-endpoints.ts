@@ -2,11 +2,13 @@ import { HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
+import { sessionsAt } from "./count-history.ts";
 import { skewAt } from "./faults.ts";
 import { sessionSlot } from "./identity.ts";
-import { listSieve, readPage, spoilRecords } from "./paging.ts";
+import { answerPage } from "./paging.ts";
 import { COUNTRIES } from "./places.ts";
 import type { Groups } from "./roster.ts";
+import { slotsAt } from "./session-order.ts";
 import { detailedSession, listedSession } from "./session-view.ts";
 import { isThere, STATE, STATES, TYPES } from "./sessions.ts";
 import { gigabytes, tallyBytes } from "./tally.ts";
@@ -17,8 +19,6 @@ const TOP_COUNTRIES = 10;
 
 /** GET /v1/sessions (spec, section 4.6). Without a filter: all that live, and those that ended if the option says so. */
 export function listSessions(call: Call): Outcome {
-  const asked = readPage(call);
-  if (!asked.ok) return asked;
   const { service, at, query } = call;
   const listed = service.options.listEndedSessions ? ALL : LIVING;
   const wanted = query.get("status");
@@ -29,15 +29,15 @@ export function listSessions(call: Call): Outcome {
   }
   const groups = wanted === null ? listed : listed & (1 << state);
   const { roster } = service.world.traffic.population.sessions;
-  const total = roster.count(groups);
-  const sieve = listSieve(call);
-  const { page, limit, echo, offset } = asked.value;
-  const positions = sieve.positions(offset, limit, total);
-  const first = positions[0] ?? 0;
-  const slots = roster.page(groups, first, (positions.at(-1) ?? first - 1) - first + 1);
-  const data = positions.map((position) => listedSession(service, slots[position - first]!, at));
-  const pagination = { page, limit: echo, total: sieve.count(total) };
-  return ok({ status: 200, value: { data: spoilRecords(call, data), pagination } });
+  const options = service.options.sessionList;
+  const length = roster.count(groups);
+  const lagging = options.totalLagMs === 0 ? null : sessionsAt(service.world.counts, groups, at - options.totalLagMs);
+  return answerPage(call, {
+    options,
+    length,
+    counted: lagging ?? length,
+    read: (positions) => slotsAt(service, groups, positions, at).map((slot) => listedSession(service, slot, at)),
+  });
 }
 
 /** GET /v1/sessions/{id} (spec, section 4.7). A session that ended can be read for some minutes, listed or not. */

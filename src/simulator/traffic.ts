@@ -31,6 +31,8 @@ export interface Traffic {
   readonly fleet: Fleet;
   readonly random: Random;
   readonly population: Population;
+  /** Sessions of the average node at demand's mean over the day, by the size of the fleet at the start. */
+  readonly perNode: number;
   /** Sessions at demand's mean over the day. */
   readonly target: number;
   readonly customers: number;
@@ -52,6 +54,7 @@ export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet
     fleet,
     random: seededRandom(scramble(scenario.seed)),
     population: createPopulation(slots, scenario.nodes),
+    perNode: scenario.sessions / Math.max(1, scenario.nodes),
     target: scenario.sessions,
     customers: customerCount(scenario.sessions),
     agenda: createAgenda(),

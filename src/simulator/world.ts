@@ -1,5 +1,7 @@
 import type { Fault, Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
+import { type Churn, createChurn, nextChurnEvent, runChurnEvent } from "./churn.ts";
+import { type CountHistory, createCountHistory, sampleCounts } from "./count-history.ts";
 import { darkRegions, type FaultScript, nextDusk } from "./faults.ts";
 import { createFleet, darken, type Fleet, runFleetEvent } from "./fleet.ts";
 import type { Word } from "./hash.ts";
@@ -12,6 +14,8 @@ export interface World {
   readonly startMs: EpochMs;
   readonly fleet: Fleet;
   readonly traffic: Traffic;
+  readonly churn: Churn;
+  readonly counts: CountHistory;
   readonly hours: Hours;
   readonly script: FaultScript;
   /** Up to when it has lived. */
@@ -30,20 +34,27 @@ export function createWorld(scenario: Scenario, startMs: EpochMs): World {
   traffic = createTraffic(scenario, startMs, fleet);
   const hours = createHours(scenario.seed, scenario.sessions, traffic.population, startMs);
   const script: FaultScript = { startMs, seed: scenario.seed, faults: [] };
-  const world: World = { seed: scenario.seed, startMs, fleet, traffic, hours, script, now: startMs, duskAt: 0 };
+  const world: World = {
+    ...{ seed: scenario.seed, startMs, fleet, traffic, hours, script, now: startMs, duskAt: 0 },
+    churn: createChurn(scenario, startMs),
+    counts: createCountHistory(scenario.service, startMs),
+  };
   replaceFaults(world, scenario.faults);
   return world;
 }
 
 /** Lets everything happen that is due by `to`, each thing at its own time. An earlier `to` than before changes nothing. */
 export function advanceWorld(world: World, to: EpochMs): void {
-  const { fleet, traffic, hours, startMs } = world;
+  const { fleet, traffic, churn, counts, hours, startMs } = world;
   for (;;) {
     const trafficAt = startMs + nextTrafficEvent(traffic);
-    const at = Math.min(trafficAt, fleet.agenda.nextAt(), hours.closesAt, world.duskAt);
+    const churnAt = nextChurnEvent(churn);
+    const at = Math.min(trafficAt, fleet.agenda.nextAt(), churnAt, hours.closesAt, world.duskAt, counts.nextAt);
     if (at > to) break;
     if (at === hours.closesAt) closeHour(hours, traffic.population, startMs);
     else if (at === world.duskAt) shade(world, at);
+    else if (at === counts.nextAt) sampleCounts(counts, fleet, traffic.population);
+    else if (at === churnAt) runChurnEvent(churn, fleet, traffic.population);
     else if (at === fleet.agenda.nextAt()) runFleetEvent(fleet);
     else runTrafficEvent(traffic);
   }

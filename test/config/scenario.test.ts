@@ -26,7 +26,10 @@ service:
   plan: starter
   plan_cap_status: 403
   token_bucket_reset: next_token
+  node_list: { order: -created_at, records_max: 10, total_counts: page, total_lag: 30s, total_off_by: -1, total_fixed: 9 }
+  session_list: { order: bytes_received, total_off_by: 2 }
 rates: { fault_every: never, self_healing: 1%, incurable: 2%, flapping: 3%, reboot: 4s, maintenance_every: 5d, repair: never }
+churn: { join_every: 40s, leave_every: 1m, vanish_after_reboot: 20%, vanish_for: 1h }
 keys: [{ key: k, scopes: [nodes:read] }]
 `;
   expect(scenario(text)).toEqual({
@@ -48,6 +51,21 @@ keys: [{ key: k, scopes: [nodes:read] }]
       plan: "starter",
       planCapStatus: 403,
       tokenBucketReset: "next_token",
+      nodeList: {
+        order: "-created_at",
+        recordsMax: 10,
+        totalCounts: "page",
+        totalLagMs: 30_000,
+        totalOffBy: -1,
+        totalFixed: 9,
+      },
+      sessionList: {
+        order: "bytes_received",
+        recordsMax: Number.POSITIVE_INFINITY,
+        totalCounts: "list",
+        totalLagMs: 0,
+        totalOffBy: 2,
+      },
     },
     rates: {
       faultEveryMs: Number.POSITIVE_INFINITY,
@@ -58,6 +76,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       maintenanceEveryMs: 432_000_000,
       repairMs: Number.POSITIVE_INFINITY,
     },
+    churn: { joinEveryMs: 40_000, leaveEveryMs: 60_000, vanishAfterReboot: 0.2, vanishForMs: 3_600_000 },
     faults: [],
     keys: [{ key: "k", scopes: ["nodes:read"] }],
   });
@@ -67,14 +86,17 @@ test("the rough day has every kind of fault, each as the model has it", () => {
   const read = scenario(fileText("config/scenarios/rough-day.yaml"));
   const faults = new Map(read.faults.map((fault) => [fault.fault.kind, fault]));
   expect([...faults.keys()].toSorted()).toEqual([
+    "bad_details",
     "bad_json",
     "bad_records",
     "clock_skew",
+    "duplicates",
     "empty_list",
     "hang",
     "html",
     "huge_body",
     "lost_reply",
+    "page_ignored",
     "redirect",
     "region_dark",
     "reset",
@@ -101,6 +123,9 @@ test("the rough day has every kind of fault, each as the model has it", () => {
   expect(faults.get("bad_records")?.fault).toEqual({ kind: "bad_records", share: 0.02 });
   expect(faults.get("slow_drip")?.fault).toEqual({ kind: "slow_drip", bytesPerSecond: 2_000 });
   expect(faults.get("huge_body")?.fault).toEqual({ kind: "huge_body", bytes: 64_000_000 });
+  expect(faults.get("duplicates")?.fault).toEqual({ kind: "duplicates", records: 3 });
+  expect(faults.get("page_ignored")?.fault).toEqual({ kind: "page_ignored", states: "requested" });
+  expect(faults.get("bad_details")?.fault).toEqual({ kind: "bad_details", share: 0.1, answer: "not_found" });
   expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
 });
 
@@ -118,7 +143,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',
