@@ -1,22 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createDetailPriority, type DetailPriority, type Pick, waitMax } from "../../src/budget/priority.ts";
-import type { UsageReading } from "../../src/budget/trend.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
-import { listed } from "./sketch.ts";
-
-/** A read takes a millisecond, so that a round of n nodes takes n. */
-const usage = (diskUsage: number): UsageReading => ({ cpuUsage: 0.2, memoryUsage: 0.4, diskUsage });
-
-/** A priority over some nodes that were all read once, and whose records were seen often enough to be known. */
-function settled(nodes: number): { priority: DetailPriority; now: number } {
-  const priority = createDetailPriority();
-  priority.setThresholds([{ usage: "diskUsage", value: 0.9, side: "above" }]);
-  for (let slot = 0; slot < nodes; slot++) priority.join(slot);
-  for (let now = 0; now < nodes; now++) priority.read(priority.take(now, nodes)!.slot, usage(0.5), now);
-  for (let slot = 0; slot < nodes; slot++) priority.list(slot, listed({}), 0);
-  return { priority, now: nodes };
-}
+import { listed, range, settled, usage } from "./sketch.ts";
 
 /** The reads that follow, each of which succeeds. */
 function reads(
@@ -33,8 +19,6 @@ function reads(
 const changed = (priority: DetailPriority, slots: readonly number[], at: number) => {
   for (const slot of slots) priority.list(slot, listed({ status: "maintenance" }), at);
 };
-
-const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, index) => from + index);
 
 test("nobody is chosen where nobody is", () => {
   expect(createDetailPriority().take(0, 1_000)).toBeNull();
@@ -172,77 +156,6 @@ describe("before its turn", () => {
       expect(picks.slice(0, 10).filter(({ cause }) => cause !== null)).toHaveLength(5);
       expect(picks.slice(10, 14).map(({ slot }) => slot)).toContain(900);
     }
-  });
-});
-
-describe("where reads fail", () => {
-  /** Steps at which a node is read out of rounds of a hundred, while each of its reads fails. */
-  function triesOf(priority: DetailPriority, failing: number, from: number, count: number): number[] {
-    return range(from, from + count).filter((at) => {
-      const { slot } = priority.take(at, 100)!;
-      if (slot === failing) priority.failed(slot);
-      else priority.read(slot, usage(0.5), at);
-      return slot === failing;
-    });
-  }
-
-  test("a node is tried again soon, once, and then in every second, fourth and eighth of its turns", () => {
-    const { priority, now } = settled(100);
-    const tries = triesOf(priority, 99, now, 3_000);
-    const rounds = tries.slice(1).map((at, index) => Math.round((at - tries[index]!) / 100));
-    expect(rounds.slice(0, 5)).toEqual([0, 2, 4, 8, 8]);
-    expect(tries[1]! - tries[0]!).toBeGreaterThanOrEqual(12);
-    expect(priority.failing()).toBe(1);
-  });
-
-  test("one success ends that, and so does leaving", () => {
-    const { priority, now } = settled(100);
-    triesOf(priority, 99, now, 1_000);
-    priority.read(99, usage(0.5), now + 1_000);
-    expect(priority.failing()).toBe(0);
-    expect(triesOf(priority, 98, now + 1_000, 300).length).toBeGreaterThan(1);
-    expect(priority.failing()).toBe(1);
-    priority.leave(98);
-    expect(priority.failing()).toBe(0);
-    priority.join(98);
-    expect(priority.take(now + 1_300, 100)).toEqual({ slot: 98, cause: null });
-  });
-
-  test("a policy that waits for a failing node does not have it read more often than it may fail", () => {
-    const { priority, now } = settled(100);
-    triesOf(priority, 99, now, 1_000);
-    const tries = range(now + 1_000, now + 2_000).filter((at) => {
-      priority.setWaits(new Map([[99, at]]));
-      return triesOf(priority, 99, at, 1).length > 0;
-    });
-    expect(tries.length).toBeLessThanOrEqual(11);
-  });
-
-  test("all nodes are read, turn by turn, where all of them fail", () => {
-    const { priority, now } = settled(10);
-    const slots = range(now, now + 200).map((at) => {
-      const { slot } = priority.take(at, 10)!;
-      priority.failed(slot);
-      return slot;
-    });
-    expect(new Set(slots.slice(-10)).size).toBe(10);
-  });
-
-  test("a probe is a node from anywhere, whose last read succeeded if there are some, and never one that left", () => {
-    const { priority, now } = settled(100);
-    for (const slot of range(0, 50)) {
-      priority.take(now, 100);
-      priority.failed(slot);
-    }
-    priority.leave(99);
-    const probes = range(0, 20).map(() => {
-      const { slot } = priority.takeProbe(now)!;
-      priority.read(slot, usage(0.5), now);
-      return slot;
-    });
-    expect(probes.every((slot) => slot >= 50 && slot < 99)).toBe(true);
-    expect(new Set(probes).size).toBeGreaterThan(15);
-    expect(createDetailPriority().takeProbe(now)).toBeNull();
   });
 });
 

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
+import type { Fault } from "../../src/model/scenario.ts";
+import type { Fleet } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
 import { createService } from "../../src/simulator/service.ts";
@@ -20,9 +22,12 @@ const answers = {
 const MODES = ["not_found", "unreadable", "server_error"] as const;
 
 /** A daemon that reads lists and details of a fleet in which the details of some nodes are bad. */
-function startFleet(mode: keyof typeof answers, { nodes = NODES, latencyMs = 50 } = {}) {
+function startFleet(
+  mode: keyof typeof answers,
+  { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[] } = {},
+) {
   const clock = createVirtualClock(START_MS);
-  const service = createService({ ...defaultScenario, nodes, sessions: 10, rates: quietRates }, START_MS);
+  const service = createService({ ...defaultScenario, nodes, sessions: 10, faults, rates: quietRates }, START_MS);
   const simulated = createSimulatedTransport(service, clock, { latencyMs });
   const calls: { id: string; isBad: boolean }[] = [];
   let bad = NO_NODES;
@@ -106,6 +111,29 @@ test("a fleet of which most details are bad from its first reads on is read all 
   expect((await fleet.pass(HOUR_MS)).good).toBeGreaterThan(2 * 0.3 * NODES);
   await stopDaemon(fleet.daemon);
 });
+
+test.each(MODES)(
+  "nodes all over the fleet whose details are bad (%s) are left out of rounds one by one",
+  async (mode) => {
+    const share = 0.4;
+    const fault: Fault = {
+      afterMs: 30 * MINUTE_MS,
+      forMs: 24 * HOUR_MS,
+      fault: { kind: "bad_details", share, answer: mode },
+    };
+    const fleet = startFleet(mode, { faults: [fault] });
+    await fleet.pass(3 * HOUR_MS);
+    const failing = await fleet.failing();
+    expect(failing / NODES).toBeGreaterThan(share - 0.1);
+    expect(failing / NODES).toBeLessThan(share + 0.1);
+    const isRead = ({ detailedAt }: Fleet, since: number) => detailedAt.filter((at) => at >= since).length;
+    const since = fleet.daemon.clock.monotonic();
+    // A round, and what the reads of bad nodes take of it.
+    await fleet.pass(1.5 * fleet.daemon.watch.plan().details!.intervalMs);
+    expect(isRead(fleet.daemon.snapshots.last!.fleet, since)).toBe(NODES - failing);
+    await stopDaemon(fleet.daemon);
+  },
+);
 
 test.each(MODES)("details that fail for all nodes (%s) slow all reads, and one success ends that", async (mode) => {
   const fleet = startFleet(mode);
