@@ -81,6 +81,14 @@ export const collectPanels = () => [
       },
     ],
   }),
+  timeSeries({
+    ...half,
+    title: "Nodes without details",
+    description:
+      "Nodes whose last detail reads failed, twice or more in a row, while those of others succeeded. They are read less often until a read succeeds; the log names one of them and the reason.",
+    unit: "none",
+    queries: [{ expr: pick("proxywarden_details_failing_nodes"), legend: "nodes" }],
+  }),
   stacked({
     ...half,
     title: "Records rejected",

@@ -17,6 +17,8 @@ export interface Outcome {
   readonly shown?: Share;
   /** Of a list: how many more records it always counts than it shows; negative: fewer. */
   readonly difference?: number;
+  /** Whether the failure is one node's: it is counted, and says nothing about the collector. Absent: no. */
+  readonly isOfNode?: boolean;
 }
 
 /** How a collector fares, for people and for the status route. */
@@ -43,13 +45,14 @@ export interface AccountParts {
 }
 
 /** A failure that comes and goes is said again after this. */
-const SAY_AGAIN_MS: DurationMs = 10 * MINUTE_MS;
+export const SAY_AGAIN_MS: DurationMs = 10 * MINUTE_MS;
 
 /** An account of nothing yet. */
 export function createAccount(collector: Collector, { clock, log, metrics }: AccountParts): Account {
   let state: CollectorState = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
   let remarks: { count: number; first: Remark } | null = null;
   let remarked = false;
+  let remarkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   let saying: ServiceError["kind"] | null = null;
   const saidAt = new Map<ServiceError["kind"], MonotonicMs>();
   let differs = false;
@@ -71,7 +74,9 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
   }
 
   function sayRemarks(): void {
-    if (remarks !== null && !remarked) {
+    // Detail reads are a run each, and most of them have no remarks.
+    if (remarks !== null && !remarked && clock.monotonic() - remarkedAt >= SAY_AGAIN_MS) {
+      remarkedAt = clock.monotonic();
       const { reason, id, detail } = remarks.first;
       log.warn({ collector, records: remarks.count, reason, id, detail }, "records are not as the spec says");
     }
@@ -94,10 +99,10 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
   }
 
   function close(outcome: Outcome, tookMs: DurationMs): boolean {
-    const { complete, error } = outcome;
+    const { complete, error, isOfNode = false } = outcome;
     sayRemarks();
     if (error?.kind === "aborted") return false;
-    say(error);
+    if (!isOfNode) say(error);
     if (error === null) {
       metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
     } else {
@@ -106,7 +111,7 @@ export function createAccount(collector: Collector, { clock, log, metrics }: Acc
     metrics.set("proxywarden_collect_duration_seconds", { collector }, tookMs / SECOND_MS);
     measure(outcome);
     const lastSuccessAt = error === null ? clock.now() : state.lastSuccessAt;
-    state = { lastSuccessAt, lastDurationMs: tookMs, complete, failure: error };
+    state = { lastSuccessAt, lastDurationMs: tookMs, complete, failure: isOfNode ? state.failure : error };
     return error === null;
   }
 

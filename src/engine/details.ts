@@ -1,11 +1,16 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { createDetailFailures, type DetailFailures } from "../budget/detail-failures.ts";
+import { callsInFlight, createMeanLatency } from "../budget/in-flight.ts";
 import type { CollectorPlan } from "../budget/planner.ts";
+import type { WardenMetrics } from "../metrics/warden.ts";
 import type { NodeId } from "../model/node.ts";
-import type { Clock } from "../model/ports.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import type { MonotonicMs } from "../model/time.ts";
 import type { ServiceClient } from "../service/client.ts";
 import { readNode } from "../service/endpoints.ts";
-import { readNodeDetail } from "../service/wire.ts";
-import type { Account, Outcome } from "./account.ts";
+import type { ServiceError } from "../service/errors.ts";
+import { type Remark, readNodeDetail } from "../service/wire.ts";
+import { type Account, SAY_AGAIN_MS } from "./account.ts";
 import type { DetailTurn, Inventory } from "./inventory.ts";
 import { nap } from "./schedule.ts";
 
@@ -13,33 +18,52 @@ import { nap } from "./schedule.ts";
 export interface DetailParts {
   readonly client: ServiceClient;
   readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: WardenMetrics;
   readonly account: Account;
   readonly inventory: Inventory;
+  /** Most reads under way at once. */
+  readonly inFlightMax: number;
   /** The plan of details in force; null: none are read. */
   readonly plan: () => CollectorPlan | null;
   /** Told after each read. */
   readonly onRead: () => void;
 }
 
-/** Detail reads under way at once: enough to keep pace on a slow service. */
-const READS_IN_FLIGHT_MAX = 4;
 /** With nothing to read, or no plan, it is looked again after this. */
 const IDLE_MS: DurationMs = SECOND_MS;
 /** While there are nodes never tried and no limit binds, reads come this much faster than the wish asks for. */
 const CATCH_UP = 3;
-/** After so many failed reads in a row each further one doubles the spacing, up to the most. */
-const FAILURES_IN_PASSING = 4;
-const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
+/** Reads that were missed for up to this long are made up for, at {@link MISSED_PACE} times the planned pace. */
+const MISSED_MS_MAX: DurationMs = MINUTE_MS;
+const MISSED_PACE = 2;
+
+/** Failures that say nothing about the node that was read. */
+const failuresOfService: ReadonlySet<ServiceError["kind"]> = new Set([
+  "unreachable",
+  "unauthorized",
+  "forbidden",
+  "rate_limited",
+  "redirected",
+  "budget",
+]);
+
+/** A detail that could not be read. */
+interface FailedRead {
+  readonly id: NodeId;
+  readonly error: ServiceError;
+}
 
 /**
  * Reads details, earliest deadline first, evenly spread over the planned round, until `signal` aborts. Where no limit
- * binds, suspects are read beside the round, and where one does, in place of a part of it.
+ * binds, suspects are read beside the round, and where one does, in place of a part of it. A node that fails while
+ * others can be read is read less often; all reads slow down only where the service itself fails.
  */
 export async function readDetails(parts: DetailParts, signal: AbortSignal): Promise<void> {
   const { clock, inventory } = parts;
-  const reads = new Map<NodeId, Promise<void>>();
-  let last = clock.monotonic();
-  let failures = 0;
+  const failures = createDetailFailures();
+  const spread = createSpread(clock.monotonic());
+  const reads = createReads(parts, failures, signal);
   while (!signal.aborted) {
     // Asked for anew at each look: the plan and the fleet move.
     const planned = parts.plan();
@@ -47,31 +71,29 @@ export async function readDetails(parts: DetailParts, signal: AbortSignal): Prom
       await nap(clock, IDLE_MS, signal);
       continue;
     }
-    const spacing = slowed(spacingOf(planned, inventory), failures);
+    const isProbe = failures.isServiceSuspected();
+    const spacing = failures.spacing(spacingOf(planned, inventory));
     // Where no limit binds, a suspect need not wait for the place of another read.
-    const isFree = planned.boundBy === null && failures === 0;
-    const wait =
-      Math.min(last + spacing, isFree ? inventory.suspectAt() : Number.POSITIVE_INFINITY) - clock.monotonic();
+    const isFree = planned.boundBy === null && !isProbe;
+    const suspectAt = isFree ? inventory.suspectAt() : Number.POSITIVE_INFINITY;
+    const wait = Math.min(spread.nextAt(spacing), suspectAt) - clock.monotonic();
     if (wait > 0) {
       await nap(clock, wait, signal);
       continue;
     }
-    if (reads.size >= READS_IN_FLIGHT_MAX) await Promise.race(reads.values());
-    if (signal.aborted) break;
-    const turn = inventory.takeDetail(clock.monotonic(), planned.intervalMs);
+    const inFlight = isProbe ? 1 : callsInFlight(spacing, reads.latencyMs(), parts.inFlightMax);
+    if (reads.underWay() >= inFlight) {
+      await reads.nextEnd();
+      continue;
+    }
+    const now = clock.monotonic();
+    const turn = isProbe ? inventory.takeProbe(now) : inventory.takeDetail(now, planned.intervalMs);
     const isBeside = isFree && turn !== null && turn.cause !== null;
-    // A late read is made up for once; more would come as a burst.
-    if (!isBeside) last = Math.max(last + spacing, clock.monotonic() - spacing);
-    if (turn === null || reads.has(turn.id)) continue;
-    reads.set(
-      turn.id,
-      readOne(parts, turn, signal).then((succeeded) => {
-        failures = succeeded ? 0 : failures + 1;
-        reads.delete(turn.id);
-      }),
-    );
+    if (!isBeside) spread.start(spacing, now);
+    if (turn !== null) reads.start(turn, isProbe);
   }
-  await Promise.all(reads.values());
+  await reads.allEnded();
+  parts.metrics.set("proxywarden_details_failing_nodes", {}, Number.NaN);
 }
 
 function spacingOf(planned: CollectorPlan, inventory: Inventory): DurationMs {
@@ -79,30 +101,112 @@ function spacingOf(planned: CollectorPlan, inventory: Inventory): DurationMs {
   return inventory.hasUntried() && planned.boundBy === null ? spacing / CATCH_UP : spacing;
 }
 
-/** A service that is down, or a key that is refused, is not asked at full pace for as long as that lasts. */
-function slowed(spacing: DurationMs, failures: number): DurationMs {
-  const doublings = Math.min(20, Math.max(0, failures - FAILURES_IN_PASSING));
-  return Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** doublings));
+/** Spreads reads evenly, and makes up for missed ones without a burst. */
+function createSpread(now: MonotonicMs) {
+  let due = now;
+  let startedAt = Number.NEGATIVE_INFINITY;
+  return {
+    nextAt: (spacing: DurationMs): MonotonicMs => Math.max(due + spacing, startedAt + spacing / MISSED_PACE),
+    start(spacing: DurationMs, at: MonotonicMs): void {
+      due = Math.max(due + spacing, at - Math.max(spacing, MISSED_MS_MAX));
+      startedAt = at;
+    },
+  };
 }
 
-async function readOne(parts: DetailParts, turn: DetailTurn, signal: AbortSignal): Promise<boolean> {
-  const succeeded = await parts.account.run(() => collectDetail(parts, turn, signal));
-  parts.onRead();
-  return succeeded;
-}
+/** Reads under way. What they bring goes to the inventory, the account, and what is known of failures and latency. */
+function createReads(parts: DetailParts, failures: DetailFailures, signal: AbortSignal) {
+  const { clock, account, inventory } = parts;
+  const underWay = new Map<NodeId, Promise<void>>();
+  const latency = createMeanLatency();
+  const report = createFailingReport(parts);
+  let onEnd = () => {};
 
-async function collectDetail(parts: DetailParts, { id, cause }: DetailTurn, signal: AbortSignal): Promise<Outcome> {
-  const { client, clock, account, inventory } = parts;
-  const answer = await client.get(readNode(id), cause === null ? "detail" : "suspect", signal);
-  if (!answer.ok) return { complete: false, error: answer.error };
-  const detail = readNodeDetail(answer.value.json, account.remark);
-  if (detail === null || detail.id !== id) {
-    const problem = detail === null ? "is no node that can be read" : `speaks of ${JSON.stringify(detail.id)}`;
-    return {
-      complete: false,
-      error: { kind: "wrong_shape", message: `the detail of ${JSON.stringify(id)} ${problem}` },
+  async function read(turn: DetailTurn, isProbe: boolean): Promise<void> {
+    const seen: { sentAt: MonotonicMs | null; failure: FailedRead | null } = { sentAt: null, failure: null };
+    const onSending = () => {
+      seen.sentAt ??= clock.monotonic();
     };
+    const succeeded = await account.run(async () => {
+      const error = await collectDetail(parts, turn, signal, onSending);
+      if (error !== null) seen.failure = { id: turn.id, error };
+      const isOfNode = error !== null && !isProbe && !failuresOfService.has(error.kind);
+      return { complete: inventory.isDetailed(), error, isOfNode };
+    });
+    if (signal.aborted) return;
+    if (seen.sentAt !== null) latency.note(clock.monotonic() - seen.sentAt);
+    if (succeeded) for (const id of failures.succeeded(turn.id)) inventory.detailFailed(id);
+    else if (isProbe) failures.probeFailed();
+    else failures.failed(turn.id, seen.failure !== null && !failuresOfService.has(seen.failure.error.kind));
+    report(seen.failure);
+    parts.onRead();
   }
+
+  return {
+    underWay: () => underWay.size,
+    /** Mean time from sending a read to its end, its retries included. */
+    latencyMs: latency.ms,
+    start(turn: DetailTurn, isProbe: boolean): void {
+      if (underWay.has(turn.id)) return;
+      const ended = read(turn, isProbe).then(() => {
+        underWay.delete(turn.id);
+        onEnd();
+      });
+      underWay.set(turn.id, ended);
+    },
+    nextEnd: () =>
+      new Promise<void>((resolve) => {
+        onEnd = resolve;
+      }),
+    allEnded: () => Promise.all(underWay.values()),
+  };
+}
+
+/**
+ * Shows how many nodes have details that can't be read: in the gauge, and in the log where they begin, have doubled, and
+ * end.
+ */
+function createFailingReport({ clock, inventory, log, metrics }: DetailParts) {
+  let logged = 0;
+  let loggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  return (failed: FailedRead | null): void => {
+    const nodes = inventory.failingDetails();
+    metrics.set("proxywarden_details_failing_nodes", {}, nodes);
+    if (nodes === 0 && logged > 0) {
+      log.info({ collector: "details" }, "no node's details fail any more");
+      logged = 0;
+    }
+    const isGrown = nodes > 0 && nodes >= 2 * logged;
+    if (failed === null || !isGrown || clock.monotonic() - loggedAt < SAY_AGAIN_MS) return;
+    const { id, error } = failed;
+    log.warn(
+      { collector: "details", nodes, node: id, reason: error.kind, problem: error.message },
+      "details of some nodes can't be read",
+    );
+    logged = nodes;
+    loggedAt = clock.monotonic();
+  };
+}
+
+/** Reads one detail into the inventory; returns why that failed, or null. */
+async function collectDetail(
+  { client, clock, account, metrics, inventory }: DetailParts,
+  { id, cause }: DetailTurn,
+  signal: AbortSignal,
+  onSending: () => void,
+): Promise<ServiceError | null> {
+  const answer = await client.get(readNode(id), cause === null ? "detail" : "suspect", signal, onSending);
+  if (!answer.ok) return answer.error;
+  const remarks: Remark[] = [];
+  const detail = readNodeDetail(answer.value.json, (remark) => void remarks.push(remark));
+  if (detail === null) {
+    // The failure is logged, with all other nodes' that fail: its remarks need no line of their own.
+    for (const { reason } of remarks)
+      metrics.inc("proxywarden_records_rejected_total", { collector: "details", reason });
+    return wrongShape(`the detail of ${JSON.stringify(id)} can't be read: ${remarks[0]?.detail}`);
+  }
+  for (const remark of remarks) account.remark(remark);
+  if (detail.id !== id) return wrongShape(`the detail of ${JSON.stringify(id)} is of ${JSON.stringify(detail.id)}`);
   if (inventory.detail(detail, answer.value.at, clock.now()) === "contradicts") {
     account.remark({
       reason: "usage_out_of_scale",
@@ -110,5 +214,7 @@ async function collectDetail(parts: DetailParts, { id, cause }: DetailTurn, sign
       detail: "a usage contradicts service.usage_scale: all usage is unknown until the scale is corrected",
     });
   }
-  return { complete: inventory.isDetailed(), error: null };
+  return null;
 }
+
+const wrongShape = (message: string): ServiceError => ({ kind: "wrong_shape", message });

@@ -1,7 +1,7 @@
 import { withRoom } from "../base/column.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import { type Cause, createDetailPriority } from "../budget/priority.ts";
+import { type Cause, createDetailPriority, type Pick } from "../budget/priority.ts";
 import type { UsageReading } from "../budget/trend.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
 import type { Fleet, WalkEnd } from "../model/snapshot.ts";
@@ -38,6 +38,12 @@ export interface Inventory {
    * Null: no nodes.
    */
   takeDetail(now: MonotonicMs, roundMs: DurationMs): DetailTurn | null;
+  /** A node from anywhere in the fleet, to find out by its detail whether the service answers. Null: no nodes. */
+  takeProbe(now: MonotonicMs): DetailTurn | null;
+  /** The node's detail could not be read, and others could. */
+  detailFailed(id: NodeId): void;
+  /** Nodes whose detail could not be read twice or more in a row, while others could. */
+  failingDetails(): number;
   /** From when on {@link takeDetail} gives a node before its turn; Infinity: not before something else happens. */
   suspectAt(): MonotonicMs;
   /** All nodes whose details policies wait for, and from when on each of them is wanted. */
@@ -46,7 +52,7 @@ export interface Inventory {
   setThresholds(thresholds: readonly Threshold[]): void;
   /** Whether there are nodes whose detail was never tried. */
   hasUntried(): boolean;
-  /** Whether the detail of every node has been read. */
+  /** Whether the detail of every node has been read, and none of them fails now. */
   isDetailed(): boolean;
   /** A scale newly declared (a reload): usage read under the old one is forgotten. */
   declareScale(scale: UsageScale): void;
@@ -201,6 +207,9 @@ export function createInventory(initialScale: UsageScale): Inventory {
     return ratios;
   }
 
+  const turnOf = (pick: Pick | null): DetailTurn | null =>
+    pick === null ? null : { id: columns.texts.get("ids", pick.slot), cause: pick.cause };
+
   const usageKnown = (): boolean => scale !== null && !contradicted;
 
   function forgetUsage(): void {
@@ -281,7 +290,12 @@ export function createInventory(initialScale: UsageScale): Inventory {
     count: () => slots.size,
     hasUntried: priority.hasUntried,
     suspectAt: priority.suspectAt,
-    isDetailed: () => detailed.size === slots.size,
+    isDetailed: () => detailed.size === slots.size && priority.failing() === 0,
+    failingDetails: priority.failing,
+    detailFailed(id) {
+      const slot = slots.get(id);
+      if (slot !== undefined) priority.failed(slot);
+    },
     fleet: () =>
       columns.copy({
         count: slots.size,
@@ -291,10 +305,8 @@ export function createInventory(initialScale: UsageScale): Inventory {
         walkedAt,
         lastWalk,
       }),
-    takeDetail(now, roundMs) {
-      const pick = priority.take(now, roundMs);
-      return pick === null ? null : { id: columns.texts.get("ids", pick.slot), cause: pick.cause };
-    },
+    takeDetail: (now, roundMs) => turnOf(priority.take(now, roundMs)),
+    takeProbe: (now) => turnOf(priority.takeProbe(now)),
     awaitDetails(waits) {
       const bySlot = new Map<number, MonotonicMs>();
       for (const [id, due] of waits) {

@@ -138,9 +138,9 @@ export function createPlanning(parts: PlanningParts): Planning {
       keep(runFact(collector), { at: clock.now(), calls: callsOf(collector, extentNow()) } satisfies KeptRun);
       return {
         ...parts.client,
-        get(call, lane, signal) {
+        get(call, lane, signal, onSending) {
           run.made++;
-          return parts.client.get(call, lane, signal);
+          return parts.client.get(call, lane, signal, onSending);
         },
       };
     },

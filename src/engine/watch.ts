@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
+import { inFlightMax } from "../budget/in-flight.ts";
 import type { Limits } from "../budget/limits.ts";
 import type { Plan } from "../budget/planner.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
@@ -191,6 +192,9 @@ export function startWatch(parts: WatchParts): Watch {
         clock,
         account: sight.accounts.details,
         inventory: sight.inventory,
+        log: parts.log,
+        metrics: parts.metrics,
+        inFlightMax: inFlightMax(settings.limits),
         plan: () => planning.current().details,
         onRead: () => {
           isDirty = true;

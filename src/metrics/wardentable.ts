@@ -80,6 +80,11 @@ export const WARDEN_FAMILIES = {
     help: "Collections that brought nothing or not everything.",
     labels: { collector: COLLECTORS, reason: FAILURE_REASONS },
   },
+  proxywarden_details_failing_nodes: {
+    type: "gauge",
+    help: "Nodes whose last detail reads failed, twice or more in a row, while those of others succeeded.",
+    labels: {},
+  },
   proxywarden_records_rejected_total: {
     type: "counter",
     help: "Records that were skipped, or taken in spite of an odd value.",

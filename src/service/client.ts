@@ -23,8 +23,11 @@ export interface Answer {
 
 /** Reads the service, and acts through it, within the budget. */
 export interface ServiceClient {
-  /** One GET, in its lane, with at most {@link RETRIES_MAX} further tries where a try could help. */
-  get(call: Call, lane: Lane, signal: AbortSignal): Promise<Result<Answer, ServiceError>>;
+  /**
+   * One GET, in its lane, with at most {@link RETRIES_MAX} further tries where a try could help. `onSending` is called
+   * before each try, once there is leave to send it.
+   */
+  get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<Answer, ServiceError>>;
   /**
    * One POST in the lane `action`: a single try, whatever becomes of it. `onSending` is called once there is leave to
    * send it, right before it is sent: what it throws keeps it from being sent. Never rejects.
@@ -149,9 +152,9 @@ export function createClient(parts: ClientParts): ServiceClient {
       const read = parts.secret.refresh();
       return read.ok ? result : { ...result, message: `${result.message}; ${read.error}` };
     },
-    async get(call, lane, signal) {
+    async get(call, lane, signal, onSending) {
       for (let tries = 0; ; tries++) {
-        const tried = await attempt(call, lane, signal);
+        const tried = await attempt(call, lane, signal, onSending);
         const error = tried.kind === "failed" ? tried.error : statusError(call, tried.response, clock.now());
         if (error === null) return parse(tried as Answered);
         const final = tries >= RETRIES_MAX || signal.aborted;

@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
+import { IN_FLIGHT_MAX } from "../budget/in-flight.ts";
 import type { ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
 
 /** Where a server is, and how to get there. */
@@ -22,7 +23,7 @@ export interface TransportOptions {
 /** Largest body that is read, 16 MiB: a page of 10,000 records is a quarter of it, and nothing else comes near. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /** As many as the collectors ever have under way, so that no call's time-out runs while it waits for a connection. */
-const CONNECTIONS_MAX = 16;
+const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
 /** A connection that takes longer to come about is tried anew by the next call. */
 const CONNECT_MS_MAX = 10_000;
 /** An idle connection is kept this long: longer than the wait between two calls of a paced poller. */

@@ -21,11 +21,9 @@ const NODES = 20;
 async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const { clock, client } = setUp();
   const inventory = createInventory("ratio");
-  const account = createAccount("details", {
-    clock,
-    log: createKeptLog(),
-    metrics: createWardenMetrics({ process: false }),
-  });
+  const log = createKeptLog();
+  const metrics = createWardenMetrics({ process: false });
+  const account = createAccount("details", { clock, log, metrics });
   const stop = new AbortController();
   const walk = collectNodes(
     { client, clock, account, habits: newPageHabits(1_000), metrics: createWardenMetrics({ process: false }) },
@@ -52,7 +50,8 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
     callsPerMinute: (NODES * MINUTE_MS) / intervalMs,
   };
   const plan = () => planned;
-  const ended = readDetails({ client: watched, clock, account, inventory, plan, onRead: () => {} }, stop.signal);
+  const parts = { client: watched, clock, log, metrics, account, inventory, inFlightMax: 40, plan, onRead: () => {} };
+  const ended = readDetails(parts, stop.signal);
   const end = async () => {
     stop.abort();
     await clock.advance(MINUTE_MS);

@@ -1,0 +1,54 @@
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { NodeId } from "../model/node.ts";
+
+/**
+ * Tells failures of single nodes from failures of the service, by what other reads bring. A read that succeeds shows that
+ * the service answers, so the failures before it were the nodes' own. After several failures in a row without a success
+ * the service is suspected: then probes, reads of nodes from all over the fleet, go out one at a time, and each one that
+ * fails doubles the wait for the next.
+ */
+export interface DetailFailures {
+  /** A read succeeded. Returns the nodes whose own the failures since the last success were. */
+  succeeded(id: NodeId): readonly NodeId[];
+  /** A read failed. `mayBeNode`: the failure may be the node's own. */
+  failed(id: NodeId, mayBeNode: boolean): void;
+  /** A probe failed. */
+  probeFailed(): void;
+  /** Whether the next read is to be a probe, alone under way. */
+  isServiceSuspected(): boolean;
+  /** Wait between two reads where `spacing` is planned: longer the more probes failed in a row. */
+  spacing(spacing: DurationMs): DurationMs;
+}
+
+/** So many failures in a row lead to a probe. */
+const FAILURES_BEFORE_PROBE = 4;
+/** Probes of a service that is down are no farther apart, unless the plan says so: it must be seen to be back. */
+const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
+const DOUBLINGS_MAX = 20;
+
+/** No failure is known yet. */
+export function createDetailFailures(): DetailFailures {
+  // No more than reads were under way when the service came under suspicion.
+  const unjudged = new Set<NodeId>();
+  let inRow = 0;
+  let failedProbes = 0;
+  return {
+    succeeded(id) {
+      unjudged.delete(id);
+      const judged = [...unjudged];
+      unjudged.clear();
+      inRow = 0;
+      failedProbes = 0;
+      return judged;
+    },
+    failed(id, mayBeNode) {
+      inRow++;
+      if (mayBeNode) unjudged.add(id);
+    },
+    probeFailed() {
+      failedProbes = Math.min(DOUBLINGS_MAX, failedProbes + 1);
+    },
+    isServiceSuspected: () => inRow >= FAILURES_BEFORE_PROBE,
+    spacing: (spacing) => Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** failedProbes)),
+  };
+}

@@ -1,0 +1,48 @@
+import type { DurationMs } from "../base/duration.ts";
+import { concurrency } from "./ledger.ts";
+import type { Limits } from "./limits.ts";
+
+/**
+ * Most calls of one collector under way at once, whatever the plan allows: 77 calls a second at 2 s each need 154 of
+ * them. Each is a socket of ours and of the service.
+ */
+export const IN_FLIGHT_MAX = 256;
+/** Fewest calls under way at once, where the plan allows them: enough to learn the latency of a slow service from. */
+const IN_FLIGHT_MIN = 4;
+/** Latency varies, and retries of a few calls take many times the mean. */
+const HEADROOM = 2;
+
+/** Most calls that one collector may have under way at once, from 1: the plan's concurrency less the reserve. */
+export const inFlightMax = (limits: Limits): number => Math.min(IN_FLIGHT_MAX, concurrency(limits) ?? IN_FLIGHT_MAX);
+
+/**
+ * Calls to keep under way so that one can start every `spacingMs` where each takes `latencyMs` on average (Little's law,
+ * with headroom): a whole number from 1 to `max`.
+ */
+export function callsInFlight(spacingMs: DurationMs, latencyMs: DurationMs, max: number): number {
+  const needed = spacingMs > 0 ? Math.ceil((HEADROOM * latencyMs) / spacingMs) : Number.POSITIVE_INFINITY;
+  return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
+}
+
+/** The mean of what calls took of late. */
+export interface MeanLatency {
+  note(tookMs: DurationMs): void;
+  /** 0 before the first call. */
+  ms(): DurationMs;
+}
+
+/** Calls over which the mean is taken. */
+const LATENCY_CALLS = 32;
+
+/** A mean of no calls yet. */
+export function createMeanLatency(): MeanLatency {
+  let calls = 0;
+  let mean: DurationMs = 0;
+  return {
+    note(tookMs) {
+      calls = Math.min(LATENCY_CALLS, calls + 1);
+      mean += (tookMs - mean) / calls;
+    },
+    ms: () => mean,
+  };
+}
