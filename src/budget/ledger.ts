@@ -1,5 +1,6 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { createLearned, type Learned, learnAnswered, learnedLimit, learnRefused, payLearned } from "./learned.ts";
 import { allowanceOf, type Category, type Lane, type Limits, reserved } from "./limits.ts";
 import {
   createOthers,
@@ -9,6 +10,7 @@ import {
   othersRefused,
   othersSent,
   othersUnsent,
+  scopeOf,
 } from "./others.ts";
 import { type Pace, payPace, startPace } from "./pace.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
@@ -33,11 +35,12 @@ export interface Permit {
 }
 
 /**
- * What became of a call. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was
- * sent, so that nobody counted anything.
+ * What became of a call. `answered`: by any status but 429; `retryAfterMs`: how long an overloaded service asks to be left
+ * alone. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was sent, so that nobody
+ * counted anything.
  */
 export type CallOutcome =
-  | { readonly kind: "answered"; readonly reading: Reading | null }
+  | { readonly kind: "answered"; readonly reading: Reading | null; readonly retryAfterMs?: DurationMs | null }
   | { readonly kind: "refused"; readonly reading: Reading | null; readonly retryAfterMs: DurationMs | null }
   | { readonly kind: "lost" }
   | { readonly kind: "unused" };
@@ -48,10 +51,14 @@ export interface Account {
   readonly pace: Pace;
   /** What actions pay among themselves, beside `pace`. */
   readonly actions: Pace;
-  /** Whether the last answer stated the limit. Where it didn't, the even pace alone rules. */
+  /** Whether the last answer stated the limit. Where none did for a window, and the last didn't, the even pace alone rules. */
   stated: boolean;
   refusedUntil: MonotonicMs;
+  /** Refusals in a row, those of calls that were under way together counted once. */
   refusals: number;
+  /** When the last of them was counted. */
+  refusedAt: MonotonicMs;
+  readonly learned: Learned;
 }
 
 /** The account of the whole budget. Owned by one permit office; every function here is deterministic. */
@@ -69,10 +76,12 @@ export interface Ledger {
   readonly others: Others;
 }
 
-/** A refusal without Retry-After waits 1 s, then twice as long each time, up to this. */
+/** A refusal waits for a random part of 1 s, then of twice as long each time, up to this; or for a longer Retry-After. */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** No Retry-After is believed beyond this: a spent month is waited for, a longer wait is a fault and no limit. */
 const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
+/** The Retry-After of a 5xx holds its category no longer than this: what is overloaded may recover sooner than it says. */
+export const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
 /** An account that knows nothing yet: each bucket begins empty, and one call a category goes out to learn. */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
@@ -83,6 +92,8 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     stated: false,
     refusedUntil: Number.NEGATIVE_INFINITY,
     refusals: 0,
+    refusedAt: Number.NEGATIVE_INFINITY,
+    learned: createLearned(),
   });
   return {
     limits,
@@ -108,6 +119,7 @@ export function take(ledger: Ledger, category: Category, lane: Lane, now: Monoto
     payPace(account.actions, terms.actions, now);
     payPace(ledger.planActions, plan.actions, now);
   }
+  payLearned(account.learned, lane, ledger.limits.categories[category].windowMs, now);
   othersSent(ledger.others, category, now);
   ledger.inFlight++;
   ledger.monthUsed++;
@@ -132,31 +144,91 @@ export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jit
     return;
   }
   const learn = outcome.kind === "refused" ? othersRefused : othersAnswered;
+  const isExplained = explainsRefusal(ledger, permit.category, outcome.reading);
   learn(ledger.others, ledger.limits, permit, outcome.reading, now);
   markAnswered(account.view, permit.mark, outcome.reading, now);
   account.stated = outcome.reading !== null;
-  if (outcome.kind === "answered") {
-    account.refusals = 0;
-    return;
+  if (outcome.kind === "answered") settleAnswered(ledger, permit, outcome.retryAfterMs ?? null, now);
+  else settleRefused(ledger, permit, outcome, { isExplained, jitter }, now);
+}
+
+function settleAnswered(ledger: Ledger, permit: Permit, retryAfterMs: DurationMs | null, now: MonotonicMs): void {
+  const account = ledger.accounts[permit.category];
+  if (permit.at >= account.refusedAt) account.refusals = 0;
+  learnAnswered(account.learned, learnedFrom(ledger, permit), now);
+  if (retryAfterMs !== null) holdUntil(account, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
+}
+
+function settleRefused(
+  ledger: Ledger,
+  permit: Permit,
+  { reading, retryAfterMs }: Extract<CallOutcome, { kind: "refused" }>,
+  { isExplained, jitter }: { isExplained: boolean; jitter: number },
+  now: MonotonicMs,
+): void {
+  const account = ledger.accounts[permit.category];
+  // Calls that were under way together are refused for one and the same reason: they double the wait once.
+  if (permit.at >= account.refusedAt) {
+    account.refusals++;
+    account.refusedAt = now;
   }
-  account.refusals++;
-  const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.min(account.refusals - 1, 30));
-  const wait =
-    outcome.retryAfterMs === null
-      ? Math.max(SECOND_MS, backoff * jitter)
-      : Math.min(RETRY_AFTER_MS_MAX, outcome.retryAfterMs + ROUNDING_MS);
-  account.refusedUntil = Math.max(account.refusedUntil, now + wait);
-  account.pace.paidAt = Math.max(account.pace.paidAt, account.refusedUntil);
+  const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.min(account.refusals - 1, 30)) * jitter;
+  const asked = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
+  holdUntil(account, now + Math.max(SECOND_MS, backoff, asked));
   // One action may go as soon as the wait is over, and no more at once: how much was freed by then nobody said.
   const { actions } = categoryTerms(ledger.limits, permit.category);
   const spent = account.refusedUntil + (actions.capacity - 1) * actions.costMs;
   account.actions.paidAt = Math.max(account.actions.paidAt, spent);
-  if (speaksOfMore(ledger, permit.category, outcome.reading)) ledger.planRefusedUntil = account.refusedUntil;
+  if (!isOfCategory(ledger, permit.category, reading)) {
+    ledger.planRefusedUntil = Math.max(ledger.planRefusedUntil, account.refusedUntil);
+  }
+  if (isExplained) return;
+  const from = learnedFrom(ledger, permit);
+  const made = ledger.others[permit.category].ownLately(from.windowMs, now);
+  learnRefused(account.learned, { ...from, made }, now);
 }
 
-/** What polling may spend in a window of `category`: its requests less the reserve, and what others need beyond it. */
-export const spendable = (limits: Limits, category: Category, others = 0): number =>
-  allowanceOf(limits.categories[category].requests, limits.reserve, others).polling;
+/** Nothing of the category goes before `until`, and afterwards not everything at once. */
+function holdUntil(account: Account, until: MonotonicMs): void {
+  account.refusedUntil = Math.max(account.refusedUntil, until);
+  account.pace.paidAt = Math.max(account.pace.paidAt, account.refusedUntil);
+}
+
+/** Whether a refusal surely concerns its category alone. One that states nothing may concern the whole account. */
+const isOfCategory = (ledger: Ledger, category: Category, reading: Reading | null): boolean =>
+  reading !== null &&
+  reading.limit === ledger.limits.categories[category].requests &&
+  scopeOf(ledger.others, ledger.limits, category, reading.limit) === category;
+
+/** Whether headers explain a refusal: nothing is left of a limit that is configured, or that answers stated before. */
+function explainsRefusal({ limits, accounts }: Ledger, category: Category, reading: Reading | null): boolean {
+  if (reading === null || reading.remaining > 0) return false;
+  const { requestsPerMinute, concurrentRequests, callsPerMonth } = limits.plan;
+  const known = [limits.categories[category].requests, requestsPerMinute, concurrentRequests, callsPerMonth];
+  return [...known, accounts[category].view.stated?.limit].includes(reading.limit);
+}
+
+const learnedFrom = ({ limits }: Ledger, { category, at }: Permit) => ({
+  sentAt: at,
+  most: spendable(limits, category),
+  windowMs: limits.categories[category].windowMs,
+});
+
+/** The limit that was learned from refusals in `category`, in calls a window; null: none was. */
+export function learnedOf(ledger: Ledger, category: Category, now: MonotonicMs): number | null {
+  const limit = learnedLimit(ledger.accounts[category].learned, ledger.limits.categories[category].windowMs, now);
+  return limit === Number.POSITIVE_INFINITY ? null : limit;
+}
+
+/**
+ * What polling may spend in a window of `category`: its requests less the reserve, and what others need beyond it, but no
+ * more than `learned`, the limit that was learned from refusals; null: none was.
+ */
+export const spendable = (limits: Limits, category: Category, others = 0, learned: number | null = null): number =>
+  Math.min(
+    allowanceOf(limits.categories[category].requests, limits.reserve, others).polling,
+    learned ?? Number.POSITIVE_INFINITY,
+  );
 
 /** What polling may spend a minute over all categories; null: the plan has no such cap. */
 export function spendableOfPlan(limits: Limits, others = 0): number | null {

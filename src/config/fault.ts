@@ -75,13 +75,17 @@ const faults = [
         "Whether a gateway in front of the service answers: without X-RateLimit headers, and without counting the request. Unset: false.",
       ),
   }),
-  faultOf("gateway_limit", "Limits requests in a gateway in front of the service: its 429 has no X-RateLimit headers.", {
-    requests_per_minute: whole(1, 1_000_000).describe("Requests that it lets through a minute."),
-    burst: whole(1, 1_000_000).describe("Requests that it lets through at once, after a rest."),
-    retry_after: whole(0, 86_400)
-      .exactOptional()
-      .describe("Seconds in the Retry-After header of its 429. Unset: no such header."),
-  }),
+  faultOf(
+    "gateway_limit",
+    "Limits requests in a gateway in front of the service: its 429 has no X-RateLimit headers.",
+    {
+      requests_per_minute: whole(1, 1_000_000).describe("Requests that it lets through a minute."),
+      burst: whole(1, 1_000_000).describe("Requests that it lets through at once, after a rest."),
+      retry_after: whole(0, 86_400)
+        .exactOptional()
+        .describe("Seconds in the Retry-After header of its 429. Unset: no such header."),
+    },
+  ),
   faultOf("limit_headers", "States these X-RateLimit headers, as they stand, in place of the true ones.", {
     limit: headerText().describe("X-RateLimit-Limit. Unset: the true one."),
     remaining: headerText().describe("X-RateLimit-Remaining. Unset: the true one."),
