@@ -12,12 +12,21 @@ export interface Learned {
   calls: number;
   /** When it was last decreased. */
   cutAt: MonotonicMs;
-  /** Whether a call was answered since: only then does another refusal say anything about the rate. */
+  /** Whether a call was answered since. */
   wasAnswered: boolean;
+  /** The limit before decreases that no answer came between; it is back at once when calls are answered again. 0: none. */
+  formerly: number;
   /** Calls are spaced evenly, with none back to back: the gateway may allow no burst. */
   readonly pace: Pace;
   /** What actions pay among themselves, beside `pace`. */
   readonly actions: Pace;
+}
+
+/** What a learned limit is measured against. */
+export interface Ceiling {
+  /** Calls a window that are made where nothing was learned. */
+  readonly most: number;
+  readonly windowMs: DurationMs;
 }
 
 /** Factor of one decrease, where the rate is close to what is allowed. */
@@ -26,10 +35,14 @@ const CUT = 0.9;
 const CUT_MIN = 0.5;
 /** Calls in which one decrease is given back: one refusal in so many is 0.25 %. */
 const CALLS_A_CYCLE = 400;
-/** After so long without a refusal the limit is taken to be gone: it is given back faster, and bursts are tried again. */
-const CLEAN_MS: DurationMs = HOUR_MS;
-/** From then on it doubles in this time. */
+/** What went so long without a refusal is known to be allowed: from then on more is given back, and faster. */
+const PROVEN_MS: DurationMs = HOUR_MS;
+/** From then on the limit doubles in this time, so that all of it is back within two hours in most cases. */
 const DOUBLING_MS: DurationMs = 10 * MINUTE_MS;
+/** Bursts are allowed again so long after the last refusal: one burst may cost hundreds of refusals. */
+const FORGET_MS: DurationMs = 6 * HOUR_MS;
+/** Least limit after refusals in a row, in calls a window: all of them may come of an outage, not of the rate. */
+const UNANSWERED_CALLS_MIN = 1;
 /** Least limit, in calls a window: it bounds the wait for a call to ten windows. */
 const CALLS_MIN = 0.1;
 
@@ -38,60 +51,84 @@ export const createLearned = (): Learned => ({
   calls: Number.POSITIVE_INFINITY,
   cutAt: Number.NEGATIVE_INFINITY,
   wasAnswered: true,
+  formerly: 0,
   pace: { paidAt: Number.NEGATIVE_INFINITY },
   actions: { paidAt: Number.NEGATIVE_INFINITY },
 });
 
-/** Returns the learned limit, in calls a window; Infinity: nothing was learned. */
-export function learnedLimit({ calls, cutAt }: Learned, windowMs: DurationMs, now: MonotonicMs): number {
-  if (calls === Number.POSITIVE_INFINITY) return calls;
-  const cleanMs = Math.max(0, now - cutAt);
-  const cycles = ((Math.min(cleanMs, CLEAN_MS) / windowMs) * calls) / CALLS_A_CYCLE;
-  return calls * CUT ** -cycles * 2 ** (Math.max(0, cleanMs - CLEAN_MS) / DOUBLING_MS);
+/** Whether anything was learned and not forgotten. */
+export const hasLearned = ({ calls }: Learned): boolean => calls !== Number.POSITIVE_INFINITY;
+
+/** Returns the learned limit, in calls a window, at most the ceiling's; Infinity: nothing was learned. */
+export function learnedLimit(learned: Learned, ceiling: Ceiling, now: MonotonicMs): number {
+  if (!hasLearned(learned)) return learned.calls;
+  const doublings = Math.max(0, now - learned.cutAt - PROVEN_MS) / DOUBLING_MS;
+  return Math.min(ceiling.most, provenLimit(learned, ceiling, now) * 2 ** doublings);
+}
+
+/** The limit as it grew slowly, by so much in a cycle of calls as one decrease takes away. */
+function provenLimit({ calls, cutAt }: Learned, { windowMs }: Ceiling, now: MonotonicMs): number {
+  const cycles = ((Math.min(now - cutAt, PROVEN_MS) / windowMs) * calls) / CALLS_A_CYCLE;
+  return calls * CUT ** -cycles;
+}
+
+/** A refusal that no header explains. */
+export interface Unexplained {
+  readonly sentAt: MonotonicMs;
+  /** Calls of the category made in the last window. */
+  readonly made: number;
+  /** When the last call of another category that was answered was sent. */
+  readonly othersAnsweredAt: MonotonicMs;
 }
 
 /**
- * Decreases the limit after a refusal of a call sent at `sentAt`. `most`: calls a window that are made without it;
- * `made`: calls made in the last window. A call that was sent before the last decrease, and refusals in a row, change
- * nothing: there the backoff rules.
+ * Decreases the limit after a refusal. Refusals of calls under way together decrease it once. So do refusals in a row,
+ * where the backoff rules, unless other categories are answered meanwhile: a gateway that counts all categories together
+ * and allows no burst refuses one that always calls right after another.
  */
-export function learnRefused(
-  learned: Learned,
-  { sentAt, most, made, windowMs }: { sentAt: MonotonicMs; most: number; made: number; windowMs: DurationMs },
-  now: MonotonicMs,
-): void {
-  if (sentAt < learned.cutAt || !learned.wasAnswered) return;
-  const isFirst = learned.calls === Number.POSITIVE_INFINITY;
-  const limit = Math.min(most, learnedLimit(learned, windowMs, now));
-  const least = isFirst ? limit * CUT : limit * CUT_MIN;
-  learned.calls = Math.max(CALLS_MIN, least, Math.min(limit, made) * CUT);
+export function learnRefused(learned: Learned, refusal: Unexplained, ceiling: Ceiling, now: MonotonicMs): void {
+  if (refusal.sentAt < learned.cutAt) return;
+  const limit = Math.min(ceiling.most, learnedLimit(learned, ceiling, now));
+  const byRate = Math.min(limit, refusal.made) * CUT;
+  let calls: number;
+  if (!learned.wasAnswered) {
+    if (refusal.othersAnsweredAt <= learned.cutAt) return;
+    learned.formerly = Math.max(learned.formerly, limit);
+    calls = Math.min(limit, Math.max(UNANSWERED_CALLS_MIN, limit * CUT_MIN));
+  } else {
+    learned.formerly = 0;
+    if (!hasLearned(learned)) calls = limit * CUT;
+    else if (now - learned.cutAt > PROVEN_MS) calls = Math.min(limit * CUT, provenLimit(learned, ceiling, now));
+    else calls = Math.max(limit * CUT_MIN, byRate);
+  }
+  learned.calls = Math.max(CALLS_MIN, calls);
   learned.cutAt = now;
   learned.wasAnswered = false;
 }
 
-/** Takes in that a call sent at `sentAt` was not refused. Forgets a limit that has not bound for long. */
-export function learnAnswered(
-  learned: Learned,
-  { sentAt, most, windowMs }: { sentAt: MonotonicMs; most: number; windowMs: DurationMs },
-  now: MonotonicMs,
-): void {
-  if (sentAt >= learned.cutAt) learned.wasAnswered = true;
-  if (now - learned.cutAt >= CLEAN_MS && learnedLimit(learned, windowMs, now) >= most) {
-    learned.calls = Number.POSITIVE_INFINITY;
+/** Takes in that a call sent at `sentAt` was not refused. Forgets a limit that refused nothing for long. */
+export function learnAnswered(learned: Learned, sentAt: MonotonicMs, ceiling: Ceiling, now: MonotonicMs): void {
+  if (!hasLearned(learned) || sentAt < learned.cutAt) return;
+  learned.wasAnswered = true;
+  const limit = learnedLimit(learned, ceiling, now);
+  if (now - learned.cutAt >= FORGET_MS) learned.calls = Number.POSITIVE_INFINITY;
+  else if (limit < learned.formerly) {
+    learned.calls = Math.min(learned.formerly, limit * 2);
+    learned.cutAt = now;
   }
 }
 
 /** Returns the first moment at which the learned limit lets a call go. */
-export function learnedOpensAt({ calls, pace, actions }: Learned, lane: Lane): MonotonicMs {
-  if (calls === Number.POSITIVE_INFINITY) return Number.NEGATIVE_INFINITY;
+export function learnedOpensAt(learned: Learned, lane: Lane): MonotonicMs {
+  if (!hasLearned(learned)) return Number.NEGATIVE_INFINITY;
+  const { pace, actions } = learned;
   return lane === "action" ? Math.max(pace.paidAt, actions.paidAt) : pace.paidAt;
 }
 
 /** Pays for a call. Actions take no more than their share, so that polling goes on. */
-export function payLearned(learned: Learned, lane: Lane, windowMs: DurationMs, now: MonotonicMs): void {
-  const limit = learnedLimit(learned, windowMs, now);
-  if (limit === Number.POSITIVE_INFINITY) return;
-  const costMs = windowMs / limit;
+export function payLearned(learned: Learned, lane: Lane, ceiling: Ceiling, now: MonotonicMs): void {
+  if (!hasLearned(learned)) return;
+  const costMs = ceiling.windowMs / learnedLimit(learned, ceiling, now);
   payPace(learned.pace, { costMs, capacity: 1 }, now);
   if (lane === "action") payPace(learned.actions, { costMs: costMs / ACTION_SHARE, capacity: 1 }, now);
 }

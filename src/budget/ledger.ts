@@ -1,6 +1,7 @@
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { createLearned, type Learned, learnAnswered, learnedLimit, learnRefused, payLearned } from "./learned.ts";
+import { payFront } from "./front.ts";
+import { createLearned, type Learned } from "./learned.ts";
 import { allowanceOf, type Category, type Lane, type Limits, reserved } from "./limits.ts";
 import {
   createOthers,
@@ -10,9 +11,9 @@ import {
   othersRefused,
   othersSent,
   othersUnsent,
-  scopeOf,
 } from "./others.ts";
 import { type Pace, payPace, startPace } from "./pace.ts";
+import { explainsRefusal, settleAnswered, settleRefused } from "./refusal.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
 import {
   createView,
@@ -22,7 +23,6 @@ import {
   markSent,
   markUnsent,
   type Reading,
-  ROUNDING_MS,
   type View,
 } from "./view.ts";
 
@@ -58,6 +58,8 @@ export interface Account {
   refusals: number;
   /** When the last of them was counted. */
   refusedAt: MonotonicMs;
+  /** When the last call that was answered, and not refused, was sent. */
+  answeredAt: MonotonicMs;
   readonly learned: Learned;
 }
 
@@ -70,18 +72,13 @@ export interface Ledger {
   /** What actions pay among themselves, beside `plan`. */
   readonly planActions: Pace;
   planRefusedUntil: MonotonicMs;
+  /** Spaces the calls of all categories where a limit was learned: a gateway may count them together, and allow no burst. */
+  readonly front: Pace;
   inFlight: number;
   /** Calls of the plan's current month, ours and what was learned of others', kept in the store by the office. */
   monthUsed: number;
   readonly others: Others;
 }
-
-/** A refusal waits for a random part of 1 s, then of twice as long each time, up to this; or for a longer Retry-After. */
-const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** No Retry-After is believed beyond this: a spent month is waited for, a longer wait is a fault and no limit. */
-const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
-/** The Retry-After of a 5xx holds its category no longer than this: what is overloaded may recover sooner than it says. */
-export const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
 /** An account that knows nothing yet: each bucket begins empty, and one call a category goes out to learn. */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
@@ -93,6 +90,7 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     refusedUntil: Number.NEGATIVE_INFINITY,
     refusals: 0,
     refusedAt: Number.NEGATIVE_INFINITY,
+    answeredAt: Number.NEGATIVE_INFINITY,
     learned: createLearned(),
   });
   return {
@@ -102,6 +100,7 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     plan: startPace(planTerms(limits).even, now),
     planActions: startPace(planTerms(limits).actions, now),
     planRefusedUntil: Number.NEGATIVE_INFINITY,
+    front: { paidAt: Number.NEGATIVE_INFINITY },
     inFlight: 0,
     monthUsed,
     others: createOthers(),
@@ -119,7 +118,7 @@ export function take(ledger: Ledger, category: Category, lane: Lane, now: Monoto
     payPace(account.actions, terms.actions, now);
     payPace(ledger.planActions, plan.actions, now);
   }
-  payLearned(account.learned, lane, ledger.limits.categories[category].windowMs, now);
+  payFront(ledger, category, lane, now);
   othersSent(ledger.others, category, now);
   ledger.inFlight++;
   ledger.monthUsed++;
@@ -149,75 +148,7 @@ export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jit
   markAnswered(account.view, permit.mark, outcome.reading, now);
   account.stated = outcome.reading !== null;
   if (outcome.kind === "answered") settleAnswered(ledger, permit, outcome.retryAfterMs ?? null, now);
-  else settleRefused(ledger, permit, outcome, { isExplained, jitter }, now);
-}
-
-function settleAnswered(ledger: Ledger, permit: Permit, retryAfterMs: DurationMs | null, now: MonotonicMs): void {
-  const account = ledger.accounts[permit.category];
-  if (permit.at >= account.refusedAt) account.refusals = 0;
-  learnAnswered(account.learned, learnedFrom(ledger, permit), now);
-  if (retryAfterMs !== null) holdUntil(account, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
-}
-
-function settleRefused(
-  ledger: Ledger,
-  permit: Permit,
-  { reading, retryAfterMs }: Extract<CallOutcome, { kind: "refused" }>,
-  { isExplained, jitter }: { isExplained: boolean; jitter: number },
-  now: MonotonicMs,
-): void {
-  const account = ledger.accounts[permit.category];
-  // Calls that were under way together are refused for one and the same reason: they double the wait once.
-  if (permit.at >= account.refusedAt) {
-    account.refusals++;
-    account.refusedAt = now;
-  }
-  const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.min(account.refusals - 1, 30)) * jitter;
-  const asked = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
-  holdUntil(account, now + Math.max(SECOND_MS, backoff, asked));
-  // One action may go as soon as the wait is over, and no more at once: how much was freed by then nobody said.
-  const { actions } = categoryTerms(ledger.limits, permit.category);
-  const spent = account.refusedUntil + (actions.capacity - 1) * actions.costMs;
-  account.actions.paidAt = Math.max(account.actions.paidAt, spent);
-  if (!isOfCategory(ledger, permit.category, reading)) {
-    ledger.planRefusedUntil = Math.max(ledger.planRefusedUntil, account.refusedUntil);
-  }
-  if (isExplained) return;
-  const from = learnedFrom(ledger, permit);
-  const made = ledger.others[permit.category].ownLately(from.windowMs, now);
-  learnRefused(account.learned, { ...from, made }, now);
-}
-
-/** Nothing of the category goes before `until`, and afterwards not everything at once. */
-function holdUntil(account: Account, until: MonotonicMs): void {
-  account.refusedUntil = Math.max(account.refusedUntil, until);
-  account.pace.paidAt = Math.max(account.pace.paidAt, account.refusedUntil);
-}
-
-/** Whether a refusal surely concerns its category alone. One that states nothing may concern the whole account. */
-const isOfCategory = (ledger: Ledger, category: Category, reading: Reading | null): boolean =>
-  reading !== null &&
-  reading.limit === ledger.limits.categories[category].requests &&
-  scopeOf(ledger.others, ledger.limits, category, reading.limit) === category;
-
-/** Whether headers explain a refusal: nothing is left of a limit that is configured, or that answers stated before. */
-function explainsRefusal({ limits, accounts }: Ledger, category: Category, reading: Reading | null): boolean {
-  if (reading === null || reading.remaining > 0) return false;
-  const { requestsPerMinute, concurrentRequests, callsPerMonth } = limits.plan;
-  const known = [limits.categories[category].requests, requestsPerMinute, concurrentRequests, callsPerMonth];
-  return [...known, accounts[category].view.stated?.limit].includes(reading.limit);
-}
-
-const learnedFrom = ({ limits }: Ledger, { category, at }: Permit) => ({
-  sentAt: at,
-  most: spendable(limits, category),
-  windowMs: limits.categories[category].windowMs,
-});
-
-/** The limit that was learned from refusals in `category`, in calls a window; null: none was. */
-export function learnedOf(ledger: Ledger, category: Category, now: MonotonicMs): number | null {
-  const limit = learnedLimit(ledger.accounts[category].learned, ledger.limits.categories[category].windowMs, now);
-  return limit === Number.POSITIVE_INFINITY ? null : limit;
+  else settleRefused(ledger, permit, { ...outcome, isExplained, jitter }, now);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { LOOKS_A_WINDOW } from "./foreign.ts";
-import { learnedOpensAt } from "./learned.ts";
+import { frontOpensAt } from "./front.ts";
 import { concurrency, type Ledger, speaksOfMore } from "./ledger.ts";
 import { allowanceOf, type Category, dipOf, floorOf, type Lane, pollingMonth, reserved } from "./limits.ts";
 import { expectedOfPlan, yieldsUntil } from "./others.ts";
@@ -45,7 +45,7 @@ export function opening(ledger: Ledger, category: Category, lane: Lane, now: Mon
     viewOpening(ledger, category, lane, now),
     { at: yieldsUntil(ledger.others, ledger.limits, { category, lane, left }, now), hold: "others" },
     paceOpening(ledger, category, lane, now),
-    { at: learnedOpensAt(ledger.accounts[category].learned, lane), hold: "learned" },
+    { at: frontOpensAt(ledger, category, lane), hold: "learned" },
     planOpening(ledger, lane, now),
     { at: hasRoom(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "concurrency" },
     { at: hasMonth(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "month" },

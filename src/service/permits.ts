@@ -1,6 +1,7 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import { type CallOutcome, createLedger, type Ledger, learnedOf, type Permit, settle, take } from "../budget/ledger.ts";
+import { learnedOf } from "../budget/front.ts";
+import { type CallOutcome, createLedger, type Ledger, type Permit, settle, take } from "../budget/ledger.ts";
 import { CATEGORIES, type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
 import { planMonth, utcDay } from "../budget/month.ts";
 import { opening } from "../budget/opening.ts";
