@@ -6,6 +6,8 @@ import { ROUNDING_MS } from "./view.ts";
 
 /** By so much a window may begin before its time. */
 const SLIP_MS: DurationMs = SECOND_MS;
+/** A reset may be stated so much later than a window from now: reset and Date are both rounded, and so is their difference. */
+const RESET_SLIP_MS: DurationMs = 3 * ROUNDING_MS;
 /** The end of a window that went unseen is reckoned to have gone on as the last part of it that was seen. */
 const PARTS = 4;
 
@@ -94,6 +96,7 @@ export function createFixedKind(): LimiterKind {
     read(statement, own) {
       const { answeredAt, limit, remaining, windowMs } = statement;
       if (remaining >= limit || statement.resetAt === null) return false;
+      if (statement.resetAt > answeredAt + windowMs + RESET_SLIP_MS) return false;
       if (!follow(statement, own)) return false;
       last = statement;
       const ownMost = own.sentBy(answeredAt) - own.endedBefore(began!.earliest);

@@ -31,6 +31,8 @@ export interface Foreign {
   isBucket(): boolean;
   /** Calls that others may make in a window, by what they did lately, and a margin; 0: there are none. */
   expected(now: MonotonicMs): number;
+  /** Calls of ours in the window's length up to `now`, at most. */
+  ownLately(windowMs: DurationMs, now: MonotonicMs): number;
   /** When our last call went out; -Infinity: none did of late. */
   ownLast(): MonotonicMs;
   /**
@@ -149,6 +151,7 @@ export function createForeign(): Foreign {
       kinds.length === 0 || kinds[0]!.isBucket ? 0 : Math.min(...kinds.map((kind) => kind.inWindow(now))),
     isBucket: () => kinds[0]?.isBucket ?? false,
     expected: (now) => Math.min(limit, forecast.expected(now)),
+    ownLately,
     ownLast: () => own.lastSent(),
     ownFewerThan(calls, windowMs, now) {
       const leaving = own.sentBy(now) - Math.max(0, calls - 1);

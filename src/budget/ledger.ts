@@ -1,5 +1,7 @@
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { payFront } from "./front.ts";
+import { createLearned, type Learned } from "./learned.ts";
 import { allowanceOf, type Category, type Lane, type Limits, reserved } from "./limits.ts";
 import {
   createOthers,
@@ -11,6 +13,7 @@ import {
   othersUnsent,
 } from "./others.ts";
 import { type Pace, payPace, startPace } from "./pace.ts";
+import { explainsRefusal, settleAnswered, settleRefused } from "./refusal.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
 import {
   createView,
@@ -20,7 +23,6 @@ import {
   markSent,
   markUnsent,
   type Reading,
-  ROUNDING_MS,
   type View,
 } from "./view.ts";
 
@@ -33,11 +35,12 @@ export interface Permit {
 }
 
 /**
- * What became of a call. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was
- * sent, so that nobody counted anything.
+ * What became of a call. `answered`: by any status but 429; `retryAfterMs`: how long an overloaded service asks to be left
+ * alone. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was sent, so that nobody
+ * counted anything.
  */
 export type CallOutcome =
-  | { readonly kind: "answered"; readonly reading: Reading | null }
+  | { readonly kind: "answered"; readonly reading: Reading | null; readonly retryAfterMs?: DurationMs | null }
   | { readonly kind: "refused"; readonly reading: Reading | null; readonly retryAfterMs: DurationMs | null }
   | { readonly kind: "lost" }
   | { readonly kind: "unused" };
@@ -48,10 +51,16 @@ export interface Account {
   readonly pace: Pace;
   /** What actions pay among themselves, beside `pace`. */
   readonly actions: Pace;
-  /** Whether the last answer stated the limit. Where it didn't, the even pace alone rules. */
+  /** Whether the last answer stated the limit. Where none did for a window, and the last didn't, the even pace alone rules. */
   stated: boolean;
   refusedUntil: MonotonicMs;
+  /** Refusals in a row, those of calls that were under way together counted once. */
   refusals: number;
+  /** When the last of them was counted. */
+  refusedAt: MonotonicMs;
+  /** When the last call that was answered, and not refused, was sent. */
+  answeredAt: MonotonicMs;
+  readonly learned: Learned;
 }
 
 /** The account of the whole budget. Owned by one permit office; every function here is deterministic. */
@@ -63,16 +72,13 @@ export interface Ledger {
   /** What actions pay among themselves, beside `plan`. */
   readonly planActions: Pace;
   planRefusedUntil: MonotonicMs;
+  /** Spaces the calls of all categories where a limit was learned: a gateway may count them together, and allow no burst. */
+  readonly front: Pace;
   inFlight: number;
   /** Calls of the plan's current month, ours and what was learned of others', kept in the store by the office. */
   monthUsed: number;
   readonly others: Others;
 }
-
-/** A refusal without Retry-After waits 1 s, then twice as long each time, up to this. */
-const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** No Retry-After is believed beyond this: a spent month is waited for, a longer wait is a fault and no limit. */
-const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
 
 /** An account that knows nothing yet: each bucket begins empty, and one call a category goes out to learn. */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
@@ -83,6 +89,9 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     stated: false,
     refusedUntil: Number.NEGATIVE_INFINITY,
     refusals: 0,
+    refusedAt: Number.NEGATIVE_INFINITY,
+    answeredAt: Number.NEGATIVE_INFINITY,
+    learned: createLearned(),
   });
   return {
     limits,
@@ -91,6 +100,7 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     plan: startPace(planTerms(limits).even, now),
     planActions: startPace(planTerms(limits).actions, now),
     planRefusedUntil: Number.NEGATIVE_INFINITY,
+    front: { paidAt: Number.NEGATIVE_INFINITY },
     inFlight: 0,
     monthUsed,
     others: createOthers(),
@@ -108,6 +118,7 @@ export function take(ledger: Ledger, category: Category, lane: Lane, now: Monoto
     payPace(account.actions, terms.actions, now);
     payPace(ledger.planActions, plan.actions, now);
   }
+  payFront(ledger, category, lane, now);
   othersSent(ledger.others, category, now);
   ledger.inFlight++;
   ledger.monthUsed++;
@@ -132,31 +143,23 @@ export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jit
     return;
   }
   const learn = outcome.kind === "refused" ? othersRefused : othersAnswered;
+  const isExplained = explainsRefusal(ledger, permit.category, outcome.reading);
   learn(ledger.others, ledger.limits, permit, outcome.reading, now);
   markAnswered(account.view, permit.mark, outcome.reading, now);
   account.stated = outcome.reading !== null;
-  if (outcome.kind === "answered") {
-    account.refusals = 0;
-    return;
-  }
-  account.refusals++;
-  const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.min(account.refusals - 1, 30));
-  const wait =
-    outcome.retryAfterMs === null
-      ? Math.max(SECOND_MS, backoff * jitter)
-      : Math.min(RETRY_AFTER_MS_MAX, outcome.retryAfterMs + ROUNDING_MS);
-  account.refusedUntil = Math.max(account.refusedUntil, now + wait);
-  account.pace.paidAt = Math.max(account.pace.paidAt, account.refusedUntil);
-  // One action may go as soon as the wait is over, and no more at once: how much was freed by then nobody said.
-  const { actions } = categoryTerms(ledger.limits, permit.category);
-  const spent = account.refusedUntil + (actions.capacity - 1) * actions.costMs;
-  account.actions.paidAt = Math.max(account.actions.paidAt, spent);
-  if (speaksOfMore(ledger, permit.category, outcome.reading)) ledger.planRefusedUntil = account.refusedUntil;
+  if (outcome.kind === "answered") settleAnswered(ledger, permit, outcome.retryAfterMs ?? null, now);
+  else settleRefused(ledger, permit, { ...outcome, isExplained, jitter }, now);
 }
 
-/** What polling may spend in a window of `category`: its requests less the reserve, and what others need beyond it. */
-export const spendable = (limits: Limits, category: Category, others = 0): number =>
-  allowanceOf(limits.categories[category].requests, limits.reserve, others).polling;
+/**
+ * What polling may spend in a window of `category`: its requests less the reserve, and what others need beyond it, but no
+ * more than `learned`, the limit that was learned from refusals; null: none was.
+ */
+export const spendable = (limits: Limits, category: Category, others = 0, learned: number | null = null): number =>
+  Math.min(
+    allowanceOf(limits.categories[category].requests, limits.reserve, others).polling,
+    learned ?? Number.POSITIVE_INFINITY,
+  );
 
 /** What polling may spend a minute over all categories; null: the plan has no such cap. */
 export function spendableOfPlan(limits: Limits, others = 0): number | null {

@@ -1,6 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { LOOKS_A_WINDOW } from "./foreign.ts";
+import { frontOpensAt } from "./front.ts";
 import { concurrency, type Ledger, speaksOfMore } from "./ledger.ts";
 import { allowanceOf, type Category, dipOf, floorOf, type Lane, pollingMonth, reserved } from "./limits.ts";
 import { expectedOfPlan, yieldsUntil } from "./others.ts";
@@ -9,7 +10,16 @@ import { categoryTerms, planTerms } from "./terms.ts";
 import { leastRemaining, ROUNDING_MS, settleLost, underWay } from "./view.ts";
 
 /** What holds a call back: the values of `reason` wherever a wait is explained. */
-export type Hold = "refused" | "learning" | "remaining" | "others" | "pace" | "plan" | "concurrency" | "month";
+export type Hold =
+  | "refused"
+  | "learning"
+  | "learned"
+  | "remaining"
+  | "others"
+  | "pace"
+  | "plan"
+  | "concurrency"
+  | "month";
 
 /** When a call may go (Infinity: not before something else happens first), and what holds it until then. */
 export interface Opening {
@@ -35,6 +45,7 @@ export function opening(ledger: Ledger, category: Category, lane: Lane, now: Mon
     viewOpening(ledger, category, lane, now),
     { at: yieldsUntil(ledger.others, ledger.limits, { category, lane, left }, now), hold: "others" },
     paceOpening(ledger, category, lane, now),
+    { at: frontOpensAt(ledger, category, lane), hold: "learned" },
     planOpening(ledger, lane, now),
     { at: hasRoom(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "concurrency" },
     { at: hasMonth(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "month" },
@@ -59,8 +70,8 @@ const isFirstWindow = ({ startedAt }: Ledger, windowMs: DurationMs, now: Monoton
 
 /** Whether the service itself shows what is left of the category, so that a burst is safe. */
 function isLed(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
-  const { view, stated } = ledger.accounts[category];
-  if (!stated || view.stated === null || speaksOfMore(ledger, category, view.stated)) return false;
+  const { view } = ledger.accounts[category];
+  if (view.stated === null || speaksOfMore(ledger, category, view.stated)) return false;
   return now - view.stated.at <= ledger.limits.categories[category].windowMs;
 }
 
@@ -86,8 +97,7 @@ function viewOpening(ledger: Ledger, category: Category, lane: Lane, now: Monoto
   const { windowMs } = ledger.limits.categories[category];
   const alone: Opening = { at: underWay(view) === 0 ? now : Number.POSITIVE_INFINITY, hold: "learning" };
   if (view.stated === null) return view.settled > 0 && !stated ? { at: now, hold: null } : alone;
-  if (!stated) return { at: now, hold: null };
-  if (now - view.stated.at > windowMs) return alone;
+  if (now - view.stated.at > windowMs) return stated ? alone : { at: now, hold: null };
   if ((leastRemaining(view) ?? 0) > keptOf(ledger, category, lane, view.stated.limit, now))
     return { at: now, hold: null };
   const { limit, remaining, resetAt, at } = view.stated;

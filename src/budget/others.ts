@@ -67,7 +67,9 @@ export function othersAnswered(
   }
   const scope = scopeOf(others, limits, category, reading.limit);
   const { windowMs } = limits.categories[category];
-  others[category].answered(at, scope === category ? reading : null, windowMs, now);
+  // A limit larger than ours is of something wider: what is missing from it may be of other accounts, and of their months.
+  const isOwn = scope === category && reading.limit <= limits.categories[category].requests;
+  others[category].answered(at, isOwn ? reading : null, windowMs, now);
   others.plan.answered(at, scope === "plan" ? reading : null, MINUTE_MS, now);
 }
 
@@ -147,7 +149,7 @@ function roomAt(
  * The limit that a header speaks of. Where that may be either, it is taken for the plan's until an answer tells: all our
  * calls are counted there, so that none of them is taken for one of others.
  */
-function scopeOf(others: Others, limits: Limits, category: Category, stated: number): Scope {
+export function scopeOf(others: Others, limits: Limits, category: Category, stated: number): Scope {
   const own = limits.categories[category].requests;
   const ofPlan = limits.plan.requestsPerMinute;
   if (own !== ofPlan && stated === own) others.speak = "category";

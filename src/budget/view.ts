@@ -1,4 +1,4 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /** What one answer said of its limit (spec, section 8.1), its reset turned into our monotonic time, rounded up. */
@@ -12,20 +12,30 @@ export interface Reading {
 /** Added to whatever the service says of time, for its clock shows whole seconds. */
 export const ROUNDING_MS: DurationMs = SECOND_MS;
 
+/** A limit beyond this is no limit, in requests a window: it is a placeholder, or a fault. */
+const LIMIT_MAX = 1e9;
+/** So many times the limit may be left. The spec's burst is twice the limit; what is far beyond it is a fault. */
+const REMAINING_LIMITS_MAX = 10;
+/** A reset may be so far ahead: the month of a plan is the longest window there is. */
+const RESET_MS_MAX: DurationMs = 31 * DAY_MS;
+
 /**
- * Turns the headers of an answer (spec, section 8.1) into a reading. The reset is on the service's clock, so it is
- * counted from the answer's own Date; both are cut to seconds, hence the rounding.
+ * Turns the headers of an answer (spec, section 8.1) into a reading; null where they can't be true, which counts as no
+ * statement. The reset is on the service's clock, so it is counted from the answer's own Date; both are cut to seconds,
+ * hence the rounding.
  */
 export function reading(
   stated: { limit: number; remaining: number; resetEpochSeconds: number | null; dateEpochMs: EpochMs | null },
   now: MonotonicMs,
-): Reading {
+): Reading | null {
   const { limit, remaining, resetEpochSeconds, dateEpochMs } = stated;
+  if (!(limit >= 1 && limit <= LIMIT_MAX)) return null;
+  if (!(remaining >= 0 && remaining <= limit * REMAINING_LIMITS_MAX)) return null;
   const untilReset =
     resetEpochSeconds === null || dateEpochMs === null
       ? Number.NaN
       : resetEpochSeconds * SECOND_MS - dateEpochMs + ROUNDING_MS;
-  return { limit, remaining, resetAt: untilReset >= 0 ? now + untilReset : null };
+  return { limit, remaining, resetAt: untilReset >= 0 && untilReset <= RESET_MS_MAX ? now + untilReset : null };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../model/scenario.ts";
-import { duration, oneOf, refuse, section, share, signedDuration, text, whole } from "./kind.ts";
+import { duration, flag, oneOf, refuse, section, share, signedDuration, text, whole } from "./kind.ts";
 import { meaningOf } from "./shape.ts";
 
 const MATCH = "a method, the beginning of a path, or both, such as GET /v1/nodes";
@@ -52,6 +52,12 @@ const secondsOrDate = text(SECONDS_OR_DATE, { name: "string" }).regex(
   `must be ${SECONDS_OR_DATE}, in ASCII`,
 );
 
+const HEADER = "the value of a header, of printable ASCII characters";
+const headerText = () =>
+  text(HEADER, { name: "string" })
+    .regex(/^[\x20-\x7e]*$/, `must be ${HEADER}`)
+    .exactOptional();
+
 const faults = [
   faultOf("status", "Answers with an error status.", {
     status: whole(200, 599).describe("The status."),
@@ -63,6 +69,27 @@ const faults = [
     retry_after_date: duration("0s", "365d")
       .exactOptional()
       .describe("The Retry-After header as an HTTP-date so much later than the answer. Instead of `retry_after`."),
+    bare: flag()
+      .exactOptional()
+      .describe(
+        "Whether a gateway in front of the service answers: without X-RateLimit headers, and without counting the request. Unset: false.",
+      ),
+  }),
+  faultOf(
+    "gateway_limit",
+    "Limits requests in a gateway in front of the service: its 429 has no X-RateLimit headers.",
+    {
+      requests_per_minute: whole(1, 1_000_000).describe("Requests that it lets through a minute."),
+      burst: whole(1, 1_000_000).describe("Requests that it lets through at once, after a rest."),
+      retry_after: whole(0, 86_400)
+        .exactOptional()
+        .describe("Seconds in the Retry-After header of its 429. Unset: no such header."),
+    },
+  ),
+  faultOf("limit_headers", "States these X-RateLimit headers, as they stand, in place of the true ones.", {
+    limit: headerText().describe("X-RateLimit-Limit. Unset: the true one."),
+    remaining: headerText().describe("X-RateLimit-Remaining. Unset: the true one."),
+    reset: headerText().describe("X-RateLimit-Reset. Unset: the true one."),
   }),
   faultOf("hang", "Accepts the request and never answers.", {}),
   faultOf("reset", "Breaks the connection before a byte of the answer.", {}),
@@ -142,9 +169,27 @@ export function faultAlternatives() {
 function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
   switch (entry.kind) {
     case "status": {
-      const { kind, status, retry_after, retry_after_date } = entry;
-      if (retry_after_date !== undefined) return { kind, status, retryAfterDateMs: retry_after_date };
-      return retry_after === undefined ? { kind, status } : { kind, status, retryAfter: retry_after };
+      const { status, retry_after, retry_after_date, bare } = entry;
+      return {
+        ...{ kind: entry.kind, status },
+        ...(retry_after_date === undefined ? {} : { retryAfterDateMs: retry_after_date }),
+        ...(retry_after === undefined ? {} : { retryAfter: retry_after }),
+        ...(bare === undefined ? {} : { bare }),
+      };
+    }
+    case "gateway_limit": {
+      const { requests_per_minute: requestsPerMinute, burst, retry_after } = entry;
+      const limit = { kind: entry.kind, requestsPerMinute, burst };
+      return retry_after === undefined ? limit : { ...limit, retryAfterSeconds: retry_after };
+    }
+    case "limit_headers": {
+      const { limit, remaining, reset } = entry;
+      return {
+        kind: entry.kind,
+        ...(limit === undefined ? {} : { limit }),
+        ...(remaining === undefined ? {} : { remaining }),
+        ...(reset === undefined ? {} : { reset }),
+      };
     }
     case "bad_records":
       return { kind: entry.kind, share: entry.spoiled };

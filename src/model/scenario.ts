@@ -89,6 +89,23 @@ export type FaultKind =
       readonly retryAfter?: string;
       /** Retry-After as an HTTP-date, so much later than the answer on the clock of the service. Instead of `retryAfter`. */
       readonly retryAfterDateMs?: DurationMs;
+      /** Answered by a gateway in front of the service: without X-RateLimit headers, and not counted by the service. */
+      readonly bare?: boolean;
+    }
+  /** A gateway in front of the service limits requests: a token bucket, whose 429 carries no X-RateLimit headers. */
+  | {
+      readonly kind: "gateway_limit";
+      readonly requestsPerMinute: number;
+      readonly burst: number;
+      /** Seconds in the Retry-After header of its 429; absent: no such header. */
+      readonly retryAfterSeconds?: number;
+    }
+  /** States these X-RateLimit headers, as they stand, in place of the true ones. */
+  | {
+      readonly kind: "limit_headers";
+      readonly limit?: string;
+      readonly remaining?: string;
+      readonly reset?: string;
     }
   | { readonly kind: "hang" }
   | { readonly kind: "reset" }

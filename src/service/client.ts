@@ -69,6 +69,8 @@ type Answered = Extract<Attempt, { kind: "answered" }>;
 export const RETRIES_MAX = 2;
 /** The first wait between two tries; the second is twice as long. Each is spread over half to one and a half of it. */
 const RETRY_DELAY_MS: DurationMs = 500;
+/** A GET is not tried again where the answer asks for a longer wait: the next run of its collector comes soon enough. */
+const RETRY_AFTER_MS_MAX: DurationMs = 10 * SECOND_MS;
 
 /** A call that the budget leaves no room for is given up after this: what it was to bring is due again by then. */
 const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
@@ -157,7 +159,8 @@ export function createClient(parts: ClientParts): ServiceClient {
         const tried = await attempt(call, lane, signal, onSending);
         const error = tried.kind === "failed" ? tried.error : statusError(call, tried.response, clock.now());
         if (error === null) return parse(tried as Answered);
-        const final = tries >= RETRIES_MAX || signal.aborted;
+        const asked = tried.kind === "failed" ? null : retryAfter(tried.response.headers, clock.now());
+        const final = tries >= RETRIES_MAX || signal.aborted || (asked ?? 0) > RETRY_AFTER_MS_MAX;
         if (error.kind === "unauthorized") {
           // The key's file may have been renewed a moment ago, also while this call was under way.
           const read = parts.secret.refresh();
@@ -204,8 +207,9 @@ const noPermit = (waited: boolean): ServiceError =>
 function outcomeOf(response: ServiceResponse, reading: Reading | null, now: EpochMs): CallOutcome {
   // Without a valid key it was counted under none of ours, whatever limit it states.
   if (response.status === 401) return { kind: "answered", reading: null };
-  if (response.status !== 429) return { kind: "answered", reading };
-  return { kind: "refused", reading, retryAfterMs: retryAfter(response.headers, now) };
+  const retryAfterMs = retryAfter(response.headers, now);
+  if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
+  return { kind: "answered", reading, retryAfterMs: response.status >= 500 ? retryAfterMs : null };
 }
 
 function failureError(failure: TransportFailure, expired: boolean, timeoutMs: DurationMs): ServiceError {
@@ -222,6 +226,8 @@ function statusError(call: Call, response: ServiceResponse, now: EpochMs): Servi
   const { status } = response;
   if (status >= 200 && status < 300) return null;
   const said = `${call.path} answered ${status}`;
+  const wait = retryAfter(response.headers, now);
+  const asked = wait === null ? "" : `: wait ${wait / SECOND_MS} s`;
   const body = excerpt(Buffer.from(response.body.subarray(0, 400)).toString("utf8"));
   switch (true) {
     case status === 401:
@@ -233,10 +239,8 @@ function statusError(call: Call, response: ServiceResponse, now: EpochMs): Servi
       };
     case status === 404:
       return { kind: "not_found", message: said };
-    case status === 429: {
-      const wait = retryAfter(response.headers, now);
-      return { kind: "rate_limited", message: `${said}${wait === null ? "" : `: wait ${wait / SECOND_MS} s`}` };
-    }
+    case status === 429:
+      return { kind: "rate_limited", message: `${said}${asked}` };
     case status >= 300 && status < 400: {
       const target = excerpt(response.headers.location ?? "");
       return {
@@ -245,7 +249,7 @@ function statusError(call: Call, response: ServiceResponse, now: EpochMs): Servi
       };
     }
     case status >= 500:
-      return { kind: "server_error", message: `${said}: ${body}` };
+      return { kind: "server_error", message: `${said}${asked}: ${body}` };
     default:
       return { kind: "client_error", message: `${said}: ${body}` };
   }

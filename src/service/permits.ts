@@ -1,5 +1,6 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
+import { learnedOf } from "../budget/front.ts";
 import { type CallOutcome, createLedger, type Ledger, type Permit, settle, take } from "../budget/ledger.ts";
 import { CATEGORIES, type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
 import { planMonth, utcDay } from "../budget/month.ts";
@@ -22,6 +23,8 @@ export interface PermitOffice {
   actions(): Readonly<Record<Category, RecentCalls>>;
   /** Calls that other users of the key are expected to make in a window; of the plan, in a minute. */
   others(): Readonly<Record<Scope, number>>;
+  /** Limits that were learned from refusals which no header explains, in calls a window; null: none was. */
+  learned(): Readonly<Record<Category, number | null>>;
   readonly ledger: Ledger;
 }
 
@@ -168,6 +171,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       const expected = byCategory((category) => ledger.others[category].expected(now));
       return { ...expected, plan: expectedOfPlan(ledger.others, ledger.limits, now) };
     },
+    learned: () => byCategory((category) => learnedOf(ledger, category, clock.monotonic())),
     request(category, lane, signal) {
       if (signal.aborted) return Promise.resolve(null);
       return new Promise((resolve) => {

@@ -5,7 +5,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 type Headers = ServiceResponse["headers"];
 
-/** Reads X-RateLimit-* (spec, section 8.1); null where limit or remaining is missing or no whole number. */
+/** Reads X-RateLimit-* (spec, section 8.1); null where limit or remaining is missing, no whole number, or can't be true. */
 export function rateLimitReading(headers: Headers, now: MonotonicMs): Reading | null {
   const limit = wholeNumber(headers["x-ratelimit-limit"]);
   const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
@@ -18,22 +18,28 @@ export function rateLimitReading(headers: Headers, now: MonotonicMs): Reading | 
 export const resetEpochSeconds = (headers: Headers): number | null => wholeNumber(headers["x-ratelimit-reset"]);
 
 /** The service's own time (header Date, cut to whole seconds); null where it is missing or unreadable. */
-export function serviceDate(headers: Headers): EpochMs | null {
-  const at = Date.parse(headers.date ?? "");
-  return Number.isNaN(at) ? null : at;
-}
+export const serviceDate = (headers: Headers): EpochMs | null => httpDate(headers.date);
 
 /**
  * Reads Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is counted from the answer's own
- * Date, or from `now` without one. Null where it is missing or unreadable; a moment gone by is 0.
+ * Date, or from `now` without one. A fraction of a second is rounded up. Null where it is missing or unreadable, and for 0
+ * and moments gone by, which name no wait.
  */
 export function retryAfter(headers: Headers, now: EpochMs): DurationMs | null {
-  const text = headers["retry-after"]?.trim();
-  if (text === undefined || text === "") return null;
-  const seconds = wholeNumber(text);
-  if (seconds !== null) return seconds * SECOND_MS;
+  const text = headers["retry-after"]?.trim() ?? "";
+  const date = httpDate(text);
+  const wait = date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now);
+  return wait !== null && wait > 0 ? wait : null;
+}
+
+const wholeSeconds = (text: string): DurationMs | null =>
+  /^\d{1,15}(?:\.\d*)?$/.test(text) ? Math.ceil(Number(text)) * SECOND_MS : null;
+
+/** Reads an HTTP-date (RFC 9110, section 5.6.7). `Date.parse` alone takes "-1" and "1.5" for days of the year 2001. */
+function httpDate(text: string | undefined): EpochMs | null {
+  if (text === undefined || !/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .* GMT$/.test(text)) return null;
   const at = Date.parse(text);
-  return Number.isNaN(at) ? null : Math.max(0, at - (serviceDate(headers) ?? now));
+  return Number.isNaN(at) ? null : at;
 }
 
 function wholeNumber(text: string | undefined): number | null {

@@ -47,6 +47,18 @@ export const limitHeaders = (verdict: Verdict, skewMs: number): Record<string, s
   "x-ratelimit-reset": String(Math.ceil((verdict.resetEpochMs + skewMs) / 1_000)),
 });
 
+/** The headers that faults state in place of the true ones. */
+export function falseLimitHeaders(faults: readonly FaultKind[]): Record<string, string> {
+  const stated = faults.flatMap((fault) => {
+    if (fault.kind !== "limit_headers") return [];
+    const { limit, remaining, reset } = fault;
+    return Object.entries({ limit, remaining, reset });
+  });
+  return Object.fromEntries(
+    stated.flatMap(([name, value]) => (value === undefined ? [] : [[`x-ratelimit-${name}`, value]])),
+  );
+}
+
 /** The Date header on the service's clock. */
 export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new Date(at).toUTCString() });
 
@@ -94,6 +106,16 @@ export function distorted(fault: FaultKind, reply: Reply): Reply {
 /** What to call a reply that never comes as one, where replies are counted by their status. */
 export const outcomeLabel = ({ status, mishap }: Reply): number | Mishap["kind"] =>
   mishap?.kind === "hang" || mishap?.kind === "reset" || mishap?.kind === "truncate" ? mishap.kind : status;
+
+/** The 429 of a gateway, which knows neither the service's limits nor its error bodies. */
+export const gatewayLimitReply = (retryAfterSeconds: number | undefined): Reply => ({
+  status: 429,
+  headers: {
+    "content-type": "text/html",
+    ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }),
+  },
+  body: "<html><head><title>429 Too Many Requests</title></head></html>",
+});
 
 const SIGN_IN_PAGE = "<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>";
 

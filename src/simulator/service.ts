@@ -4,11 +4,13 @@ import { type Admission, type Admittance, admit, type Contract, createAdmission 
 import type { Anchors } from "./anchor.ts";
 import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
 import { type Strike, skewAt, strikes } from "./faults.ts";
+import { createGateways, type Gateways, gatewayReply } from "./gateway.ts";
 import { bearerKey, createKeys, type Keys } from "./keys.ts";
 import { createNodeOrder } from "./node-order.ts";
 import {
   dateHeader,
   distorted,
+  falseLimitHeaders,
   interception,
   limitHeaders,
   outcomeLabel,
@@ -27,6 +29,7 @@ export type ReplyCounts = Map<string, Map<number | string, number>>;
 export interface SimulatedService extends Backend {
   readonly keys: Keys;
   readonly admission: Admission;
+  readonly gateways: Gateways;
   readonly replies: ReplyCounts;
   readonly anchors: Anchors;
   /** Requests that arrived so far. */
@@ -52,6 +55,7 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Co
     world,
     nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
     admission: createAdmission(scenario.service, contract),
+    gateways: createGateways(),
     replies: new Map(),
     anchors: new WeakMap(),
     serial: 0,
@@ -83,14 +87,32 @@ export function handle(service: SimulatedService, request: Request, now: EpochMs
   const key = bearerKey(request.headers.authorization);
   const scopes = key === null ? undefined : service.keys.get(key);
   const account = scopes === undefined ? null : key;
-  const admittance = admit(service.admission, account, categoryOf(pathname), service.inFlight, at);
   const struckBy = strikes(service.world.script, request.method, request.path, service.serial, at);
+  const inFront = gatewayReply(service.gateways, struckBy, at, at + skewAt(service.world.script, at));
+  if (inFront !== null) return sent(service, destination, inFront, {}, at);
+  const admittance = admit(service.admission, account, categoryOf(pathname), service.inFlight, at);
   const call = { service, id: "", query: new URLSearchParams(query), body: request.body ?? "", at, strikes: struckBy };
   const reply =
     refusedByLimit(service, admittance) ??
     intercepted(struckBy, at + skewAt(service.world.script, at)) ??
     outcomeReply(service.options, scopes === undefined ? UNKNOWN_KEY : answer(call, destination, scopes));
-  return sent(service, destination, admittance, distortedBy(struckBy, reply, admittance), at);
+  const whole = distortedBy(struckBy, reply, admittance);
+  return sent(service, destination, whole, statedLimits(service, admittance, whole, struckBy, at), at);
+}
+
+/** The X-RateLimit headers of a reply of the service itself. */
+function statedLimits(
+  { options, world }: SimulatedService,
+  { refusedBy, verdict }: Admittance,
+  reply: Reply,
+  struckBy: readonly Strike[],
+  at: EpochMs,
+): Reply["headers"] {
+  if (options.rateLimitHeaders === "off" && (refusedBy === null || reply.status !== 429)) return {};
+  return {
+    ...limitHeaders(verdict, skewAt(world.script, at)),
+    ...falseLimitHeaders(struckBy.map(({ fault }) => fault)),
+  };
 }
 
 const UNKNOWN_KEY = refuse(401, "unauthorized", "A valid API key is needed, as Authorization: Bearer API_KEY");
@@ -146,12 +168,11 @@ function distortedBy(struckBy: readonly Strike[], reply: Reply, { refusedBy }: A
 function sent(
   service: SimulatedService,
   destination: Destination,
-  { refusedBy, verdict }: Admittance,
   reply: Reply,
+  limits: Reply["headers"],
   at: EpochMs,
 ): Reply {
   const skewMs = skewAt(service.world.script, at);
-  const states = service.options.rateLimitHeaders !== "off" || (refusedBy !== null && reply.status === 429);
   const endpoint = destination.kind === "endpoint" ? `${destination.route.method} ${destination.route.path}` : "other";
   const counts = service.replies.get(endpoint) ?? new Map<number | string, number>();
   const label = outcomeLabel(reply);
@@ -161,7 +182,7 @@ function sent(
     ...reply,
     headers: {
       ...dateHeader(at + skewMs),
-      ...(states ? limitHeaders(verdict, skewMs) : {}),
+      ...limits,
       ...(destination.kind === "method_not_allowed" ? { allow: destination.allowed.join(", ") } : {}),
       ...reply.headers,
     },

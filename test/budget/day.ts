@@ -39,6 +39,8 @@ export interface DayReport {
   readonly learned: number;
   /** Our own calls, minute by minute. */
   readonly minutes: readonly number[];
+  /** Those of them that were refused. */
+  readonly minutesRefused: readonly number[];
   /** Longest time in which no call but the flood's went out. */
   readonly pollingGapMs: number;
 }
@@ -64,6 +66,7 @@ export function liveDay(day: Day): DayReport {
   let othersCalls = 0;
   let othersRefused = 0;
   const minutes: number[] = new Array(Math.ceil(day.hours * 60)).fill(0);
+  const minutesRefused: number[] = minutes.slice();
   let actions = 0;
   let polledAt = 0;
   let pollingGapMs = 0;
@@ -76,7 +79,10 @@ export function liveDay(day: Day): DayReport {
     const lost = random() < 0.002;
     at(arrives, () => {
       const answer = service.answer(permit.category, now);
-      if (answer.kind === "refused") refused++;
+      if (answer.kind === "refused") {
+        refused++;
+        minutesRefused[Math.floor(now / 60_000)]!++;
+      }
       at(now + 1 + random() * 100, () => {
         if (!owner.alive) return;
         settle(owner.ledger, permit, lost ? { kind: "lost" } : read(answer), random(), now);
@@ -124,7 +130,7 @@ export function liveDay(day: Day): DayReport {
     const told = answer.headers === null ? null : reading({ ...answer.headers, dateEpochMs: answer.dateMs }, now);
     return answer.kind === "answered"
       ? { kind: "answered", reading: told }
-      : { kind: "refused", reading: told, retryAfterMs: answer.retryAfterSeconds * 1_000 };
+      : { kind: "refused", reading: told, retryAfterMs: millisecondsOf(answer.retryAfterSeconds) };
   };
 
   const restart = () => {
@@ -165,9 +171,11 @@ export function liveDay(day: Day): DayReport {
   const learned = SCOPES.reduce((sum, scope) => sum + process_.ledger.others[scope].total(), 0);
   return {
     ...{ calls, refused, callsPerMinute: calls / (endMs / 60_000), actions },
-    ...{ othersCalls, othersRefused, learned, minutes, pollingGapMs },
+    ...{ othersCalls, othersRefused, learned, minutes, minutesRefused, pollingGapMs },
   };
 }
+
+const millisecondsOf = (seconds: number | null): number | null => (seconds === null ? null : seconds * 1_000);
 
 /** Keeps the list sorted, latest first, so that the next event is popped off its end. */
 export function insert(events: Event[], event: Event): void {

@@ -9,6 +9,19 @@ export interface Limiting {
   readonly limiter: LimiterKind;
   readonly headers: "category" | "plan" | "off";
   readonly reset: "full" | "next_token";
+  /** What limits all calls in front of the service; absent: nothing does. */
+  readonly gateway?: Gateway;
+}
+
+/** A gateway in front of the service: its refusals state nothing, and what it refuses the service doesn't count. */
+export interface Gateway {
+  readonly limiter: LimiterKind;
+  readonly requestsPerMinute: number;
+  readonly burst: number;
+  /** Whether its refusals carry a true Retry-After. */
+  readonly retryAfter: boolean;
+  /** It is gone from then on; Infinity: never. */
+  readonly untilMs: number;
 }
 
 /** Every kind of limiter, with every kind of headers. */
@@ -27,13 +40,13 @@ export interface Stated {
   readonly kind: "answered" | "refused";
   readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
   readonly dateMs: number;
-  readonly retryAfterSeconds: number;
+  readonly retryAfterSeconds: number | null;
 }
 
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 /** The limits of a service, by the simulator's own limiters, and nothing behind them. */
-export function createLimitedService({ limits, limiter, headers, reset }: Limiting) {
+export function createLimitedService({ limits, limiter, headers, reset, gateway }: Limiting) {
   const limiterOf = (requests: number, burst: number): Limiter =>
     createLimiter(limiter, { limit: requests, burst, windowMs: 60_000, reset });
   const categories = Object.fromEntries(
@@ -44,10 +57,21 @@ export function createLimitedService({ limits, limiter, headers, reset }: Limiti
   ) as Record<Category, Limiter>;
   const rpm = limits.plan.requestsPerMinute;
   const plan = rpm === null ? null : limiterOf(rpm, rpm);
+  const front =
+    gateway === undefined
+      ? null
+      : createLimiter(gateway.limiter, {
+          ...{ limit: gateway.requestsPerMinute, burst: gateway.burst, windowMs: 60_000 },
+        });
   return {
     /** A call arrives `now`. */
     answer(category: Category, now: number): Stated {
       const epoch = EPOCH_MS + now;
+      const passed = front === null || now >= gateway!.untilMs ? null : front.take(epoch);
+      if (passed?.admitted === false) {
+        const retryAfterSeconds = gateway!.retryAfter ? passed.retryAfterSeconds : null;
+        return { kind: "refused", headers: null, dateMs: epoch, retryAfterSeconds };
+      }
       const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
       const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);
       const ofPlan = admitted ? plan?.take(epoch) : plan?.peek(epoch);

@@ -54,7 +54,7 @@ export function playSharedKey(
     const answer = ({ kind, headers, dateMs, retryAfterSeconds }: Stated) => {
       const told = headers === null ? null : reading({ ...headers, dateEpochMs: dateMs }, now);
       if (kind === "answered") giveBack({ kind, reading: told });
-      else giveBack({ kind, reading: told, retryAfterMs: retryAfterSeconds * 1_000 });
+      else giveBack({ kind, reading: told, retryAfterMs: retryAfterSeconds! * 1_000 });
       onAnswer?.(learned(), admitted, now, ledger);
     };
     if (fate === "unsent") giveBack({ kind: "unused" });
