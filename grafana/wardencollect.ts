@@ -7,17 +7,18 @@ const half = { width: 12, height: 8 };
 
 const succeeded = pick("proxywarden_collect_last_success_timestamp_seconds");
 const interval = pick("proxywarden_plan_interval_seconds");
+const fresh = pick("proxywarden_plan_fresh_seconds");
 
 /** How fresh what is seen is, collector by collector. */
 export const collectPanels = () => [
   timeSeries({
     ...third,
-    title: "Age in planned intervals",
+    title: "Age over the age that counts as fresh",
     description:
-      "Time since each collector last succeeded, over its planned interval. Past three, what it brings leaves the page.",
+      "Time since each collector last succeeded, over the age up to which its data count as fresh. Above 1, they leave the page.",
     unit: "none",
-    queries: [{ expr: `(time() - ${succeeded}) / on (instance, collector) ${interval}`, legend: "{{collector}}" }],
-  }).thresholds(steps("green", [3, "red"])),
+    queries: [{ expr: `(time() - ${succeeded}) / on (instance, collector) ${fresh}`, legend: "{{collector}}" }],
+  }).thresholds(steps("green", [1, "red"])),
   timeSeries({
     ...third,
     title: "Age",

@@ -107,9 +107,6 @@ export interface Assembly {
 /** What waits to be told at the end gets so long: a SIGTERM is to end in 10 s, and a POST may have 7 of them. */
 const NOTICES_MS_MAX: DurationMs = SECOND_MS / 2;
 
-/** A sample leaves the page when what it says is older than so many planned intervals of its source. */
-const STALE_INTERVALS = 3;
-
 /** What is known of a service. */
 export interface Known {
   readonly sight: Sight;
@@ -185,9 +182,9 @@ export function assemble(access: Access, legacy: Legacy, parts: AppParts, founda
 }
 
 function staleAfter(plan: Plan): Readonly<Record<Collector, DurationMs>> {
-  return Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, STALE_INTERVALS * (plan[collector]?.intervalMs ?? 0)]),
-  ) as Readonly<Record<Collector, DurationMs>>;
+  return Object.fromEntries(COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0])) as Readonly<
+    Record<Collector, DurationMs>
+  >;
 }
 
 function observerOf(metrics: WardenMetrics): CallObserver {

@@ -4,8 +4,6 @@ export interface Demand<Name> {
   /** Who needs less than its share leaves the rest to the others. */
   readonly weight: number;
   readonly wanted: number;
-  /** It gets what it wants, whatever the others get. */
-  readonly isFixed: boolean;
 }
 
 /** What some demands may have together. */
@@ -40,7 +38,7 @@ export function fill<Name, Bound>(
 ): ReadonlyMap<Name, Grant<Bound>> {
   const levels = demands.map((demand): Level<Name, Bound> => ({ ...demand, given: 0, boundBy: undefined }));
   for (const level of levels) {
-    if (level.isFixed || level.wanted <= 0) Object.assign(level, { given: Math.max(0, level.wanted), boundBy: null });
+    if (level.wanted <= 0) Object.assign(level, { given: 0, boundBy: null });
   }
   while (levels.some(({ boundBy }) => boundBy === undefined)) raise(levels, constraints);
   return new Map(levels.map(({ name, given, boundBy }) => [name, { given, boundBy: boundBy ?? null }]));

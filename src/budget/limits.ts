@@ -5,9 +5,8 @@ import type { Share } from "../base/percent.ts";
 export const CATEGORIES = ["node_management", "session_monitoring"] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** Ranks of a call, most urgent first. A lane goes before all lanes after it whenever both could go. */
-export const LANES = ["action", "walk", "suspect", "detail", "stats"] as const;
-export type Lane = (typeof LANES)[number];
+/** What a call is for. Actions go before everything else; the rest share the permits by the plan's weights. */
+export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
 
 /** Limit of one category: `requests` a window; `burst` is what a full bucket may hold (spec, section 8.2). */
 export interface CategoryLimit {

@@ -41,3 +41,29 @@ export function paidAhead({ sinceMs, made }: LastRun, callsPerMinute: number, { 
   const perMs = callsPerMinute / MINUTE_MS;
   return Math.max(0, Math.min(made - perMs * sinceMs, perMs * leftMs));
 }
+
+/** How many calls a run may make. */
+export interface RunBudget {
+  /** As fast as the rate limits let it; the rest at the planned rate of its collector, where the month keeps it from more. */
+  readonly atOnce: number;
+  /** In all: the run ends after them, incomplete. */
+  readonly calls: number;
+}
+
+/** Share of what polling has left of the month that any run may spend at once: a list's length is known after its first walk. */
+const AT_ONCE_SHARE = 0.02;
+/** Share of what polling has left of the month that any run may spend in all, whatever total a list claims. */
+const RUN_SHARE_MAX = 0.1;
+/** A run may come to so many times the calls that it was expected to take: lists grow, and records are looked up. */
+const EXPECTED_FACTOR = 2;
+/** Calls that any run may make: a list of one page has some look-ups too. */
+const RUN_CALLS_MIN = 20;
+
+/** What a run may spend of the month. `expected`: calls that it is planned to take; `left`: as {@link pollingLeft} says. */
+export function runBudget(expected: number, left: number | null): RunBudget {
+  if (left === null) return { atOnce: Number.POSITIVE_INFINITY, calls: Number.POSITIVE_INFINITY };
+  return {
+    atOnce: Math.max(expected, RUN_CALLS_MIN, Math.floor(left * AT_ONCE_SHARE)),
+    calls: Math.max(EXPECTED_FACTOR * expected, RUN_CALLS_MIN, Math.floor(left * RUN_SHARE_MAX)),
+  };
+}

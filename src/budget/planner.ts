@@ -13,7 +13,7 @@ import type { RecentCalls } from "./recent.ts";
 export interface Wish {
   /** Between two runs; of details: the age that no node's detail should pass. */
   readonly intervalMs: DurationMs;
-  /** A bell rings it: it runs when it rings, and nothing stretches it. */
+  /** It runs at the times of a cron schedule: a longer planned interval skips some of them. */
   readonly rung: boolean;
 }
 
@@ -28,6 +28,10 @@ export interface PlanInput {
   readonly month: MonthState;
   /** By collector the run that began last; absent: none that is known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
+  /** By collector how long its last complete run took; absent: not measured. */
+  readonly measured?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  /** By collector the last {@link CollectorPlan.pacedMs}; absent: none. */
+  readonly paced?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Calls of actions of late; absent: none. */
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
   /** Calls that other users of the key are expected to make in a window, of the plan in a minute; absent: none. */
@@ -52,6 +56,16 @@ export interface CollectorPlan {
   readonly wishMs: DurationMs;
   /** Between two runs; of details: a whole round of the fleet. Infinity where nothing may be spent. */
   readonly intervalMs: DurationMs;
+  /**
+   * The interval without a wait for the next month. Always finite: where nothing may be spent, it is the last one at which
+   * something could, or the wish.
+   */
+  readonly pacedMs: DurationMs;
+  /**
+   * For how long a datum of this collector counts as fresh, for every reader: {@link FRESH_INTERVALS} times the longer of
+   * `pacedMs` and the measured duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} wishes.
+   */
+  readonly freshMs: DurationMs;
   /** intervalMs over wishMs, from 1. */
   readonly stretch: number;
   readonly boundBy: Bound | null;
@@ -71,6 +85,21 @@ export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, sessions: 5, stats: 2, hourly: 2 };
 /** What policies read to find the unhealthy counts so many times as much: there a late look is a late cure. */
 const READ_WEIGHT = 2;
+
+/** Two runs may fail or come late before what a collector brought counts as stale. */
+const FRESH_INTERVALS = 3;
+/**
+ * The longest that a datum counts as fresh, however slowly the limits let it be read, unless the configuration itself asks
+ * for rarer reads. Lists and statistics say what is so now. Sessions are walked in many pages, and details are read node by
+ * node: a month of the Starter plan has one round over 5,000 nodes in about ten days.
+ */
+export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
+  nodes: DAY_MS,
+  details: 14 * DAY_MS,
+  sessions: 3 * DAY_MS,
+  stats: DAY_MS,
+  hourly: DAY_MS,
+};
 
 /** Rounds in which what was paid ahead and the rates settle. */
 const AHEAD_ROUNDS = 8;
@@ -93,7 +122,7 @@ export function plan(input: PlanInput): Plan {
     if (wish === null) return [];
     const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
     const wanted = (callsOf(collector, input) * MINUTE_MS) / wish.intervalMs;
-    return [{ name: collector, weight, wanted, isFixed: wish.rung }];
+    return [{ name: collector, weight, wanted }];
   });
   let grants = fill(demands, constraintsOf(input, 0));
   // What runs paid ahead follows from the rates, and those from it: a few rounds settle it.
@@ -103,12 +132,14 @@ export function plan(input: PlanInput): Plan {
   }
   const planOf = (collector: Collector): CollectorPlan | null => {
     const [wish, grant] = [input.wishes[collector], grants.get(collector)];
-    return wish === null || grant === undefined ? null : collectorPlan(collector, wish, grant, input);
+    return wish === null || grant === undefined ? null : collectorPlan(collector, wish, grants, input);
   };
   return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
 }
 
-function aheadOf({ runs = {}, month }: PlanInput, grants: ReadonlyMap<Collector, Grant<Bound>>): number {
+type Grants = ReadonlyMap<Collector, Grant<Bound>>;
+
+function aheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
   return COLLECTORS.reduce((sum, collector) => {
     const run = runs[collector];
     return run === undefined ? sum : sum + paidAhead(run, grants.get(collector)?.given ?? 0, month);
@@ -176,27 +207,31 @@ export function callsOf(collector: Collector, input: Pick<PlanInput, "nodes" | "
   }
 }
 
-function collectorPlan(
-  collector: Collector,
-  wish: Wish,
-  { given, boundBy }: Grant<Bound>,
-  input: PlanInput,
-): CollectorPlan {
+function collectorPlan(collector: Collector, wish: Wish, grants: Grants, input: PlanInput): CollectorPlan {
+  const { given, boundBy } = grants.get(collector)!;
   const calls = callsOf(collector, input);
   const left = pollingLeft(input.limits, input.month, actionRates(input).aDay);
   const shared = boundBy === null ? wish.intervalMs : Math.max(wish.intervalMs, (calls * MINUTE_MS) / given);
-  const isPutOff =
-    collector !== "details" && !wish.rung && left !== null && comesTooLate(collector, shared, left, input);
+  const isPutOff = collector !== "details" && left !== null && comesTooLate(collector, shared, left, input);
   const untilNext = (input.runs?.[collector]?.sinceMs ?? 0) + input.month.leftMs;
   const intervalMs = isPutOff ? Math.max(shared, untilNext) : shared;
+  const pacedMs = Number.isFinite(shared) ? shared : (input.paced?.[collector] ?? wish.intervalMs);
   return {
     wishMs: wish.intervalMs,
     intervalMs,
+    pacedMs,
+    freshMs: freshOf(collector, wish, Math.max(pacedMs, input.measured?.[collector] ?? 0)),
     stretch: intervalMs / wish.intervalMs,
     boundBy: intervalMs > shared ? "month" : boundBy,
     callsPerMinute: given,
-    age: ageOf(collector, intervalMs, boundBy, input),
+    age: ageOf(collector, intervalMs, grants, input),
   };
+}
+
+function freshOf(collector: Collector, { intervalMs }: Wish, everyMs: DurationMs): DurationMs {
+  // A cron schedule may have no next time.
+  const wished = Number.isFinite(intervalMs) ? FRESH_INTERVALS * intervalMs : 0;
+  return Math.min(FRESH_INTERVALS * everyMs, Math.max(FRESH_MS_MAX[collector], wished));
 }
 
 /**
@@ -213,18 +248,24 @@ function comesTooLate(collector: Collector, intervalMs: DurationMs, left: number
   return left > 0 && (calls > left - promised || beyond > left * BEYOND_SHARE_MAX);
 }
 
-function ageOf(collector: Collector, intervalMs: DurationMs, boundBy: Bound | null, input: PlanInput): ExpectedAge {
+function ageOf(collector: Collector, intervalMs: DurationMs, grants: Grants, input: PlanInput): ExpectedAge {
   switch (collector) {
     case "details": {
       // Where a limit binds, suspects take the place of others: nobody waits longer than that.
       const nodes = Math.max(1, input.nodes);
-      const worstMs = boundBy === null ? intervalMs : (intervalMs * waitMax(nodes, 0)) / nodes;
+      const worstMs = grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * waitMax(nodes, 0)) / nodes;
       return { medianMs: intervalMs / 2, worstMs };
     }
     case "sessions": {
-      // They are taken over as a whole once the walk ends.
-      const room = roomOf(input);
-      const rate = Math.min(room.session_monitoring!, room.plan ?? Number.POSITIVE_INFINITY);
+      // They are taken over as a whole once the walk ends. It gets what the others leave, and its own share at least.
+      const { session_monitoring, plan: ofPlan } = roomOf(input);
+      const given = (other: Collector) => (other === collector ? 0 : (grants.get(other)?.given ?? 0));
+      const total = (of: readonly Collector[]) => of.reduce((sum, other) => sum + given(other), 0);
+      const left = Math.min(
+        session_monitoring! - total(COLLECTORS.filter((other) => CATEGORY_OF[other] === "session_monitoring")),
+        (ofPlan ?? Number.POSITIVE_INFINITY) - total(COLLECTORS),
+      );
+      const rate = Math.max(left, grants.get(collector)!.given);
       const walkMs = Math.min(intervalMs, (callsOf(collector, input) * MINUTE_MS) / rate);
       return { medianMs: (intervalMs + walkMs) / 2, worstMs: intervalMs + walkMs };
     }

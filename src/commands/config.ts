@@ -11,6 +11,7 @@ import { familyNames } from "../metrics/families.ts";
 import { compileExpression } from "../policy/expression.ts";
 import { cronProblem } from "../system/bell.ts";
 import { readTextFile } from "./context.ts";
+import { skippedRuns } from "./cron-check.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -25,6 +26,7 @@ const checks: ConfigChecks = {
     const compiled = compileExpression(text);
     return compiled.ok ? compiled.value.fields : [];
   },
+  skippedRuns,
 };
 
 /** Folders are left out; a link is taken for a file, as Kubernetes mounts them, and read as what it is. */

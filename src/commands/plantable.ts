@@ -36,7 +36,7 @@ const sources: Readonly<Record<Source, string>> = {
 };
 
 /** Why no more is polled, in words. */
-const bounds: Readonly<Record<Bound, string>> = {
+export const bounds: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
   plan: "the plan's requests a minute",
@@ -59,7 +59,7 @@ export function planText({ extent, source, input, plan, isWholeMonth }: Planned)
     "age: median",
     "worst",
   ];
-  const stretched = COLLECTORS.flatMap((collector) => stretchOf(collector, plan[collector]));
+  const stretched = COLLECTORS.flatMap((collector) => stretchOf(collector, plan[collector], input));
   return [
     `network  ${count(extent.nodes)} nodes in ${pages(extent.nodePages)}, ${count(extent.sessions)} sessions in ${pages(extent.sessionPages)}, ${sources[source]}`,
     `limits   ${limitsText(input)}`,
@@ -130,16 +130,27 @@ function cellsOf(planned: CollectorPlan | null): string[] {
 }
 
 /** What keeps a collector from what it was asked to do; nothing where nothing does. */
-function stretchOf(collector: Collector, planned: CollectorPlan | null): string[] {
+function stretchOf(collector: Collector, planned: CollectorPlan | null, { wishes }: PlanInput): string[] {
   if (planned === null || planned.boundBy === null) return [];
   const { wishMs, intervalMs, callsPerMinute, boundBy, stretch } = planned;
   if (!Number.isFinite(intervalMs)) return [`${collector}: nothing may be spent on it; ${bounds[boundBy]} are spent`];
   const needed = rate(callsPerMinute * stretch);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it would take`;
+  if (wishes[collector]?.rung === true) {
+    return [
+      `${collector}: ${skippedText(stretch)} of its cron schedule are skipped: within ${bounds[boundBy]} it gets ${grant}`,
+    ];
+  }
   return [
     `${collector}: ${lasts(wishMs)} is stretched to ${lasts(intervalMs)}: within ${bounds[boundBy]} it gets ${grant}`,
   ];
 }
+
+/** How many of the times of a cron schedule the limits don't carry, such as `9 of 10 runs`. */
+export const skippedText = (stretch: number): string => {
+  const times = Math.max(2, Math.ceil(stretch - 1e-9));
+  return `${times - 1} of ${times} runs`;
+};
 
 function limitsText({ limits }: PlanInput): string {
   const { categories, plan, reserve } = limits;

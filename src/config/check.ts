@@ -4,6 +4,7 @@ import type { Source } from "./document.ts";
 import type { Check } from "./kind.ts";
 import { nearest } from "./nearest.ts";
 import type { Refusal } from "./read.ts";
+import type { Config } from "./schema.ts";
 
 /** A field that an expression reads, as far as warnings need it. */
 export interface ReadField {
@@ -12,6 +13,12 @@ export interface ReadField {
   readonly source: "nodes" | "details" | "sessions";
   /** Known only where `service.usage_scale` is set. */
   readonly isUsage: boolean;
+}
+
+/** A cron schedule of which the limits don't carry every run, and a message about it. */
+export interface SkippedRuns {
+  readonly collector: "nodes" | "sessions" | "stats" | "hourly";
+  readonly message: string;
 }
 
 /** What the loader can't know by itself. */
@@ -24,6 +31,8 @@ export interface ConfigChecks {
   expression(text: string): { readonly message: string; readonly offset: number } | null;
   /** The fields that a CEL expression reads, with which nothing is wrong. */
   fields(text: string): readonly ReadField[];
+  /** Cron schedules of which the limits don't carry every run; absent: none are looked for. */
+  skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
 /** A configuration file, and all that is needed to judge it. */

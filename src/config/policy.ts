@@ -106,7 +106,9 @@ const policy = section({
     .describe("How long it must have been seen not to hold before the episode is over."),
   max_age: duration("1s", "365d")
     .exactOptional()
-    .describe("Oldest datum that the expressions may read. Unset: three planned intervals of each source."),
+    .describe(
+      "Oldest datum that the expressions may read. Unset: as long as data of each source count as fresh, mostly three planned intervals (proxywarden_plan_fresh_seconds).",
+    ),
   steps: list(
     z.discriminatedUnion("action", steps, { error: `must be a step with an action of its own` }),
     "steps",

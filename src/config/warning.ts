@@ -33,6 +33,7 @@ export function warningsOf(
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
+    ...cronWarnings(config, checks),
   ];
   return [
     ...placed(own, marks, file),
@@ -105,6 +106,11 @@ function limitWarnings({ safety }: Config): Warning[] {
       .map(([path, , what]) => said(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
   ];
 }
+
+const cronWarnings = (config: Config, { skippedRuns }: ConfigChecks): Warning[] =>
+  (skippedRuns?.(config) ?? []).map(({ collector, message }) =>
+    said(["collect", collector, "cron"], "must run less often", message),
+  );
 
 function said(path: Path, expected: string, message: string): Warning {
   return { path, expected, message };

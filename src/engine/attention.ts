@@ -19,7 +19,7 @@ export function awaitedDetails(ward: Ward): ReadonlyMap<NodeId, MonotonicMs> {
   for (const policy of ward.policies) {
     if (!sourcesOf(policy).includes("details")) continue;
     const maxAgeMs = maxAgeOf(ward, policy.rule)("details");
-    const roundMs = ward.view?.plan.details?.intervalMs ?? 0;
+    const roundMs = ward.view?.plan.details?.pacedMs ?? 0;
     for (const [node, timer] of ward.books.casebook.timersOf(policy.rule.name)) {
       const slot = slotOf(ward, node);
       if (slot === null) continue;

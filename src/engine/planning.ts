@@ -1,13 +1,16 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { DurationMs } from "../base/duration.ts";
+import { type Flow, weightsOf } from "../budget/fair-share.ts";
 import { planMonth } from "../budget/month.ts";
-import type { LastRun } from "../budget/monthleft.ts";
-import { callsOf, PLAN_BOUNDS, type Plan, type PlanInput, plan } from "../budget/planner.ts";
+import { type LastRun, type MonthState, pollingLeft, runBudget } from "../budget/monthleft.ts";
+import { callsOf, type Plan, type PlanInput, plan, roomOf } from "../budget/planner.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Clock, FactStore, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
-import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import type { EpochMs } from "../model/time.ts";
 import type { ServiceClient } from "../service/client.ts";
 import type { PermitOffice } from "../service/permits.ts";
+import { clientOfRun, type Run } from "./collector-run.ts";
+import { showPlan } from "./plan-gauges.ts";
 
 /** How much there is to be collected, by what was seen last. */
 export interface Extent extends Pick<PlanInput, "nodes" | "nodePages" | "sessionPages"> {
@@ -19,10 +22,13 @@ export interface Planning {
   current(): Plan;
   /** Makes the plan anew. */
   renew(): Plan;
-  /** A run of a collector begins. What it calls by the client that is returned counts as its calls. */
+  /**
+   * Begins a run of a collector. What it calls by the client that is returned counts as its calls, and is bounded by a
+   * share of what is left of the month: beyond it, calls fail with the kind `budget`.
+   */
   begin(collector: Collector): ServiceClient;
-  /** It has ended. */
-  end(collector: Collector): void;
+  /** Ends it. Of a run that succeeded, the duration is taken as that of the collector's runs. */
+  end(collector: Collector, succeeded: boolean): void;
   /** Extent of a collector's data was seen whole: from now on it counts, and no more what an earlier process saw. */
   settle(collector: "nodes" | "sessions"): void;
   /** How long a collector waits for its first run, for the sake of the month. */
@@ -31,6 +37,7 @@ export interface Planning {
 
 /** What planning stands on. */
 export interface PlanningParts {
+  readonly memory: PlanningMemory;
   readonly wishes: PlanInput["wishes"];
   readonly limits: PlanInput["limits"];
   readonly reads: ReadonlySet<Collector>;
@@ -45,11 +52,24 @@ export interface PlanningParts {
   readonly log: Log;
 }
 
-interface Run {
-  readonly beganAt: MonotonicMs;
-  made: number;
-  isOver: boolean;
+/** What was learned of the collectors. It outlives the planning of one configuration: a reload hands it to the next. */
+export interface PlanningMemory {
+  readonly runs: Map<Collector, Run>;
+  /** How long the last run that succeeded took. */
+  readonly measured: Map<Collector, DurationMs>;
+  /** The last {@link CollectorPlan.pacedMs}. */
+  readonly paced: Map<Collector, DurationMs>;
+  /** Lists whose extent this process has seen whole. */
+  readonly seen: Set<"nodes" | "sessions">;
 }
+
+/** Creates a memory in which nothing was learned yet. */
+export const createPlanningMemory = (): PlanningMemory => ({
+  runs: new Map(),
+  measured: new Map(),
+  paced: new Map(),
+  seen: new Set(),
+});
 
 /** What is kept of the run that began last, for the process after this one. */
 interface KeptRun {
@@ -69,19 +89,38 @@ const EXTENT = "collect.extent";
 
 /** A plan of what is known by now. */
 export function createPlanning(parts: PlanningParts): Planning {
-  const { clock, facts } = parts;
-  const runs = new Map<Collector, Run>();
+  const { clock, facts, office } = parts;
+  const { runs, measured, paced, seen } = parts.memory;
   const kept = new Map(COLLECTORS.map((collector) => [collector, keptRun(parts, collector)]));
   const before = extentKept(facts.read);
-  const seen = { nodes: false, sessions: false };
   let isFailing = false;
   let current = made();
 
   function extentNow(): Extent {
     const now = parts.extent();
-    const { nodes, nodePages } = seen.nodes ? now : larger(now, before);
-    const { sessions, sessionPages } = seen.sessions ? now : larger(now, before);
+    const { nodes, nodePages } = seen.has("nodes") ? now : larger(now, before);
+    const { sessions, sessionPages } = seen.has("sessions") ? now : larger(now, before);
     return { nodes, nodePages, sessions, sessionPages };
+  }
+
+  /** What the next runs take: no fewer calls than the last ones did. */
+  function callsNow(): Extent {
+    const extent = extentNow();
+    const last = (collector: Collector) => {
+      const run = runs.get(collector);
+      if (run === undefined) return kept.get(collector)?.calls ?? 0;
+      return run.isOver ? run.made : 0;
+    };
+    return {
+      ...extent,
+      nodePages: Math.max(extent.nodePages, last("nodes")),
+      sessionPages: Math.max(extent.sessionPages, last("sessions")),
+    };
+  }
+
+  function monthNow(): MonthState {
+    const now = clock.now();
+    return { used: office.monthUsed(), leftMs: planMonth(now, parts.monthStartsOn).endMs - now };
   }
 
   function runOf(collector: Collector): LastRun | null {
@@ -96,23 +135,37 @@ export function createPlanning(parts: PlanningParts): Planning {
   }
 
   function made(): Plan {
-    const month = planMonth(clock.now(), parts.monthStartsOn);
     const lasts = COLLECTORS.flatMap((collector) => {
       const run = runOf(collector);
       return run === null ? [] : [[collector, run] as const];
     });
-    const planned = plan({
-      ...extentNow(),
+    const input: PlanInput = {
+      ...callsNow(),
       wishes: parts.wishes,
       limits: parts.limits,
-      month: { used: parts.office.monthUsed(), leftMs: month.endMs - clock.now() },
+      month: monthNow(),
       runs: Object.fromEntries(lasts),
-      actions: parts.office.actions(),
-      others: parts.office.others(),
+      measured: Object.fromEntries(measured),
+      paced: Object.fromEntries(paced),
+      actions: office.actions(),
+      others: office.others(),
       reads: parts.reads,
-    });
+    };
+    const planned = plan(input);
+    for (const collector of COLLECTORS) {
+      if (planned[collector] !== null) paced.set(collector, planned[collector].pacedMs);
+    }
+    office.weigh(weightsOf(planned, roomOf(input), unseen()));
     showPlan(planned, parts.metrics);
     return planned;
+  }
+
+  /** Lists whose extent nothing tells yet. */
+  function unseen(): ReadonlySet<Flow> {
+    const lists = new Set<Flow>();
+    if (!seen.has("nodes") && before.nodePages === 0) lists.add("nodes");
+    if (!seen.has("sessions") && before.sessionPages === 0) lists.add("sessions");
+    return lists;
   }
 
   function keep(key: string, value: object): void {
@@ -134,22 +187,25 @@ export function createPlanning(parts: PlanningParts): Planning {
     },
     begin(collector) {
       const run: Run = { beganAt: clock.monotonic(), made: 0, isOver: false };
+      const calls = callsOf(collector, callsNow());
       runs.set(collector, run);
-      keep(runFact(collector), { at: clock.now(), calls: callsOf(collector, extentNow()) } satisfies KeptRun);
-      return {
-        ...parts.client,
-        get(call, lane, signal, onSending) {
-          run.made++;
-          return parts.client.get(call, lane, signal, onSending);
-        },
-      };
+      keep(runFact(collector), { at: clock.now(), calls } satisfies KeptRun);
+      return clientOfRun(parts.client, run, {
+        clock,
+        budget: runBudget(calls, pollingLeft(parts.limits, monthNow(), 0)),
+        plan: () => current[collector],
+      });
     },
-    end(collector) {
+    end(collector, succeeded) {
       const run = runs.get(collector);
-      if (run !== undefined) run.isOver = true;
+      if (run === undefined) return;
+      run.isOver = true;
+      const { at, calls } = keptRun(parts, collector) ?? { at: clock.now(), calls: 0 };
+      if (run.made > calls) keep(runFact(collector), { at, calls: run.made } satisfies KeptRun);
+      if (succeeded) measured.set(collector, clock.monotonic() - run.beganAt);
     },
     settle(collector) {
-      seen[collector] = true;
+      seen.add(collector);
       const extent = extentNow();
       const text = JSON.stringify(extent);
       if (facts.read(EXTENT) !== text) keep(EXTENT, extent);
@@ -199,27 +255,3 @@ function readFact(read: (key: string) => string | null, key: string): object {
     return {};
   }
 }
-
-function showPlan(planned: Plan, metrics: WardenMetrics): void {
-  for (const collector of COLLECTORS) {
-    const { intervalMs, stretch, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;
-    metrics.set("proxywarden_plan_interval_seconds", { collector }, intervalMs / SECOND_MS);
-    metrics.set("proxywarden_plan_stretch_ratio", { collector }, stretch);
-    metrics.set("proxywarden_plan_calls_per_minute", { collector }, callsPerMinute);
-    metrics.set("proxywarden_plan_age_seconds", { collector, age: "median" }, age.medianMs / SECOND_MS);
-    metrics.set("proxywarden_plan_age_seconds", { collector, age: "worst" }, age.worstMs / SECOND_MS);
-    for (const limit of PLAN_BOUNDS) {
-      const value = planned[collector] === null ? Number.NaN : Number(boundBy === limit);
-      metrics.set("proxywarden_plan_bound", { collector, limit }, value);
-    }
-  }
-}
-
-/** Gauges that are not a number are left out. */
-const NOT_COLLECTED = {
-  intervalMs: Number.NaN,
-  stretch: Number.NaN,
-  callsPerMinute: Number.NaN,
-  boundBy: null,
-  age: { medianMs: Number.NaN, worstMs: Number.NaN },
-};

@@ -3,11 +3,15 @@ import type { Random } from "../base/random.ts";
 import type { Wish } from "../budget/planner.ts";
 import type { Bell, Clock } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
-/** When a collector runs: so long after it last began, or when a bell rings. */
+/**
+ * When a collector runs: so long after it last began, or at the times of a cron schedule. `leastMs`: times sooner than this
+ * after the last run began are skipped; absent: none are.
+ */
 export type Cadence =
   | { readonly kind: "every"; readonly intervalMs: DurationMs }
-  | { readonly kind: "cron"; readonly expression: string };
+  | { readonly kind: "cron"; readonly expression: string; readonly leastMs?: DurationMs };
 
 /** What is collected how often; null: not at all. Of details, the interval is the age that none should pass. */
 export type Cadences = Readonly<Record<Collector, Cadence | null>>;
@@ -29,38 +33,64 @@ const NAP_MS_MIN: DurationMs = 1;
 /** A failed run of a bell is tried again after this, doubled each time, until the bell rings. */
 const RETRY_MS: DurationMs = MINUTE_MS;
 
-/** When a job runs; both are asked for anew while it waits. */
+/** When the last run of a job began, on both clocks, and how many runs in a row have failed since one succeeded. */
+export interface LastBegun {
+  readonly monotonic: MonotonicMs;
+  readonly epoch: EpochMs;
+  readonly failures: number;
+}
+
+/** When a job runs. The cadence and the first wait are asked for anew while it waits. */
 export interface Rhythm {
   readonly cadence: () => Cadence;
   /** Before the first run. */
   readonly firstWait: () => DurationMs;
+  /** The last run, where this goes on with what ran before; absent or null: there was none. */
+  readonly last?: LastBegun | null;
+  /** Told of each run that came to its end. */
+  readonly onRun?: (begun: LastBegun) => void;
 }
 
 /**
- * Runs `job` again and again until `signal` aborts: once soon after the start, then by its cadence. A run never overlaps the one before; one that took longer than the interval is followed at once.
+ * Runs `job` again and again until `signal` aborts: once soon after the start or when the last run makes it due, then by its
+ * cadence. A run never overlaps the one before; one that took longer than the interval is followed at once.
  * `job` says whether it succeeded, and never throws.
  */
 export async function repeat(
   timing: Timing,
-  { cadence, firstWait }: Rhythm,
+  { cadence, firstWait, last = null, onRun = () => {} }: Rhythm,
   job: (signal: AbortSignal) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
-  const first = cadence();
-  const spread = first.kind === "every" ? first.intervalMs * JITTER_SHARE : JITTER_MS_MAX;
-  await timing.clock.sleep(Math.min(JITTER_MS_MAX, spread) * timing.random(), signal);
-  for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await nap(timing.clock, wait, signal);
-  let failures = 0;
+  const { clock } = timing;
+  let begun = last;
+  if (begun === null) await clock.sleep(jitterOf(cadence()) * timing.random(), signal);
+  else await untilDue(timing, cadence, begun, signal);
+  for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await nap(clock, wait, signal);
   while (!signal.aborted) {
-    const began = { monotonic: timing.clock.monotonic(), epoch: timing.clock.now() };
-    failures = (await job(signal)) ? 0 : failures + 1;
-    for (;;) {
-      // A wall clock that was set back must not wait for the moment it once showed.
-      began.epoch = Math.min(began.epoch, timing.clock.now());
-      const wait = waitOf(timing, cadence(), began, failures);
-      if (signal.aborted || wait <= 0) break;
-      await nap(timing.clock, wait, signal);
-    }
+    const [monotonic, epoch] = [clock.monotonic(), clock.now()];
+    const succeeded = await job(signal);
+    // A run that was cut off is made up for by the next to go on from here.
+    if (!succeeded && signal.aborted) return;
+    begun = { monotonic, epoch, failures: succeeded ? 0 : (begun?.failures ?? 0) + 1 };
+    onRun(begun);
+    await untilDue(timing, cadence, begun, signal);
+  }
+}
+
+function jitterOf(cadence: Cadence): DurationMs {
+  const spread = cadence.kind === "every" ? cadence.intervalMs * JITTER_SHARE : JITTER_MS_MAX;
+  return Math.min(JITTER_MS_MAX, spread);
+}
+
+async function untilDue(timing: Timing, cadence: () => Cadence, begun: LastBegun, signal: AbortSignal): Promise<void> {
+  let { epoch } = begun;
+  for (;;) {
+    // A wall clock that was set back must not wait for the moment it once showed.
+    epoch = Math.min(epoch, timing.clock.now());
+    const wait = waitOf(timing, cadence(), { ...begun, epoch });
+    if (signal.aborted || wait <= 0) return;
+    await nap(timing.clock, wait, signal);
   }
 }
 
@@ -68,17 +98,16 @@ export async function repeat(
 export const nap = (clock: Clock, wait: DurationMs, signal: AbortSignal): Promise<void> =>
   clock.sleep(Math.min(NAP_MS_MAX, Math.max(NAP_MS_MIN, wait)), signal);
 
-function waitOf(
-  timing: Timing,
-  cadence: Cadence,
-  began: { monotonic: number; epoch: number },
-  failures: number,
-): DurationMs {
-  const sinceBegan = timing.clock.monotonic() - began.monotonic;
+function waitOf({ clock, bell }: Timing, cadence: Cadence, { monotonic, epoch, failures }: LastBegun): DurationMs {
+  const sinceBegan = clock.monotonic() - monotonic;
   if (cadence.kind === "every") return cadence.intervalMs - sinceBegan;
-  const rings = timing.bell.next(cadence.expression, began.epoch);
-  const untilRing = rings === null ? Number.POSITIVE_INFINITY : rings - timing.clock.now();
-  return failures === 0 ? untilRing : Math.min(untilRing, RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceBegan);
+  const { expression, leastMs = 0 } = cadence;
+  // The last run began a moment after its time: a time that is due exactly is not skipped for that.
+  const rings = Number.isFinite(leastMs) ? bell.next(expression, epoch + Math.max(0, leastMs - SECOND_MS)) : null;
+  const untilRing = rings === null ? Number.POSITIVE_INFINITY : rings - clock.now();
+  // Where times are skipped for the limits' sake, a failed run is not tried again before the next.
+  if (failures === 0 || leastMs > 0) return untilRing;
+  return Math.min(untilRing, RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceBegan);
 }
 
 /** How far apart the runs of a cadence are; of a bell: its next two rings. */

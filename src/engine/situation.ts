@@ -66,7 +66,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
     surveyFleet(ward.view!.snapshot.fleet, casebook, activePolicies(ward), { shadow, by: rules.safety.correlated.by });
 
   const withinMs = () =>
-    Math.max(rules.safety.correlated.withinMs, WALKS_OF_INCIDENT * (ward.view?.plan.nodes?.intervalMs ?? 0));
+    Math.max(rules.safety.correlated.withinMs, WALKS_OF_INCIDENT * (ward.view?.plan.nodes?.pacedMs ?? 0));
 
   function advance(alerts: Alerts, now: EpochMs, seen: Survey, begun: readonly NodeId[]): void {
     const { safety } = rules;

@@ -119,12 +119,9 @@ function revived(fingerprint: string): Policy | null {
   }
 }
 
-/** A datum is too old for a policy that names no age when three planned intervals of its source have passed. */
-const AGE_INTERVALS = 3;
-
-/** The oldest that a policy reads of a source. */
+/** The oldest that a policy reads of a source; where it names no age, as long as the plan takes the data for fresh. */
 export function maxAgeOf({ view }: Ward, rule: PolicyRule | null): (source: Collector) => number {
-  return (source) => rule?.maxAgeMs ?? AGE_INTERVALS * (view?.plan[source]?.intervalMs ?? 0);
+  return (source) => rule?.maxAgeMs ?? view?.plan[source]?.freshMs ?? 0;
 }
 
 /** The slot of a node in the fleet as it was seen last; null: it is not there. */

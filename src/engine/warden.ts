@@ -5,6 +5,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
+import { MISSED_WALKS_MAX } from "../policy/trust.ts";
 import { createAlarms } from "./alarms.ts";
 import { awaitedDetails, thresholdsIn } from "./attention.ts";
 import { candidateOf, isTimely } from "./candidates.ts";
@@ -82,7 +83,7 @@ export function startWarden(parts: WardenParts): Warden {
     const { snapshot, plan } = ward.view;
     return keeper.look(snapshot.fleet, {
       at: clock.monotonic(),
-      intervalMs: plan.nodes?.intervalMs ?? 0,
+      intervalMs: (plan.nodes?.freshMs ?? 0) / MISSED_WALKS_MAX,
       serviceTime: ward.client.serviceTime,
     });
   }

@@ -15,8 +15,8 @@ import { type Account, type CollectorState, createAccount, type Outcome } from "
 import { readDetails } from "./details.ts";
 import { createInventory, type Inventory, type UsageScale } from "./inventory.ts";
 import { collectNodes, collectSessions } from "./lists.ts";
-import { createPlanning, type Extent } from "./planning.ts";
-import { type Cadence, type Cadences, repeat, type Timing, wishesOf } from "./schedule.ts";
+import { createPlanning, createPlanningMemory, type Extent, type PlanningMemory } from "./planning.ts";
+import { type Cadence, type Cadences, type LastBegun, repeat, type Timing, wishesOf } from "./schedule.ts";
 import { createSessionFold, type SessionFold } from "./sessionfold.ts";
 import { collectHourly, collectStats } from "./statistics.ts";
 
@@ -42,6 +42,9 @@ export interface Sight {
   hourly: Dated<readonly HourlyEntry[]> | null;
   sequence: number;
   habits: { readonly nodes: PageHabits; readonly sessions: PageHabits };
+  readonly planning: PlanningMemory;
+  /** By collector when it ran last. */
+  readonly begun: Map<Collector, LastBegun>;
 }
 
 /** What a watch stands on. */
@@ -95,6 +98,8 @@ export function createSight(
     hourly: null,
     sequence: 0,
     habits: newHabits(pageLimit),
+    planning: createPlanningMemory(),
+    begun: new Map(),
   };
 }
 
@@ -108,6 +113,7 @@ export function startWatch(parts: WatchParts): Watch {
   const planning = createPlanning({
     ...parts,
     ...settings,
+    memory: sight.planning,
     wishes: wishesOf(settings.cadences, timing),
     extent: () => extentOf(sight),
   });
@@ -133,7 +139,7 @@ export function startWatch(parts: WatchParts): Watch {
     async (signal: AbortSignal) => {
       const client = planning.begin(collector);
       const succeeded = await sight.accounts[collector].run(() => run(client, signal));
-      planning.end(collector);
+      planning.end(collector, succeeded);
       planning.renew();
       if (!signal.aborted) publish();
       return succeeded;
@@ -177,12 +183,19 @@ export function startWatch(parts: WatchParts): Watch {
     const cadence = settings.cadences[collector];
     if (cadence === null) return Promise.resolve();
     if (collector === "details") return startDetails();
-    const planned = (): Cadence =>
-      cadence.kind === "cron"
-        ? cadence
-        : { kind: "every", intervalMs: planning.current()[collector]?.intervalMs ?? cadence.intervalMs };
-    const firstWait = () => planning.firstWait(collector);
-    return repeat(timing, { cadence: planned, firstWait }, job(collector, jobs[collector]), stop.signal);
+    const planned = (): Cadence => {
+      const now = planning.current()[collector];
+      if (now === null) return cadence;
+      if (cadence.kind === "every") return { ...cadence, intervalMs: now.intervalMs };
+      return now.stretch > 1 ? { ...cadence, leastMs: now.intervalMs } : cadence;
+    };
+    const rhythm = {
+      cadence: planned,
+      firstWait: () => planning.firstWait(collector),
+      last: sight.begun.get(collector) ?? null,
+      onRun: (begun: LastBegun) => void sight.begun.set(collector, begun),
+    };
+    return repeat(timing, rhythm, job(collector, jobs[collector]), stop.signal);
   }
 
   const startDetails = () =>

@@ -72,7 +72,9 @@ by \`Accept-Encoding\`. No scrape costs the service a call, however many Prometh
 `;
 
 const networkIntro = `What the network looks like, rendered once for each snapshot. A gauge's sample leaves the page when what it says is older
-than three planned intervals of the collector that it is from; a counter's never does. A node that is gone takes its series
+than \`proxywarden_plan_fresh_seconds\` of the collector that it is from: three planned intervals, or three times as long as
+a run takes where that is longer, and at most a day (sessions: 3 days, details: 14 days) unless the configuration itself asks
+for rarer reads. While the month has no calls left, the last planned interval counts. A counter stays. A node that is gone takes its series
 with it. Times are on the clock of the service, but for \`proxynet_node_detail_timestamp_seconds\`, which is on ours.
 \`export.deny\` leaves families out; over \`export.series_max\` the widest ones are dropped whole.
 `;
@@ -149,9 +151,9 @@ const examples: readonly (readonly [question: string, query: string])[] = [
     "histogram_quantile(0.95, sum by (session_type, le) (rate(proxynet_session_duration_seconds_bucket[15m])))",
   ],
   [
-    "A collector that has not succeeded for three of its planned intervals:",
+    "A collector whose data are stale:",
     `time() - proxywarden_collect_last_success_timestamp_seconds
-  > on (instance, collector) 3 * proxywarden_plan_interval_seconds`,
+  > on (instance, collector) proxywarden_plan_fresh_seconds`,
   ],
   ["Refusals for exceeded limits, which should be none:", "increase(proxywarden_ratelimit_exceeded_total[1h]) > 0"],
   [

@@ -144,7 +144,12 @@ export const WARDEN_FAMILIES = {
   },
   proxywarden_plan_interval_seconds: {
     type: "gauge",
-    help: "Planned interval of the collector.",
+    help: "Planned interval of the collector; while the month has no calls left for it, the last one there was.",
+    labels: collector,
+  },
+  proxywarden_plan_fresh_seconds: {
+    type: "gauge",
+    help: "Age up to which data of the collector count as fresh: three planned intervals, or three times as long as a run takes, but no more than a fixed limit. Older samples leave the page.",
     labels: collector,
   },
   proxywarden_plan_stretch_ratio: {

@@ -47,7 +47,7 @@ export interface PolicyRule {
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Oldest datum that an expression may read; null: three planned intervals of its source. */
+  /** Oldest datum that an expression may read; null: as long as the plan takes the data of its source for fresh. */
   readonly maxAgeMs: DurationMs | null;
   readonly steps: readonly Step[];
   /** At most `episodes` within `forgetAfterMs`; after one that did not heal, the next begins `everyMs` later. */

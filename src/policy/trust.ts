@@ -36,7 +36,7 @@ export interface Distrust {
 }
 
 /** A walk may fail now and then: it brings nothing new, and everybody waits for the next. After this many it is blindness. */
-const MISSED_WALKS_MAX = 3;
+export const MISSED_WALKS_MAX = 3;
 
 /** The trust gate: everything that speaks against believing what is seen. Comes before any policy. */
 export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {

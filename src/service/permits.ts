@@ -1,8 +1,9 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
+import { createFairShare, FLOWS, type Flow, flowOf, type Weights } from "../budget/fair-share.ts";
 import { learnedOf } from "../budget/front.ts";
 import { type CallOutcome, createLedger, type Ledger, type Permit, settle, take } from "../budget/ledger.ts";
-import { CATEGORIES, type Category, LANES, type Lane, type Limits } from "../budget/limits.ts";
+import { CATEGORIES, type Category, type Lane, type Limits } from "../budget/limits.ts";
 import { planMonth, utcDay } from "../budget/month.ts";
 import { opening } from "../budget/opening.ts";
 import { expectedOfPlan, SCOPES, type Scope } from "../budget/others.ts";
@@ -10,11 +11,13 @@ import { createRecent, type RecentCalls } from "../budget/recent.ts";
 import type { CallCounter, Clock, Log } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
-/** Hands out permits in the order of the lanes, and keeps the month's calls in the store. */
+/** Hands out permits, to actions first, to the rest by weight, and keeps the month's calls in the store. */
 export interface PermitOffice {
   /** Waits for leave to make one call; null if `signal` aborted first. Every permit must be given back. */
   request(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
   giveBack(permit: Permit, outcome: CallOutcome): void;
+  /** Sets in which ratio calls that wait at the same time get their permits; actions go before all of them. */
+  weigh(weights: Weights): void;
   /** New limits (a reload) hold from the next permit on; what was learned stays. */
   relimit(limits: Limits, monthStartsOn: number): void;
   /** Calls made in the plan's month that it is now: ours, and what was learned of others'. */
@@ -68,8 +71,15 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   /** Calls of others that were counted and told of. */
   const foreign = {} as Record<Scope, { likely: number; told: number }>;
   for (const scope of SCOPES) foreign[scope] = { likely: 0, told: 0 };
-  // One queue a lane: within a lane first come, first served.
-  const queues: Readonly<Record<Lane, Waiting[]>> = { action: [], walk: [], suspect: [], detail: [], stats: [] };
+  const fairShare = createFairShare();
+  // First come, first served within a queue, but suspects go before routine details.
+  const queues: Readonly<Record<Flow | "action", Waiting[]>> = {
+    action: [],
+    nodes: [],
+    sessions: [],
+    details: [],
+    stats: [],
+  };
   let nap = new AbortController();
 
   function turnMonth(now: EpochMs): void {
@@ -131,27 +141,46 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   function serve(): DurationMs {
     turnMonth(clock.now());
     let wakeIn: DurationMs = Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.endMs - clock.now()));
-    for (const lane of LANES) {
-      for (let index = 0; index < queues[lane].length; ) {
-        const waiting = queues[lane][index]!;
-        const now = clock.monotonic();
-        const opens = opening(ledger, waiting.category, lane, now);
-        if (opens.at <= now) {
-          queues[lane].splice(index, 1);
-          grant(waiting);
-        } else {
-          wakeIn = Math.min(wakeIn, opens.at - now);
-          index++;
-        }
+    /** Grants a call if it may go now; else it is looked at again when it may. */
+    const tryGrant = (queue: Waiting[], index: number): boolean => {
+      const waiting = queue[index]!;
+      const now = clock.monotonic();
+      const opens = opening(ledger, waiting.category, waiting.lane, now);
+      if (opens.at > now) {
+        wakeIn = Math.min(wakeIn, opens.at - now);
+        return false;
       }
-    }
+      queue.splice(index, 1);
+      grant(waiting);
+      return true;
+    };
+    for (let index = 0; index < queues.action.length; ) if (!tryGrant(queues.action, index)) index++;
+    while (serveFlow(tryGrant));
     return Math.max(NAP_MS_MIN, wakeIn);
+  }
+
+  /** Serves the first of the flows whose category is open; false: there is none. */
+  function serveFlow(tryGrant: (queue: Waiting[], index: number) => boolean): boolean {
+    const flow = fairShare
+      .order(FLOWS.filter((each) => queues[each].length > 0))
+      .find((each) => tryGrant(queues[each], 0));
+    if (flow === undefined) return false;
+    fairShare.serve(flow);
+    return true;
+  }
+
+  function enqueue(waiting: Waiting): void {
+    const flow = flowOf(waiting.category, waiting.lane);
+    const queue = queues[flow ?? "action"];
+    if (flow !== null && queue.length === 0) fairShare.begin(flow);
+    const routine = waiting.lane === "suspect" ? queue.findIndex(({ lane }) => lane === "detail") : -1;
+    queue.splice(routine < 0 ? queue.length : routine, 0, waiting);
   }
 
   function look(): void {
     nap.abort();
     const wakeIn = serve();
-    if (LANES.every((lane) => queues[lane].length === 0)) return;
+    if (Object.values(queues).every((queue) => queue.length === 0)) return;
     const mine = new AbortController();
     nap = mine;
     void clock.sleep(wakeIn, mine.signal).then(() => {
@@ -176,7 +205,8 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       if (signal.aborted) return Promise.resolve(null);
       return new Promise((resolve) => {
         const onAbort = () => {
-          queues[lane].splice(queues[lane].indexOf(waiting), 1);
+          const queue = queues[flowOf(category, lane) ?? "action"];
+          queue.splice(queue.indexOf(waiting), 1);
           parts.onWait(category, clock.monotonic() - waiting.since);
           resolve(null);
           look();
@@ -191,7 +221,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
           },
         };
         signal.addEventListener("abort", onAbort, { once: true });
-        queues[lane].push(waiting);
+        enqueue(waiting);
         look();
       });
     },
@@ -202,6 +232,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       countForeign();
       look();
     },
+    weigh: fairShare.setWeights,
     relimit(limits, startsOn) {
       ledger.limits = limits;
       if (startsOn !== monthStartsOn) {

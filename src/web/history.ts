@@ -35,8 +35,6 @@ export interface History {
 /** Between two samples. */
 export const SAMPLE_EVERY_MS: DurationMs = 10 * SECOND_MS;
 const SAMPLES_MAX = HOUR_MS / SAMPLE_EVERY_MS;
-/** As on the metrics page: what is older than so many planned intervals is not known any more. */
-const STALE_INTERVALS = 3;
 
 /** Nothing is known of the past. */
 export function createHistory(): History {
@@ -98,5 +96,5 @@ function sampleOf(scene: Scene): Readonly<Record<Series, number | null>> {
 
 function isFresh({ monotonic, plan }: Scene, collector: Collector, settledAt: number | null | undefined): boolean {
   if (settledAt === null || settledAt === undefined) return false;
-  return monotonic - settledAt <= STALE_INTERVALS * (plan[collector]?.intervalMs ?? Number.POSITIVE_INFINITY);
+  return monotonic - settledAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
 }

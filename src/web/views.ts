@@ -142,8 +142,9 @@ function collectorView({ plan, collectors, monotonic, snapshot }: Scene, collect
         ? null
         : {
             wish_seconds: seconds(planned.wishMs),
-            interval_seconds: seconds(planned.intervalMs),
-            stretch: Number(planned.stretch.toFixed(3)),
+            interval_seconds: seconds(planned.pacedMs),
+            fresh_seconds: seconds(planned.freshMs),
+            stretch: Number((planned.pacedMs / planned.wishMs).toFixed(3)),
             bound_by: planned.boundBy,
             calls_per_minute: Number(planned.callsPerMinute.toFixed(3)),
           },

@@ -115,3 +115,18 @@ test("a configuration that is wrong is refused with its place", async () => {
   expect(code).toBe(1);
   expect(err).toContain(`${config}:1:21: service.base_url`);
 });
+
+test("of a cron schedule that the month can't carry, the plan says how many runs are skipped", async () => {
+  const folder = newFolder();
+  const sections = {
+    limits: { plan: "starter" },
+    state: { path: folder.at("state") },
+    collect: { ...wishes, nodes: { cron: "*/5 * * * * *" } },
+  };
+  const config = folder.write("proxywarden.yaml", configText(NOWHERE, sections));
+  const { out, code } = await run({ config, nodes: 40, sessions: 100 });
+  expect(code).toBe(0);
+  expect(out).toMatch(
+    /^nodes: \d+ of \d+ runs of its cron schedule are skipped: within the plan's calls a month it gets \S+ of the 12\.0 calls\/min/m,
+  );
+});

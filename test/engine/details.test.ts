@@ -45,6 +45,8 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
     age: { medianMs: intervalMs / 2, worstMs: intervalMs },
     wishMs: intervalMs,
     intervalMs,
+    pacedMs: intervalMs,
+    freshMs: 3 * intervalMs,
     stretch: 1,
     boundBy,
     callsPerMinute: (NODES * MINUTE_MS) / intervalMs,

@@ -89,3 +89,16 @@ test("a glob that finds nothing ends with 1: no policy is lost without a word", 
   expect(code).toBe(1);
   expect(err).toBe(`${file}:6:12: policies[0]: found "policies/*.yml"; must find at least one file\n`);
 });
+
+test("check warns of a cron schedule that the month can't carry", async () => {
+  const text = CONFIG.replace(
+    "policies: [policies/*.yaml]",
+    'collect: { nodes: { cron: "*/5 * * * * *" } }\nlimits: { plan: starter }',
+  );
+  const { file } = folderWith(text, POLICY);
+  const { code, err } = await runCommand("check", "--config", file);
+  expect(code).toBe(0);
+  expect(err).toMatch(
+    /warning: .*: collect\.nodes\.cron: runs every 5s, which the plan's calls a month don't carry: \d+ of \d+ runs are skipped/,
+  );
+});

@@ -33,7 +33,7 @@ function open(calls: CallCounter = createMemoryStore().calls) {
   return { clock, log, office, order, ask, answer, waits, foreign };
 }
 
-test("who waits is served by lane, and within a lane in the order of coming", async () => {
+test("actions are served first, the rest in turn, and suspects before routine details", async () => {
   const { clock, order, ask, answer } = open();
   const learning = ask("node_management", "stats");
   await clock.advance(1_000);
@@ -43,7 +43,24 @@ test("who waits is served by lane, and within a lane in the order of coming", as
   expect(order).toEqual(["stats"]);
   answer(await learning, 99);
   await clock.advance(10_000);
-  expect(order).toEqual(["stats", "action", "walk", "suspect", "detail", "detail", "stats"]);
+  expect(order).toEqual(["stats", "action", "walk", "suspect", "detail", "stats", "detail"]);
+});
+
+test("calls that wait at the same time are served in the ratio of the weights", async () => {
+  const { clock, order, ask, answer, office } = open();
+  const learning = ask("node_management", "walk");
+  await clock.advance(1_000);
+  answer(await learning, 99);
+  office.weigh({ nodes: 3, details: 1, sessions: 1, stats: 1 });
+  for (let call = 0; call < 40; call++) {
+    void ask("node_management", "walk");
+    void ask("node_management", "detail");
+  }
+  await clock.advance(30_000);
+  const served = order.slice(1);
+  const walks = served.filter((lane) => lane === "walk").length;
+  expect(served.length).toBeGreaterThan(24);
+  expect(Math.abs(walks - 0.75 * served.length)).toBeLessThanOrEqual(2);
 });
 
 test("a lane that its own category holds back does not hold up another category", async () => {

@@ -18,6 +18,7 @@ export interface Collector {
   readonly planned: {
     readonly wish_seconds: number;
     readonly interval_seconds: number;
+    readonly fresh_seconds: number;
     readonly stretch: number;
     readonly bound_by: string | null;
     readonly calls_per_minute: number;

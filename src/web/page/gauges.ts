@@ -106,10 +106,8 @@ function gauge({ name, value, note, share, tone, label, tick: mark }: Gauge): HT
   );
 }
 
-/** As on the metrics page: older than so many planned intervals, a datum is stale. */
-const STALE_INTERVALS = 3;
-/** A walk takes its time, and rounds come when they can. */
-const LATE_INTERVALS = 1.6;
+/** From this share of the time for which data count as fresh they are late: a walk takes some time itself. */
+const LATE_SHARE = 0.53;
 
 /** How old the data of each collector is, beside how old it is planned to be. */
 export function showFreshness(status: Status): void {
@@ -131,7 +129,7 @@ function freshRow(name: string, { planned, age_seconds, failure }: Collector): H
     });
   }
   const age = age_seconds?.max ?? null;
-  const intervals = age === null ? null : age / planned.interval_seconds;
+  const share = age === null ? 0 : age / planned.fresh_seconds;
   const stretched =
     planned.stretch > 1.001
       ? ` · stretched ${planned.stretch.toFixed(1)}× by ${words(planned.bound_by ?? "the plan")}`
@@ -142,14 +140,9 @@ function freshRow(name: string, { planned, age_seconds, failure }: Collector): H
     name,
     value: age === null ? "nothing yet" : span(age),
     note: `${trouble}every ${span(planned.interval_seconds)}${stretched}${median}`,
-    share: intervals === null ? 0 : intervals / STALE_INTERVALS,
-    tone:
-      failure !== null || (intervals ?? 0) > STALE_INTERVALS
-        ? "bad"
-        : (intervals ?? 0) > LATE_INTERVALS
-          ? "wait"
-          : "good",
+    share,
+    tone: failure !== null || share > 1 ? "bad" : share > LATE_SHARE ? "wait" : "good",
     label: age === null ? "nothing yet" : `${span(age)} old, every ${span(planned.interval_seconds)}`,
-    tick: [1 / STALE_INTERVALS, "one planned interval"],
+    tick: [planned.interval_seconds / planned.fresh_seconds, "one planned interval"],
   });
 }
