@@ -34,6 +34,8 @@ export function parseYaml({ text, env }: Source): YamlDocument {
     const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
     return broken({ ...WHOLE, found, expected, message });
   }
+  const unprintable = text.search(UNPRINTABLE);
+  if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
   const lines = new LineCounter();
   // Values other than plain ones, such as the bytes of !!binary, would surprise every schema.
   const document = parseDocument(text, {
@@ -61,6 +63,17 @@ export function parseYaml({ text, env }: Source): YamlDocument {
   }
   const tree = readTree(document.contents, { source: text, lines, env });
   return tree.excess === null ? tree : broken(tree.excess);
+}
+
+/** Control characters that YAML forbids: a file that has one is not text, or is in another encoding. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+
+function unprintableAt(text: string, offset: number): Finding {
+  const before = text.slice(0, offset).split("\n");
+  const code = text.charCodeAt(offset).toString(16).toUpperCase().padStart(4, "0");
+  const found = `the control character U+${code}`;
+  return { line: before.length, column: before.at(-1)!.length + 1, path: [], found, expected: "must be text in UTF-8" };
 }
 
 /** Tags of YAML's core schema: their values are plain ones. */

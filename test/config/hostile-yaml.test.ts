@@ -168,3 +168,10 @@ describe("a tag that makes something else of a value is refused, at its place:",
     expect(errors(withService(text))).toEqual([]);
   });
 });
+
+test.each([
+  ["log:\0 {}\n", "1:5: found the control character U+0000; must be text in UTF-8"],
+  ["log:\n  level: 'a\x7fb'\n", "2:12: found the control character U+007F; must be text in UTF-8"],
+])("%j is refused where it is no text", (text, expected) => {
+  expect(errors(text)).toEqual([expected]);
+});
