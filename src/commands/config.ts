@@ -1,4 +1,4 @@
-import { existsSync, globSync } from "node:fs";
+import { globSync } from "node:fs";
 import { join } from "node:path";
 import { fail, type Result } from "../base/result.ts";
 import type { ConfigChecks } from "../config/check.ts";
@@ -10,6 +10,7 @@ import { type ConfigProblem, formatProblem } from "../config/problem.ts";
 import { familyNames } from "../metrics/families.ts";
 import { compileExpression } from "../policy/expression.ts";
 import { cronProblem } from "../system/bell.ts";
+import { NO_SUCH_FILE } from "../system/text-file.ts";
 import { readTextFile } from "./context.ts";
 import { skippedRuns } from "./cron-check.ts";
 
@@ -62,8 +63,8 @@ export const judgePolicies = (
 /** Reads the text of a configuration; the error says which file, and why not. */
 export function readConfigText(file: string): Result<string, string> {
   const text = readTextFile(file);
-  if (text.ok || existsSync(file)) return text;
-  return fail(`can't read ${file}: there is no such file; say where the configuration is with --config`);
+  if (text.ok || !text.error.endsWith(NO_SUCH_FILE)) return text;
+  return fail(`${text.error}; --config names the configuration file`);
 }
 
 /** Reads and judges a configuration file; the error is every problem, a line each. */

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { fail, ok, type Result } from "../base/result.ts";
+import { readRegularFile } from "../system/text-file.ts";
 
 /** What a command stands on: main.ts gives the real ones, a test its own. */
 export interface CommandContext {
@@ -25,13 +25,13 @@ export const EXIT_BAD = 1;
 export const EXIT_USAGE = 2;
 export type ExitCode = typeof EXIT_FINE | typeof EXIT_BAD | typeof EXIT_USAGE;
 
-/** Reads a text file; the error says which, and why not. */
+/** Bytes of a text file: as many as the longest YAML file can have, and more than a system's bundle of authorities. */
+const TEXT_FILE_BYTES_MAX = 1_048_576;
+
+/** Reads a text file of at most 1 MiB, without its byte order mark. The error says which file, and why not. */
 export function readTextFile(path: string): Result<string, string> {
-  try {
-    return ok(readFileSync(path, "utf8"));
-  } catch (error) {
-    return fail(`can't read ${path}: ${(error as Error).message}`);
-  }
+  const read = readRegularFile(path, TEXT_FILE_BYTES_MAX);
+  return read.ok ? ok(read.value.text.replace(/^\uFEFF/, "")) : fail(`can't read ${path}: ${read.error}`);
 }
 
 /** Resolves when `signal` aborts. */

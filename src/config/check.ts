@@ -1,8 +1,9 @@
-import type { Result } from "../base/result.ts";
+import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy.ts";
 import type { Source } from "./document.ts";
 import type { Check } from "./kind.ts";
 import { nearest } from "./nearest.ts";
+import { type ConfigProblem, problemOf } from "./problem.ts";
 import type { Refusal } from "./read.ts";
 import type { Config } from "./schema.ts";
 
@@ -53,6 +54,16 @@ export interface Names {
   readonly windows: readonly string[];
   readonly prometheus: boolean;
   readonly alertmanager: boolean;
+}
+
+const WHOLE = { line: 1, column: 1, path: [] } as const;
+
+/** Reads a file that another one names. */
+export function readNamed(file: string, readFile: ConfigSource["readFile"]): Result<string, readonly ConfigProblem[]> {
+  const text = readFile?.(file) ?? fail(`can't read ${file}: no files are read here`);
+  if (text.ok) return text;
+  const expected = "must be a file that can be read";
+  return fail([problemOf(file, { ...WHOLE, found: "nothing", expected, message: text.error })]);
 }
 
 /** What the checks of one file stand on. */
@@ -115,7 +126,7 @@ function named(what: string, value: string, known: readonly string[], section?: 
   if (known.includes(value)) return null;
   const list = section === undefined || known.length > LISTED_MAX ? "" : `: ${known.join(", ")}`;
   if (known.length === 0) return { expected: `must be the name of a ${what}; the section ${section} has none` };
-  return { expected: `must be the name of a ${what}${list}`, suggestion: nearest(value, known) };
+  return { expected: `must be the name of a ${what}${list}`, suggest: () => nearest(value, known) };
 }
 
 const needed = (section: string, isThere: boolean | undefined): Refusal | null =>
@@ -125,10 +136,13 @@ function templateRefusal(text: string): Refusal | null {
   for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {
     if (REASON_PLACEHOLDERS.some((placeholder) => found === `{{${placeholder}}}`)) continue;
     const placeholders = REASON_PLACEHOLDERS.map((placeholder) => `{{${placeholder}}}`);
-    const meant = nearest(String(name).trim(), REASON_PLACEHOLDERS);
+    const suggest = () => {
+      const meant = nearest(String(name).trim(), REASON_PLACEHOLDERS);
+      return meant === null ? null : `{{${meant}}}`;
+    };
     return {
       expected: `must have no placeholders but ${placeholders.join(", ")}`,
-      suggestion: meant === null ? null : `{{${meant}}}`,
+      suggest,
       offset: index,
     };
   }
@@ -146,7 +160,7 @@ function timeZoneRefusal(value: string): Refusal | null {
       // It is refused below.
     }
   }
-  return { expected, suggestion: nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
+  return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
 }
 
 function fileRefusal(value: string, { source, resolvePath }: Bearings): Refusal | null {

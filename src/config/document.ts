@@ -1,8 +1,8 @@
 import { LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { Environment } from "./environment.ts";
 import type { Marks } from "./mark.ts";
-import { type ConfigProblem, type Finding, problemOf, quote } from "./problem.ts";
-import { readTree } from "./tree.ts";
+import { type Finding, quote } from "./problem.ts";
+import { DEPTH_EXPECTED, DEPTH_FOUND, readTree } from "./tree.ts";
 
 /** A YAML file: its text, its name for messages and for relative paths, and the environment that fills `${NAME}`. */
 export interface Source {
@@ -11,56 +11,83 @@ export interface Source {
   readonly env: Environment;
 }
 
-/** What a file says, before any schema looked at it. */
+/** The content of a YAML file, before it is compared with a schema. */
 export interface YamlDocument {
   readonly value: unknown;
-  /** Where each key, value and item stands, and how it reads there. */
+  /** Where each key, value and item is, and how it is written there; empty where the file could not be read. */
   readonly marks: Marks;
-  /** What is wrong so far, without making the rest unreadable: double keys, unset variables and the like. */
-  readonly problems: readonly ConfigProblem[];
+  /** What is wrong so far, such as duplicate keys and unset variables. */
+  readonly findings: readonly Finding[];
 }
 
-/** Files of people's hands are a tenth of it at most, and a larger one could keep the parser busy for seconds. */
-const TEXT_LENGTH_MAX = 262_144;
-
-/** Syntax errors listed: the first ones are the cause, what follows them is mostly echo. */
-const FAULTS_MAX = 20;
+/** Characters of a file: ten times what large installations need. Parsing the maximum takes up to two seconds. */
+export const TEXT_LENGTH_MAX = 262_144;
 
 const WHOLE = { line: 1, column: 1, path: [] } as const;
 
-/** Parses one YAML document. Null as `value` with problems: it could not be read at all. */
-export function parseYaml(source: Source): YamlDocument {
-  const { file, text } = source;
-  const broken = (...findings: Finding[]): YamlDocument => ({
-    value: null,
-    marks: new Map(),
-    problems: findings.map((finding) => problemOf(file, finding)),
-  });
+/** Parses one YAML document. */
+export function parseYaml({ text, env }: Source): YamlDocument {
+  const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
   if (text.length > TEXT_LENGTH_MAX) {
-    const expected = `must be at most ${TEXT_LENGTH_MAX} characters long`;
-    return broken({ ...WHOLE, found: `${text.length} characters`, expected });
+    const found = `${text.length} characters`;
+    const expected = `must have at most ${TEXT_LENGTH_MAX}`;
+    const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
+    return broken({ ...WHOLE, found, expected, message });
   }
+  const unprintable = text.search(UNPRINTABLE);
+  if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false, uniqueKeys: false });
+  // Values other than plain ones, such as the bytes of !!binary, would surprise every schema.
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    merge: true,
+    prettyErrors: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+  });
   const faults = [...document.errors, ...document.warnings];
-  if (faults.some((fault) => fault.code === "RESOURCE_EXHAUSTION")) {
-    return broken({ ...WHOLE, found: "a document nested beyond all bounds", expected: "must be flatter" });
+  const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
+  if (exhausted !== undefined) {
+    const at = placeOf(exhausted, lines);
+    return broken({
+      ...at,
+      found: DEPTH_FOUND,
+      expected: DEPTH_EXPECTED,
+      message: `${DEPTH_FOUND}: ${DEPTH_EXPECTED}`,
+    });
   }
   if (faults.length > 0) return broken(...firstOfLines(faults.map((fault) => findingOf(fault, text, lines))));
   if (document.contents === null || document.contents.range?.[0] === document.contents.range?.[2]) {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
-  const tree = readTree(document.contents, { source: text, lines, env: source.env });
-  return { ...tree, problems: tree.findings.map((finding) => problemOf(file, finding)) };
+  const tree = readTree(document.contents, { source: text, lines, env });
+  return tree.excess === null ? tree : broken(tree.excess);
 }
+
+/** Control characters that YAML forbids: a file that has one is not text, or is in another encoding. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+
+function unprintableAt(text: string, offset: number): Finding {
+  const before = text.slice(0, offset).split("\n");
+  const code = text.charCodeAt(offset).toString(16).toUpperCase().padStart(4, "0");
+  const found = `the control character U+${code}`;
+  return { line: before.length, column: before.at(-1)!.length + 1, path: [], found, expected: "must be text in UTF-8" };
+}
+
+/** Tags of YAML's core schema: their values are plain ones. */
+const TAG_EXPECTED = "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq";
 
 function findingOf(fault: YAMLError, text: string, lines: LineCounter): Finding {
   const [offset] = fault.pos;
-  const { line, col } = lines.linePos(offset);
-  const at = { line: Math.max(1, line), column: Math.max(1, col), path: [] };
+  const at = placeOf(fault, lines);
   if (fault.code === "MULTIPLE_DOCS") {
     return { ...at, found: "a second document", expected: "must be the only document of its file" };
+  }
+  if (fault.code === "TAG_RESOLVE_FAILED") {
+    const tag = text.slice(offset, offset + TAG_LENGTH_MAX).split(/[\s,[\]{}]/, 1)[0];
+    return { ...at, found: `the tag ${tag}`, expected: TAG_EXPECTED };
   }
   const found = quote(text.charAt(offset));
   if (text.startsWith("${", offset - 1)) {
@@ -73,11 +100,19 @@ function findingOf(fault: YAMLError, text: string, lines: LineCounter): Finding 
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
 
-/** The first error of each line: those after it are its echo. */
+/** Characters of a tag that a message shows. */
+const TAG_LENGTH_MAX = 60;
+
+function placeOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
+}
+
+/** The first error of each line: the others follow from it. */
 function firstOfLines(findings: readonly Finding[]): Finding[] {
   const lines = new Map<number, Finding>();
   for (const finding of findings.toSorted((one, other) => one.line - other.line || one.column - other.column)) {
     if (!lines.has(finding.line)) lines.set(finding.line, finding);
   }
-  return [...lines.values()].slice(0, FAULTS_MAX);
+  return [...lines.values()];
 }

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { type Mark, type Marks, markKey, type Place } from "./mark.ts";
 import { nearest } from "./nearest.ts";
-import { type Finding, type Path, quote } from "./problem.ts";
+import { type Finding, listed, type Path, quote } from "./problem.ts";
 import { kindOf, schemaAt, sectionKeys } from "./shape.ts";
 
 /** What it takes to say where an issue stands and what would be right there. */
@@ -19,7 +19,7 @@ const TOP: Place = { line: 1, column: 1 };
 /** Says what zod found in terms of the file: one finding a wrong value, one a wrong key. */
 export function findingsOf(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
   const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
-  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownKey(path, key, context));
+  if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
   if (issue.code !== "invalid_union") return [wrongValue(path, issue, context)];
   if (issue.errors.length === 0) return [wrongValue(path, issue, context)];
   // The alternative that got furthest was the one meant: the one that does not refuse the value as a whole.
@@ -30,15 +30,22 @@ export function findingsOf(issue: z.core.$ZodIssue, context: IssueContext, base:
   return [wrongValue(path, issue, context)];
 }
 
-function unknownKey(path: Path, key: string, { schema, value, marks }: IssueContext): Finding {
-  const full = [...path, key];
-  const place = marks.get(markKey(full))?.key ?? TOP;
+function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks }: IssueContext): Finding[] {
   const known = Object.keys(sectionKeys(schemaAt(schema, path, value) ?? schema) ?? {});
-  const found = `the key ${quote(key)}`;
-  const suggestion = nearest(key, known);
   const expected = `must be one of ${known.join(", ")}`;
-  const message = suggestion === null ? `unknown key; ${expected}` : "unknown key";
-  return { ...place, path: full, found, expected, message, suggestion };
+  const message = (suggestion: string | null) => (suggestion === null ? `unknown key; ${expected}` : "unknown key");
+  return keys.map((key): Finding => {
+    const full = [...path, key];
+    const place = marks.get(markKey(full))?.key ?? TOP;
+    return {
+      ...place,
+      path: full,
+      found: `the key ${quote(key)}`,
+      expected,
+      message,
+      suggest: () => nearest(key, known),
+    };
+  });
 }
 
 function wrongValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext): Finding {
@@ -55,8 +62,8 @@ function wrongValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext):
   const written = valueAt(context.value, path);
   const found = foundAt(mark, issue, here, written);
   const spare = written === null && here?._zod.optin !== undefined ? "; it may be left out" : "";
-  const suggestion = typeof written === "string" ? nearest(written, choices(issue)) : null;
-  return { ...place, path, found, expected: expected + spare, suggestion };
+  const suggest = () => (typeof written === "string" ? nearest(written, choices(issue)) : null);
+  return { ...place, path, found, expected: expected + spare, suggest };
 }
 
 function expectedBy(issue: z.core.$ZodIssue): string {
@@ -76,7 +83,7 @@ function foundAt(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | nu
   if (here !== null && kindOf(here)?.secret && mark.kind === "scalar") return SECRET_FOUND;
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
-  return keys.length === 0 ? "no keys" : `the keys ${keys.join(", ")}`;
+  return keys.length === 0 ? "no keys" : `the keys ${listed(keys)}`;
 }
 
 /** The value at a path of a document; undefined where there is none. */

@@ -128,11 +128,16 @@ export const filePath = () => text("the path of a file", { name: "file", check: 
 /** Path of a web configuration file, which is read and judged along with the file that names it. */
 export const webFilePath = () => text("the path of a file", { name: "file", check: "web" });
 
+/** Characters of a URL: what browsers and proxies accept. */
+const URL_LENGTH_MAX = 2_048;
+
 /** An http or https URL, without a slash at its end. `refusal` may say what else it must be. */
 export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: Kind = { name: "URL" }) {
   const expected = `must be ${what}`;
   const written = z.string({ error: expected }).meta({ pattern: "^[hH][tT][tT][pP][sS]?://" });
   return written.register(kinds, kind).transform((value, context): string => {
+    if (value.length > URL_LENGTH_MAX)
+      return refuse(context, value, `must be at most ${URL_LENGTH_MAX} characters long`);
     const url = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
     if (url === null) return refuse(context, value, expected);
     const other = refusal(url);

@@ -2,7 +2,7 @@ import { dirname, isAbsolute, join } from "node:path";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type Bearings, type ConfigSource, checkValue, type Names } from "./check.ts";
 import { type LoadedPolicy, policiesOf, readPolicyFiles } from "./policyfile.ts";
-import type { ConfigProblem } from "./problem.ts";
+import { type ConfigProblem, joinProblems } from "./problem.ts";
 import { type Rules, readAs } from "./read.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { warningsOf } from "./warning.ts";
@@ -46,13 +46,13 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   const [webPath] = webPaths;
   const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, bearings);
   if (!main.ok || !files.ok || !web.ok) {
-    return fail([main, files, web].flatMap((read) => (read.ok ? [] : read.error)));
+    return fail(joinProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
   }
   return ok({
     config: main.value.value,
     policies: policiesOf(files.value),
     webFile: web.value.webFile,
-    warnings: [...warningsOf(main.value, source.file, files.value, source.checks), ...web.value.warnings],
+    warnings: joinProblems([warningsOf(main.value, source.file, files.value, source.checks), web.value.warnings]),
   });
 }
 

@@ -1,8 +1,9 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import { type Bearings, checkValue } from "./check.ts";
+import { type Bearings, checkValue, readNamed } from "./check.ts";
+import { TEXT_LENGTH_MAX } from "./document.ts";
 import { placeIn } from "./mark.ts";
 import { type PolicyConfig, policyFileSchema } from "./policy.ts";
-import { type ConfigProblem, problemOf, quote } from "./problem.ts";
+import { type ConfigProblem, joinProblems, problemOf, quote } from "./problem.ts";
 import { type Read, readAs } from "./read.ts";
 
 /** A policy, and where it stands. */
@@ -33,24 +34,37 @@ export function readPolicyFiles(
     const found = `${files.length} policy files`;
     return fail([problemOf(bearings.source.file, { ...WHOLE, found, expected: `must be at most ${FILES_MAX}` })]);
   }
-  const read = files.map((file) => readPolicyFile(file, bearings));
-  const fine = read.flatMap((result) => (result.ok ? [result.value] : []));
-  const problems = [...read.flatMap((result) => (result.ok ? [] : result.error)), ...doubles(fine)];
-  return problems.length === 0 ? ok(fine) : fail(problems);
+  const fine: PolicyFile[] = [];
+  const problems: (readonly ConfigProblem[])[] = [];
+  let length = 0;
+  for (const file of files) {
+    const text = readNamed(file, bearings.source.readFile);
+    length += text.ok ? text.value.length : 0;
+    if (length > TEXT_LENGTH_MAX && files.length > 1) {
+      problems.push([excess(file, length)]);
+      break;
+    }
+    const read = text.ok ? readPolicies(file, text.value, bearings) : text;
+    if (read.ok) fine.push(read.value);
+    else problems.push(read.error);
+  }
+  const all = joinProblems([...problems, doubles(fine)]);
+  return all.length === 0 ? ok(fine) : fail(all);
 }
 
-function readPolicyFile(file: string, bearings: Bearings): Result<PolicyFile, readonly ConfigProblem[]> {
+/** The files are measured together, because they are compiled and put in force together. */
+function excess(file: string, length: number): ConfigProblem {
+  const found = `${length} characters`;
+  const expected = `must have at most ${TEXT_LENGTH_MAX}`;
+  const message = `the policy files are too large: together they have ${found} up to here, and may have at most ${TEXT_LENGTH_MAX}`;
+  return problemOf(file, { ...WHOLE, found, expected, message });
+}
+
+function readPolicies(file: string, text: string, bearings: Bearings): Result<PolicyFile, readonly ConfigProblem[]> {
   const { source, resolvePath } = bearings;
-  const text = source.readFile?.(file) ?? fail("there is nobody to read it");
-  if (!text.ok) {
-    const message = `it can't be read: ${text.error}`;
-    return fail([
-      problemOf(file, { ...WHOLE, found: "nothing", expected: "must be a file that can be read", message }),
-    ]);
-  }
   const read = readAs(
     policyFileSchema,
-    { file, text: text.value, env: source.env },
+    { file, text, env: source.env },
     { check: (check, value) => checkValue(check, value, bearings), resolvePath },
   );
   return read.ok ? ok({ file, read: read.value }) : read;

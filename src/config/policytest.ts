@@ -8,7 +8,7 @@ import { intervalsSchema } from "./interval.ts";
 import { duration, kinds, list, oneOf, refuse, section, text, whole, words } from "./kind.ts";
 import { type Marks, placeIn } from "./mark.ts";
 import { type LoadedPolicy, policiesOf, readPolicyFiles } from "./policyfile.ts";
-import { type ConfigProblem, type Path, problemOf, quote } from "./problem.ts";
+import { type ConfigProblem, type Finding, joinProblems, listed, type Path, problemsOf, quote } from "./problem.ts";
 import { readAs } from "./read.ts";
 import { safetySchema } from "./safety.ts";
 import { numberUpTo, series, wholeUpTo, wordOf } from "./series.ts";
@@ -156,7 +156,9 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
   const check = (kind: Parameters<typeof checkValue>[0], value: string) => checkValue(kind, value, bearings);
   const main = readAs(policyTestSchema, source, { check, resolvePath: bearings.resolvePath });
   const first = readPolicyFiles([...paths].toSorted(), bearings);
-  if (!main.ok || !first.ok) return fail([...(main.ok ? [] : main.error), ...(first.ok ? [] : first.error)]);
+  if (!main.ok || !first.ok) {
+    return fail(joinProblems([main, first].map((read) => (read.ok ? [] : read.error))));
+  }
   const policies = policiesOf(first.value);
   // Whom they tell is not the test's business; when they may act is.
   const names = { receivers: receiversOf(policies), windows: main.value.value.time_intervals.map(({ name }) => name) };
@@ -178,11 +180,12 @@ function unknownNames(
   { tests }: LoadedPolicyTests["file"],
   policies: readonly LoadedPolicy[],
   marks: Marks,
-): ConfigProblem[] {
+): readonly ConfigProblem[] {
   const known = policies.map(({ policy }) => policy.name);
-  const problem = (path: Path, found: string, expected: string) =>
-    problemOf(file, { ...placeIn(marks, path), path, found, expected });
-  return tests.flatMap(({ nodes, expect }, test) => {
+  const problem = (path: Path, found: string, expected: string): Finding => {
+    return { ...placeIn(marks, path), path, found, expected };
+  };
+  const findings = tests.flatMap(({ nodes, expect }, test) => {
     const ids = nodes.map(({ id }) => id);
     const doubles = ids.flatMap((id, index) =>
       ids.indexOf(id) === index && !FLEET_ID.test(id)
@@ -198,16 +201,17 @@ function unknownNames(
     const strangers = expect.flatMap(({ node: id, policy }, index) => {
       const path = ["tests", test, "expect", index];
       if (!ids.includes(id)) {
-        return [problem([...path, "node"], quote(id), `must be a node of the test: ${ids.join(", ")}`)];
+        return [problem([...path, "node"], quote(id), `must be a node of the test: ${listed(ids)}`)];
       }
       if (policy === undefined) {
         return known.length === 1
           ? []
-          : [problem(path, "no policy", `must name one of the policies: ${known.join(", ")}`)];
+          : [problem(path, "no policy", `must name one of the policies: ${listed(known)}`)];
       }
       if (known.includes(policy)) return [];
-      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${known.join(", ")}`)];
+      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listed(known)}`)];
     });
     return [...doubles, ...strangers];
   });
+  return problemsOf(file, findings);
 }

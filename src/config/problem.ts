@@ -18,30 +18,90 @@ export interface ConfigProblem {
   readonly message: string;
   /** The nearest thing that would have been right, if something is near. */
   readonly suggestion?: string;
+  /** Only of the last problem of a long list: the number of problems that are left out. */
+  readonly omitted?: number;
 }
 
-/** A problem before it has a file and a message. */
+/** A problem before it has a file and a message. There may be as many as a file has values: most are never completed. */
 export interface Finding {
   readonly line: number;
   readonly column: number;
   readonly path: Path;
   readonly found: string;
   readonly expected: string;
-  /** Instead of `found …; expected …`. */
-  readonly message?: string;
-  readonly suggestion?: string | null;
+  /** Instead of `found …; expected …`. It is given what {@link suggest} returns. */
+  readonly message?: string | ((suggestion: string | null) => string);
+  /** Finds the nearest right value, which takes time; null: none is near. */
+  readonly suggest?: () => string | null;
 }
+
+/** Problems that are listed: a few screens. Later ones are often caused by earlier ones. */
+export const PROBLEMS_MAX = 50;
 
 /** Characters of a value that a message quotes. */
 const QUOTE_LENGTH_MAX = 60;
+/** Characters of each part of a problem; a parser's own message may quote the file. */
+const PART_LENGTH_MAX = 1_000;
+/** Names that a message lists. */
+const LISTED_MAX = 20;
 
 /** Completes a finding. */
 export function problemOf(file: string, finding: Finding): ConfigProblem {
-  const { line, column, found, expected, suggestion } = finding;
-  const message = finding.message ?? `found ${found}; ${expected}`;
+  const { line, column } = finding;
+  const [found, expected] = [clip(finding.found, PART_LENGTH_MAX), clip(finding.expected, PART_LENGTH_MAX)];
+  const suggestion = finding.suggest?.() ?? null;
+  const said = typeof finding.message === "function" ? finding.message(suggestion) : finding.message;
+  const message = clip(said ?? `found ${found}; ${expected}`, PART_LENGTH_MAX);
   const problem = { file, line, column, path: formatPath(finding.path), found, expected, message };
-  return typeof suggestion === "string" ? { ...problem, suggestion } : problem;
+  return suggestion === null ? problem : { ...problem, suggestion };
 }
+
+/**
+ * Completes the findings of one file, in the order of their places: the first of each place and key, because those
+ * after it say the same in other words, and at most {@link PROBLEMS_MAX}.
+ */
+export function problemsOf(file: string, findings: readonly Finding[]): readonly ConfigProblem[] {
+  const first = new Map<string, Finding>();
+  for (const finding of findings) {
+    const key = JSON.stringify([finding.line, finding.column, ...finding.path]);
+    if (!first.has(key)) first.set(key, finding);
+  }
+  const inOrder = [...first.values()].toSorted(byPlace);
+  const shown = inOrder.slice(0, PROBLEMS_MAX).map((finding) => problemOf(file, finding));
+  const next = inOrder[PROBLEMS_MAX];
+  return next === undefined ? shown : [...shown, omission({ file, ...next }, inOrder.length - shown.length)];
+}
+
+/** Joins the problems of several files; at most {@link PROBLEMS_MAX} of them all. */
+export function joinProblems(lists: readonly (readonly ConfigProblem[])[]): readonly ConfigProblem[] {
+  const all = lists.flat();
+  const count = all.reduce((sum, { omitted }) => sum + (omitted ?? 1), 0);
+  const shown = all.filter(({ omitted }) => omitted === undefined).slice(0, PROBLEMS_MAX);
+  const next = all.find((problem, index) => problem !== shown[index]);
+  return next === undefined ? shown : [...shown, omission(next, count - shown.length)];
+}
+
+function omission({ file, line, column }: Pick<ConfigProblem, "file" | "line" | "column">, omitted: number) {
+  const what = `${omitted} more ${omitted === 1 ? "problem" : "problems"}`;
+  const expected = "must be corrected as well";
+  return { file, line, column, path: "", found: what, expected, message: `and ${what}`, omitted };
+}
+
+/** Characters in which the end of a URL's credentials is looked for: the search takes the square of them. */
+const URL_LENGTH_MAX = 1_000;
+
+const bareUrl = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
+
+/** Lists names for a message, the first ones where there are many. */
+export function listed(names: readonly string[]): string {
+  const shown = names.slice(0, LISTED_MAX).map((name) => clip(name, QUOTE_LENGTH_MAX));
+  const omitted = names.length - shown.length;
+  return omitted === 0 ? shown.join(", ") : `${shown.join(", ")} and ${omitted} more`;
+}
+
+/** Shortens a text that is too long to show. */
+export const clip = (text: string, lengthMax: number): string =>
+  text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 
 /** One line in the manner of compilers: `file:line:column: key: message; did you mean "suggestion"?`. */
 export function formatProblem(problem: ConfigProblem): string {
@@ -51,20 +111,21 @@ export function formatProblem(problem: ConfigProblem): string {
 }
 
 /** Orders problems as they stand in the file. */
-export const byPlace = (one: ConfigProblem, other: ConfigProblem): number =>
-  one.line - other.line || one.column - other.column;
+export const byPlace = (one: InFile, other: InFile): number => one.line - other.line || one.column - other.column;
+
+type InFile = Pick<ConfigProblem, "line" | "column">;
 
 /** Quotes a text for a message: escaped, clipped, and without the credentials of a URL. */
 export function quote(text: string): string {
-  const bare = text.replace(/\/\/[^@\s]*@/g, "//***@");
-  return JSON.stringify(bare.length > QUOTE_LENGTH_MAX ? `${bare.slice(0, QUOTE_LENGTH_MAX)}…` : bare);
+  return JSON.stringify(clip(bareUrl(text), QUOTE_LENGTH_MAX));
 }
 
 /** Writes a path as `collect.nodes.every` or `faults[2].kind`; keys that are no plain words are quoted. */
 export function formatPath(path: Path): string {
   let text = "";
   for (const step of path) {
-    if (typeof step === "string" && /^[\w-]+$/.test(step)) text += text === "" ? step : `.${step}`;
+    if (typeof step === "string" && step.length <= QUOTE_LENGTH_MAX && /^[\w-]+$/.test(step))
+      text += text === "" ? step : `.${step}`;
     else text += `[${typeof step === "number" ? step : quote(step)}]`;
   }
   return text;

@@ -3,14 +3,12 @@ import { fail, ok, type Result } from "../base/result.ts";
 import { parseYaml, type Source } from "./document.ts";
 import { findingsOf, valueAt } from "./issue.ts";
 import type { Check, Kind } from "./kind.ts";
-import { type Mark, type Marks, markKey } from "./mark.ts";
-import { byPlace, type ConfigProblem, type Finding, problemOf, quote } from "./problem.ts";
+import type { Mark, Marks } from "./mark.ts";
+import { type ConfigProblem, type Finding, problemsOf, quote } from "./problem.ts";
 import { innermost, kindOf, schemaAt } from "./shape.ts";
 
-/** What is wrong with a value, as the clause that says what would be right, and the nearest right one. */
-export interface Refusal {
-  readonly expected: string;
-  readonly suggestion?: string | null;
+/** What is wrong with a value: the clause that says what would be right, and the search for the nearest right one. */
+export interface Refusal extends Pick<Finding, "expected" | "suggest"> {
   /** The character of the text, counted from 0, that it is about; absent: the whole of it. */
   readonly offset?: number;
 }
@@ -29,7 +27,10 @@ export interface Read<T> {
   readonly marks: Marks;
 }
 
-/** Reads a YAML file by a schema: the value, or every problem of the file in the order of its lines. */
+/**
+ * Reads a YAML file by a schema: the value, or the problems of the file in the order of its lines. The work is linear in
+ * the length of the text, and the list of problems is bounded.
+ */
 export function readAs<S extends z.ZodType>(
   schema: S,
   source: Source,
@@ -37,7 +38,7 @@ export function readAs<S extends z.ZodType>(
 ): Result<Read<z.output<S>>, readonly ConfigProblem[]> {
   const document = parseYaml(source);
   const { marks } = document;
-  if (marks.size === 0) return fail(document.problems);
+  if (marks.size === 0) return fail(problemsOf(source.file, document.findings));
   const raw = document.value;
   const refusals: Finding[] = [];
   for (const mark of marks.values()) {
@@ -49,9 +50,9 @@ export function readAs<S extends z.ZodType>(
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
   const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => findingsOf(issue, context));
-  const found = [...refusals, ...issues].map((finding) => problemOf(source.file, finding));
-  const problems = withoutEchoes([...document.problems, ...found]).toSorted(byPlace);
-  return parsed.success && problems.length === 0 ? ok({ value: parsed.data, marks }) : fail(problems);
+  const findings = [...document.findings, ...refusals, ...issues];
+  if (parsed.success && findings.length === 0) return ok({ value: parsed.data, marks });
+  return fail(problemsOf(source.file, findings));
 }
 
 function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): Kind | null {
@@ -104,15 +105,4 @@ function unquoted(schema: z.core.$ZodType, text: string): unknown {
   if (numeric && /^[-+]?\d+(?:\.\d+)?$/.test(text)) return Number(text);
   if (def.type === "boolean" && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true";
   return text;
-}
-
-/** One problem a place and key: what comes after the first says the same in other words. */
-function withoutEchoes(problems: readonly ConfigProblem[]): ConfigProblem[] {
-  const seen = new Set<string>();
-  return problems.filter(({ path, line, column }) => {
-    const key = markKey([path, line, column]);
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
 }

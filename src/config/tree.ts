@@ -2,19 +2,27 @@ import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Pair, type Scal
 import { type Environment, substitute } from "./environment.ts";
 import { type Mark, type Marks, markKey, type Place } from "./mark.ts";
 import { sourceOffset } from "./offset.ts";
-import { type Finding, quote } from "./problem.ts";
+import { clip, type Finding, quote } from "./problem.ts";
 
 /** A document as plain values, and a mark for each of them. */
 export interface Tree {
   readonly value: unknown;
   readonly marks: Marks;
   readonly findings: readonly Finding[];
+  /** The document is too large: where, and how. The rest of it is not read. Null: it is not. */
+  readonly excess: Finding | null;
 }
 
-/** Values that a document may hold, aliases spelt out: aliases of aliases grow exponentially. */
+/** Values that a document may hold with all aliases expanded: aliases of aliases grow exponentially. */
 const VALUES_MAX = 50_000;
+/** Levels of nesting: the deepest file that a schema accepts has about ten. */
 const DEPTH_MAX = 32;
-const SIZE_EXPECTED = `must have at most ${VALUES_MAX} values, nested at most ${DEPTH_MAX} deep, aliases spelt out`;
+const SIZE_FOUND = "the file is too large";
+const SIZE_EXPECTED = `it may have at most ${VALUES_MAX} values, aliases expanded`;
+
+/** How a document that is nested too deeply is described. */
+export const DEPTH_FOUND = "the file is nested too deeply";
+export const DEPTH_EXPECTED = `at most ${DEPTH_MAX} levels are allowed`;
 
 interface Reader {
   readonly source: string;
@@ -27,6 +35,7 @@ interface Reader {
   readonly marks: Map<string, Mark>;
   readonly findings: Finding[];
   values: number;
+  excess: Finding | null;
 }
 
 /** Where a value is to be read. `place` stands in where the node itself does not know its own. */
@@ -42,9 +51,9 @@ export interface TreeSource {
 /** Turns YAML nodes into values. `${NAME}` is filled in here, in values alone: a variable can't add structure. */
 export function readTree(root: unknown, from: TreeSource): Tree {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
-  const reader: Reader = { ...from, anchors, open, marks, findings: [], values: 0 };
+  const reader: Reader = { ...from, anchors, open, marks, findings: [], values: 0, excess: null };
   const value = readNode(reader, root, { path: [], key: null, place: { line: 1, column: 1 } });
-  return { value: reader.values > VALUES_MAX ? null : value, marks, findings: reader.findings };
+  return { value, marks, findings: reader.findings, excess: reader.excess };
 }
 
 function readNode(reader: Reader, node: unknown, spot: Spot): unknown {
@@ -64,13 +73,9 @@ function readNode(reader: Reader, node: unknown, spot: Spot): unknown {
 /** The node itself, or what an alias stands for; null, and reported, where it stands for nothing or goes too far. */
 function enter(reader: Reader, node: unknown, spot: Spot): unknown {
   reader.values += 1;
-  if (reader.values > VALUES_MAX || spot.path.length > DEPTH_MAX) {
-    // Said once: each of the values beyond the bound would say the same.
-    if (!reader.findings.some((finding) => finding.expected === SIZE_EXPECTED)) {
-      report(reader, { ...spot, path: [] }, "a document that is too large", SIZE_EXPECTED);
-    }
-    return null;
-  }
+  if (reader.values > VALUES_MAX) reader.excess ??= excessAt(spot, SIZE_FOUND, SIZE_EXPECTED);
+  else if (spot.path.length > DEPTH_MAX) reader.excess ??= excessAt(spot, DEPTH_FOUND, DEPTH_EXPECTED);
+  if (reader.excess !== null) return null;
   if (!isAlias(node)) {
     remember(reader, node);
     return node;
@@ -83,11 +88,22 @@ function enter(reader: Reader, node: unknown, spot: Spot): unknown {
   return target;
 }
 
+const excessAt = ({ place }: Spot, found: string, expected: string): Finding => ({
+  ...place,
+  path: [],
+  found,
+  expected,
+  message: `${found}: ${expected}`,
+});
+
 function readList(reader: Reader, items: readonly unknown[], spot: Spot): unknown[] {
   mark(reader, spot, { kind: "list", found: "a list" });
-  return items.map((item, index) => {
-    return readNode(reader, item, { path: [...spot.path, index], key: null, place: spot.place });
-  });
+  const values: unknown[] = [];
+  for (const [index, item] of items.entries()) {
+    if (reader.excess !== null) break;
+    values.push(readNode(reader, item, { path: [...spot.path, index], key: null, place: spot.place }));
+  }
+  return values;
 }
 
 function readMap(reader: Reader, map: YAMLMap, spot: Spot): Record<string, unknown> {
@@ -100,9 +116,10 @@ function readMap(reader: Reader, map: YAMLMap, spot: Spot): Record<string, unkno
 }
 
 function readPair(reader: Reader, pair: Pair, spot: Spot, result: Record<string, unknown>): void {
+  if (reader.excess !== null) return;
   const key = placeOf(reader, pair.key) ?? spot.place;
   if (!isScalar(pair.key)) {
-    report(reader, { ...spot, place: key }, "a key that is no word", "must be a single word");
+    report(reader, { ...spot, place: key }, "a key that is a list, a mapping or an alias", "must be a word");
     return;
   }
   remember(reader, pair.key);
@@ -144,10 +161,16 @@ const keyName = (key: Scalar): string => String(key.value ?? "");
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && (key.type ?? "PLAIN") === "PLAIN" && (key.value === "<<" || typeof key.value === "symbol");
 
+/** Characters of a number that a message shows. */
+const NUMBER_LENGTH_MAX = 40;
+
 function readScalar(reader: Reader, node: Scalar, spot: Spot): unknown {
   const { value, source } = node;
   if (typeof value !== "string") {
-    mark(reader, spot, { kind: "scalar", found: value === null ? "nothing" : (source ?? String(value)) });
+    mark(reader, spot, {
+      kind: "scalar",
+      found: value === null ? "nothing" : clip(source ?? String(value), NUMBER_LENGTH_MAX),
+    });
     return value;
   }
   const filled = substitute(value, reader.env);

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type Bearings, checkValue } from "./check.ts";
+import { type Bearings, checkValue, readNamed } from "./check.ts";
 import { type Marks, markKey, placeIn } from "./mark.ts";
 import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
 import { readAs } from "./read.ts";
@@ -23,27 +23,20 @@ export interface ReadWebFile {
   readonly warnings: readonly ConfigProblem[];
 }
 
-const WHOLE = { line: 1, column: 1, path: [] } as const;
-
 /** Reads a web configuration file; fails with every problem of it. Paths in it are relative to the folder it stands in. */
 export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, readonly ConfigProblem[]> {
   const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
   const attempt = (readFile: ReadFile) => {
     const bearings: Bearings = { ...from, source: { ...from.source, readFile }, resolvePath };
-    const content = readFile(file);
-    if (!content.ok) {
-      const message = `it can't be read: ${content.error}`;
-      return fail([
-        problemOf(file, { ...WHOLE, found: "nothing", expected: "must be a file that can be read", message }),
-      ]);
-    }
+    const content = readNamed(file, readFile);
+    if (!content.ok) return content;
     return readAs(
       webSchema,
       { file, text: content.value, env: from.source.env },
       { check: (check, value) => checkValue(check, value, bearings), resolvePath },
     );
   };
-  const first = attempt(from.source.readFile ?? (() => fail("there is nobody to read it")));
+  const first = attempt(from.source.readFile ?? (() => fail(`can't read ${file}: no files are read here`)));
   if (!first.ok) return first;
   const { value: config, marks } = first.value;
   const reread = (readFile: ReadFile) => {

@@ -1,8 +1,9 @@
-import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync, statSync } from "node:fs";
+import { type BigIntStats, statSync } from "node:fs";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock, Secret } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { readRegularFile } from "./text-file.ts";
 
 /** Looking at the file costs a system call; a secret that was replaced is in force within this. */
 const LOOK_INTERVAL_MS: DurationMs = SECOND_MS;
@@ -70,24 +71,12 @@ interface Reading {
 }
 
 function readSecret(path: string, judge: Judge): Result<Reading, string> {
-  try {
-    const file = openSync(path, "r");
-    try {
-      // The stamp is of the file that is read, not of the one that may stand there a moment later.
-      const stats = fstatSync(file, { bigint: true });
-      if (!stats.isFile()) return fail(`secret file ${path} is not a file`);
-      if (stats.size > judge.bytesMax) {
-        return fail(`secret file ${path} has ${stats.size} bytes; it may have at most ${judge.bytesMax}`);
-      }
-      const text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
-      const problem = judge.problem(text);
-      return problem === null ? ok({ text, stamp: stampOf(stats) }) : fail(`secret file ${path} ${problem}`);
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    return fail(`secret file ${path} can't be read: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  const read = readRegularFile(path, judge.bytesMax);
+  if (!read.ok) return fail(`secret file ${path} can't be read: ${read.error}`);
+  const text = read.value.text.replace(/\r?\n$/, "");
+  const problem = judge.problem(text);
+  // The stamp is of the file that was read, not of one that replaced it a moment later.
+  return problem === null ? ok({ text, stamp: stampOf(read.value.stats) }) : fail(`secret file ${path} ${problem}`);
 }
 
 function lineProblem(text: string): string | null {

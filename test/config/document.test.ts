@@ -12,17 +12,15 @@ describe("what is no YAML is told line by line:", () => {
     ],
     ['log: "info', ['1:11: not valid YAML: missing closing "quote']],
     ["log:\n\tlevel: info\n", ["2:1: not valid YAML: tabs are not allowed as indentation"]],
-    ["log: !secret x", ["1:6: not valid YAML: unresolved tag: !secret"]],
+    [
+      "log: !secret x",
+      ["1:6: found the tag !secret; must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq"],
+    ],
     ["%TAG\n---\nlog: 1", ["1:1: not valid YAML: %TAG directive should contain exactly two parts"]],
     ["log: {}\n---\nweb: {}\n", ["2:1: found a second document; must be the only document of its file"]],
   ])("%j", (text, expected) => {
     expect(errors(text)).toEqual(expected);
   });
-});
-
-test("a file that would keep the parser busy for long is refused in time", () => {
-  expect(errors("[".repeat(100_000))).toEqual(["1:1: found a document nested beyond all bounds; must be flatter"]);
-  expect(errors("x".repeat(262_145))).toEqual(["1:1: found 262145 characters; must be at most 262144 characters long"]);
 });
 
 test.each(["", "\n\n", "# nothing but a comment\n", "---\n", "\uFEFF"])(
@@ -50,9 +48,9 @@ test("a key that is given twice is told beside the other errors, with the line o
   ]);
 });
 
-test("a key that is no word is refused", () => {
+test("a key that is a list is refused", () => {
   expect(errors(withService("log:\n  ? [level]\n  : info\n"))).toEqual([
-    "3:5: log: found a key that is no word; must be a single word",
+    "3:5: log: found a key that is a list, a mapping or an alias; must be a word",
   ]);
 });
 
@@ -107,7 +105,7 @@ describe("anchors", () => {
     expect(errors(withService(text)).map((error) => error.replace('["<<"]', ".<<"))).toContain(expected);
   });
 
-  test("of anchors that grow without end are refused in time", () => {
+  test("of anchors that grow exponentially are refused", () => {
     const lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"];
     for (let level = 1; level < 30; level += 1) lines.push(`a${level}: &a${level} [${`*a${level - 1}, `.repeat(9)}]`);
     expect(errors(lines.join("\n")).filter((error) => error.includes("too large"))).toHaveLength(1);

@@ -54,7 +54,9 @@ describe("a secret file", () => {
 
   test("that is missing, or a folder, is refused by name", () => {
     expect(fileSecret(join(folder, "none"), clock)).toMatchObject({ error: expect.stringContaining("ENOENT") });
-    expect(fileSecret(folder, clock)).toMatchObject({ error: expect.stringContaining("is not a file") });
+    expect(fileSecret(folder, clock)).toMatchObject({
+      error: expect.stringContaining("it is a directory; it must be a regular file"),
+    });
   });
 
   test("is read again on refresh, which says whether the value changed", () => {

@@ -1,0 +1,114 @@
+import { isUtf8 } from "node:buffer";
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { fail, ok, type Result } from "../base/result.ts";
+
+/** The content of a file, and what the file was when it was read. */
+export interface TextFile {
+  /** With its byte order mark, if it has one. */
+  readonly text: string;
+  readonly stats: BigIntStats;
+}
+
+/** Why a file that does not exist can't be read. */
+export const NO_SUCH_FILE = "there is no such file (ENOENT)";
+
+/**
+ * Reads a regular file of at most `bytesMax` bytes as UTF-8. It never waits for the other end of a pipe and never reads
+ * more than the limit, even from a file that grows. The error is the reason, without the path.
+ */
+export function readRegularFile(path: string, bytesMax: number): Result<TextFile, string> {
+  try {
+    // Without O_NONBLOCK, opening a named pipe waits for a writer, and the process with it.
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const stats = fstatSync(file, { bigint: true });
+      const kind = kindOf(stats);
+      if (kind !== null) return fail(`it is ${kind}; it must be a regular file`);
+      if (stats.size > bytesMax) return fail(excess(`${stats.size} bytes`, bytesMax));
+      const bytes = readAll(file, bytesMax);
+      if (bytes === null) return fail(excess(`more than ${bytesMax} bytes`, bytesMax));
+      const wrong = encodingProblem(bytes);
+      return wrong === null ? ok({ text: bytes.toString("utf8"), stats }) : fail(wrong);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return fail(reasonOf(error as NodeJS.ErrnoException));
+  }
+}
+
+function kindOf(stats: BigIntStats): string | null {
+  if (stats.isFile()) return null;
+  if (stats.isDirectory()) return "a directory";
+  if (stats.isFIFO()) return "a pipe";
+  return stats.isSocket() ? "a socket" : "a device";
+}
+
+const excess = (size: string, bytesMax: number) => `it is too large: it has ${size}, and may have at most ${bytesMax}`;
+
+/** Null: there are more than `bytesMax` bytes. */
+function readAll(file: number, bytesMax: number): Buffer | null {
+  const buffer = Buffer.alloc(bytesMax + 1);
+  let length = 0;
+  while (length <= bytesMax) {
+    const read = readSync(file, buffer, length, buffer.length - length, null);
+    if (read === 0) return buffer.subarray(0, length);
+    length += read;
+  }
+  return null;
+}
+
+function encodingProblem(bytes: Buffer): string | null {
+  const [first, second] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
+    return "it is encoded as UTF-16; it must be UTF-8";
+  }
+  if (isUtf8(bytes)) return null;
+  const offset = firstInvalid(bytes);
+  const lines = bytes.subarray(0, offset).toString("utf8").split("\n");
+  const byte = `0x${bytes[offset]?.toString(16).padStart(2, "0")}`;
+  return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
+}
+
+/** Bytes of the longest character. */
+const CHARACTER_BYTES_MAX = 4;
+
+/** Offset of the first byte that is not part of a UTF-8 character; `bytes` is not UTF-8. */
+function firstInvalid(bytes: Buffer): number {
+  // Every prefix that ends before the wrong byte is UTF-8 once the character that was cut at its end is left out.
+  const isGood = (length: number) =>
+    Array.from({ length: CHARACTER_BYTES_MAX }, (_, cut) => Math.max(0, length - cut)).some((end) =>
+      isUtf8(bytes.subarray(0, end)),
+    );
+  let [good, bad] = [0, bytes.length];
+  while (bad - good > 1) {
+    const middle = Math.floor((good + bad) / 2);
+    if (isGood(middle)) good = middle;
+    else bad = middle;
+  }
+  let end = good;
+  while (!isUtf8(bytes.subarray(0, end))) end -= 1;
+  return end;
+}
+
+/** Says why a file can't be opened or read, with the code of the operating system. */
+export function reasonOf({ code, message }: Pick<NodeJS.ErrnoException, "code" | "message">): string {
+  switch (code) {
+    case "ENOENT":
+      return NO_SUCH_FILE;
+    case "ELOOP":
+      return "a loop of symbolic links (ELOOP)";
+    case "EACCES":
+    case "EPERM":
+      return `permission denied (${code})`;
+    case "ENOTDIR":
+      return "a part of its path is not a directory (ENOTDIR)";
+    case "ENXIO":
+      return "it is a socket or a device; it must be a regular file";
+    case "EMFILE":
+    case "ENFILE":
+      return `too many files are open (${code})`;
+    default:
+      return message;
+  }
+}
