@@ -9,6 +9,11 @@ export interface Source {
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
+  /**
+   * Whether the file is read as Go's yaml.v2 reads it: booleans of YAML 1.1, and a file without keys is an empty mapping.
+   * Absent: no.
+   */
+  readonly isGoYaml?: boolean;
 }
 
 /** What a file says, before any schema looked at it. */
@@ -30,7 +35,7 @@ const WHOLE = { line: 1, column: 1, path: [] } as const;
 
 /** Parses one YAML document. Null as `value` with problems: it could not be read at all. */
 export function parseYaml(source: Source): YamlDocument {
-  const { file, text } = source;
+  const { file, text, isGoYaml = false } = source;
   const broken = (...findings: Finding[]): YamlDocument => ({
     value: null,
     marks: new Map(),
@@ -41,13 +46,16 @@ export function parseYaml(source: Source): YamlDocument {
     return broken({ ...WHOLE, found: `${text.length} characters`, expected });
   }
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false, uniqueKeys: false });
+  const version = isGoYaml ? "1.1" : "1.2";
+  const options = { version, lineCounter: lines, merge: true, prettyErrors: false, uniqueKeys: false } as const;
+  const document = parseDocument(text, options);
   const faults = [...document.errors, ...document.warnings];
   if (faults.some((fault) => fault.code === "RESOURCE_EXHAUSTION")) {
     return broken({ ...WHOLE, found: "a document nested beyond all bounds", expected: "must be flatter" });
   }
   if (faults.length > 0) return broken(...firstOfLines(faults.map((fault) => findingOf(fault, text, lines))));
-  if (document.contents === null || document.contents.range?.[0] === document.contents.range?.[2]) {
+  const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
+  if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
