@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WardenView } from "../engine/explanation.ts";
 import { sendError, sendText } from "./answer.ts";
 import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts";
+import { limitStall } from "./httpserver.ts";
 import { type LiveDeps, liveRoutes } from "./liveroutes.ts";
 import { type OrderDeps, orderRoutes } from "./orderroutes.ts";
 import { pageRoutes } from "./pageroutes.ts";
@@ -64,6 +65,7 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
   });
   // Finished buffers go out by reference; Fastify would want them as one, or as a stream.
   reply.hijack();
+  limitStall(reply.raw);
   sendExposition(reply.raw, scrape);
 }
 

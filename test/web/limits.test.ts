@@ -11,6 +11,8 @@ import { log } from "./listening.ts";
 import { asked, secured } from "./secured.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
+/** Milliseconds, for tests that wait until it is exhausted. */
+const PATIENCE_OF_TESTS = { headMs: 50, requestMs: 100, checkMs: 10, stallMs: 1_000 };
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 /** A connection to a server, closed with the test; what it hears. */
@@ -98,7 +100,7 @@ describe("requests", () => {
 
   test("whose head, or whose body, does not arrive in time are 408; who says nothing is cut as well", async () => {
     const reasons: string[] = [];
-    const app = createHttpServer(log, (reason) => reasons.push(reason), { headMs: 50, requestMs: 100, checkMs: 10 });
+    const app = createHttpServer(log, (reason) => reasons.push(reason), PATIENCE_OF_TESTS);
     app.post("/", () => "fine");
     await app.listen({ host: "127.0.0.1", port: 0 });
     onTestFinished(() => app.close());
@@ -114,6 +116,31 @@ describe("requests", () => {
       );
     }
     expect(reasons).toEqual(["malformed", "malformed", "malformed"]);
+  });
+
+  test("with two Host headers, none, or one that is no host are 400 and end the connection", async () => {
+    const { web, metrics } = await secured(PLAIN);
+    const answers = [
+      "",
+      "Host: a\r\nHost: b",
+      "Host: a\r\nHost: a",
+      "Host: a b",
+      "Host: a/b",
+      "Host: a@b",
+      "Host: a:http",
+    ];
+    for (const hosts of answers) {
+      const head = ["GET /-/healthy HTTP/1.1", "Connection: close", ...(hosts === "" ? [] : [hosts]), "", ""].join(
+        "\r\n",
+      );
+      expect([hosts, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
+    }
+    // The parser refuses the first one by itself.
+    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length - 1);
+    for (const host of ["warden.test", "warden.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
+      const head = `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+      expect([host, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
+    }
   });
 });
 
@@ -152,6 +179,35 @@ describe("connections", () => {
     expect(await status()).toBe(503);
     clock.nowMs += 20;
     expect([await status(), await status()]).toEqual([200, 503]);
+  });
+});
+
+describe("a reader that stops reading", () => {
+  const BODY = Buffer.alloc(32 * 1_048_576);
+
+  /** Whether a connection on which the whole answer waits is cut before a timer of `deadlineMs` ends. */
+  async function fate(stallMs: number, deadlineMs: number): Promise<readonly string[]> {
+    const app = createHttpServer(log, () => undefined, { ...PATIENCE_OF_TESTS, stallMs });
+    const order: string[] = [];
+    const served = new Promise<Socket>((resolve) => {
+      app.get("/", (request, reply) => {
+        resolve(request.raw.socket);
+        return reply.send(BODY);
+      });
+    });
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    onTestFinished(() => app.close());
+    const { socket } = dial(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`, GET("/"));
+    socket.pause();
+    const connection = await served;
+    const cut = new Promise<void>((resolve) => connection.once("close", () => resolve(void order.push("cut"))));
+    const late = new Promise<void>((resolve) => setTimeout(() => resolve(void order.push("deadline")), deadlineMs));
+    await Promise.all([cut, late]);
+    return order;
+  }
+
+  test("is cut when it has taken nothing for as long as the limit says, and not only after twice that", async () => {
+    expect(await fate(400, 600)).toEqual(["cut", "deadline"]);
   });
 });
 
