@@ -5,6 +5,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { WebRefusal } from "../metrics/vocabulary.ts";
 import type { Log } from "../model/ports.ts";
 import { NO_SUCH_PAGE, sendError } from "./answer.ts";
+import type { IsTrustedProxy } from "./client.ts";
 import { rawAnswer, setHeaders } from "./headers.ts";
 
 /** Only orders read a body, which has a bound of its own; some clients send an empty form all the same. */
@@ -38,10 +39,16 @@ const PATIENCE: Patience = {
   stallMs: STALL_MS_MAX,
 };
 
-/** An HTTP server with its bounds and the answers of what goes wrong, and without routes. */
+/** What an HTTP server calls. */
+export interface HttpServerParts {
+  readonly log: Log;
+  readonly isTrustedProxy: IsTrustedProxy;
+  refused(reason: WebRefusal): void;
+}
+
+/** Creates an HTTP server with its limits and its answers to malformed requests, and without routes. */
 export function createHttpServer(
-  log: Log,
-  refused: (reason: WebRefusal) => void,
+  { log, isTrustedProxy, refused }: HttpServerParts,
   { headMs, requestMs, checkMs, stallMs }: Patience = PATIENCE,
 ): FastifyInstance {
   const refuse = (request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply => {
@@ -53,6 +60,7 @@ export function createHttpServer(
   };
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
+    trustProxy: (address) => isTrustedProxy(address),
     connectionTimeout: stallMs,
     keepAliveTimeout: IDLE_MS_MAX,
     requestTimeout: requestMs,

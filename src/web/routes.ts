@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WardenView } from "../engine/explanation.ts";
 import { sendError, sendText } from "./answer.ts";
+import type { IsTrustedProxy } from "./client.ts";
 import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts";
 import { limitStall } from "./httpserver.ts";
 import { type LiveDeps, liveRoutes } from "./liveroutes.ts";
@@ -24,6 +25,8 @@ export interface WebDeps extends OrderDeps, LiveDeps {
   /** The reasons say what is missing; none where it is ready. A journal that can't be written is told by `warden`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
+  /** Called for each connection and request: a reload may change the list. */
+  readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   nodes(query: NodesQuery): object;
   /** Null: no such node. */

@@ -1,38 +1,12 @@
 import { Agent } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fixedSecret } from "../../src/system/secret.ts";
-import { createBucket } from "../../src/web/bucket.ts";
-import { byClient, clientOf } from "../../src/web/client.ts";
-import { createHttpServer } from "../../src/web/httpserver.ts";
 import { createTurnstile } from "../../src/web/turnstile.ts";
 import { until } from "../integration/until.ts";
-import { log } from "./listening.ts";
+import { dial, GET } from "./dialling.ts";
 import { asked, secured } from "./secured.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
-/** Milliseconds, for tests that wait until it is exhausted. */
-const PATIENCE_OF_TESTS = { headMs: 50, requestMs: 100, checkMs: 10, stallMs: 1_000 };
-const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
-
-/** A connection to a server, closed with the test; what it hears. */
-function dial(
-  url: string,
-  say = "",
-  localAddress = "127.0.0.1",
-): { readonly socket: Socket; readonly heard: Promise<string>; sofar(): string } {
-  const { port } = new URL(url);
-  let sofar = "";
-  const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress }, () => socket.write(say));
-  onTestFinished(() => void socket.destroy());
-  socket.on("data", (part) => {
-    sofar += part.toString("latin1");
-  });
-  const heard = new Promise<string>((resolve) => {
-    socket.on("error", () => undefined).on("close", () => resolve(sofar));
-  });
-  return { socket, heard, sofar: () => sofar };
-}
 
 describe("requests", () => {
   test("of one client beyond a hundred a second, after a thousand at once, are 429 and end the connection", async () => {
@@ -97,51 +71,6 @@ describe("requests", () => {
     expect(answer).toMatchObject({ status: 400, headers: { connection: "close", "x-frame-options": "DENY" } });
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);
   });
-
-  test("whose head, or whose body, does not arrive in time are 408; who says nothing is cut as well", async () => {
-    const reasons: string[] = [];
-    const app = createHttpServer(log, (reason) => reasons.push(reason), PATIENCE_OF_TESTS);
-    app.post("/", () => "fine");
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    onTestFinished(() => app.close());
-    const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
-    const late = await Promise.all([
-      dial(url, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: ").heard,
-      dial(url, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc").heard,
-      dial(url).heard,
-    ]);
-    for (const answer of late) {
-      expect(answer).toMatch(
-        /^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*\r\n\r\nthe request takes too long to arrive\n$/,
-      );
-    }
-    expect(reasons).toEqual(["malformed", "malformed", "malformed"]);
-  });
-
-  test("with two Host headers, none, or one that is no host are 400 and end the connection", async () => {
-    const { web, metrics } = await secured(PLAIN);
-    const answers = [
-      "",
-      "Host: a\r\nHost: b",
-      "Host: a\r\nHost: a",
-      "Host: a b",
-      "Host: a/b",
-      "Host: a@b",
-      "Host: a:http",
-    ];
-    for (const hosts of answers) {
-      const head = ["GET /-/healthy HTTP/1.1", "Connection: close", ...(hosts === "" ? [] : [hosts]), "", ""].join(
-        "\r\n",
-      );
-      expect([hosts, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
-    }
-    // The parser refuses the first one by itself.
-    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length - 1);
-    for (const host of ["warden.test", "warden.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
-      const head = `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-      expect([host, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
-    }
-  });
 });
 
 describe("connections", () => {
@@ -179,35 +108,6 @@ describe("connections", () => {
     expect(await status()).toBe(503);
     clock.nowMs += 20;
     expect([await status(), await status()]).toEqual([200, 503]);
-  });
-});
-
-describe("a reader that stops reading", () => {
-  const BODY = Buffer.alloc(32 * 1_048_576);
-
-  /** Whether a connection on which the whole answer waits is cut before a timer of `deadlineMs` ends. */
-  async function fate(stallMs: number, deadlineMs: number): Promise<readonly string[]> {
-    const app = createHttpServer(log, () => undefined, { ...PATIENCE_OF_TESTS, stallMs });
-    const order: string[] = [];
-    const served = new Promise<Socket>((resolve) => {
-      app.get("/", (request, reply) => {
-        resolve(request.raw.socket);
-        return reply.send(BODY);
-      });
-    });
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    onTestFinished(() => app.close());
-    const { socket } = dial(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`, GET("/"));
-    socket.pause();
-    const connection = await served;
-    const cut = new Promise<void>((resolve) => connection.once("close", () => resolve(void order.push("cut"))));
-    const late = new Promise<void>((resolve) => setTimeout(() => resolve(void order.push("deadline")), deadlineMs));
-    await Promise.all([cut, late]);
-    return order;
-  }
-
-  test("is cut when it has taken nothing for as long as the limit says, and not only after twice that", async () => {
-    expect(await fate(400, 600)).toEqual(["cut", "deadline"]);
   });
 });
 
@@ -324,33 +224,5 @@ describe("answers", () => {
       expect(answer.headers).not.toHaveProperty("x-xss-protection");
     }
     expect((await asked(web, "/")).headers["content-security-policy"]).toContain("default-src 'none'");
-  });
-});
-
-describe("clients", () => {
-  test.each([
-    ["10.0.0.1", "10.0.0.1"],
-    ["::ffff:10.0.0.1", "10.0.0.1"],
-    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2"],
-    ["2001:db8:1:2::9", "2001:db8:1:2"],
-    ["2001:db8::9", "2001:db8:0:0"],
-    ["::1", "0:0:0:0"],
-    ["fe80::1%eth0", "fe80:0:0:0"],
-    [undefined, "unknown"],
-  ])("%s is %s", (address, client) => {
-    expect(clientOf(address)).toBe(client);
-  });
-
-  test("are remembered up to a bound; the one that was not heard of for longest is forgotten", () => {
-    let made = 0;
-    const numbers = byClient(() => made++, 2);
-    expect(["a", "b", "a", "c", "a", "b"].map(numbers.of)).toEqual([0, 1, 0, 2, 0, 3]);
-    expect(numbers.size).toBe(2);
-  });
-
-  test("have a bucket that fills as time goes, and never over its brim", () => {
-    const bucket = createBucket({ intervalMs: 100, burst: 2 });
-    expect([0, 0, 0, 50, 100, 100].map((now) => bucket.take(now))).toEqual([0, 0, 100, 50, 0, 100]);
-    expect([9_000, 9_000, 9_000].map((now) => bucket.take(now))).toEqual([0, 0, 100]);
   });
 });
