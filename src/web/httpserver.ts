@@ -8,8 +8,8 @@ import { NO_SUCH_PAGE, sendError } from "./answer.ts";
 import type { IsTrustedProxy } from "./client.ts";
 import { rawAnswer, setHeaders } from "./headers.ts";
 
-/** Only orders read a body, which has a bound of its own; some clients send an empty form all the same. */
-export const BODY_BYTES_MAX = 65_536;
+/** Only orders read a body: a reason of 500 characters, each of them escaped, and room to spare. */
+export const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
 /** A node's id stands in the path; longer ones are no node's. */
 const PATH_PARAMETER_CHARS_MAX = 256;

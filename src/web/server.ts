@@ -13,8 +13,7 @@ import type { IsTrustedProxy } from "./client.ts";
 import { createDoor, type Door, type DoorParts } from "./door.ts";
 import { createGate } from "./gate.ts";
 import { setHeaders } from "./headers.ts";
-import { BODY_BYTES_MAX, createHttpServer } from "./httpserver.ts";
-import { ORDER_BYTES_MAX } from "./orders.ts";
+import { createHttpServer } from "./httpserver.ts";
 import { createPasswords } from "./passwords.ts";
 import type { Route } from "./route.ts";
 import { type WebDeps, webRoutes } from "./routes.ts";
@@ -127,7 +126,6 @@ function addRoute(app: FastifyInstance, route: Route, passage: Passage): void {
   app.route({
     method,
     url: path,
-    bodyLimit: admits === undefined ? BODY_BYTES_MAX : ORDER_BYTES_MAX,
     onRequest: (request, reply, done) => {
       if (isThere(request, reply) && (admits?.(request, reply) ?? true)) done();
     },
