@@ -90,6 +90,7 @@ function depsOf(foundation: Foundation, scene: () => Scene, assembly: () => Asse
     // The web server listens only once the configuration is in force and the store is open.
     ready: () => ({ ready: true, reasons: [] }),
     reload,
+    isTrustedProxy: (address) => assembly().access.isTrustedProxy(address),
     status: () => statusView(scene()),
     nodes: (query) => nodesView(scene(), query),
     node: (id) => nodeView(scene(), id),

@@ -22,6 +22,7 @@ import { createServiceClock, type ServiceClock } from "./service/serviceclock.ts
 import { createTransport } from "./service/transport.ts";
 import { watchSettingsOf } from "./settings.ts";
 import { fileSecret, fixedSecret } from "./system/secret.ts";
+import { type IsTrustedProxy, trustProxies } from "./web/client.ts";
 import { type PreparedTerms, prepareTerms } from "./web/terms.ts";
 
 /** All of a configuration that can fail to come about, come about: the ways to others, and the keys to them. */
@@ -31,6 +32,8 @@ export interface Access {
   readonly relations: Relations;
   /** On which the web server deals with clients. */
   readonly terms: PreparedTerms;
+  /** Whose `X-Forwarded-For` the web server believes. */
+  readonly isTrustedProxy: IsTrustedProxy;
   readonly settings: WatchSettings;
   readonly secret: Secret;
   readonly transport: Transport;
@@ -68,6 +71,7 @@ export function prepareAccess(
       ...{ config, rules, settings, transport },
       relations: relations.value,
       terms: terms.value,
+      isTrustedProxy: trustProxies(config.web.trusted_proxies),
       secret: secret.value,
     });
   } catch (error) {

@@ -105,8 +105,8 @@ export function checkValue(check: Check, value: string, bearings: Bearings): Ref
     case "file":
       return fileRefusal(value, bearings);
     case "web":
-      // Whatever else is wrong with it is told at its own lines.
-      return fileRefusal(value, bearings);
+      // An empty one is fine. Whatever else is wrong with it is told at its own lines.
+      return unreadableRefusal(value, bearings);
     case "glob":
       return source.listFiles === undefined || bearings.find(value).length > 0
         ? null
@@ -163,9 +163,13 @@ function timeZoneRefusal(value: string): Refusal | null {
   return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
 }
 
-function fileRefusal(value: string, { source, resolvePath }: Bearings): Refusal | null {
+function unreadableRefusal(value: string, { source, resolvePath }: Bearings): Refusal | null {
   const content = source.readFile?.(resolvePath(value));
-  if (content === undefined) return null;
-  if (!content.ok) return { expected: `must be a file that can be read: ${content.error}` };
+  return content === undefined || content.ok ? null : { expected: `must be a file that can be read: ${content.error}` };
+}
+
+function fileRefusal(value: string, bearings: Bearings): Refusal | null {
+  const content = bearings.source.readFile?.(bearings.resolvePath(value));
+  if (!content?.ok) return unreadableRefusal(value, bearings);
   return content.value.trim() === "" ? { expected: "must be a file that is not empty" } : null;
 }

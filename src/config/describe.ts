@@ -37,6 +37,15 @@ What \`web.web_config_file\` names: the format is that of Prometheus' exporter-t
 Prometheus and its exporters. Paths in it are relative to the folder it stands in, variables are filled in as above, and
 \`check\` judges it along with the rest.
 
+The file is read as Go programs read it: a key without a value is left out, durations are Go's (\`1.5s\`, \`1h30m\`, \`100ms\`;
+no days), and an empty file is a valid one. These differ from the toolkit:
+
+- HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
+- What would be ignored, or guarantee nothing, is an error here: both a text and a file for the same thing,
+  \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
+  \`min_version\`, authorities that are no certificates, bcrypt costs over 18, an interval without a unit.
+- \`\${NAME}\` is replaced by an environment variable.
+
 The file, the certificates and the keys are read again when they change; new connections and requests go by what was read.
 Where something is wrong then, what was in force stays so, the log names every error, and
 \`proxywarden_web_config_last_reload_successful\` is 0. Turning TLS on or off, and basic auth off, takes a reload: a file caught

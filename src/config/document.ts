@@ -9,6 +9,11 @@ export interface Source {
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
+  /**
+   * Whether the file is read as Go's yaml.v2 reads it: booleans of YAML 1.1, and a file without keys is an empty mapping.
+   * Absent: no.
+   */
+  readonly isGoYaml?: boolean;
 }
 
 /** The content of a YAML file, before it is compared with a schema. */
@@ -26,7 +31,7 @@ export const TEXT_LENGTH_MAX = 262_144;
 const WHOLE = { line: 1, column: 1, path: [] } as const;
 
 /** Parses one YAML document. */
-export function parseYaml({ text, env }: Source): YamlDocument {
+export function parseYaml({ text, env, isGoYaml = false }: Source): YamlDocument {
   const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
@@ -39,6 +44,7 @@ export function parseYaml({ text, env }: Source): YamlDocument {
   const lines = new LineCounter();
   // Values other than plain ones, such as the bytes of !!binary, would surprise every schema.
   const document = parseDocument(text, {
+    version: isGoYaml ? "1.1" : "1.2",
     lineCounter: lines,
     merge: true,
     prettyErrors: false,
@@ -57,7 +63,8 @@ export function parseYaml({ text, env }: Source): YamlDocument {
     });
   }
   if (faults.length > 0) return broken(...firstOfLines(faults.map((fault) => findingOf(fault, text, lines))));
-  if (document.contents === null || document.contents.range?.[0] === document.contents.range?.[2]) {
+  const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
+  if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }

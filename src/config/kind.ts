@@ -27,6 +27,8 @@ export interface Kind {
   readonly check?: Check;
   /** What it is, if it is never to be shown in a message: `the API key`. */
   readonly secret?: string;
+  /** Whether an empty text counts as left out, in a file that is read as Go reads it. Absent: no. */
+  readonly mayBeBlank?: boolean;
 }
 
 /** Kinds by the innermost zod schema of a key: the one that takes what the file says. */

@@ -5,7 +5,7 @@ import { findingsOf, valueAt } from "./issue.ts";
 import type { Check, Kind } from "./kind.ts";
 import type { Mark, Marks } from "./mark.ts";
 import { type ConfigProblem, type Finding, problemsOf, quote } from "./problem.ts";
-import { innermost, kindOf, schemaAt } from "./shape.ts";
+import { innermost, kindOf, schemaAt, sectionKeys } from "./shape.ts";
 
 /** What is wrong with a value: the clause that says what would be right, and the search for the nearest right one. */
 export interface Refusal extends Pick<Finding, "expected" | "suggest"> {
@@ -39,9 +39,10 @@ export function readAs<S extends z.ZodType>(
   const document = parseYaml(source);
   const { marks } = document;
   if (marks.size === 0) return fail(problemsOf(source.file, document.findings));
-  const raw = document.value;
+  const raw = source.isGoYaml ? (document.value ?? {}) : document.value;
   const refusals: Finding[] = [];
   for (const mark of marks.values()) {
+    if (source.isGoYaml) adaptToGo(schema, mark, raw);
     const kind = scalarKind(schema, mark, raw);
     if (kind === null) continue;
     refusals.push(...checked(kind, mark, raw, rules));
@@ -94,6 +95,25 @@ function adapt(schema: z.ZodType, kind: Kind, mark: Mark, raw: unknown, rules: R
   if (mark.variables.length > 0) {
     const here = schemaAt(schema, mark.path, raw);
     if (here !== null) owner[last] = unquoted(here, value);
+  }
+}
+
+/**
+ * What Go's yaml.v2 makes of a value: a key of a section without one is left out, and where a text is wanted, a number
+ * or a boolean is the text that the file has.
+ */
+function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
+  const last = mark.path.at(-1);
+  const here = schemaAt(schema, mark.path, raw);
+  if (mark.kind !== "scalar" || last === undefined || here === null) return;
+  const ownerPath = mark.path.slice(0, -1);
+  const owner = valueAt(raw, ownerPath) as Record<string | number, unknown>;
+  const value = owner[last];
+  if (value === null || (value === "" && kindOf(here)?.mayBeBlank)) {
+    // Of a mapping from names, the name counts as well: a user without a hash must not vanish.
+    if (sectionKeys(schemaAt(schema, ownerPath, raw) ?? schema) !== null) delete owner[last];
+  } else if (typeof value !== "string" && innermost(here)._zod.def.type === "string") {
+    owner[last] = mark.found;
   }
 }
 

@@ -202,6 +202,16 @@ const listen = z
     return { host: match[1] ?? match[2] ?? "", port };
   });
 
+const NETWORK_EXPECTED = "must be an IP address or a network such as 10.0.0.7, 10.0.0.0/8 or 2001:db8::/32";
+const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
+
+const network = z
+  .string({ error: NETWORK_EXPECTED })
+  .refine((value) => NETWORK.safeParse(value).success, NETWORK_EXPECTED)
+  .register(kinds, { name: "IP address or network" });
+
+const TRUSTED_PROXIES_MAX = 100;
+
 const web = section({
   listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
   web_config_file: webFilePath()
@@ -212,6 +222,11 @@ const web = section({
   admin_token_file: filePath()
     .exactOptional()
     .describe("File that holds the bearer token of the routes that change anything. Unset: there are no such routes."),
+  trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
+    .default([])
+    .describe(
+      "Reverse proxies whose `X-Forwarded-For` is believed. A request through one counts against the limits of the client that the header names: the last address that is not itself a trusted proxy. Connections of a trusted proxy have no limit but the one on all connections.",
+    ),
 })
   .prefault({})
   .describe("The daemon's own HTTP server.");

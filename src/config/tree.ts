@@ -155,7 +155,8 @@ function merge(reader: Reader, node: unknown, spot: Spot, result: Record<string,
   reader.open.delete(target);
 }
 
-const keyName = (key: Scalar): string => String(key.value ?? "");
+/** A key as it is written: `007` and `on` are names, not a number and a boolean. */
+const keyName = (key: Scalar): string => key.source ?? String(key.value ?? "");
 
 /** A quoted "<<" is a key like any other. The parser gives a merge key as text or as a symbol. */
 const isMergeKey = (key: unknown): boolean =>

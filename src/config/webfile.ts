@@ -32,7 +32,7 @@ export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, r
     if (!content.ok) return content;
     return readAs(
       webSchema,
-      { file, text: content.value, env: from.source.env },
+      { file, text: content.value, env: from.source.env, isGoYaml: true },
       { check: (check, value) => checkValue(check, value, bearings), resolvePath },
     );
   };
@@ -50,9 +50,20 @@ export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, r
 type Warning = readonly [path: Path, expected: string, message: string];
 
 function warningsOf(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
-  const { tls_server_config: tls, http_server_config: http } = config;
+  const { tls_server_config: tls, http_server_config: http, rate_limit: rate } = config;
   const warnings = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
   const http2: Path = ["http_server_config", "http2"];
+  if (tls === undefined && marks.has(markKey(["tls_server_config"]))) {
+    const message = "it names no certificate, so plain HTTP is served";
+    warnings.push([["tls_server_config"], "must name a certificate, or be left out", message]);
+  }
+  if (rate !== undefined && rate.interval > 0 && rate.burst === 0) {
+    warnings.push([
+      ["rate_limit"],
+      "must have a burst of 1 or more",
+      "a burst of 0 refuses every request but health checks",
+    ]);
+  }
   if (http.http2 && marks.has(markKey(http2))) {
     warnings.push([http2, "may be left out", "HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1"]);
   }

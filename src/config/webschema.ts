@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type DurationMs, parseDuration } from "../base/duration.ts";
+import type { DurationMs } from "../base/duration.ts";
 import { always, exactlyOne, filePath, flag, kinds, list, oneOf, refuse, section, text, whole, words } from "./kind.ts";
 import { CLIENT_AUTH_TYPES, CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES } from "./tlsname.ts";
 
@@ -16,34 +16,40 @@ const curves = namesOf(CURVES);
 /** Types under which nobody comes in without a certificate. */
 const REQUIRING: readonly string[] = ["RequireAnyClientCert", "RequireClientCert", "RequireAndVerifyClientCert"];
 
+/** A file that may be named by an empty text: then it is left out, as Go programs have it. */
+const optionalFile = () =>
+  filePath().register(kinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
+
 const certificate = (what: string) =>
-  text(`${what} in PEM`, { name: "PEM" }).regex(/-----BEGIN CERTIFICATE-----/, `must be ${what} in PEM`);
+  text(`${what} in PEM`, { name: "PEM", mayBeBlank: true }).regex(
+    /-----BEGIN CERTIFICATE-----/,
+    `must be ${what} in PEM`,
+  );
 
 const tlsServerConfig = section({
   cert: certificate("a certificate")
     .exactOptional()
     .describe("The certificate itself, in PEM. Either this or `cert_file`."),
-  key: text("a private key in PEM", { name: "PEM", secret: "the key" })
+  key: text("a private key in PEM", { name: "PEM", secret: "the key", mayBeBlank: true })
     .regex(/-----BEGIN [A-Z ]*PRIVATE KEY-----/, "must be a private key in PEM")
     .exactOptional()
     .describe("The certificate's key itself, in PEM. Either this or `key_file`."),
   client_ca: certificate("certificates of authorities")
     .exactOptional()
     .describe("The authorities themselves, in PEM. Either this or `client_ca_file`."),
-  cert_file: filePath()
-    .exactOptional()
-    .describe("PEM file of the certificate, and of those between it and its authority. Either this or `cert`."),
-  key_file: filePath().exactOptional().describe("PEM file of the certificate's key. Either this or `key`."),
+  cert_file: optionalFile().describe(
+    "PEM file of the certificate, and of those between it and its authority. Either this or `cert`.",
+  ),
+  key_file: optionalFile().describe("PEM file of the certificate's key. Either this or `key`."),
   client_auth_type: oneOf(CLIENT_AUTH_TYPES)
-    .default("NoClientCert")
-    .describe(
-      "What is asked of clients, as Go names it. Only `RequireAndVerifyClientCert` keeps out who has no certificate of the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
-    ),
-  client_ca_file: filePath()
+    .register(kinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "PEM file of the authorities that clients' certificates are checked against. Either this or `client_ca`.",
+      "What is asked of clients, as Go names it; left out: `NoClientCert`. Only `RequireAndVerifyClientCert` keeps out who has no certificate of the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
     ),
+  client_ca_file: optionalFile().describe(
+    "PEM file of the authorities that clients' certificates are checked against. Either this or `client_ca`.",
+  ),
   client_allowed_sans: list(words("a subject alternative name", { name: "string" }), "names", SANS_MAX)
     .min(1, "must have at least one name; left out, every name is let in")
     .exactOptional()
@@ -64,18 +70,17 @@ const tlsServerConfig = section({
     .default([])
     .describe("Elliptic curves in order of preference. Empty: OpenSSL's own."),
 })
-  .refine((value) => exactlyOne(value, "cert", "cert_file"), { ...always, error: "must have either cert or cert_file" })
-  .refine((value) => exactlyOne(value, "key", "key_file"), { ...always, error: "must have either key or key_file" })
+  .refine((value) => !isTls(value) || exactlyOne(value, "cert", "cert_file"), {
+    ...always,
+    error: "must have either cert or cert_file",
+  })
+  .refine((value) => !isTls(value) || exactlyOne(value, "key", "key_file"), {
+    ...always,
+    error: "must have either key or key_file",
+  })
   .refine((value) => !("client_ca" in value && "client_ca_file" in value), {
     ...always,
     error: "must have client_ca or client_ca_file, not both",
-  })
-  .meta({
-    allOf: [
-      { oneOf: [{ required: ["cert"] }, { required: ["cert_file"] }] },
-      { oneOf: [{ required: ["key"] }, { required: ["key_file"] }] },
-      { not: { required: ["client_ca", "client_ca_file"] } },
-    ],
   })
   .superRefine((tls, context) => {
     const say = (key: string, expected: string) =>
@@ -83,15 +88,26 @@ const tlsServerConfig = section({
     if (versions.indexOf(tls.max_version) < versions.indexOf(tls.min_version)) {
       say("max_version", `must not be older than min_version, which is ${tls.min_version}`);
     }
+    const type = tls.client_auth_type ?? "NoClientCert";
     const hasAuthorities = tls.client_ca !== undefined || tls.client_ca_file !== undefined;
-    if (hasAuthorities && tls.client_auth_type === "NoClientCert") {
+    if (hasAuthorities && type === "NoClientCert") {
       say("client_auth_type", "must ask for a certificate where there are authorities to check it against");
     }
-    if (tls.client_allowed_sans !== undefined && !REQUIRING.includes(tls.client_auth_type)) {
+    if (tls.client_allowed_sans !== undefined && !REQUIRING.includes(type)) {
       const expected = "must be RequireAndVerifyClientCert or RequireAnyClientCert where client_allowed_sans is given";
       say("client_auth_type", `${expected}: who shows no certificate has no name to look at`);
     }
+  })
+  .transform((tls) => {
+    const { client_auth_type = "NoClientCert", ...others } = tls;
+    return isTls(tls) ? { ...others, client_auth_type } : undefined;
   });
+
+/** Whether a section asks for TLS; versions and ciphers alone don't, as in the toolkit. */
+function isTls(section: object): boolean {
+  const asking = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
+  return asking.some((key) => key in section);
+}
 
 /** A header's value; blank ones are as good as none. */
 function headerText(values: readonly string[] | null) {
@@ -125,19 +141,37 @@ const httpServerConfig = section({
   .prefault({})
   .describe("How HTTP is spoken.");
 
-const INTERVAL_EXPECTED = "must be a duration such as 100ms, or 0 for no limit";
+const INTERVAL_EXPECTED = "must be a duration as Go has it, such as 100ms or 1.5s, or 0 for no limit";
+
+/** Nanoseconds by the unit of Go's `time.ParseDuration`; both signs for micro are known to it. */
+const GO_UNITS: Readonly<Record<string, number>> = {
+  ...{ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 },
+};
+const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
+/** Go counts nanoseconds in 64 bits: some 292 years. */
+const GO_NANOSECONDS_MAX = 2 ** 63;
+
+/** A duration as Go writes it, not below 0. Null: it is none. */
+function parseGoDuration(written: string): DurationMs | null {
+  if (!GO_DURATION.test(written)) return null;
+  const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
+  const nanoseconds = terms.reduce((sum, [, count, unit]) => sum + Number(count) * GO_UNITS[unit!]!, 0);
+  return nanoseconds < GO_NANOSECONDS_MAX ? nanoseconds / 1e6 : null;
+}
 
 const interval = z
   .union([z.string(), z.literal(0)], { error: INTERVAL_EXPECTED })
-  .register(kinds, { name: "duration, or 0" })
+  .register(kinds, { name: "duration of Go, or 0" })
   .transform((value, context): DurationMs => {
-    const read = parseDuration(String(value));
-    return read.ok ? read.value : refuse(context, value, INTERVAL_EXPECTED);
-  });
+    return parseGoDuration(String(value)) ?? refuse(context, value, INTERVAL_EXPECTED);
+  })
+  .prefault(0);
 
 const rateLimit = section({
   interval: interval.describe("Time in which one more request is let in; `0`: no limit."),
-  burst: whole(1, 1_000_000).default(1).describe("Requests that are let in at once after a quiet time."),
+  burst: whole(0, 1_000_000)
+    .default(0)
+    .describe("Requests that are let in at once after a quiet time. `0`: none ever is, where there is a limit."),
 })
   .exactOptional()
   .describe(

@@ -4,7 +4,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { WebRefusal } from "../metrics/vocabulary.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import { createBucket } from "./bucket.ts";
-import { byClient, clientOf } from "./client.ts";
+import { byClient, clientOf, type IsTrustedProxy } from "./client.ts";
 import { createEncrypter } from "./encrypter.ts";
 import { rawAnswer } from "./headers.ts";
 import type { StandingTerms } from "./terms.ts";
@@ -22,6 +22,7 @@ export interface DoorParts {
   readonly terms: StandingTerms;
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
+  readonly isTrustedProxy: IsTrustedProxy;
   refused(reason: WebRefusal): void;
 }
 
@@ -42,7 +43,7 @@ const FULL_ANSWER = rawAnswer(503, "Service Unavailable", "too many connections;
  * it came encrypted. TLS may so change, or come and go, without listening anew.
  */
 export function createDoor(server: Server, parts: DoorParts): Door {
-  const { terms, clock, refused } = parts;
+  const { terms, clock, isTrustedProxy, refused } = parts;
   const open = new Map<Socket, string>();
   const connects = byClient(() => createBucket(CLIENT_CONNECTS));
   const goodbyes = createGoodbyes();
@@ -52,7 +53,9 @@ export function createDoor(server: Server, parts: DoorParts): Door {
   };
   const encrypter = createEncrypter({ ...parts, serve });
 
-  function hasPlace(client: string): boolean {
+  function hasPlace(client: string, address: string | undefined): boolean {
+    // A proxy's connections are those of all its clients.
+    if (isTrustedProxy(address)) return open.size < CONNECTIONS_MAX;
     if (connects.of(client).take(clock.monotonic()) > 0 || open.size >= CONNECTIONS_MAX) return false;
     let own = 0;
     for (const other of open.values()) if (other === client) own++;
@@ -64,7 +67,7 @@ export function createDoor(server: Server, parts: DoorParts): Door {
     socket.on("error", () => undefined);
     const client = clientOf(socket.remoteAddress);
     const { tls } = terms.current();
-    if (!hasPlace(client)) {
+    if (!hasPlace(client, socket.remoteAddress)) {
       refused("connections");
       // Nobody shakes hands to be told that there is no place.
       if (tls === null) goodbyes.say(socket);

@@ -76,8 +76,6 @@ export const orderRows = [
 /** Name of an order. */
 export type OrderName = (typeof orderRows)[number]["name"];
 
-/** Longest body of an order: a reason, with every character of it escaped. */
-export const ORDER_BYTES_MAX = 8_192;
 const REASON_CHARS_MAX = 500;
 const KEY_CHARS_MAX = 100;
 const NO_REASON = "no reason given";

@@ -9,7 +9,7 @@ export interface Route {
   readonly path: string;
   /**
    * Who is let in where the web configuration has users. Absent: they, and whoever has the admin token. `everybody`: it
-   * is open. `admin`: `admits` says.
+   * is open. `admin`: `admits` says, where there is an admin token.
    */
   readonly admission?: "everybody" | "admin";
   /** Asked at each request; absent: always. */

@@ -1,8 +1,11 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WardenView } from "../engine/explanation.ts";
 import { sendError, sendText } from "./answer.ts";
+import type { IsTrustedProxy } from "./client.ts";
 import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts";
+import { limitStall } from "./httpserver.ts";
 import { type LiveDeps, liveRoutes } from "./liveroutes.ts";
+import { createOperatorGuard } from "./operator-guard.ts";
 import { type OrderDeps, orderRoutes } from "./orderroutes.ts";
 import { pageRoutes } from "./pageroutes.ts";
 import { type NodesQuery, readActionsQuery, readDecisionsQuery, readNodesQuery, readPoliciesQuery } from "./query.ts";
@@ -23,6 +26,8 @@ export interface WebDeps extends OrderDeps, LiveDeps {
   /** The reasons say what is missing; none where it is ready. A journal that can't be written is told by `warden`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
+  /** Called for each connection and request: a reload may change the list. */
+  readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   nodes(query: NodesQuery): object;
   /** Null: no such node. */
@@ -34,6 +39,7 @@ export interface WebDeps extends OrderDeps, LiveDeps {
 
 /** Every route of the web interface, a row each. */
 export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
+  const guard = createOperatorGuard(() => deps.adminToken(), parts);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     {
@@ -43,7 +49,13 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
       handle: (_, reply) => sendText(reply, 200, "healthy"),
     },
     { method: "GET", path: "/-/ready", admission: "everybody", handle: (_request, reply) => sendReady(deps, reply) },
-    { method: "POST", path: "/-/reload", handle: (request, reply) => answerReload(deps.reload, request, reply) },
+    {
+      method: "POST",
+      path: "/-/reload",
+      admission: "admin",
+      admits: guard,
+      handle: (_request, reply) => answerReload(deps.reload, reply),
+    },
     { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
     { method: "GET", path: "/api/v1/nodes", handle: (request, reply) => answerNodes(deps, request, reply) },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
@@ -53,7 +65,7 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
     { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
     ...pageRoutes(),
     ...liveRoutes(deps, parts),
-    ...orderRoutes(deps, parts),
+    ...orderRoutes(deps, parts, guard),
   ];
 }
 
@@ -64,6 +76,7 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
   });
   // Finished buffers go out by reference; Fastify would want them as one, or as a stream.
   reply.hijack();
+  limitStall(reply.raw);
   sendExposition(reply.raw, scrape);
 }
 
@@ -76,12 +89,7 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
     : sendText(reply, 503, ["not ready", ...reasons, ...unwritable].join("\n"));
 }
 
-async function answerReload(reload: Reload, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  // A page of another site may make a browser post here, but can't hide that it did.
-  const site = request.headers["sec-fetch-site"];
-  if (site !== undefined && site !== "same-origin" && site !== "none") {
-    return sendError(request, reply, 403, "a page of another site may not reload the configuration");
-  }
+async function answerReload(reload: Reload, reply: FastifyReply): Promise<FastifyReply> {
   const result = await reload();
   return result.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, result.error.join("\n"));
 }

@@ -9,11 +9,11 @@ import { authority, webUrl } from "./address.ts";
 import { type Admission, createAdmission } from "./admission.ts";
 import { NO_SUCH_PAGE, sendError } from "./answer.ts";
 import { type Bcrypt, createBcrypt } from "./bcrypt.ts";
+import type { IsTrustedProxy } from "./client.ts";
 import { createDoor, type Door, type DoorParts } from "./door.ts";
 import { createGate } from "./gate.ts";
 import { setHeaders } from "./headers.ts";
-import { BODY_BYTES_MAX, createHttpServer } from "./httpserver.ts";
-import { ORDER_BYTES_MAX } from "./orders.ts";
+import { createHttpServer } from "./httpserver.ts";
 import { createPasswords } from "./passwords.ts";
 import type { Route } from "./route.ts";
 import { type WebDeps, webRoutes } from "./routes.ts";
@@ -55,7 +55,8 @@ export async function createWeb(options: WebOptions): Promise<Result<Web, string
   const gate = createGate(clock);
   const passwords = createPasswords(options.bcrypt ?? createBcrypt(), clock);
   const admission = createAdmission({ clock, log, passwords, gate, adminToken: () => deps.adminToken(), refused });
-  const app = createHttpServer(log, refused);
+  const isTrustedProxy: IsTrustedProxy = (address) => deps.isTrustedProxy(address);
+  const app = createHttpServer({ log, isTrustedProxy, refused });
   const routes = webRoutes(deps, { log, clock, gate, refused });
   addRoutes(app, routes, {
     terms,
@@ -63,7 +64,7 @@ export async function createWeb(options: WebOptions): Promise<Result<Web, string
     turnstile: createTurnstile(clock),
     refused,
   });
-  const door = createDoor(app.server, { terms, clock, log, refused });
+  const door = createDoor(app.server, { terms, clock, log, isTrustedProxy, refused });
   app.addHook("preClose", (done) => {
     for (const route of routes) route.close?.();
     done();
@@ -125,7 +126,6 @@ function addRoute(app: FastifyInstance, route: Route, passage: Passage): void {
   app.route({
     method,
     url: path,
-    bodyLimit: admits === undefined ? BODY_BYTES_MAX : ORDER_BYTES_MAX,
     onRequest: (request, reply, done) => {
       if (isThere(request, reply) && (admits?.(request, reply) ?? true)) done();
     },

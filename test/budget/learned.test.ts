@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { Category } from "../../src/budget/limits.ts";
 import { type Day, type DayReport, liveDay } from "./day.ts";
 import { endlessLimits, type Gateway, LIMITERS } from "./limitedservice.ts";
 

@@ -65,7 +65,8 @@ const NOTHING: ExplanationView = {
 /** Why an action is withdrawn where the last walk is too long ago. */
 const BLINDED = /^inventory_incomplete: the last complete walk of the nodes is \d+ s old/;
 
-const ADMIN_TOKEN = "open-sesame";
+/** The admin token of every clinic. */
+export const ADMIN_TOKEN = "open-sesame";
 
 /** How long a reboot takes, unless a test says otherwise. */
 const REBOOT_MS: DurationMs = 2 * SECOND_MS;

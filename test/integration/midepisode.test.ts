@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Doctor, rebootOffline, startClinic, startDoctor } from "./clinic.ts";
+import { ADMIN_TOKEN, type Doctor, rebootOffline, startClinic, startDoctor } from "./clinic.ts";
 import { until } from "./until.ts";
 
 const OUTAGE = { ailment: "outage", cure: "reboot" } as const;
@@ -17,7 +17,10 @@ async function startPaused(policy: object) {
 }
 
 async function reload(doctor: Doctor): Promise<{ readonly status: number; readonly lines: readonly string[] }> {
-  const response = await doctor.ask("/-/reload", { method: "POST" });
+  const response = await doctor.ask("/-/reload", {
+    method: "POST",
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
   return { status: response.status, lines: (await response.text()).trimEnd().split("\n") };
 }
 

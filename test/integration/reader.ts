@@ -8,7 +8,7 @@ import { EXIT_BAD, EXIT_FINE, EXIT_USAGE, type ExitCode } from "../../src/comman
 import { createProgram } from "../../src/commands/program.ts";
 import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { printed } from "../commands/terminal.ts";
-import { type Clinic, type Doctor, rebootOffline, startClinic, startDoctor } from "./clinic.ts";
+import { ADMIN_TOKEN, type Clinic, type Doctor, rebootOffline, startClinic, startDoctor } from "./clinic.ts";
 import { type Ended, said, start, startCommand } from "./process.ts";
 import { until } from "./until.ts";
 
@@ -92,6 +92,8 @@ export async function startReader(): Promise<Reader> {
     [/\bNODE_ID\b|\bnode_\d+\b/g, () => ill],
     [/\bact-\d+\b/g, () => awaiting.id],
     [/http:\/\/127\.0\.0\.1:9713/g, () => doctor.app.url()],
+    // The reader has made a new one, and the daemon here has its own.
+    [/\$\(cat \/etc\/proxywarden\/admin_token\)/g, () => ADMIN_TOKEN],
     // The reader is root, and this user need not be.
     [/ -o proxywarden -g proxywarden /g, () => " "],
     [/(?<= )\/(?=etc\/|var\/)/g, () => `${folder.path}/`],

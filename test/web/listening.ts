@@ -21,6 +21,7 @@ export const quietDeps: WebDeps = {
     }),
   ready: () => ({ ready: true, reasons: [] }),
   reload: () => Promise.resolve(ok(undefined)),
+  isTrustedProxy: () => false,
   status: () => ({ version: "0.1.0" }),
   nodes: (query) => ({ query }),
   node: (id) => (id === "node_1" ? { id } : null),

@@ -132,12 +132,8 @@ describe("/-/reload", () => {
     expect((await ask(web, "/-/reload", { method: "POST" })).status).toBe(200);
   });
 
-  test("is refused to pages of other sites, and to GET", async () => {
-    const web = await listening();
-    const post = (site: string) => ask(web, "/-/reload", { method: "POST", headers: { "sec-fetch-site": site } });
-    expect((await post("cross-site")).status).toBe(403);
-    expect((await post("same-origin")).status).toBe(200);
-    expect((await ask(web, "/-/reload")).status).toBe(405);
+  test("is 405 to GET", async () => {
+    expect((await ask(await listening(), "/-/reload")).status).toBe(405);
   });
 });
 
