@@ -70,9 +70,13 @@ const faults = [
   faultOf("bad_json", "Answers 200 with a body that is no JSON.", {}),
   faultOf("html", "Answers 200 with an HTML page, as a proxy in between would.", {}),
   faultOf("wrong_shape", "Answers 200 with JSON of another shape than the interface's.", {}),
-  faultOf("bad_records", "Spoils records of a list: unknown status, a string for a number, no id, an awkward name.", {
-    spoiled: share(0, 100).describe("Share of the records that are spoiled."),
-  }),
+  faultOf(
+    "bad_records",
+    "Spoils records of a list: an unknown status, a number out of range, no id, an awkward name or timestamp.",
+    {
+      spoiled: share(0, 100).describe("Share of the records that are spoiled."),
+    },
+  ),
   faultOf("slow_drip", "Sends the body slowly.", {
     bytes_per_second: whole(1, 1_000_000).describe("Bytes of the body that are sent a second."),
   }),

@@ -47,7 +47,7 @@ export type FaultKind =
   | { readonly kind: "bad_json" }
   | { readonly kind: "html" }
   | { readonly kind: "wrong_shape" }
-  /** That share of the records of a list is spoiled: unknown status, a string for a number, no id, an awkward name. */
+  /** That share of the records of a list is spoiled: an unknown status, a number out of range, no id, an awkward name. */
   | { readonly kind: "bad_records"; readonly share: Share }
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number }

@@ -20,3 +20,6 @@ export const clip = (text: string): string =>
 
 /** Shows foreign text in a message: short, quoted and escaped. */
 export const excerpt = (text: string): string => JSON.stringify(clip(text));
+
+/** Shows a JSON value in a message: as JSON, and short. Undefined is `missing`. */
+export const describe = (value: unknown): string => (value === undefined ? "missing" : clip(JSON.stringify(value)));

@@ -63,6 +63,9 @@ const SPOILS: readonly Readonly<Record<string, unknown>>[] = [
   { country: null, region: null, last_seen: null, node_id: null, started_at: null },
   { last_seen: "yesterday", started_at: "yesterday" },
   { bandwidth_gb: -1, bytes_received: -1 },
+  { uptime_hours: -1, bandwidth_gb: 1e21, last_seen: "", started_at: "", duration_seconds: undefined },
+  { name: "lone \ud800", version: "lone \udfff", customer_id: "cust_\ud800" },
+  { name: "lone \udbff", version: "lone \udc00", customer_id: "cust_\udbff" },
 ];
 
 function wholeNumber(text: string | null, absent: number): number | null {
