@@ -27,6 +27,11 @@ export interface ServiceOptions {
   readonly plan: "starter" | "business" | "enterprise";
   /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
   readonly planCapStatus: 429 | 403;
+  /**
+   * How bodies are compressed: `off`: not; `accepted`: with gzip where Accept-Encoding names it; `gzip` and `br`: with
+   * that, whatever was asked for.
+   */
+  readonly compression: "off" | "accepted" | "gzip" | "br";
   /** Whether X-RateLimit-Reset of a token bucket names the moment it is full or the next token. */
   readonly tokenBucketReset: "full" | "next_token";
 }

@@ -20,6 +20,7 @@ export const defaultServiceOptions: ServiceOptions = {
   listEndedSessions: false,
   plan: "business",
   planCapStatus: 429,
+  compression: "off",
   tokenBucketReset: "full",
 };
 

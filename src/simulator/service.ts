@@ -3,6 +3,7 @@ import type { EpochMs } from "../model/time.ts";
 import { type Admission, type Admittance, admit, type Contract, createAdmission } from "./admission.ts";
 import type { Anchors } from "./anchor.ts";
 import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
+import { compressed } from "./compression.ts";
 import { type Strike, skewAt, strikes } from "./faults.ts";
 import { bearerKey, createKeys, type Keys } from "./keys.ts";
 import {
@@ -88,7 +89,8 @@ export function handle(service: SimulatedService, request: Request, now: EpochMs
     refusedByLimit(service, admittance) ??
     intercepted(struckBy, at + skewAt(service.world.script, at)) ??
     outcomeReply(service.options, scopes === undefined ? UNKNOWN_KEY : answer(call, destination, scopes));
-  return sent(service, destination, admittance, distortedBy(struckBy, reply, admittance), at);
+  const answered = sent(service, destination, admittance, distortedBy(struckBy, reply, admittance), at);
+  return compressed(service.options.compression, request.headers["accept-encoding"], answered);
 }
 
 const UNKNOWN_KEY = refuse(401, "unauthorized", "A valid API key is needed, as Authorization: Bearer API_KEY");

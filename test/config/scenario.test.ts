@@ -25,6 +25,7 @@ service:
   list_ended_sessions: true
   plan: starter
   plan_cap_status: 403
+  compression: accepted
   token_bucket_reset: next_token
 rates: { fault_every: never, self_healing: 1%, incurable: 2%, flapping: 3%, reboot: 4s, maintenance_every: 5d, repair: never }
 keys: [{ key: k, scopes: [nodes:read] }]
@@ -47,6 +48,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       listEndedSessions: true,
       plan: "starter",
       planCapStatus: 403,
+      compression: "accepted",
       tokenBucketReset: "next_token",
     },
     rates: {

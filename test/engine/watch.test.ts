@@ -44,6 +44,8 @@ const choices: Partial<ServiceOptions>[] = [
   { listEndedSessions: true },
   { plan: "starter" },
   { plan: "enterprise" },
+  { compression: "accepted" },
+  { compression: "gzip" },
 ];
 
 describe("whichever way the service does what the spec does not show", () => {
