@@ -77,6 +77,11 @@ const faults = [
       spoiled: share(0, 100).describe("Share of the records that are spoiled."),
     },
   ),
+  faultOf(
+    "many_labels",
+    "Gives the records of a list, and the top lists of the statistics, many countries, regions, nodes and customers.",
+    { values: whole(1, 10_000_000).describe("Different values of each label.") },
+  ),
   faultOf("slow_drip", "Sends the body slowly.", {
     bytes_per_second: whole(1, 1_000_000).describe("Bytes of the body that are sent a second."),
   }),
@@ -134,6 +139,8 @@ function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
     }
     case "bad_records":
       return { kind: entry.kind, share: entry.spoiled };
+    case "many_labels":
+      return { kind: entry.kind, values: entry.values };
     case "slow_drip":
       return { kind: entry.kind, bytesPerSecond: entry.bytes_per_second };
     case "huge_body":

@@ -54,6 +54,8 @@ export type FaultKind =
   | { readonly kind: "wrong_shape" }
   /** That share of the records of a list is spoiled: an unknown status, a number out of range, no id, an awkward name. */
   | { readonly kind: "bad_records"; readonly share: Share }
+  /** The records of a list, and the top lists of the statistics, take so many different values in each label. */
+  | { readonly kind: "many_labels"; readonly values: number }
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number }
   | { readonly kind: "redirect"; readonly location: string }

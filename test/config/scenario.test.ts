@@ -77,6 +77,7 @@ test("the rough day has every kind of fault, each as the model has it", () => {
     "html",
     "huge_body",
     "lost_reply",
+    "many_labels",
     "redirect",
     "region_dark",
     "reset",
@@ -120,7 +121,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, stale_last_seen, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',
