@@ -28,7 +28,7 @@ export function benchParsing(): ParsingResult[] {
     return Buffer.from(reply.body);
   };
   const inventory = createInventory("ratio");
-  const sessions = createSessionFold(false);
+  const sessions = createSessionFold(false, { isKnownNode: inventory.has, onFolded: () => {} });
   const ignore = () => {};
   const nodesBytes = page("nodes");
   const sessionsBytes = page("sessions");

@@ -151,6 +151,15 @@ export const processPanels = () => [
     unit: "none",
     queries: [{ expr: `max(${pick("proxywarden_export_families_dropped")})` }],
   }).thresholds(NONE_STEPS),
+  stat({
+    width: 4,
+    height: 8,
+    title: "Labels folded",
+    description:
+      "Records of the last hour counted under the label value other, because the service sent more label values than the caps in docs/metrics.md allow.",
+    unit: "none",
+    queries: [{ expr: `sum(increase(${pick("proxywarden_labels_folded_total")}[1h]))` }],
+  }).thresholds(NONE_STEPS),
   bars({
     width: 4,
     height: 8,
@@ -160,7 +169,7 @@ export const processPanels = () => [
     queries: [{ expr: pick("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
   }),
   stacked({
-    width: 16,
+    width: 12,
     height: 8,
     title: "Refused by the web server",
     description: "Requests and connections that the daemon's own web server refused, by why.",

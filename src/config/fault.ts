@@ -97,9 +97,18 @@ const faults = [
   faultOf("bad_json", "Answers 200 with a body that is no JSON.", {}),
   faultOf("html", "Answers 200 with an HTML page, as a proxy in between would.", {}),
   faultOf("wrong_shape", "Answers 200 with JSON of another shape than the interface's.", {}),
-  faultOf("bad_records", "Spoils records of a list: unknown status, a string for a number, no id, an awkward name.", {
-    spoiled: share(0, 100).describe("Share of the records that are spoiled."),
-  }),
+  faultOf(
+    "bad_records",
+    "Spoils records of a list: an unknown status, a number out of range, no id, an awkward name or timestamp.",
+    {
+      spoiled: share(0, 100).describe("Share of the records that are spoiled."),
+    },
+  ),
+  faultOf(
+    "many_labels",
+    "Gives the records of a list, and the top lists of the statistics, many countries, regions, nodes and customers.",
+    { values: whole(1, 10_000_000).describe("Different values of each label.") },
+  ),
   faultOf("slow_drip", "Sends the body slowly.", {
     bytes_per_second: whole(1, 1_000_000).describe("Bytes of the body that are sent a second."),
   }),
@@ -112,9 +121,13 @@ const faults = [
       .describe("The Location header."),
   }),
   faultOf("lost_reply", "Does what the request asks, then breaks the connection.", {}),
-  faultOf("vanished", "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` names the list alone: `GET /v1/nodes?`.", {
-    missing: share(0, 100).describe("Share of the records that are missing."),
-  }),
+  faultOf(
+    "vanished",
+    "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` names the list alone: `GET /v1/nodes?`.",
+    {
+      missing: share(0, 100).describe("Share of the records that are missing."),
+    },
+  ),
   faultOf("empty_list", "Lists nothing, and says that the total is 0.", {}),
   faultOf(
     "duplicates",
@@ -193,6 +206,8 @@ function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
     }
     case "bad_records":
       return { kind: entry.kind, share: entry.spoiled };
+    case "many_labels":
+      return { kind: entry.kind, values: entry.values };
     case "slow_drip":
       return { kind: entry.kind, bytesPerSecond: entry.bytes_per_second };
     case "huge_body":

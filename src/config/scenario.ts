@@ -79,6 +79,11 @@ const service = (defaults: ServiceOptions) =>
     plan_cap_status: oneOf([429, 403])
       .default(defaults.planCapStatus)
       .describe("Status of a call over the concurrent or the monthly cap."),
+    compression: oneOf(["off", "accepted", "gzip", "br"])
+      .default(defaults.compression)
+      .describe(
+        "Compression of bodies: none, gzip where `Accept-Encoding` names it, or gzip or brotli whatever was asked for.",
+      ),
     token_bucket_reset: oneOf(["full", "next_token"])
       .default(defaults.tokenBucketReset)
       .describe("Whether X-RateLimit-Reset of a token bucket names the moment it is full, or the next token."),
@@ -104,6 +109,7 @@ const service = (defaults: ServiceOptions) =>
         listEndedSessions: options.list_ended_sessions,
         plan: options.plan,
         planCapStatus: options.plan_cap_status,
+        compression: options.compression,
         tokenBucketReset: options.token_bucket_reset,
         nodeList: options.node_list,
         sessionList: options.session_list,

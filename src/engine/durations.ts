@@ -3,6 +3,7 @@ import { type Histogram, SESSION_DURATION_BUCKETS_SECONDS } from "../model/snaps
 
 /** One growing histogram a session type. */
 export interface Durations {
+  /** Takes in a session that ended. A duration of NaN, which the service never stated, is not observed. */
   observe(type: number, seconds: number): void;
   copy(): readonly Histogram[];
 }
@@ -16,6 +17,7 @@ export function createDurations(): Durations {
   }));
   return {
     observe(type, seconds) {
+      if (Number.isNaN(seconds)) return;
       const histogram = histograms[type]!;
       histogram.count++;
       histogram.sum += seconds;

@@ -3,6 +3,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { type Cause, createDetailPriority, type Pick } from "../budget/priority.ts";
 import type { UsageReading } from "../budget/trend.ts";
+import type { OnFolded } from "../metrics/label-caps.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
 import type { Fleet, WalkEnd } from "../model/snapshot.ts";
 import { type Threshold, USAGES } from "../model/threshold.ts";
@@ -98,10 +99,10 @@ const NO_USAGE: UsageReading = {
   diskUsage: Number.NaN,
 };
 
-/** An empty inventory; usage is taken by `initialScale`. */
-export function createInventory(initialScale: UsageScale): Inventory {
+/** An empty inventory; usage is taken by `initialScale`, and `onFolded` learns of nodes whose place is one too many. */
+export function createInventory(initialScale: UsageScale, onFolded: OnFolded = () => {}): Inventory {
   const columns = createColumns();
-  const places = createPlaces();
+  const places = createPlaces(onFolded);
   const slots = new Map<NodeId, number>();
   const free: number[] = [];
   const priority = createDetailPriority();

@@ -1,3 +1,4 @@
+import { LABEL_CAPS, type OnFolded, OTHER } from "../metrics/label-caps.ts";
 import type { Place } from "../model/snapshot.ts";
 
 /** Country and region pairs by number, so that a node's place is one integer. */
@@ -8,19 +9,17 @@ export interface Places {
   list(): readonly Place[];
 }
 
-/**
- * Places that are told apart. Each has a series a state: what comes beyond is gathered under a country and a region of
- * this name, for a service that gives each node a region of its own must not fill the page, or the memory, with them.
- */
-const PLACES_MAX = 2_000;
-const ELSEWHERE: Place = { country: "other", region: "other" };
+/** Where nodes are counted whose place has no number of its own. */
+const ELSEWHERE: Place = { country: OTHER, region: OTHER };
+const { values: PLACES_MAX } = LABEL_CAPS.proxynet_nodes;
 
-/** No place yet. */
-export function createPlaces(): Places {
+/** No place yet. `onFolded` is called by `compact` with the records that were placed elsewhere since the last call. */
+export function createPlaces(onFolded: OnFolded): Places {
   let places: Place[] = [];
   let byName = new Map<string, number>();
   // What was handed out last: snapshots hold on to it.
   let copy: readonly Place[] | null = null;
+  let folded = 0;
 
   function add(place: Place): number {
     places.push(place);
@@ -34,9 +33,13 @@ export function createPlaces(): Places {
       const place = { country, region };
       const known = byName.get(keyOf(place));
       if (known !== undefined) return known;
-      return places.length < PLACES_MAX ? add(place) : (byName.get(keyOf(ELSEWHERE)) ?? add(ELSEWHERE));
+      if (places.length < PLACES_MAX) return add(place);
+      folded++;
+      return byName.get(keyOf(ELSEWHERE)) ?? add(ELSEWHERE);
     },
     compact(occupied) {
+      if (folded > 0) onFolded("proxynet_nodes", folded);
+      folded = 0;
       if (occupied.size === places.length) return null;
       const renumbered = new Array<number>(places.length).fill(0);
       const kept = places.filter((_, index) => occupied.has(index));

@@ -1,8 +1,10 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { OnFolded } from "../metrics/label-caps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../model/session.ts";
 import { ENDED_MS_MAX, type SessionsView } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createDurations } from "./durations.ts";
+import { createLabelCounts } from "./label-counts.ts";
 import { createSessionNodes } from "./sessionnodes.ts";
 import { createSessionTable } from "./sessiontable.ts";
 
@@ -43,29 +45,38 @@ const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [ty
 const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"]);
 const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
 
+/** What a fold asks and tells beside its walks. */
+export interface FoldParts {
+  /** Whether the fleet has the node. */
+  readonly isKnownNode: (nodeId: string) => boolean;
+  readonly onFolded: OnFolded;
+}
+
 /**
  * `failedListed`: whether an earlier process has seen a failed session in the list. Byte counters and the histogram
  * begin at 0 with each process, as Prometheus' counters do; nothing of them is kept over a restart.
  */
-export function createSessionFold(failedListedBefore: boolean): SessionFold {
+export function createSessionFold(failedListedBefore: boolean, { isKnownNode, onFolded }: FoldParts): SessionFold {
   const table = createSessionTable();
-  const nodes = createSessionNodes();
+  const nodes = createSessionNodes(isKnownNode, onFolded);
+  const countries = createLabelCounts("proxynet_country_sessions", onFolded);
+  const customers = createLabelCounts("proxynet_customer_sessions", onFolded);
   const durations = createDurations();
   let failedListed = failedListedBefore;
   let walk = 0;
   let walkBeganAt: EpochMs = 0;
   let lastCompleteWalk = 0;
   const walks = createWalkTimes();
-  let tally = createTally();
+  let counts = createCounts();
   /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
   let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
   let view: SessionsView | null = null;
   let cutWalks = 0;
 
   function count(session: SessionRecord, row: number, status: number, type: number): void {
-    tally.counts[status * SESSION_TYPES.length + type]!++;
-    add(tally.countries, session.country ?? "");
-    if (session.customerId !== null) add(tally.customers, session.customerId);
+    counts[status * SESSION_TYPES.length + type]!++;
+    countries.add(session.country ?? "", 1);
+    if (session.customerId !== null) customers.add(session.customerId, 1);
     if (session.nodeId !== null) nodes.count(session.nodeId, status, isRecent(session, row));
   }
 
@@ -109,7 +120,9 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
       walk++;
       walkBeganAt = serviceNow;
       walks.begin(walk, serviceNow);
-      tally = createTally();
+      counts = createCounts();
+      countries.begin();
+      customers.begin();
       nodes.beginWalk();
     },
     add(session) {
@@ -146,9 +159,9 @@ export function createSessionFold(failedListedBefore: boolean): SessionFold {
         view = {
           settledAt: at,
           complete,
-          counts: tally.counts,
-          countries: tally.countries,
-          customers: ranked(tally.customers),
+          counts,
+          countries: countries.settle(),
+          customers: ranked(customers.settle()),
           failedListed,
           nodes: nodes.view(),
           durations: durations.copy(),
@@ -179,13 +192,7 @@ function createWalkTimes() {
   };
 }
 
-const createTally = () => ({
-  counts: new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length),
-  countries: new Map<string, number>(),
-  customers: new Map<string, number>(),
-});
-
-const add = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
+const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length);
 
 /**
  * Notes the new value; returns what was gained since the one before, or since `from` where there was none (NaN: nobody

@@ -1,7 +1,11 @@
+import { LABEL_CAPS, type OnFolded, OTHER } from "../metrics/label-caps.ts";
 import { SESSION_STATUSES } from "../model/session.ts";
 import type { SessionNodes } from "../model/snapshot.ts";
 
-/** Sessions and bytes by node. Nodes here are those that sessions name, whether or not the fleet has them. */
+/**
+ * Sessions and bytes by node. Nodes here are those that sessions name: all that the fleet has, and of the others as many
+ * as the cap of the label allows; sessions of further ones are counted under the node `other`.
+ */
 export interface SessionNodeColumns {
   beginWalk(): void;
   /** `isRecent`: it lives, or ended a short while ago. */
@@ -21,8 +25,10 @@ const SLOTS_MIN = 64;
 /** Counted no further. */
 const QUIET_WALKS_MAX = 255;
 
-/** No node yet. */
-export function createSessionNodes(): SessionNodeColumns {
+const { values: STRANGERS_MAX } = LABEL_CAPS.proxynet_node_sessions;
+
+/** No node yet. `isKnownNode`: whether the fleet has the node. */
+export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onFolded: OnFolded): SessionNodeColumns {
   const slots = new Map<string, number>();
   const free: number[] = [];
   const ids: string[] = [];
@@ -31,10 +37,23 @@ export function createSessionNodes(): SessionNodeColumns {
   let quietWalks = new Uint8Array(0);
   let counting = createTally(0);
   let settled = counting;
+  /** Nodes here that the fleet did not have when it was last asked. */
+  let strangers = 0;
+  let folded = 0;
 
-  function slotOf(nodeId: string): number {
-    const known = slots.get(nodeId);
-    if (known !== undefined) return known;
+  /** The slot of the node, or that of `other`; null where the fleet has a node of that very name. */
+  function slotOf(nodeId: string): number | null {
+    const own = slots.get(nodeId);
+    if (own !== undefined) return own;
+    if (isKnownNode(nodeId)) return newSlot(nodeId);
+    if (nodeId !== OTHER && strangers < STRANGERS_MAX) {
+      strangers++;
+      return newSlot(nodeId);
+    }
+    return isKnownNode(OTHER) ? null : (slots.get(OTHER) ?? newSlot(OTHER));
+  }
+
+  function newSlot(nodeId: string): number {
     const slot = free.pop() ?? ids.length;
     if (slot >= sent.length) {
       const length = Math.max(SLOTS_MIN, 2 * sent.length);
@@ -57,9 +76,13 @@ export function createSessionNodes(): SessionNodeColumns {
 
   function forgetIdle(isKnown: (nodeId: string) => boolean): void {
     const isCounted = (column: Float64Array, slot: number) => (column[slot] ?? 0) > 0;
+    strangers = 0;
     for (const [nodeId, slot] of slots) {
-      if ([...settled.counts, ...counting.counts].some((column) => isCounted(column, slot))) continue;
       if (isKnown(nodeId)) continue;
+      if ([...settled.counts, ...counting.counts].some((column) => isCounted(column, slot))) {
+        if (nodeId !== OTHER) strangers++;
+        continue;
+      }
       slots.delete(nodeId);
       ids[slot] = "";
       free.push(slot);
@@ -68,19 +91,24 @@ export function createSessionNodes(): SessionNodeColumns {
 
   return {
     beginWalk() {
+      if (folded > 0) onFolded("proxynet_node_sessions", folded);
+      folded = 0;
       counting = createTally(sent.length);
     },
     count(nodeId, status, isRecent) {
       const slot = slotOf(nodeId);
+      if (slot === null || ids[slot] !== nodeId) folded++;
+      if (slot === null) return;
       counting.counts[status]![slot]!++;
       if (isRecent) counting.recent[status]![slot]!++;
     },
     failing(nodeId) {
       const slot = slotOf(nodeId);
-      counting.failing[slot] = 1;
+      if (slot !== null) counting.failing[slot] = 1;
     },
     gain(nodeId, moreSent, moreReceived) {
       const slot = slotOf(nodeId);
+      if (slot === null) return;
       sent[slot]! += moreSent;
       received[slot]! += moreReceived;
     },

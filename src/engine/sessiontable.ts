@@ -19,6 +19,7 @@ export interface SessionColumns {
   /** Bytes as last seen; NaN: never. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
+  /** As last stated; NaN: never. */
   readonly durationSeconds: Float64Array;
   /** Number of the walk that met the session last. */
   readonly walk: Uint32Array;
@@ -95,6 +96,7 @@ export function createSessionTable(): SessionTable {
       for (const name of factNames) columns[name][row] = 0;
       columns.sent[row] = Number.NaN;
       columns.received[row] = Number.NaN;
+      columns.durationSeconds[row] = Number.NaN;
       return row;
     },
     isNew: () => isNew,

@@ -1,4 +1,5 @@
 import type { Result } from "../base/result.ts";
+import type { OnFolded } from "../metrics/label-caps.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import type { Dated } from "../model/snapshot.ts";
 import type { ServiceClient } from "../service/client.ts";
@@ -6,6 +7,7 @@ import { type Call, readHourly, readStats } from "../service/endpoints.ts";
 import type { ServiceError } from "../service/errors.ts";
 import { readHours, readStatistics } from "../service/wire.ts";
 import type { Account, Outcome } from "./account.ts";
+import { createLabelCounts } from "./label-counts.ts";
 
 /** Reads the aggregate statistics and hands them on. */
 export const collectStats = (
@@ -36,4 +38,19 @@ async function collectOne<T>(
   if (!value.ok) return { complete: false, error: value.error };
   take({ value: value.value, at: answer.value.at });
   return { complete: true, error: null };
+}
+
+/** Keeps the top lists of the statistics within the caps of their labels, the same values from reading to reading. */
+export function createTopLists(onFolded: OnFolded): (stats: SessionStatistics) => SessionStatistics {
+  const countries = createLabelCounts("proxynet_stats_country_sessions", onFolded);
+  const protocols = createLabelCounts("proxynet_stats_protocol_sessions", onFolded);
+  return (stats) => {
+    for (const { country, sessions } of stats.topCountries) countries.add(country, sessions);
+    for (const { protocol, sessions } of stats.topProtocols) protocols.add(protocol, sessions);
+    return {
+      ...stats,
+      topCountries: Array.from(countries.settle(), ([country, sessions]) => ({ country, sessions })),
+      topProtocols: Array.from(protocols.settle(), ([protocol, sessions]) => ({ protocol, sessions })),
+    };
+  };
 }

@@ -4,6 +4,7 @@ import type { Random } from "../base/random.ts";
 import { inFlightMax } from "../budget/in-flight.ts";
 import type { Limits } from "../budget/limits.ts";
 import type { Plan } from "../budget/planner.ts";
+import type { OnFolded } from "../metrics/label-caps.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Bell, Clock, FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
@@ -18,7 +19,7 @@ import { collectNodes, collectSessions } from "./lists.ts";
 import { createPlanning, createPlanningMemory, type Extent, type PlanningMemory } from "./planning.ts";
 import { type Cadence, type Cadences, type LastBegun, repeat, type Timing, wishesOf } from "./schedule.ts";
 import { createSessionFold, type SessionFold } from "./sessionfold.ts";
-import { collectHourly, collectStats } from "./statistics.ts";
+import { collectHourly, collectStats, createTopLists } from "./statistics.ts";
 
 /** What a configuration asks of the collectors. */
 export interface WatchSettings {
@@ -38,6 +39,7 @@ export interface Sight {
   readonly inventory: Inventory;
   readonly sessions: SessionFold;
   readonly accounts: Readonly<Record<Collector, Account>>;
+  readonly capTopLists: ReturnType<typeof createTopLists>;
   stats: Dated<SessionStatistics> | null;
   hourly: Dated<readonly HourlyEntry[]> | null;
   sequence: number;
@@ -88,9 +90,13 @@ export function createSight(
   facts: FactStore,
   parts: { clock: Clock; log: Log; metrics: WardenMetrics },
 ): Sight {
+  const onFolded: OnFolded = (family, records) =>
+    parts.metrics.inc("proxywarden_labels_folded_total", { family }, records);
+  const inventory = createInventory(usageScale, onFolded);
   return {
-    inventory: createInventory(usageScale),
-    sessions: createSessionFold(facts.read(FAILED_LISTED) === "true"),
+    inventory,
+    sessions: createSessionFold(facts.read(FAILED_LISTED) === "true", { isKnownNode: inventory.has, onFolded }),
+    capTopLists: createTopLists(onFolded),
     accounts: Object.fromEntries(
       COLLECTORS.map((collector) => [collector, createAccount(collector, parts)]),
     ) as unknown as Sight["accounts"],
@@ -163,8 +169,8 @@ export function startWatch(parts: WatchParts): Watch {
       collectStats(
         own,
         sight.accounts.stats,
-        (stats) => {
-          sight.stats = stats;
+        ({ value, at }) => {
+          sight.stats = { value: sight.capTopLists(value), at };
         },
         signal,
       ),

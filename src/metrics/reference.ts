@@ -4,6 +4,7 @@ import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { FAMILIES } from "./families.ts";
+import { CAPPED_FAMILIES, LABEL_CAPS } from "./label-caps.ts";
 import { NODE_INFO } from "./nodefamilies.ts";
 import { unitOf } from "./text.ts";
 import {
@@ -59,6 +60,12 @@ export const metricsReference = (): string =>
       ["reason", "meaning"],
       WEB_REFUSALS.map((reason) => [code(reason), WEB_REFUSAL_MEANINGS[reason]]),
     ),
+    "## Caps of labels that the service fills\n",
+    capsIntro,
+    table(
+      ["values", "of", "family"],
+      Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [String(values), of, code(family)]),
+    ),
     "## Questions and their PromQL\n",
     ...examples.map(([question, query]) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
   ].join("\n");
@@ -82,6 +89,11 @@ with it. Times are on the clock of the service, but for \`proxynet_node_detail_t
 const wardenIntro = `What this daemon does, as it is at the scrape. Beside them stand \`process_*\` and \`nodejs_*\` of the process. A counter or
 histogram whose label values are all known beforehand starts at zero; a gauge is absent until it is known. The one family
 with a series a node is \`proxywarden_node_episode\`: only nodes with an open episode have one, a thousand at most.
+`;
+
+const capsIntro = `Beyond its cap a label's values are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts the records. A
+value that has its own series keeps it for as long as it is seen. Families with a series a node are bounded by the fleet,
+and by \`export.series_max\`.
 `;
 
 type Cells = readonly string[];
@@ -116,6 +128,7 @@ const closedLabels: readonly Cells[] = [
   ["`status` of nodes", listed(NODE_STATUSES)],
   ["`status` of sessions", listed(SESSION_STATUSES)],
   ["`session_type`", listed(SESSION_TYPES)],
+  ["`family`", listed(CAPPED_FAMILIES)],
   ["`verdict`", "`act`, `hold`"],
   ["`action`", listed(ACTION_KINDS)],
   ["`outcome` of actions", listed(OUTCOMES)],

@@ -6,6 +6,7 @@ import {
   type SessionsView,
 } from "../model/snapshot.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
+import { OTHER } from "./label-caps.ts";
 import { boundText } from "./text.ts";
 
 /** Whether the list shows sessions of that state at all: of failures it may not, and then they are unknown, not zero. */
@@ -95,8 +96,6 @@ const sessionsGauge = ({ width, samples, ...row }: SessionsRow): AggregateFamily
 });
 
 const COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
-/** The customers that have no series of their own, together. */
-const OTHER = "other";
 
 /** Families of all sessions together. */
 export const SESSION_FAMILIES: readonly AggregateFamily[] = [

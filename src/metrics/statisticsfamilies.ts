@@ -65,10 +65,7 @@ const topList = ({ label, entries, ...row }: TopRow): AggregateFamily => ({
   *samples(input) {
     const stats = freshStatistics(input);
     if (stats === null) return;
-    // A list that names one twice would make a series twice, and the scrape fail: its numbers are added up.
-    const sums = new Map<string, number>();
-    for (const [key, sessions] of entries(stats)) sums.set(key, (sums.get(key) ?? 0) + sessions);
-    for (const [key, value] of sums) yield { labels: { [label]: key }, value } satisfies Sample;
+    for (const [key, value] of entries(stats)) yield { labels: { [label]: key }, value } satisfies Sample;
   },
 });
 

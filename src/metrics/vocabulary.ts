@@ -84,13 +84,13 @@ export const FAILURE_MEANINGS: Readonly<Record<FailureReason, string>> = {
 
 /** What each reject reason means, for people. */
 export const REJECT_MEANINGS: Readonly<Record<RejectReason, string>> = {
-  not_an_object: "the record is no JSON object; it is skipped",
-  missing_id: "the record has no id; it is skipped",
-  wrong_type: "a field is not of the spec's type; the record is skipped",
+  not_an_object: "the record is not a JSON object; it is skipped",
+  missing_id: "the record has no id, or one that is not valid Unicode; it is skipped",
+  wrong_type: "a field is not of the spec's type or range; that field is unknown",
   unknown_status: "the status is none of the spec's; it counts as unknown",
   unknown_type: "the session type is none of the spec's; it counts as unknown",
   usage_out_of_scale: "a usage contradicts service.usage_scale; all usage is unknown from then on",
-  bad_time: "a timestamp is not ISO 8601; the record is skipped",
+  bad_time: "a timestamp is not ISO 8601; that field is unknown",
 };
 
 /** Values of the label `reason` of `proxywarden_decisions_total`: every reason to hold, and `all_clear` of an act. */

@@ -1,6 +1,7 @@
 import { OPEN_STATES, OUTCOMES } from "../model/episode.ts";
 import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
+import { CAPPED_FAMILIES } from "./label-caps.ts";
 import type { FamilyType } from "./text.ts";
 import {
   CATEGORY_LABELS,
@@ -260,6 +261,11 @@ export const WARDEN_FAMILIES = {
     type: "gauge",
     help: "Families left out because all together passed export.series_max.",
     labels: {},
+  },
+  proxywarden_labels_folded_total: {
+    type: "counter",
+    help: "Records counted under the label value `other`, because the family has as many label values as it may.",
+    labels: { family: CAPPED_FAMILIES },
   },
   proxywarden_export_refresh_duration_seconds: {
     type: "gauge",

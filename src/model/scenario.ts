@@ -73,6 +73,11 @@ export interface ServiceOptions {
   readonly plan: "starter" | "business" | "enterprise";
   /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
   readonly planCapStatus: 429 | 403;
+  /**
+   * How bodies are compressed: `off`: not; `accepted`: with gzip where Accept-Encoding names it; `gzip` and `br`: with
+   * that, whatever was asked for.
+   */
+  readonly compression: "off" | "accepted" | "gzip" | "br";
   /** Whether X-RateLimit-Reset of a token bucket names the moment it is full or the next token. */
   readonly tokenBucketReset: "full" | "next_token";
   /** `joined`: in the order of joining the fleet, oldest first. */
@@ -113,8 +118,10 @@ export type FaultKind =
   | { readonly kind: "bad_json" }
   | { readonly kind: "html" }
   | { readonly kind: "wrong_shape" }
-  /** That share of the records of a list is spoiled: unknown status, a string for a number, no id, an awkward name. */
+  /** That share of the records of a list is spoiled: an unknown status, a number out of range, no id, an awkward name. */
   | { readonly kind: "bad_records"; readonly share: Share }
+  /** The records of a list, and the top lists of the statistics, take so many different values in each label. */
+  | { readonly kind: "many_labels"; readonly values: number }
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number }
   | { readonly kind: "redirect"; readonly location: string }

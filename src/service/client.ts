@@ -7,6 +7,7 @@ import type { Reading } from "../budget/view.ts";
 import type { EndpointLabel } from "../metrics/vocabulary.ts";
 import type { Clock, Secret, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { readJson } from "./body.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { excerpt, type ServiceError } from "./errors.ts";
 import type { PermitOffice } from "./permits.ts";
@@ -258,14 +259,7 @@ function statusError(call: Call, response: ServiceResponse, now: EpochMs): Servi
 /** Failures that another try may overcome. Where no connection comes about, the next run is soon enough. */
 const passing: ReadonlySet<ServiceError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
-const utf8 = new TextDecoder("utf-8");
-
 function parse({ response, at }: Answered): Result<Answer, ServiceError> {
-  const text = utf8.decode(response.body);
-  try {
-    return ok({ json: JSON.parse(text) as unknown, at });
-  } catch {
-    const type = response.headers["content-type"] ?? "no content type";
-    return fail({ kind: "not_json", message: `expected JSON, got ${type} beginning with ${excerpt(text)}` });
-  }
+  const json = readJson(response);
+  return json.ok ? ok({ json: json.value, at }) : fail({ kind: "not_json", message: json.error });
 }

@@ -32,3 +32,6 @@ const HOPELESS: ReadonlySet<ServiceError["kind"]> = new Set([
 
 /** Whether another call of the same kind would fare no better after this error, or cost calls that are not there. */
 export const isHopeless = ({ kind }: ServiceError): boolean => HOPELESS.has(kind);
+
+/** Shows a JSON value in a message: as JSON, and short. Undefined is `missing`. */
+export const describe = (value: unknown): string => (value === undefined ? "missing" : clip(JSON.stringify(value)));

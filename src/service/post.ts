@@ -1,7 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { ServiceResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { bodyText, jsonOf } from "./body.ts";
+import { bodyText, readJson } from "./body.ts";
 import { type ActionCall, ENDPOINTS } from "./endpoints.ts";
 import { clip, excerpt } from "./errors.ts";
 import { retryAfter } from "./ratelimit.ts";
@@ -59,9 +59,9 @@ export function postResultOf(call: ActionCall, response: ServiceResponse, at: Mo
 function resultOfSuccess(said: string, response: ServiceResponse, at: MonotonicMs): PostResult {
   const text = bodyText(response.body);
   if (text.trim() === "") return { kind: "done", json: null, at, remark: null };
-  const json = jsonOf(text);
-  if (json === undefined) return { kind: "done", json: null, at, remark: `${said} with no JSON: ${excerpt(text)}` };
-  const { success, message } = readActionReply(json);
-  if (success !== false) return { kind: "done", json, at, remark: null };
+  const json = readJson(response);
+  if (!json.ok) return { kind: "done", json: null, at, remark: `${said}: ${json.error}` };
+  const { success, message } = readActionReply(json.value);
+  if (success !== false) return { kind: "done", json: json.value, at, remark: null };
   return { kind: "refused", status: response.status, message: `${said}, success false: ${clip(message ?? text)}` };
 }

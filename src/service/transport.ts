@@ -2,6 +2,7 @@ import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
 import { IN_FLIGHT_MAX } from "../budget/in-flight.ts";
 import type { ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
+import { ACCEPTED_ENCODING, decompressed } from "./compression.ts";
 
 /** Where a server is, and how to get there. */
 export interface TransportOptions {
@@ -20,7 +21,7 @@ export interface TransportOptions {
   readonly proxy?: string;
 }
 
-/** Largest body that is read, 16 MiB: a page of 10,000 records is a quarter of it, and nothing else comes near. */
+/** Largest body that is read, 16 MiB, decompressed or not: a page of 10,000 records is a quarter of it, and nothing else comes near. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /** As many as the collectors ever have under way, so that no call's time-out runs while it waits for a connection. */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
@@ -43,7 +44,8 @@ export function createTransport(options: TransportOptions): Transport {
     request(request, signal) {
       const { method, path, headers, body = null } = request;
       const flight: Flight = { isSent: false };
-      const sending = { origin: base.origin, path: prefix + path, method, headers: { ...headers }, body };
+      const accepting = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
+      const sending = { origin: base.origin, path: prefix + path, method, headers: accepting, body };
       return settled(send(method === "POST" ? posting : reading, sending, flight, signal), flight, signal);
     },
     close: () => Promise.all([reading.destroy(), posting.destroy()]).then(() => {}),
@@ -122,10 +124,13 @@ async function send(
   try {
     const reply = await dispatcher.request({ ...request, opaque: flight, signal });
     const body = await readBody(reply.body);
-    if (body === null) {
-      return fail({ kind: "too_large", message: `the body is larger than ${BODY_BYTES_MAX} bytes, and was dropped` });
-    }
-    return ok({ status: reply.statusCode, headers: singleHeaders(reply.headers), body });
+    const response = {
+      status: reply.statusCode,
+      headers: singleHeaders(reply.headers),
+      body: body ?? new Uint8Array(),
+    };
+    const readable = body === null ? null : await decompressed(response, BODY_BYTES_MAX);
+    return readable === null ? fail(tooLarge) : ok(readable);
   } catch (error) {
     return fail(failureOf(error, flight, signal));
   }
@@ -148,6 +153,11 @@ function singleHeaders(headers: Dispatcher.ResponseData["headers"]): ServiceResp
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Array.isArray(value) ? value[0] : value]),
   );
 }
+
+const tooLarge: TransportFailure = {
+  kind: "too_large",
+  message: `the body is larger than ${BODY_BYTES_MAX} bytes, and was dropped`,
+};
 
 const unsentFailure: TransportFailure = {
   kind: "aborted",

@@ -11,8 +11,25 @@ import {
   type SessionStatus,
   type SessionType,
 } from "../model/session.ts";
-import { clip, type ServiceError } from "./errors.ts";
-import { type Fields, findWrong, isIdentifier, isQuantity, isText, isTime, quantity, text, time } from "./fields.ts";
+import { describe, type ServiceError } from "./errors.ts";
+import {
+  type Fields,
+  findWrong,
+  IDENTIFIER_EXPECTED,
+  isIdentifier,
+  isList,
+  isQuantity,
+  isReference,
+  isText,
+  isTime,
+  quantity,
+  type Raw,
+  rawOf,
+  reference,
+  text,
+  time,
+  without,
+} from "./fields.ts";
 
 /** A remark on one record. `id` is null where even that could not be read. */
 export interface Remark {
@@ -25,7 +42,7 @@ export interface Remark {
 /** Called with every remark while records are read. */
 export type OnRemark = (remark: Remark) => void;
 
-/** One page of a list (spec, section 2.5), its records still unread. `limit` is what the service echoed, if it did. */
+/** One page of a list (spec, section 2.5), its records still unread. `limit` is what the service echoed, if it is one. */
 export interface RawPage {
   readonly records: readonly unknown[];
   readonly limit: number | null;
@@ -36,7 +53,7 @@ const count = z.number().int().min(0);
 
 const pageShape = z.object({
   data: z.array(z.unknown()),
-  pagination: z.object({ limit: count.nullish(), total: count }),
+  pagination: z.object({ limit: count.nullish().catch(null), total: count }),
 });
 
 /** Reads the envelope of a list. */
@@ -69,16 +86,14 @@ const detailFields: Fields = {
 };
 
 const sessionFields: Fields = {
-  customer_id: isText,
-  node_id: isText,
+  customer_id: isReference,
+  node_id: isReference,
   started_at: isTime,
   duration_seconds: isQuantity,
   bytes_sent: isQuantity,
   bytes_received: isQuantity,
   country: isText,
 };
-
-type Raw = Readonly<Record<string, unknown>>;
 
 /** Reads a node of the list (spec, section 2.1); null, with a remark, where it can't be read. */
 export function readNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
@@ -107,8 +122,8 @@ export function readSessionRecord(json: unknown, onRemark: OnRemark): SessionRec
   const id = raw.id as string;
   return {
     id,
-    customerId: text(raw.customer_id),
-    nodeId: text(raw.node_id),
+    customerId: reference(raw.customer_id),
+    nodeId: reference(raw.node_id),
     status: oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onRemark),
     type: oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onRemark),
     startedAtMs: time(raw.started_at),
@@ -119,78 +134,75 @@ export function readSessionRecord(json: unknown, onRemark: OnRemark): SessionRec
   };
 }
 
-const maybeNumber = z.number().min(0).nullish();
+const statisticsFields: Fields = {
+  active_sessions: isQuantity,
+  total_sessions_today: isQuantity,
+  bandwidth_today_gb: isQuantity,
+  peak_concurrent_sessions: isQuantity,
+  average_session_duration_seconds: isQuantity,
+  top_countries: isList,
+  top_protocols: isList,
+};
 
-const statsShape = z.object({
-  active_sessions: maybeNumber,
-  total_sessions_today: maybeNumber,
-  bandwidth_today_gb: maybeNumber,
-  peak_concurrent_sessions: maybeNumber,
-  average_session_duration_seconds: maybeNumber,
-  top_countries: z.array(z.unknown()).nullish(),
-  top_protocols: z.array(z.unknown()).nullish(),
-});
-
-/** Entries that are taken of a list within the statistics: there are 249 countries, and a day has 24 hours. */
-const ENTRIES_MAX = 300;
-
-/** Reads the aggregate statistics (spec, section 2.3). An odd entry of a top list is left out, with a remark. */
+/** Reads the aggregate statistics (spec, section 2.3). An odd field is unknown, an odd entry left out, with a remark. */
 export function readStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ServiceError> {
-  const parsed = statsShape.safeParse(json);
-  if (!parsed.success) return wrongShape("session statistics", parsed.error);
-  const stats = parsed.data;
-  if (Object.keys(stats).length === 0) {
-    return fail({ kind: "wrong_shape", message: "these are not session statistics: none of their fields is there" });
+  const raw = withoutWrong(rawOf(json), statisticsFields, null, onRemark);
+  if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
+    return fail({ kind: "wrong_shape", message: "these are not session statistics: none of their fields can be read" });
   }
   return ok({
-    activeSessions: stats.active_sessions ?? null,
-    sessionsToday: stats.total_sessions_today ?? null,
-    bandwidthTodayGb: stats.bandwidth_today_gb ?? null,
-    peakConcurrentSessions: stats.peak_concurrent_sessions ?? null,
-    averageDurationSeconds: stats.average_session_duration_seconds ?? null,
-    topCountries: readTop(stats.top_countries, "country", onRemark).map(({ name, sessions }) => ({
+    activeSessions: quantity(raw.active_sessions),
+    sessionsToday: quantity(raw.total_sessions_today),
+    bandwidthTodayGb: quantity(raw.bandwidth_today_gb),
+    peakConcurrentSessions: quantity(raw.peak_concurrent_sessions),
+    averageDurationSeconds: quantity(raw.average_session_duration_seconds),
+    topCountries: readTop(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
       country: name,
       sessions,
     })),
-    topProtocols: readTop(stats.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
+    topProtocols: readTop(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
       protocol: name,
       sessions,
     })),
   });
 }
 
-function readTop(entries: readonly unknown[] | null | undefined, field: string, onRemark: OnRemark) {
-  return (entries ?? []).slice(0, ENTRIES_MAX).flatMap((entry) => {
-    const raw = (typeof entry === "object" && entry !== null ? entry : {}) as Raw;
+function readTop(entries: unknown, field: string, onRemark: OnRemark) {
+  return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
+    const raw = rawOf(entry);
     const [name, sessions] = [raw[field], raw.sessions];
-    if (isIdentifier(name) && typeof sessions === "number" && sessions >= 0) return [{ name, sessions }];
-    const right = `an entry has a ${field} of 1 to 256 characters and a number of sessions from 0`;
+    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantity(sessions) ?? 0 }];
+    const right = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
     onRemark({ reason: "wrong_type", id: null, detail: `found ${describe(entry)}; ${right}` });
     return [];
   });
 }
 
+/** Hours that are taken of the hourly statistics: a day has 24, and a service may show some days. */
+const HOURS_MAX = 300;
+
 const hourFields: Fields = {
-  hour: isTime,
   active_sessions: isQuantity,
   new_sessions: isQuantity,
   bandwidth_gb: isQuantity,
 };
 const hourlyShape = z.object({ data: z.array(z.unknown()) });
 
-/** Reads the hourly statistics (spec, section 2.4), in the order of time. An odd hour is left out, with a remark. */
+/**
+ * Reads the hourly statistics (spec, section 2.4), in the order of time. An odd number is unknown, and an entry whose
+ * hour can't be read is left out, with a remark.
+ */
 export function readHours(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ServiceError> {
   const parsed = hourlyShape.safeParse(json);
   if (!parsed.success) return wrongShape("hourly statistics", parsed.error);
-  const entries = parsed.data.data.slice(0, ENTRIES_MAX).flatMap((entry) => {
-    const raw = (typeof entry === "object" && entry !== null ? entry : {}) as Raw;
-    const wrong = findWrong(raw, hourFields);
-    const hourMs = wrong === null ? time(raw.hour) : null;
+  const entries = parsed.data.data.slice(0, HOURS_MAX).flatMap((entry) => {
+    const { hour } = rawOf(entry);
+    const hourMs = isTime(hour) ? time(hour) : null;
     if (hourMs === null) {
-      const detail = `found ${describe(entry)}; an hour has a timestamp and numbers from 0`;
-      onRemark({ reason: wrong?.reason ?? "bad_time", id: null, detail });
+      onRemark({ reason: "bad_time", id: null, detail: `found ${describe(entry)}; an hour has a timestamp` });
       return [];
     }
+    const raw = withoutWrong(rawOf(entry), hourFields, null, onRemark);
     const activeSessions = quantity(raw.active_sessions);
     return [
       { hourMs, activeSessions, newSessions: quantity(raw.new_sessions), bandwidthGb: quantity(raw.bandwidth_gb) },
@@ -210,7 +222,7 @@ export interface ActionReply {
 
 /** Reads an action's answer. Whatever is not as the spec has it counts as not said. */
 export function readActionReply(json: unknown): ActionReply {
-  const raw = (typeof json === "object" && json !== null ? json : {}) as Raw;
+  const raw = rawOf(json);
   const number = (value: unknown) => (isQuantity(value) ? quantity(value) : null);
   return {
     success: typeof raw.success === "boolean" ? raw.success : null,
@@ -220,7 +232,10 @@ export function readActionReply(json: unknown): ActionReply {
   };
 }
 
-/** The record as an object with an id and fields of the right types; null, with a remark, otherwise. */
+/**
+ * The record as an object with an id, in which a field that is not what it must be is missing, with a remark; null, with
+ * a remark, where there is no object or no id.
+ */
 function readable(json: unknown, fields: Fields, onRemark: OnRemark): Raw | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describe(json)}; a record is an object` });
@@ -228,21 +243,20 @@ function readable(json: unknown, fields: Fields, onRemark: OnRemark): Raw | null
   }
   const raw = json as Raw;
   if (!isIdentifier(raw.id)) {
-    onRemark({
-      reason: "missing_id",
-      id: null,
-      detail: `id is ${describe(raw.id)}; it is a text of 1 to 256 characters`,
-    });
+    onRemark({ reason: "missing_id", id: null, detail: `id is ${describe(raw.id)}; it is ${IDENTIFIER_EXPECTED}` });
     return null;
   }
+  return withoutWrong(raw, fields, raw.id, onRemark);
+}
+
+/** The record with its wrong fields missing, and one remark that describes the first of them. */
+function withoutWrong(raw: Raw, fields: Fields, id: string | null, onRemark: OnRemark): Raw {
   const wrong = findWrong(raw, fields);
   if (wrong === null) return raw;
-  onRemark({
-    reason: wrong.reason,
-    id: raw.id,
-    detail: `${wrong.field} is ${describe(raw[wrong.field])}; ${wrong.right}`,
-  });
-  return null;
+  const [{ field, reason, right }, ...others] = wrong;
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  onRemark({ reason, id, detail: `${field} is ${describe(raw[field])}; ${right}${more}` });
+  return without(raw, wrong);
 }
 
 function nodeOf(raw: Raw, onRemark: OnRemark): NodeRecord {
@@ -284,5 +298,3 @@ function wrongShape(what: string, error: z.ZodError): Result<never, ServiceError
   const where = issue.path.length === 0 ? "the body" : issue.path.join(".");
   return fail({ kind: "wrong_shape", message: `this is not ${what}: ${where}: ${issue.message}` });
 }
-
-const describe = (value: unknown): string => (value === undefined ? "missing" : clip(JSON.stringify(value)));

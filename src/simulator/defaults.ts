@@ -28,6 +28,7 @@ export const defaultServiceOptions: ServiceOptions = {
   listEndedSessions: false,
   plan: "business",
   planCapStatus: 429,
+  compression: "off",
   tokenBucketReset: "full",
   nodeList: { order: "joined", ...plainList },
   sessionList: { order: "started_at", ...plainList },

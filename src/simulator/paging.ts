@@ -82,14 +82,26 @@ export function listSieve({ service, strikes }: Call): Sieve {
   return vanished === null ? OPEN_SIEVE : createSieve(service.world.seed, vanished.share);
 }
 
-/** Spoils the share of the records that a fault says; which ones, and how, stays the same while it lasts. */
-function spoilRecords<T extends { readonly id: string }>(call: Call, records: readonly T[]): readonly unknown[] {
+/** Does to the records what the faults say; which ones are hit, and how, stays the same while a fault lasts. */
+function spoilRecords<T extends { readonly id: string }>(call: Call, sound: readonly T[]): readonly unknown[] {
+  const records = relabelled(call, sound);
   const fault = struck(call.strikes, "bad_records");
   if (fault === null) return records;
   return records.map((record) => {
     const fate = hash(call.service.world.seed ^ 0xbad, textWord(record.id));
     if ((fate % 1_000) / 1_000 >= fault.share) return record;
     return { ...record, ...SPOILS[Math.floor(fate / 1_000) % SPOILS.length] };
+  });
+}
+
+/** Gives each record one of many values in each label of its own; a node takes no notice of those of a session. */
+function relabelled<T extends { readonly id: string }>(call: Call, records: readonly T[]): readonly T[] {
+  const fault = struck(call.strikes, "many_labels");
+  if (fault === null) return records;
+  return records.map((record) => {
+    const value = hash(call.service.world.seed ^ 0x1abe1, textWord(record.id)) % fault.values;
+    const labels = { country: `country_${value}`, region: `region_${value}` };
+    return { ...record, ...labels, customer_id: `cust_${value}`, node_id: `node_many_${value}` };
   });
 }
 
@@ -102,6 +114,9 @@ const SPOILS: readonly Readonly<Record<string, unknown>>[] = [
   { country: null, region: null, last_seen: null, node_id: null, started_at: null },
   { last_seen: "yesterday", started_at: "yesterday" },
   { bandwidth_gb: -1, bytes_received: -1 },
+  { uptime_hours: -1, bandwidth_gb: 1e21, last_seen: "", started_at: "", duration_seconds: undefined },
+  { name: "lone \ud800", version: "lone \udfff", customer_id: "cust_\ud800" },
+  { name: "lone \udbff", version: "lone \udc00", customer_id: "cust_\udbff" },
 ];
 
 function wholeNumber(text: string | null, absent: number): number | null {

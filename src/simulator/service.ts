@@ -3,6 +3,7 @@ import type { EpochMs } from "../model/time.ts";
 import { type Admission, type Admittance, admit, type Contract, createAdmission } from "./admission.ts";
 import type { Anchors } from "./anchor.ts";
 import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
+import { compressed } from "./compression.ts";
 import { type Strike, skewAt, strikes } from "./faults.ts";
 import { createGateways, type Gateways, gatewayReply } from "./gateway.ts";
 import { bearerKey, createKeys, type Keys } from "./keys.ts";
@@ -97,7 +98,12 @@ export function handle(service: SimulatedService, request: Request, now: EpochMs
     intercepted(struckBy, at + skewAt(service.world.script, at)) ??
     outcomeReply(service.options, scopes === undefined ? UNKNOWN_KEY : answer(call, destination, scopes));
   const whole = distortedBy(struckBy, reply, admittance);
-  return sent(service, destination, whole, statedLimits(service, admittance, whole, struckBy, at), at);
+  const stated = statedLimits(service, admittance, whole, struckBy, at);
+  return compressed(
+    service.options.compression,
+    request.headers["accept-encoding"],
+    sent(service, destination, whole, stated, at),
+  );
 }
 
 /** The X-RateLimit headers of a reply of the service itself. */

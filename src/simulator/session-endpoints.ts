@@ -1,7 +1,7 @@
 import { HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
 import type { EpochMs } from "../model/time.ts";
-import { type Backend, type Call, type Outcome, refuse } from "./answer.ts";
+import { type Backend, type Call, type Outcome, refuse, struck } from "./answer.ts";
 import { sessionsAt } from "./count-history.ts";
 import { skewAt } from "./faults.ts";
 import { sessionSlot } from "./identity.ts";
@@ -56,7 +56,8 @@ export function readSession({ service, id, at }: Call): Outcome {
  * their average age, their countries and protocols. A websocket begins as a request to a web server, mostly encrypted:
  * it counts as https, as the spec has but three protocols there.
  */
-export function readStatistics({ service, at }: Call): Outcome {
+export function readStatistics({ service, at, strikes }: Call): Outcome {
+  const many = Array.from({ length: struck(strikes, "many_labels")?.values ?? 0 }, (_, value) => value);
   const { traffic, hours, startMs } = service.world;
   const { population } = traffic;
   const { active } = population.all;
@@ -74,12 +75,15 @@ export function readStatistics({ service, at }: Call): Outcome {
       top_countries: COUNTRIES.map((country, index) => ({ country, sessions: population.byCountry[index]! }))
         .filter(({ sessions }) => sessions > 0)
         .sort((one, other) => other.sessions - one.sessions)
-        .slice(0, TOP_COUNTRIES),
+        .slice(0, TOP_COUNTRIES)
+        .concat(many.map((value) => ({ country: `country_${value}`, sessions: 1 }))),
       top_protocols: [
         { protocol: "socks5", sessions: ofType("socks5") },
         { protocol: "http", sessions: ofType("http") },
         { protocol: "https", sessions: ofType("https") + ofType("websocket") },
-      ].sort((one, other) => other.sessions - one.sessions),
+      ]
+        .sort((one, other) => other.sessions - one.sessions)
+        .concat(many.map((value) => ({ protocol: `protocol_${value}`, sessions: 1 }))),
     },
   });
 }

@@ -4,6 +4,7 @@ import { type Random, seededRandom } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
 import { serviceTime } from "./anchor.ts";
+import { decompressed } from "./compression.ts";
 import { dripMs, type Reply, replyBytes } from "./reply.ts";
 import { begin, finish, handle, type SimulatedService } from "./service.ts";
 
@@ -36,7 +37,7 @@ interface Network {
 /**
  * The network between client and service, without sockets: latency passes on `clock`, an abort ends a request wherever
  * it is (before half of the latency the service has not seen it; after that it was carried out), and a mishap becomes
- * what a client on a real socket would see. The service's time follows the clock's monotonic time.
+ * what a client on a real socket would see. As the real client, it asks for gzip and takes it. The service's time follows the clock's monotonic time.
  */
 export function createSimulatedTransport(
   service: SimulatedService,
@@ -55,9 +56,10 @@ export function createSimulatedTransport(
   const exchange = async (request: ServiceRequest, signal: AbortSignal): Promise<Outcome> => {
     const latencyMs = network.latencyMs * (1 + network.jitter * (2 * network.random() - 1));
     if (await passes(network, latencyMs / 2, signal)) return aborted();
-    const reply = handle(service, { ...request, headers: lowerCased(request.headers) }, time());
+    const headers = { "accept-encoding": "gzip", ...lowerCased(request.headers) };
+    const reply = handle(service, { ...request, headers }, time());
     if (await passes(network, latencyMs / 2, signal)) return aborted();
-    return deliver(network, reply, signal);
+    return deliver(network, decompressed(reply), signal);
   };
 
   return {

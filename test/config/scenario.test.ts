@@ -25,6 +25,7 @@ service:
   list_ended_sessions: true
   plan: starter
   plan_cap_status: 403
+  compression: accepted
   token_bucket_reset: next_token
   node_list: { order: -created_at, records_max: 10, total_counts: page, total_lag: 30s, total_off_by: -1, total_fixed: 9 }
   session_list: { order: bytes_received, total_off_by: 2 }
@@ -50,6 +51,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       listEndedSessions: true,
       plan: "starter",
       planCapStatus: 403,
+      compression: "accepted",
       tokenBucketReset: "next_token",
       nodeList: {
         order: "-created_at",
@@ -96,6 +98,7 @@ test("the rough day has every kind of fault, each as the model has it", () => {
     "html",
     "huge_body",
     "lost_reply",
+    "many_labels",
     "page_ignored",
     "redirect",
     "region_dark",
@@ -143,7 +146,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',

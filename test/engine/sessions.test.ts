@@ -127,6 +127,19 @@ describe("sessions that ended", () => {
     expect(ended()).toBe(1);
   });
 
+  test("whose duration was never stated are not observed, and one stated once counts though it is missing later", () => {
+    const { walk, ended, fold } = createWalks();
+    walk(1_000, [session("a", { durationSeconds: null }), session("b"), session("c", { durationSeconds: null })]);
+    walk(2_000, [
+      session("a", { durationSeconds: null, status: "closed" }),
+      session("b", { durationSeconds: null, status: "closed" }),
+    ]);
+    walk(3_000, []);
+    walk(4_000, []);
+    expect(ended()).toBe(1);
+    expect(fold.view()!.durations[SESSION_TYPES.indexOf("http")]).toMatchObject({ count: 1, sum: 10 });
+  });
+
   test("before we first looked are not observed: nobody saw them leave", () => {
     const { walk, ended } = createWalks();
     walk(1_000, [session("a", { status: "closed" })]);

@@ -122,7 +122,7 @@ test("walks that fail for three intervals are blindness: what is pending starts 
 test("too many records that can't be read hold everybody", async () => {
   const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
   ward.fell(ward.nodes("us-east")[0]!);
-  ward.strike({ kind: "bad_records", share: 0.4 }, "GET /v1/nodes?");
+  ward.strike({ kind: "bad_records", share: 0.8 }, "GET /v1/nodes?");
   await ward.pass(30 * MINUTE_MS);
   expect(distrust(ward)).toContain("inventory_unknown");
   expect(ward.postCount()).toBe(0);

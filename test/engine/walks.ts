@@ -1,4 +1,4 @@
-import { createSessionFold, type SessionWalkEnd } from "../../src/engine/sessionfold.ts";
+import { createSessionFold, type FoldParts, type SessionWalkEnd } from "../../src/engine/sessionfold.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../src/model/session.ts";
 
 /** A session as a list shows it, but for what a test says otherwise. */
@@ -17,8 +17,8 @@ export const session = (id: string, parts: Partial<SessionRecord> = {}): Session
 });
 
 /** Walks of the sessions, folded one after the other. */
-export function createWalks(failedListed = false) {
-  const fold = createSessionFold(failedListed);
+export function createWalks(failedListed = false, parts: Partial<FoldParts> = {}) {
+  const fold = createSessionFold(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
   let at = 0;
   return {
     fold,

@@ -5,7 +5,7 @@ import { listNodes, readNode, readStats } from "../../src/service/endpoints.ts";
 import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { rateLimitedCount } from "../../src/simulator/inspection.ts";
 import { fixedKey, START_MS } from "../engine/daemon.ts";
-import { SESSIONS_KEY, setUp } from "./desk.ts";
+import { SESSIONS_KEY, type Setting, setUp } from "./desk.ts";
 
 /** Errors come as values: the kind, and how often the service was asked. */
 const kinds: readonly [FaultKind, string, number][] = [
@@ -36,6 +36,14 @@ describe("a service that fails", () => {
     const { get } = setUp({ fault: { kind: "html" } });
     const answer = await get();
     expect(answer.ok ? "" : answer.error.message).toMatch(/expected JSON, got text\/html.* beginning with "<!/i);
+  });
+
+  test.each<[Setting, string]>([
+    [{ fault: { kind: "bad_json" } }, "the JSON is cut off after"],
+    [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not asked for'],
+  ])("%o is told by what is wrong with the body", async (setting, problem) => {
+    const answer = await setUp(setting).get();
+    expect(answer).toMatchObject({ ok: false, error: { kind: "not_json", message: expect.stringContaining(problem) } });
   });
 
   test("a redirect names its target and what to change, and the key goes nowhere else", async () => {

@@ -99,7 +99,7 @@ describe("an action that the service takes", () => {
     expect(await post(reboot)).toMatchObject({
       kind: "done",
       json: null,
-      remark: expect.stringMatching(/answered 200 with no JSON: "<!doctype/i),
+      remark: expect.stringMatching(/answered 200: expected JSON, got text\/html.* beginning with "<!doctype/i),
     });
   });
 });

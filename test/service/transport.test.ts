@@ -1,8 +1,9 @@
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Transport } from "../../src/model/ports.ts";
-import { createTransport } from "../../src/service/transport.ts";
+import { BODY_BYTES_MAX, createTransport } from "../../src/service/transport.ts";
 
 const never = new AbortController().signal;
 const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
@@ -185,5 +186,51 @@ describe("what surely never reached the service is told so", () => {
     socket.write("HTTP/1.1 200 OK\r\n\r\n", () => socket.end());
     await closed;
     expect(Buffer.concat(bytes).toString("latin1")).not.toContain("/v1/nodes");
+  });
+});
+
+describe("compression", () => {
+  const encodedAs = (encoding: string, body: Uint8Array) => (_: IncomingMessage, response: ServerResponse) =>
+    void response.writeHead(200, { "content-encoding": encoding }).end(body);
+
+  test.each([get, post])("gzip is asked for and taken, whatever the method", async (request) => {
+    const asked: unknown[] = [];
+    const { url } = await serve((incoming, response) => {
+      asked.push(incoming.headers["accept-encoding"]);
+      encodedAs("GZIP", gzipSync('{"data":[]}'))(incoming, response);
+    });
+    const outcome = await transportTo(url).request(request, never);
+    expect(asked).toEqual(["gzip"]);
+    expect(outcome.ok && Buffer.from(outcome.value.body).toString()).toBe('{"data":[]}');
+    expect(outcome.ok && outcome.value.headers).not.toHaveProperty("content-encoding");
+  });
+
+  test("a body that is small on the wire and too large when it is decompressed is dropped", async () => {
+    const bomb = gzipSync(Buffer.alloc(BODY_BYTES_MAX + 1));
+    expect(bomb.length).toBeLessThan(BODY_BYTES_MAX / 500);
+    const { url } = await serve(encodedAs("gzip", bomb));
+    expect(await transportTo(url).request(get, never)).toMatchObject({ ok: false, error: { kind: "too_large" } });
+  });
+
+  test("a body of the largest size is taken, compressed or not", async () => {
+    const whole = Buffer.alloc(BODY_BYTES_MAX);
+    for (const { url } of [
+      await serve(encodedAs("gzip", gzipSync(whole))),
+      await serve((_, response) => void response.end(whole)),
+    ]) {
+      const outcome = await transportTo(url).request(get, never);
+      expect(outcome.ok && outcome.value.body.length).toBe(BODY_BYTES_MAX);
+    }
+  });
+
+  test.each([
+    ["br", brotliCompressSync("{}")],
+    ["gzip", gzipSync("a longer text").subarray(0, 15)],
+    ["gzip, br", gzipSync("{}")],
+  ])("a body in %s that can't be decompressed stays as it is, with its header", async (encoding, bytes) => {
+    const { url } = await serve(encodedAs(encoding, bytes));
+    const outcome = await transportTo(url).request(post, never);
+    expect(outcome.ok && outcome.value.headers["content-encoding"]).toBe(encoding);
+    expect(outcome.ok && Buffer.compare(outcome.value.body, bytes)).toBe(0);
   });
 });

@@ -1,0 +1,28 @@
+/** The label value under which everything is counted that has no series of its own. */
+export const OTHER = "other";
+
+/**
+ * How many values the labels of a family may take where the service fills them, and why so many. What comes beyond is
+ * counted under {@link OTHER}, so that no service can fill the page or the memory with labels. A value that has its own
+ * series keeps it for as long as it is seen. Families with one series a node have as many as the fleet has nodes.
+ */
+export const LABEL_CAPS = {
+  proxynet_nodes: { values: 2_000, of: "pairs of country and region, each with a series a state" },
+  proxynet_country_sessions: { values: 1_000, of: "countries; there are 676 codes of two letters" },
+  proxynet_customer_sessions: { values: 100_000, of: "customers told apart; `export.top_customers` of them are shown" },
+  proxynet_node_sessions: {
+    values: 5_000,
+    of: "nodes that sessions name and the list of nodes doesn't; the byte counters follow",
+  },
+  proxynet_stats_country_sessions: { values: 300, of: "countries; there are 249" },
+  proxynet_stats_protocol_sessions: { values: 300, of: "protocols" },
+} as const satisfies Readonly<Record<string, { readonly values: number; readonly of: string }>>;
+
+/** The families whose labels have a cap. */
+export type CappedFamily = keyof typeof LABEL_CAPS;
+
+/** Values of the label `family` of `proxywarden_labels_folded_total`. */
+export const CAPPED_FAMILIES = Object.keys(LABEL_CAPS) as readonly CappedFamily[];
+
+/** Called with the records of one reading that were counted under {@link OTHER}. */
+export type OnFolded = (family: CappedFamily, records: number) => void;
