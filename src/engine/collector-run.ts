@@ -41,14 +41,14 @@ export function clientOfRun(client: ServiceClient, run: Run, { clock, budget, pl
 
   return {
     ...client,
-    async get(call, lane, signal) {
+    async get(call, lane, signal, onSending) {
       if (run.made >= budget.calls) {
         const message = `the run has made ${run.made} calls, its share of what is left of the month`;
         return fail({ kind: "budget", message });
       }
       run.made++;
       if (run.made > budget.atOnce) await waitForTurn(signal);
-      return client.get(call, lane, signal);
+      return client.get(call, lane, signal, onSending);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { createDetailFailures, type DetailFailures } from "../budget/detail-failures.ts";
 import { callsInFlight, createMeanLatency } from "../budget/in-flight.ts";
+import type { Lane } from "../budget/limits.ts";
 import type { CollectorPlan } from "../budget/planner.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { NodeId } from "../model/node.ts";
@@ -128,7 +129,8 @@ function createReads(parts: DetailParts, failures: DetailFailures, signal: Abort
       seen.sentAt ??= clock.monotonic();
     };
     const succeeded = await account.run(async () => {
-      const error = await collectDetail(parts, turn, signal, onSending);
+      const lane = turn.cause === null ? "detail" : "suspect";
+      const error = await collectDetail(parts, { id: turn.id, lane }, signal, onSending);
       if (error !== null) seen.failure = { id: turn.id, error };
       const isOfNode = error !== null && !isProbe && !failuresOfService.has(error.kind);
       return { complete: inventory.isDetailed(), error, isOfNode };
@@ -188,14 +190,20 @@ function createFailingReport({ clock, inventory, log, metrics }: DetailParts) {
   };
 }
 
-/** Reads one detail into the inventory; returns why that failed, or null. */
-async function collectDetail(
-  { client, clock, account, metrics, inventory }: DetailParts,
-  { id, cause }: DetailTurn,
+/** Reads one node by its id into the inventory (spec, section 4.2); returns why that failed, or null. */
+export async function collectDetail(
+  {
+    client,
+    clock,
+    account,
+    metrics,
+    inventory,
+  }: Pick<DetailParts, "client" | "clock" | "account" | "metrics" | "inventory">,
+  { id, lane }: { readonly id: NodeId; readonly lane: Lane },
   signal: AbortSignal,
-  onSending: () => void,
+  onSending?: () => void,
 ): Promise<ServiceError | null> {
-  const answer = await client.get(readNode(id), cause === null ? "detail" : "suspect", signal, onSending);
+  const answer = await client.get(readNode(id), lane, signal, onSending);
   if (!answer.ok) return answer.error;
   const remarks: Remark[] = [];
   const detail = readNodeDetail(answer.value.json, (remark) => void remarks.push(remark));

@@ -1,4 +1,3 @@
-import { withRoom } from "../base/column.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { type Cause, createDetailPriority, type Pick } from "../budget/priority.ts";
@@ -9,6 +8,7 @@ import type { Fleet, WalkEnd } from "../model/snapshot.ts";
 import { type Threshold, USAGES } from "../model/threshold.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createColumns } from "./columns.ts";
+import { createListing, type Lookup } from "./listing.ts";
 import { createPlaces } from "./places.ts";
 
 /** Scale in which the service writes usage: the spec doesn't say. `null`: nobody declared it. */
@@ -23,7 +23,7 @@ export interface Inventory {
   /** At most `max` nodes that the walk under way has not shown and that are due to be looked up by id, longest absent first. */
   unlisted(max: number): readonly NodeId[];
   /** Takes in how the lookup of a node that the walk under way has not shown ended. `gone`: there is no such node (404). */
-  lookedUp(id: NodeId, found: "alive" | "gone" | "unknown"): void;
+  lookedUp(id: NodeId, found: Lookup): void;
   /** Ends a walk and returns what it came to. Nodes that enough walks in a row did not show are gone. */
   endWalk(walk: EndedWalk, at: MonotonicMs): WalkEnd;
   /** Accepts that walks miss so many nodes: an operator says that this is right. */
@@ -81,16 +81,6 @@ export interface EndedWalk {
   readonly maxMissing: Share;
 }
 
-/**
- * A node is gone when two exact walks in a row did not show it: one alone may have drifted past it. A walk that is not
- * exact, or that has nameless records, can't say who is missing and counts for a fifth of one, so that a list that is
- * never exact does not keep the vanished for ever.
- */
-const ABSENCE_MAX = 10;
-const ABSENCE_OF_EXACT_WALK = 5;
-const ABSENCE_OF_INEXACT_WALK = 1;
-/** A node that the list hides is looked up again after so many walks, doubled each time, up to two to the power of this. */
-const LOOKUP_DOUBLINGS_MAX = 5;
 /** Declared as a ratio, a value above this is none; as a percentage, above a hundred times this. */
 const USAGE_RATIO_MAX = 1.5;
 const NO_USAGE: UsageReading = {
@@ -107,14 +97,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
   const free: number[] = [];
   const priority = createDetailPriority();
   const detailed = new Set<NodeId>();
-  // Number of the walk that showed the node last; since then: how absent it was, how many lookups there were, the walk of the
-  // next one, and whether the last one found it.
-  let walk = 1;
-  let metIn = new Float64Array(0);
-  let absences = new Uint8Array(0);
-  let lookups = new Uint8Array(0);
-  let nextLookup = new Float64Array(0);
-  let hidden = new Uint8Array(0);
+  const listing = createListing();
   let acceptedMissing = 0;
   let settledAt: MonotonicMs | null = null;
   let walkedAt: MonotonicMs | null = null;
@@ -126,50 +109,11 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
     const known = slots.get(id);
     if (known !== undefined) return known;
     const slot = free.pop() ?? columns.grow();
-    metIn = withRoom(metIn, slot);
-    absences = withRoom(absences, slot);
-    lookups = withRoom(lookups, slot);
-    nextLookup = withRoom(nextLookup, slot);
-    hidden = withRoom(hidden, slot);
     slots.set(id, slot);
     priority.join(slot);
     columns.clear(slot, id);
-    metIn[slot] = 0;
-    resetAbsence(slot);
+    listing.join(slot);
     return slot;
-  }
-
-  function meetSlot(slot: number): boolean {
-    const isNew = metIn[slot] !== walk;
-    metIn[slot] = walk;
-    resetAbsence(slot);
-    return isNew;
-  }
-
-  function resetAbsence(slot: number): void {
-    absences[slot] = 0;
-    lookups[slot] = 0;
-    nextLookup[slot] = 0;
-    hidden[slot] = 0;
-  }
-
-  /** Nodes that the walk under way has shown. */
-  function countListed(): number {
-    let listed = 0;
-    for (const slot of slots.values()) if (metIn[slot] === walk) listed++;
-    return listed;
-  }
-
-  /**
-   * Counts the absence of nodes that the walk has not shown, and forgets those that were absent for too long. One that a
-   * lookup found although the list hides it is gone only once a lookup no longer finds it.
-   */
-  function countAbsences(absence: number): void {
-    for (const [id, slot] of slots) {
-      if (metIn[slot] === walk || hidden[slot] === 1) continue;
-      absences[slot]! += absence;
-      if (absences[slot]! >= ABSENCE_MAX) forget(id, slot);
-    }
   }
 
   function forget(id: NodeId, slot: number): void {
@@ -222,7 +166,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
     list(record, at) {
       const slot = slotOf(record.id);
       writeList(slot, record, at);
-      const isNew = meetSlot(slot);
+      const isNew = listing.show(slot);
       // A page that drifted shows a node again a moment later: that is no look of its own.
       if (isNew) priority.list(slot, record, at);
       return isNew;
@@ -230,35 +174,28 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
     meet(id) {
       const slot = slots.get(id);
       // An unreadable record of a node never read counts for the walk, and makes no node.
-      return slot === undefined ? true : meetSlot(slot);
+      return slot === undefined ? true : listing.show(slot);
     },
-    unlisted(max) {
-      return [...slots]
-        .filter(([, slot]) => metIn[slot] !== walk && nextLookup[slot]! <= walk)
-        .sort(([, a], [, b]) => absences[b]! - absences[a]!)
+    unlisted: (max) =>
+      listing
+        .due(slots.values())
         .slice(0, max)
-        .map(([id]) => id);
-    },
+        .map((slot) => columns.texts.get("ids", slot)),
     lookedUp(id, found) {
       const slot = slots.get(id);
-      if (slot === undefined || metIn[slot] === walk) return;
-      if (found === "gone") {
-        forget(id, slot);
-        return;
-      }
-      hidden[slot] = found === "alive" ? 1 : 0;
-      nextLookup[slot] = walk + 2 ** lookups[slot]!;
-      lookups[slot] = Math.min(LOOKUP_DOUBLINGS_MAX, lookups[slot]! + 1);
+      if (slot === undefined || listing.isShown(slot)) return;
+      if (found === "gone") forget(id, slot);
+      else listing.lookedUp(slot, found);
     },
     endWalk({ end, total, seen, nameless, rejected, maxMissing }, at) {
-      const met = countListed();
+      const known = [...slots.values()];
+      const met = known.filter(listing.isShown).length;
       // Each record without a name may be one of the nodes that were not shown.
-      const missing = Math.max(Math.abs(total - seen), slots.size - met - nameless);
+      const missing = Math.max(Math.abs(total - seen), known.length - met - nameless);
       const allowed = Math.max(acceptedMissing, missingMax(Math.max(total, seen), maxMissing));
       const complete = end !== "cut" && missing <= allowed;
-      const hidesNone = [...slots.values()].every((slot) => metIn[slot] === walk || hidden[slot] === 0);
-      if (end === "exact" && nameless === 0 && hidesNone) countAbsences(ABSENCE_OF_EXACT_WALK);
-      else if (complete || end === "exact") countAbsences(ABSENCE_OF_INEXACT_WALK);
+      const kind = end === "exact" && nameless === 0 ? "exact" : complete || end === "exact" ? "inexact" : "blind";
+      for (const slot of listing.end(known, kind)) forget(columns.texts.get("ids", slot), slot);
       columns.movePlaces(places.compact(columns.occupiedPlaces()));
       if (complete) {
         settledAt = at;
@@ -268,7 +205,6 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
       if (end !== "cut" || seen > 0) walkedAt = at;
       const completeWalks = (lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0);
       lastWalk = { complete, completeWalks, met, missing, total, isCut: end === "cut", rejected, at };
-      walk++;
       return lastWalk;
     },
     acceptMissing(nodes) {

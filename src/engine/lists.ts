@@ -1,14 +1,17 @@
+import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
+import { callsInFlight } from "../budget/in-flight.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { ServiceClient } from "../service/client.ts";
-import { type Call, listNodes, listSessions, type PageQuery, readNode } from "../service/endpoints.ts";
+import { type Call, listNodes, listSessions, type PageQuery } from "../service/endpoints.ts";
 import { isHopeless, type ServiceError } from "../service/errors.ts";
 import { type PageHabits, type Walk, type WalkReport, walkPages } from "../service/pages.ts";
-import { type OnRemark, readNodeDetail, readNodeRecord, readPage, readSessionRecord } from "../service/wire.ts";
+import { type OnRemark, readNodeRecord, readPage, readSessionRecord } from "../service/wire.ts";
 import type { Account, Outcome } from "./account.ts";
+import { collectDetail } from "./details.ts";
 import type { Inventory } from "./inventory.ts";
 import type { SessionFold } from "./sessionfold.ts";
 
@@ -19,6 +22,10 @@ export interface ListParts {
   readonly account: Account;
   readonly habits: PageHabits;
   readonly metrics: WardenMetrics;
+  /** Most pages under way at once. */
+  readonly inFlightMax: number;
+  /** Between two pages at the rate that the limits allow. */
+  readonly spacingMs: DurationMs;
 }
 
 /** Nodes that the list does not show are looked up by id: as many as the walk had pages, and at least so many. */
@@ -67,23 +74,12 @@ export async function collectNodes(
 }
 
 /** Reads, by id, nodes that the walk did not show: one that is there is seen, and a 404 proves that one is gone. */
-async function lookUpUnlisted(
-  { client, clock, account }: ListParts,
-  inventory: Inventory,
-  max: number,
-  signal: AbortSignal,
-): Promise<void> {
+async function lookUpUnlisted(parts: ListParts, inventory: Inventory, max: number, signal: AbortSignal): Promise<void> {
   for (const id of inventory.unlisted(max)) {
     if (signal.aborted) return;
-    const answer = await client.get(readNode(id), "walk", signal);
-    if (answer.ok) {
-      const detail = readNodeDetail(answer.value.json, account.remark);
-      if (detail?.id === id) inventory.detail(detail, answer.value.at, clock.now());
-      inventory.lookedUp(id, detail?.id === id ? "alive" : "unknown");
-      continue;
-    }
-    if (isHopeless(answer.error)) return;
-    inventory.lookedUp(id, answer.error.kind === "not_found" ? "gone" : "unknown");
+    const error = await collectDetail({ ...parts, inventory }, { id, lane: "walk" }, signal);
+    if (error !== null && isHopeless(error)) return;
+    inventory.lookedUp(id, error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown");
   }
 }
 
@@ -115,15 +111,20 @@ export async function collectSessions(
 type Walked = Awaited<ReturnType<typeof walkPages>>;
 
 function walkList(
-  { client, account, habits }: ListParts,
+  { client, clock, account, habits, spacingMs, inFlightMax }: ListParts,
   list: (query: PageQuery) => Call,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<Walked> {
   const walk: Walk = {
     habits,
+    inFlight: () => callsInFlight(spacingMs, habits.latency.ms(), inFlightMax),
     async fetch(query, pageSignal) {
-      const answer = await client.get(list(query), "walk", pageSignal);
+      let sentAt: MonotonicMs | null = null;
+      const answer = await client.get(list(query), "walk", pageSignal, () => {
+        sentAt ??= clock.monotonic();
+      });
+      if (sentAt !== null) habits.latency.note(clock.monotonic() - sentAt);
       if (!answer.ok) return answer;
       const page = readPage(answer.value.json);
       return page.ok ? { ok: true, value: { page: page.value, at: answer.value.at } } : page;

@@ -2,8 +2,9 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import { inFlightMax } from "../budget/in-flight.ts";
+import { spendable } from "../budget/ledger.ts";
 import type { Limits } from "../budget/limits.ts";
-import type { Plan } from "../budget/planner.ts";
+import { CATEGORY_OF, type Plan } from "../budget/planner.ts";
 import type { OnFolded } from "../metrics/label-caps.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
 import type { Bell, Clock, FactStore, Log } from "../model/ports.ts";
@@ -15,7 +16,7 @@ import type { PermitOffice } from "../service/permits.ts";
 import { type Account, type CollectorState, createAccount, type Outcome } from "./account.ts";
 import { readDetails } from "./details.ts";
 import { createInventory, type Inventory, type UsageScale } from "./inventory.ts";
-import { collectNodes, collectSessions } from "./lists.ts";
+import { collectNodes, collectSessions, type ListParts } from "./lists.ts";
 import { createPlanning, createPlanningMemory, type Extent, type PlanningMemory } from "./planning.ts";
 import { type Cadence, type Cadences, type LastBegun, repeat, type Timing, wishesOf } from "./schedule.ts";
 import { createSessionFold, type SessionFold } from "./sessionfold.ts";
@@ -151,15 +152,25 @@ export function startWatch(parts: WatchParts): Watch {
       return succeeded;
     };
 
+  const listsOf = (collector: "nodes" | "sessions", own: ServiceClient): ListParts => ({
+    ...parts,
+    client: own,
+    account: sight.accounts[collector],
+    habits: habits[collector],
+    inFlightMax: inFlightMax(settings.limits),
+    spacingMs:
+      settings.limits.categories[CATEGORY_OF[collector]].windowMs / spendable(settings.limits, CATEGORY_OF[collector]),
+  });
+
   const jobs: Readonly<Record<Exclude<Collector, "details">, Parameters<typeof job>[1]>> = {
     async nodes(own, signal) {
-      const lists = { ...parts, client: own, account: sight.accounts.nodes, habits: habits.nodes };
+      const lists = listsOf("nodes", own);
       const outcome = await collectNodes(lists, sight.inventory, settings.maxMissing, signal);
       if (outcome.complete) planning.settle("nodes");
       return outcome;
     },
     async sessions(own, signal) {
-      const lists = { ...parts, client: own, account: sight.accounts.sessions, habits: habits.sessions };
+      const lists = listsOf("sessions", own);
       const outcome = await collectSessions(lists, sight.sessions, sight.inventory, signal);
       if (outcome.complete) planning.settle("sessions");
       rememberFailedListed(parts);

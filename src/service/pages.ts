@@ -1,4 +1,5 @@
 import { ok, type Result } from "../base/result.ts";
+import { createMeanLatency, type MeanLatency } from "../budget/in-flight.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { PageQuery } from "./endpoints.ts";
 import type { ServiceError } from "./errors.ts";
@@ -27,6 +28,8 @@ export interface PageHabits {
   shortWalks: number;
   /** The total less the records shown, as the last walks had it. */
   difference: Difference;
+  /** How long its pages take, from sending. */
+  readonly latency: MeanLatency;
 }
 
 /** How many more records a list counts than it shows; negative: fewer. */
@@ -50,6 +53,7 @@ export const newPageHabits = (wish: number): PageHabits => ({
   firstKnown: false,
   shortWalks: 0,
   difference: { records: 0, same: 0, similar: 0 },
+  latency: createMeanLatency(),
 });
 
 /** One list to walk. */
@@ -58,6 +62,8 @@ export interface Walk {
   /** Takes in the records of one page; returns how many of them this walk had not seen before. */
   fold(records: readonly unknown[], at: MonotonicMs): number;
   readonly habits: PageHabits;
+  /** Pages to keep under way at once, from 1; asked again after each page. */
+  inFlight(): number;
 }
 
 /** How a walk went. */
@@ -83,8 +89,6 @@ export interface WalkReport {
 
 /** Asked for where a large limit is refused: a page size that every paginated service takes. */
 export const PAGE_LIMIT_FALLBACK = 100;
-/** Pages under way at once: enough to hide latency; the budget, not the client, is the limit. */
-const PAGES_IN_FLIGHT_MAX = 3;
 /** What was learned is tried again after so many walks: the refusal of a page size may have been a passing fault. */
 const WALKS_TO_DOUBT = 100;
 
@@ -96,15 +100,19 @@ export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result
   const progress = new WalkProgress(walk);
   progress.take(habits.first, first);
   const read = async (page: number) => progress.take(page, await walk.fetch({ page, limit: habits.limit }, signal));
-  const readOn = async () => {
-    for (let page = progress.nextPage(); page !== null && !signal.aborted; page = progress.nextPage()) {
-      await read(page);
+  const underWay = new Set<Promise<void>>();
+  const startReading = () => {
+    while (underWay.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
+      const page = progress.takeNext();
+      const reading: Promise<void> = read(page).then(() => {
+        underWay.delete(reading);
+        startReading();
+      });
+      underWay.add(reading);
     }
   };
-  // What a page brings may show that there are more, after the other readers found nothing left to ask for.
-  while (progress.hasMore() && !signal.aborted) {
-    await Promise.all(Array.from({ length: PAGES_IN_FLIGHT_MAX }, readOn));
-  }
+  startReading();
+  while (underWay.size > 0) await Promise.race(underWay);
   if (progress.missesAPage() && !habits.firstKnown && !signal.aborted) await lookForPageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {

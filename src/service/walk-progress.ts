@@ -75,9 +75,9 @@ export class WalkProgress {
     if (!this.isWorthwhile() && this.#end === "open") this.#end = "cut";
   }
 
-  /** The number of the next page to read; null: there is none, as far as is known. */
-  nextPage(): number | null {
-    return this.hasMore() ? this.#next++ : null;
+  /** Takes the number of the next page to read. */
+  takeNext(): number {
+    return this.#next++;
   }
 
   hasMore(): boolean {

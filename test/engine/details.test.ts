@@ -26,7 +26,7 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const account = createAccount("details", { clock, log, metrics });
   const stop = new AbortController();
   const walk = collectNodes(
-    { client, clock, account, habits: newPageHabits(1_000), metrics: createWardenMetrics({ process: false }) },
+    { client, clock, account, habits: newPageHabits(1_000), metrics, inFlightMax: 3, spacingMs: 0 },
     inventory,
     0.02,
     stop.signal,

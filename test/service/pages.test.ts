@@ -36,6 +36,7 @@ function walkOf(list: List, limit = 1_000) {
     return walkPages(
       {
         habits,
+        inFlight: () => 3,
         async fetch(query) {
           asked.push(query);
           const kind = list.fails?.(query.page) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
@@ -278,6 +279,7 @@ describe("a total of billions", () => {
     const report = await walkPages(
       {
         habits: newPageHabits(100),
+        inFlight: () => 3,
         async fetch({ page }) {
           pages++;
           return ok({ page: { records: records(page), limit: 100, total: 1e12 }, at: 0 });
