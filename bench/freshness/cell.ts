@@ -49,10 +49,18 @@ export const TERMS = {
 } as const satisfies Record<string, Terms>;
 export type TermsName = keyof typeof TERMS;
 
+/**
+ * What a cell has beside its faults. `churn`: nodes join and leave while the list, newest first, is walked;
+ * `bad_details`: the details of some nodes can't be read.
+ */
+export const CONDITIONS = ["plain", "churn", "bad_details"] as const;
+export type Conditions = (typeof CONDITIONS)[number];
+
 /** One fleet under one plan: all contenders run it. */
 export interface Cell {
   readonly nodes: number;
   readonly terms: TermsName;
+  readonly conditions: Conditions;
   readonly seed: number;
   /** Faults of each kind. */
   readonly faults: number;
@@ -69,18 +77,56 @@ const SPAN_MS_MAX: Readonly<Record<number, Partial<Record<TermsName, DurationMs>
 };
 
 /** A cell of the bench. */
-export const cellOf = (nodes: number, terms: TermsName, seed: number): Cell => ({
+export const cellOf = (nodes: number, terms: TermsName, seed: number, conditions: Conditions = "plain"): Cell => ({
   nodes,
   terms,
+  conditions,
   seed,
   faults: FAULTS,
   spanMsMax: SPAN_MS_MAX[nodes]?.[terms] ?? 20 * DAY_MS,
 });
 
+/** All cells: every size under every plan, then those of the other conditions. */
+export const allCells = (seed: number): readonly Cell[] => [
+  ...SIZES.flatMap((nodes) => (Object.keys(TERMS) as TermsName[]).map((terms) => cellOf(nodes, terms, seed))),
+  ...CONDITIONS.filter((each) => each !== "plain").map((each) => cellOf(5_000, "enterprise100", seed, each)),
+];
+
+/** The plan and the conditions of a cell, for tables. */
+export function titleOf({ terms, conditions }: Cell): string {
+  const { title } = TERMS[terms];
+  switch (conditions) {
+    case "plain":
+      return title;
+    case "churn":
+      return `${title}; nodes join and leave`;
+    case "bad_details":
+      return `${title}; ${Math.round(BAD_DETAILS.at(-1)!.share * 100)} % of details fail`;
+    default:
+      return conditions satisfies never;
+  }
+}
+
+/** Mean time between joins, and between leaves, under churn. */
+export const CHURN_EVERY_MS: DurationMs = 40_000;
+/** Nodes whose details fail, as shares of the fleet; each holds the ones before it. */
+export const BAD_DETAILS = [
+  { share: 0.03, answer: "not_found" },
+  { share: 0.06, answer: "unreadable" },
+  { share: 0.1, answer: "server_error" },
+] as const;
+
 /** What everybody wishes for: more than the limits carry nearly everywhere, so that there is use for every call. */
 export const WISHES = { listMs: MINUTE_MS, detailMs: MINUTE_MS } as const;
 /** Largest page that the service gives. */
 export const PAGE_SIZE = 1_000;
+/** Under churn pages are small: a walk of 5,000 nodes takes 50 calls, and the list often changes meanwhile. */
+export const PAGE_SIZE_OF_CHURN = 100;
+
+/** Nodes on a page of a cell's list. */
+export const pageSizeOf = ({ conditions }: Pick<Cell, "conditions">): number =>
+  conditions === "churn" ? PAGE_SIZE_OF_CHURN : PAGE_SIZE;
+
 export const MONTH_MS: DurationMs = 30 * DAY_MS;
 
 /** Of what may be spent, lists get so much at most, with the even poller as with ours: details compare on the same calls. */
@@ -102,9 +148,9 @@ export interface Means {
 }
 
 /** The means of a cell. */
-export function meansOf({ nodes, terms }: Cell): Means {
+export function meansOf({ nodes, terms, conditions }: Cell): Means {
   const { limits } = TERMS[terms];
-  const pages = Math.ceil(nodes / PAGE_SIZE);
+  const pages = Math.ceil(nodes / pageSizeOf({ conditions }));
   const cap = limits.plan.callsPerMonth;
   const rate = Math.min(
     spendable(limits, "node_management"),

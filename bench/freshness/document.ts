@@ -1,5 +1,5 @@
 import { HEARTBEAT_MS } from "../../src/simulator/node.ts";
-import { LIST_SHARE, PAGE_SIZE } from "./cell.ts";
+import { BAD_DETAILS, CHURN_EVERY_MS, LIST_SHARE, PAGE_SIZE, PAGE_SIZE_OF_CHURN } from "./cell.ts";
 import type { Contest } from "./contest.ts";
 import { cellTable, duration, judgementTable, showingTables } from "./report.ts";
 import { LINGERING, THRESHOLD } from "./script.ts";
@@ -35,12 +35,31 @@ and statistics are read by nobody.
   detail shows the status as well, so that others may find an offline node a little sooner.)
 
 What polling may spend is the limit less the reserve of 20 %, and 99 % of the month: the last hundredth is kept for
-actions. A month has 30 days. Pages hold ${PAGE_SIZE.toLocaleString("en")} nodes.
+actions. A month has 30 days. Pages hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.
 
 Enterprise's requests a minute are "custom" in the service's interface; here they are 2,000. Its table of limits by
 category still says 100 node calls a minute, for every plan. Read to the letter, that is what binds; a contract of 2,000
 that leaves 1,400 of them to nobody is an odd one, so the other reading raises the node calls to 2,000 as well
 (\`limits.node_management: {requests: 2000, burst: 4000}\`). Both are shown.
+
+## Other conditions
+
+Two more cells repeat one of the cells above under harder conditions. Every contender meets the same conditions, and the
+targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) plays one of
+them alone.
+
+- *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
+  newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
+  while it is read. *even* and *naive* learn of joins and leaves at once, which favours them. Two targets are added,
+  because the others do not depend on complete walks. The inventory of proxywarden differs from the fleet by at most 1 %
+  at any time, counting nodes that it lacks and nodes that it keeps although they left. And the list is always fresh
+  enough for \`/metrics\` to show the nodes.
+- *${percent(BAD_DETAILS.at(-1)!.share)} of details fail*: from the start, reads of the details of these nodes return 404, 200 with a body that
+  is not a node, or 500, about a third of the nodes each. The list still shows these nodes. A call for such a
+  node is spent in vain.
+
+In both cells the faults happen on nodes that stay in the fleet and have readable details, and the median age is that of
+the same nodes.
 
 ## The faults
 

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../src/base/duration.ts";
 import type { EpochMs } from "../../src/model/time.ts";
-import { PAGE_SIZE } from "./cell.ts";
+import type { Listing } from "./listing.ts";
 import { type Fault, type Jump, type Script, START_MS } from "./script.ts";
 
 /** Faults by how they are found: by a list, by a usage seen coming, by one that a restart announces, by chance. */
@@ -24,16 +24,13 @@ export interface Finder {
   readonly known: Float64Array;
 }
 
-/** A finder that found nothing yet, of a script's faults. All details were read at the start. */
-export function createFinder(script: Script, nodes: number): Finder {
+/** A finder that found nothing yet, of a script's faults. All details of `nodes` were read at the start. */
+export function createFinder(script: Script, nodes: number, listing: Listing): Finder {
   const { faults, shows } = script;
   const foundAt = new Map<Fault | Jump, EpochMs>();
   const jumps = groupBy(script.jumps, ({ index }) => index);
   const ofNode = groupBy(faults, ({ index }) => index);
-  const outages = groupBy(
-    faults.filter(({ strain }) => strain === null),
-    ({ index }) => Math.floor(index / PAGE_SIZE),
-  );
+  const outages = faults.filter(({ strain }) => strain === null);
   const known = new Float64Array(nodes).fill(START_MS);
   // Faults come in the order in which they show: those not yet met stand from here on.
   let next = 0;
@@ -60,7 +57,9 @@ export function createFinder(script: Script, nodes: number): Finder {
       return opened;
     },
     page(page, servedAt, knownAt) {
-      for (const fault of outages.get(page) ?? []) if (shows(fault, servedAt)) found(fault, knownAt);
+      for (const fault of outages) {
+        if (shows(fault, servedAt) && listing.pageOf(fault.index, servedAt) === page) found(fault, knownAt);
+      }
     },
     node(index, servedAt, knownAt, faultsToo) {
       known[index] = knownAt;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { type Cell, cellOf, SIZES, TERMS, type TermsName } from "./cell.ts";
+import { allCells, type Cell, titleOf } from "./cell.ts";
 import type { Contest } from "./contest.ts";
 import { freshnessDocument } from "./document.ts";
 import { KINDS, quantile } from "./finding.ts";
@@ -16,24 +16,26 @@ const { values: options } = parseArgs({
     seed: { type: "string", default: "1" },
     nodes: { type: "string" },
     plan: { type: "string" },
+    conditions: { type: "string" },
     json: { type: "boolean", default: false },
   },
 });
 const seed = Number(options.seed);
-const cells = SIZES.flatMap((nodes) => (Object.keys(TERMS) as TermsName[]).map((terms) => cellOf(nodes, terms, seed)))
+const cells = allCells(seed)
   .filter(({ nodes }) => options.nodes === undefined || nodes === Number(options.nodes))
-  .filter(({ terms }) => options.plan === undefined || terms === options.plan);
+  .filter(({ terms }) => options.plan === undefined || terms === options.plan)
+  .filter(({ conditions }) => options.conditions === undefined || conditions === options.conditions);
 const contests = await playAll(cells);
 
 if (options.json) console.log(JSON.stringify(contests.map(summary), null, 2));
 else console.log(`seed ${seed}\n\n${judgementTable(contests)}\n\n${showingTables(contests)}`);
 // A part of the cells, or another seed, is a look at them, and no new document.
-if (options.nodes === undefined && options.plan === undefined && seed === 1) {
+if (cells.length === allCells(seed).length && seed === 1) {
   writeFileSync(new URL("../../docs/freshness.md", import.meta.url), freshnessDocument(contests, seed));
 }
 const missed = contests.flatMap(judge).filter(({ isReached }) => !isReached);
 for (const { cell, target, value, bound } of missed) {
-  console.error(`MISSED: ${cell.nodes} nodes, ${TERMS[cell.terms].title}: ${target} is ${value}, must be ${bound}`);
+  console.error(`MISSED: ${cell.nodes} nodes, ${titleOf(cell)}: ${target} is ${value}, must be ${bound}`);
 }
 if (missed.length > 0) process.exitCode = 1;
 
@@ -57,7 +59,7 @@ async function playAll(all: readonly Cell[]): Promise<readonly Contest[]> {
     for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
       const contest = await play(child, cell);
       process.stderr.write(
-        `${cell.nodes.toLocaleString("en")} nodes, ${TERMS[cell.terms].title}: seed ${cell.seed}, ${contest.cpuSeconds.toFixed(1)} s of a processor\n`,
+        `${cell.nodes.toLocaleString("en")} nodes, ${titleOf(cell)}: seed ${cell.seed}, ${contest.cpuSeconds.toFixed(1)} s of a processor\n`,
       );
       played.set(cell, contest);
     }
@@ -70,7 +72,7 @@ async function playAll(all: readonly Cell[]): Promise<readonly Contest[]> {
 async function play(child: ChildProcess, cell: Cell): Promise<Contest> {
   const stop = new AbortController();
   const died = once(child, "exit", { signal: stop.signal }).then(([code]) => {
-    throw new Error(`the player of ${cell.nodes} nodes, ${cell.terms}, ended with code ${code}`);
+    throw new Error(`the player of ${cell.nodes} nodes, ${titleOf(cell)}, ended with code ${code}`);
   });
   died.catch(() => undefined);
   const answered = once(child, "message") as Promise<[Contest]>;

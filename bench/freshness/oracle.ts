@@ -35,5 +35,6 @@ export function runOracle(cell: Cell, script: Script): Showing {
     spanMs: script.timetable.endMs,
     callsPerMonth: TERMS[cell.terms].limits.plan.callsPerMonth,
     ages: [],
+    inventory: null,
   });
 }

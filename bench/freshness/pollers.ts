@@ -3,6 +3,7 @@ import type { EpochMs } from "../../src/model/time.ts";
 import { type Admission, admit, createAdmission } from "../../src/simulator/admission.ts";
 import { type Cell, meansOf, TERMS, WISHES } from "./cell.ts";
 import { createFinder, type Finder } from "./finding.ts";
+import { createListing, type Listing } from "./listing.ts";
 import { type Script, START_MS } from "./script.ts";
 import { ageAt, ageMoments, type Showing, showingOf } from "./showing.ts";
 
@@ -18,19 +19,22 @@ type Job = { readonly page: number } | { readonly node: number };
 interface Line {
   /** Sends a call at `at`. Returns how long to wait before it is sent again: 0 where it was let in. */
   send(job: Job, at: EpochMs): number;
+  readonly listing: Listing;
   /** Lets time pass up to `at`: ages are taken on the way. */
   passTo(at: EpochMs): void;
   showing(): Showing;
 }
 
 function openLine(cell: Cell, script: Script, admission: Admission): Line {
-  const finder: Finder = createFinder(script, cell.nodes);
+  const listing = createListing(cell, script);
+  const finder: Finder = createFinder(script, cell.nodes, listing);
   const { leadMs, endMs } = script.timetable;
   const moments = [...ageMoments(START_MS + leadMs, START_MS + endMs)];
   const ages: number[] = [];
   let calls = 0;
   let refused = 0;
   return {
+    listing,
     send(job, at) {
       const servedAt = Math.floor(at + LATENCY_MS / 2);
       const { refusedBy, verdict } = admit(admission, "key", "node_management", 1, servedAt);
@@ -40,11 +44,12 @@ function openLine(cell: Cell, script: Script, admission: Admission): Line {
       }
       calls++;
       if ("page" in job) finder.page(job.page, servedAt, at + LATENCY_MS);
-      else finder.node(job.node, servedAt, at + LATENCY_MS, true);
+      else if (script.isReadable(job.node)) finder.node(job.node, servedAt, at + LATENCY_MS, true);
       return 0;
     },
     passTo(at) {
-      while (moments.length > 0 && moments[0]! <= at) ages.push(ageAt(finder.known, moments.shift()!));
+      const known = (index: number) => finder.known[index]!;
+      while (moments.length > 0 && moments[0]! <= at) ages.push(ageAt(script, known, moments.shift()!));
     },
     showing: () =>
       showingOf({
@@ -54,6 +59,7 @@ function openLine(cell: Cell, script: Script, admission: Admission): Line {
         spanMs: endMs,
         callsPerMonth: TERMS[cell.terms].limits.plan.callsPerMonth,
         ages,
+        inventory: null,
       }),
   };
 }
@@ -68,23 +74,24 @@ export function runNaive(cell: Cell, script: Script): Showing {
   const endless = { ...contract, plan: { ...("plan" in contract ? contract.plan : {}), callsPerMonth: Infinity } };
   const line = openLine(cell, script, createAdmission(service, endless));
   const endAt = START_MS + script.timetable.endMs;
-  const { pages } = meansOf(cell);
+  const { listing } = line;
   const workers: { at: EpochMs; again: Job | null }[] = Array.from({ length: WORKERS }, () => ({
     at: START_MS,
     again: null,
   }));
   let walkAt = START_MS;
   let page = 0;
-  let node = 0;
+  let node = -1;
   const nextJob = (at: EpochMs): Job => {
-    if (page === pages && at >= walkAt + WISHES.listMs) {
+    const isWalked = page >= listing.pages(at);
+    if (isWalked && at >= walkAt + WISHES.listMs) {
       walkAt += WISHES.listMs * Math.floor((at - walkAt) / WISHES.listMs);
       page = 0;
+    } else if (isWalked) {
+      node = listing.next(node, at);
+      return { node };
     }
-    if (page < pages) return { page: page++ };
-    const job = { node };
-    node = (node + 1) % cell.nodes;
-    return job;
+    return { page: page++ };
   };
   for (;;) {
     const worker = workers.reduce((first, each) => (each.at < first.at ? each : first));
@@ -105,12 +112,21 @@ export function runEven(cell: Cell, script: Script): Showing {
   const pageEveryMs = means.evenWalkMs / means.pages;
   const detailEveryMs = MINUTE_MS / means.evenDetailRate;
   let [pagesRead, nodesRead] = [0, 0];
+  let [page, node] = [0, -1];
   for (;;) {
     const pageAt = START_MS + pagesRead * pageEveryMs;
     const nodeAt = START_MS + (nodesRead + 0.5) * detailEveryMs;
     const at = Math.min(pageAt, nodeAt);
     if (at >= endAt) return line.showing();
     line.passTo(at);
-    line.send(pageAt <= nodeAt ? { page: pagesRead++ % means.pages } : { node: nodesRead++ % cell.nodes }, at);
+    if (pageAt <= nodeAt) {
+      pagesRead++;
+      line.send({ page }, at);
+      page = page + 1 < line.listing.pages(at) ? page + 1 : 0;
+    } else {
+      nodesRead++;
+      node = line.listing.next(node, at);
+      line.send({ node }, at);
+    }
   }
 }

@@ -1,5 +1,5 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { type Cell, CREEP_ROUNDS, meansOf, SIZES, TERMS, timetableOf } from "./cell.ts";
+import { type Cell, CREEP_ROUNDS, meansOf, SIZES, timetableOf, titleOf } from "./cell.ts";
 import type { Contest } from "./contest.ts";
 import { KINDS, type Kind, quantile } from "./finding.ts";
 import { CONTENDERS, type Contender, type Showing } from "./showing.ts";
@@ -25,7 +25,7 @@ export function judgementTable(contests: readonly Contest[]): string {
     .flatMap(judge)
     .map(({ cell, target, value, bound, isReached }: Judgement) => [
       size(cell.nodes),
-      TERMS[cell.terms].title,
+      titleOf(cell),
       target,
       bound,
       target.startsWith("calls ") && !target.includes("times") ? whole(value) : number(value),
@@ -56,7 +56,7 @@ function showingTable(contests: readonly Contest[]): string {
     CONTENDERS.map((contender, index) => {
       const showing = showings[contender];
       return [
-        index === 0 ? TERMS[cell.terms].title : "",
+        index === 0 ? titleOf(cell) : "",
         NAMES[contender],
         ...KINDS.map((kind) => latencies(showing, kind, timetableOf(cell).lastsMs)),
         number(showing.callsAMinute),
@@ -77,7 +77,7 @@ export function cellTable(cells: readonly Cell[]): string {
     const { endMs, lastsMs } = timetableOf(cell);
     return [
       size(cell.nodes),
-      TERMS[cell.terms].title,
+      titleOf(cell),
       number(rate),
       duration(roundMs),
       `${duration(CREEP_ROUNDS.min * roundMs)} to ${duration(CREEP_ROUNDS.max * roundMs)}`,

@@ -1,15 +1,27 @@
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
+import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import type { EpochMs } from "../../src/model/time.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
+import { badDetailFault } from "../../src/simulator/faults.ts";
 import { restart } from "../../src/simulator/fleet.ts";
+import { nodeIndex } from "../../src/simulator/identity.ts";
 import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/node.ts";
+import { createNodeOrder } from "../../src/simulator/node-order.ts";
 import type { Resource, Strain } from "../../src/simulator/strain.ts";
 import { usage } from "../../src/simulator/wear.ts";
-import { createWorld, type World } from "../../src/simulator/world.ts";
-import { type Cell, CREEP_ROUNDS, meansOf, TERMS, type Timetable, timetableOf } from "./cell.ts";
+import { advanceWorld, createWorld, type World } from "../../src/simulator/world.ts";
+import {
+  BAD_DETAILS,
+  type Cell,
+  CHURN_EVERY_MS,
+  CREEP_ROUNDS,
+  meansOf,
+  TERMS,
+  type Timetable,
+  timetableOf,
+} from "./cell.ts";
 
 /** The first of a month of 30 days. */
 export const START_MS: EpochMs = Date.UTC(2026, 3, 1);
@@ -38,6 +50,13 @@ export interface Jump {
   readonly visibleAt: EpochMs;
 }
 
+/** A node joins the fleet or leaves it. */
+export interface Move {
+  readonly index: number;
+  readonly at: EpochMs;
+  readonly joins: boolean;
+}
+
 /** All that happens to a fleet. */
 export interface Script {
   readonly scenario: Scenario;
@@ -49,7 +68,15 @@ export interface Script {
   readonly lingering: readonly { readonly id: string; readonly strain: Strain }[];
   /** Restarts: those that a signalled jump comes with, and others that mean nothing. In their order. */
   readonly restarts: readonly { readonly id: string; readonly at: EpochMs }[];
+  /** The list as it is at the start: indexes of its nodes. */
+  readonly listed: readonly number[];
+  /** Joins and leaves in their order. */
+  readonly moves: readonly Move[];
+  /** Nodes that are there all the time and whose details can be read: they have the faults, and theirs are the ages. */
+  readonly watched: readonly number[];
   idOf(index: number): string;
+  /** Whether a read of the node's detail shows anything. */
+  isReadable(index: number): boolean;
   /** Whether a node read at `at` would show the fault. */
   shows(fault: Fault, at: EpochMs): boolean;
 }
@@ -73,7 +100,12 @@ const NEVER = Number.POSITIVE_INFINITY;
 export function writeScript(cell: Cell): Script {
   const scenario = scenarioOf(cell);
   const timetable = timetableOf(cell);
-  const writer = createWriter(cell, timetable, createWorld(scenario, START_MS));
+  const world = createWorld(scenario, START_MS);
+  const moves = movesOf(scenario, timetable);
+  const gone = new Set(moves.map(({ index }) => index));
+  const isReadable = (index: number): boolean => badDetailFault(scenario.faults, cell.seed, index) === null;
+  const watched = world.fleet.nodes.filter(({ index }) => !gone.has(index) && isReadable(index));
+  const writer = createWriter(cell, timetable, world, watched);
   const counts = Array.from({ length: cell.faults }, (_, count) => count);
   const faults = [
     ...Array.from({ length: offlineCount(cell) }, () => writer.offline()),
@@ -90,6 +122,8 @@ export function writeScript(cell: Cell): Script {
   return {
     ...{ scenario, timetable, faults, lingering, restarts },
     jumps: Array.from({ length: JUMPS }, () => writer.jump()),
+    ...{ moves, isReadable, watched: watched.map(({ index }) => index) },
+    listed: createNodeOrder(scenario.service.nodeList.order, world)(START_MS, START_MS).map(({ index }) => index),
     idOf: writer.idOf,
     shows: writer.shows,
   };
@@ -100,18 +134,44 @@ export const offlineCount = ({ faults, nodes }: Pick<Cell, "faults" | "nodes">):
   Math.min(OFFLINE_TIMES * faults, Math.floor(OFFLINE_SHARE_MAX * nodes));
 
 /** The scenario of a cell: nothing happens in it by itself, and nobody is there but nodes. */
-const scenarioOf = ({ nodes, seed, terms }: Cell): Scenario => ({
+const scenarioOf = ({ nodes, seed, terms, conditions }: Cell): Scenario => ({
   ...defaultScenario,
   ...{ seed, nodes, sessions: 0 },
   rates: { ...defaultScenario.rates, faultEveryMs: NEVER, maintenanceEveryMs: NEVER },
-  service: { ...defaultScenario.service, plan: TERMS[terms].servicePlan },
+  service: {
+    ...defaultScenario.service,
+    plan: TERMS[terms].servicePlan,
+    nodeList: { ...defaultScenario.service.nodeList, order: conditions === "churn" ? "-created_at" : "joined" },
+  },
+  ...(conditions === "churn" ? { churn: CHURN } : {}),
+  faults: conditions === "bad_details" ? BAD_DETAILS.map((bad) => lasting({ kind: "bad_details", ...bad })) : [],
 });
 
+const CHURN = { ...defaultScenario.churn, joinEveryMs: CHURN_EVERY_MS, leaveEveryMs: CHURN_EVERY_MS };
+
+/** From just after the start: all details are read before it. */
+const lasting = (fault: FaultKind) => ({ afterMs: 1, forMs: NEVER, fault });
+
+/** Who joins and leaves, which follows from the seed: found out in a world of its own. */
+function movesOf(scenario: Scenario, { endMs }: Timetable): readonly Move[] {
+  const world = createWorld(scenario, START_MS);
+  if (scenario.churn !== CHURN) return [];
+  advanceWorld(world, START_MS + endMs);
+  const { moves, moveCount } = world.fleet;
+  if (moves.length !== moveCount) throw new Error(`${moveCount} joins and leaves are more than the simulator keeps`);
+  return moves.map(({ id, at, kind }) => ({ index: nodeIndex(scenario.seed, id)!, at, joins: kind === "joined" }));
+}
+
 /** Deals faults to the nodes of a world of its own, in which they can be looked at at any time. */
-function createWriter(cell: Cell, { leadMs, windowMs, lastsMs, endMs }: Timetable, { seed, fleet }: World) {
+function createWriter(
+  cell: Cell,
+  { leadMs, windowMs, lastsMs, endMs }: Timetable,
+  { seed, fleet }: World,
+  watched: readonly SimulatedNode[],
+) {
   const { roundMs, evenWalkMs } = meansOf(cell);
   const random = seededRandom(cell.seed);
-  const idle = [...fleet.nodes];
+  const idle = [...watched];
   const between = (min: number, max: number): number => min + (max - min) * random();
   const someTime = (): EpochMs => Math.ceil(START_MS + leadMs + random() * windowMs);
   const anyIdle = (): SimulatedNode => idle[Math.floor(random() * idle.length)]!;

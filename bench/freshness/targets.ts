@@ -20,6 +20,10 @@ const ORACLE_TIMES_MAX = 1.5;
 const SPENT_SHARE_MIN = 0.97;
 /** "On the same calls": it may not make more than so many times those of the even poller. */
 const SAME_CALLS_MAX = 1.01;
+/** Some walks' worth of joins and leaves: an inventory that follows the fleet is never further from it. */
+const INVENTORY_ERROR_MAX = 0.01;
+/** Always: joins and leaves are no reason to show nothing. */
+const FRESH_SHARE_MIN = 1;
 
 /** The median of how long that kind of fault took to be found. */
 export const medianOf = ({ latencies }: Showing, kind: Kind): number => quantile(latencies[kind], 0.5);
@@ -54,6 +58,13 @@ export function judge({ cell, showings }: Contest): readonly Judgement[] {
       atLeast("creeping usage: times faster than round robin", faster, CREEP_TIMES_MIN),
       atMost("jump without a sign: times round robin", medianOf(ours, "jump") / medianOf(even, "jump"), JUMP_TIMES_MAX),
       atMost("calls: times those of round robin", ours.callsAMinute / even.callsAMinute, SAME_CALLS_MAX),
+    );
+  }
+  if (cell.conditions === "churn") {
+    const { error, fresh } = ours.inventory ?? { error: Number.POSITIVE_INFINITY, fresh: 0 };
+    judgements.push(
+      atMost("nodes missing or wrongly kept: share of the fleet", error, INVENTORY_ERROR_MAX),
+      atLeast("share of the time in which node metrics are shown", fresh, FRESH_SHARE_MIN),
     );
   }
   return judgements;

@@ -29,15 +29,17 @@ export function createWitness(script: Script, finder: Finder, inventory: Invento
   const waiting = new Map<Fault, MonotonicMs>();
   let unseen: { readonly index: number; readonly sentAt: EpochMs }[] = [];
 
+  /** -1: the inventory has lost the node. */
   const slotOf = (id: NodeId, { ids }: Fleet): number => {
-    if (slots.size === 0) ids.forEach((each, slot) => void slots.set(each, slot));
-    const slot = slots.get(id);
-    if (slot === undefined) throw new Error(`${id} is not in the inventory`);
-    return slot;
+    const slot = slots.get(id) ?? -1;
+    if (ids[slot] === id) return slot;
+    ids.forEach((each, index) => void slots.set(each, index));
+    return ids[slots.get(id) ?? -1] === id ? slots.get(id)! : -1;
   };
 
   const shown = ({ id, strain }: Fault, fleet: Fleet): boolean => {
     const slot = slotOf(id, fleet);
+    if (slot === -1) return false;
     return strain === null ? fleet.status[slot] === OFFLINE : fleet[COLUMNS[strain.resource]][slot]! > THRESHOLD;
   };
 

@@ -11,6 +11,8 @@ export interface FaultScript {
   faults: readonly Fault[];
 }
 
+type BadDetails = Extract<FaultKind, { kind: "bad_details" }>;
+
 /** A fault that hits a request, and since when it does. */
 export interface Strike {
   readonly fault: FaultKind;
@@ -25,6 +27,20 @@ export function strikes(script: FaultScript, method: string, path: string, seria
       return fault.share === undefined || hashUnit(script.seed ^ 0xfa17, serial, index) < fault.share;
     })
     .map(({ fault, afterMs }) => ({ fault, sinceMs: script.startMs + afterMs }));
+}
+
+/**
+ * The fault that keeps the details of a node from being read; null: none. The nodes of a smaller share are among those
+ * of a larger one.
+ */
+export function badDetailFault(
+  strikes: readonly Pick<Strike, "fault">[],
+  seed: Word,
+  index: number,
+): BadDetails | null {
+  const unit = hashUnit(seed ^ 0xdeed, index);
+  for (const { fault } of strikes) if (fault.kind === "bad_details" && unit < fault.share) return fault;
+  return null;
 }
 
 /** How far the service's clock is off at that instant of true time; positive: ahead. */

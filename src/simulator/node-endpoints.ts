@@ -3,8 +3,8 @@ import { ok, type Result } from "../base/result.ts";
 import type { BadDetail } from "../model/scenario.ts";
 import { type Call, type Outcome, type Refusal, refuse, struck } from "./answer.ts";
 import { nodesAt } from "./count-history.ts";
+import { badDetailFault } from "./faults.ts";
 import { findNode, quarantine, reboot } from "./fleet.ts";
-import { hashUnit } from "./hash.ts";
 import type { SimulatedNode } from "./node.ts";
 import { detailedNode, listedNode } from "./node-view.ts";
 import { answerPage, listSieve } from "./paging.ts";
@@ -33,9 +33,8 @@ export function listNodes(call: Call): Outcome {
 export function readNode(call: Call): Outcome {
   const node = nodeOf(call);
   if (!node.ok) return node;
-  const bad = struck(call.strikes, "bad_details");
-  const { seed } = call.service.world;
-  if (bad !== null && hashUnit(seed ^ 0xdeed, node.value.index) < bad.share) return badDetail(call, bad.answer);
+  const bad = badDetailFault(call.strikes, call.service.world.seed, node.value.index);
+  if (bad !== null) return badDetail(call, bad.answer);
   return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, lastReportKnown(call)) });
 }
 

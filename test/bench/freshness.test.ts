@@ -1,10 +1,13 @@
 import { expect, test } from "vitest";
-import { type Cell, cellOf } from "../../bench/freshness/cell.ts";
+import { allCells, type Cell, cellOf, pageSizeOf, titleOf } from "../../bench/freshness/cell.ts";
 import { type Contest, runContest } from "../../bench/freshness/contest.ts";
 import { freshnessDocument } from "../../bench/freshness/document.ts";
 import { KINDS, quantile } from "../../bench/freshness/finding.ts";
-import { writeScript } from "../../bench/freshness/script.ts";
+import { createListing } from "../../bench/freshness/listing.ts";
+import { START_MS, writeScript } from "../../bench/freshness/script.ts";
 import { judge, medianOf } from "../../bench/freshness/targets.ts";
+import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
+import { createService, handle, type SimulatedService } from "../../src/simulator/service.ts";
 
 const small: Cell = { ...cellOf(500, "enterprise100", 1), faults: 16 };
 
@@ -45,6 +48,78 @@ test("nobody beats the oracle at details, nobody polls in vain but the naive, an
   for (const { latencies } of Object.values(showings)) {
     for (const kind of KINDS) expect(Math.min(...latencies[kind])).toBeGreaterThanOrEqual(0);
   }
+});
+
+const churning: Cell = { ...cellOf(500, "enterprise100", 1, "churn"), faults: 16 };
+const failing: Cell = { ...cellOf(500, "enterprise100", 1, "bad_details"), faults: 16 };
+
+/** One page of the simulated service's list. */
+function idsOn(service: SimulatedService, page: number, limit: number, at: number): string[] {
+  const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
+  const path = `/v1/nodes?page=${page + 1}&limit=${limit}`;
+  return JSON.parse(String(handle(service, { method: "GET", path, headers }, at).body)).data.map(
+    ({ id }: { id: string }) => id,
+  );
+}
+
+test("pollers meet the list that the service would show them, while nodes join and leave", () => {
+  const script = writeScript(churning);
+  const service = createService(script.scenario, START_MS);
+  const listing = createListing(churning, script);
+  const limit = pageSizeOf(churning);
+  const { endMs } = script.timetable;
+  expect(script.moves.length).toBeGreaterThan(100);
+  let node = -1;
+  for (let at = START_MS; at < START_MS + endMs; at += 97_000) {
+    const pages = Array.from({ length: listing.pages(at) }, (_, page) => idsOn(service, page, limit, at));
+    expect(pages.at(-1)!.length).toBeGreaterThan(0);
+    expect(idsOn(service, pages.length, limit, at)).toEqual([]);
+    for (const index of script.watched.filter((each) => each % 40 === 0)) {
+      expect(pages[listing.pageOf(index, at)]).toContain(script.idOf(index));
+    }
+    node = listing.next(node, at);
+    const there = service.world.fleet.nodes.map(({ index }) => index);
+    expect(there).toContain(node);
+  }
+});
+
+test.each([churning, failing])(
+  "faults of $conditions are on nodes that stay and can be read, and are found",
+  async (cell) => {
+    const script = writeScript(cell);
+    const { showings } = await runContest(cell);
+    expect(script.watched.length).toBeLessThan(500);
+    expect(script.faults.every(({ index }) => script.watched.includes(index))).toBe(true);
+    for (const contender of ["even", "naive", "oracle", "proxywarden"] as const) {
+      for (const kind of KINDS) expect(medianOf(showings[contender], kind)).toBeLessThan(20 * 60_000);
+    }
+    expect([showings.proxywarden.refused, showings.even.refused]).toEqual([0, 0]);
+  },
+);
+
+test("a tenth of the nodes has details that can't be read", () => {
+  const { isReadable } = writeScript({ ...failing, nodes: 5_000 });
+  const bad = Array.from({ length: 5_000 }, (_, index) => index).filter((index) => !isReadable(index));
+  expect(Math.abs(bad.length / 5_000 - 0.1)).toBeLessThan(0.02);
+});
+
+test("each of the other conditions has one cell, and the targets of its plain one", async () => {
+  const others = allCells(1).filter(({ conditions }) => conditions !== "plain");
+  expect(others.map(({ nodes, conditions }) => [nodes, conditions])).toEqual([
+    [5_000, "churn"],
+    [5_000, "bad_details"],
+  ]);
+  expect(allCells(1)).toHaveLength(14);
+  expect(new Set(allCells(1).map((cell) => `${cell.nodes} ${titleOf(cell)}`)).size).toBe(14);
+  const played = await contest();
+  const targets = (cell: Cell) => judge({ ...played, cell }).map(({ target }) => target);
+  const plain = targets(cellOf(5_000, "enterprise100", 1));
+  expect(targets(others[1]!)).toEqual(plain);
+  expect(targets(others[0]!)).toEqual([
+    ...plain,
+    "nodes missing or wrongly kept: share of the fleet",
+    "share of the time in which node metrics are shown",
+  ]);
 });
 
 test("a share of the faults that was not found makes the quantiles above it infinite, and no others", () => {

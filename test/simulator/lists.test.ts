@@ -172,6 +172,18 @@ describe("bad details", () => {
     expect(badOf(caller("server_error"), 500)).toEqual(bad);
   });
 
+  test("of several faults are answered by the first whose share holds the node", () => {
+    const faults = ([0.2, 0.5] as const).map((share, index) =>
+      always({ kind: "bad_details", share, answer: index === 0 ? "not_found" : "server_error" }),
+    );
+    const one = callerOf(scenarioWith({ nodes: 150, faults }));
+    const statuses = walk(one, "/v1/nodes", 151).map(({ id }) => one.get(`/v1/nodes/${id}`).status);
+    const shareOf = (status: number) => statuses.filter((each) => each === status).length / 150;
+    expect(Math.abs(shareOf(404) - 0.2)).toBeLessThan(0.1);
+    expect(Math.abs(shareOf(500) - 0.3)).toBeLessThan(0.1);
+    expect(Math.abs(shareOf(200) - 0.5)).toBeLessThan(0.1);
+  });
+
   test("leave the list and the actions of those nodes alone", () => {
     const one = caller("not_found");
     const [id] = badOf(one, 404);
