@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import type { Plan } from "./budget/planner.ts";
+import type { TlsConfig } from "./config/endpoint.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
 import { createNotifier } from "./engine/notify.ts";
@@ -14,14 +15,14 @@ import type { Notice } from "./model/notice.ts";
 import type { Secret, Transport } from "./model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "./model/snapshot.ts";
 import { compiled, compilePolicy, sourcesIn } from "./policy/policy.ts";
-import { prepareRelations, type Relations } from "./relations.ts";
+import { prepareRelations, type ReadSecret, type Relations, readTls, secretReader } from "./relations.ts";
 import { rulesOf, safetyOf, timeIntervalsOf } from "./rules.ts";
-import { authorityProblem } from "./service/certificates.ts";
 import { type CallObserver, createClient, type ServiceClient } from "./service/client.ts";
+import { createCurrentTransport } from "./service/current-transport.ts";
+import { type PeerTls, tlsOptions } from "./service/peer.ts";
 import { createServiceClock, type ServiceClock } from "./service/serviceclock.ts";
-import { createTransport } from "./service/transport.ts";
 import { watchSettingsOf } from "./settings.ts";
-import { fileSecret, fixedSecret } from "./system/secret.ts";
+import { fixedSecret } from "./system/secret.ts";
 import { type IsTrustedProxy, trustProxies } from "./web/client.ts";
 import { type PreparedTerms, prepareTerms } from "./web/terms.ts";
 
@@ -50,21 +51,16 @@ export function prepareAccess(
   if (!relations.ok) return relations;
   const terms = prepareTerms(loaded.webFile, readFile);
   if (!terms.ok) return terms;
+  const problems: string[] = [];
+  const read = secretReader(clock, problems);
   const secret =
     service.api_key_file === undefined
-      ? ok(fixedSecret(service.api_key ?? ""))
-      : fileSecret(service.api_key_file, clock);
-  const ca = service.ca_file === undefined ? ok(null) : readFile(service.ca_file);
-  if (!secret.ok) return fail([`service.api_key_file: ${secret.error}`]);
-  if (!ca.ok) return fail([`service.ca_file: ${ca.error}`]);
-  const untrusted = ca.value === null ? null : authorityProblem(ca.value);
-  if (untrusted !== null) return fail([`service.ca_file: ${service.ca_file} ${untrusted}`]);
+      ? fixedSecret(service.api_key ?? "")
+      : read("service.api_key_file", service.api_key_file);
+  const tls = serviceTls(service, read, problems);
+  if (problems.length > 0) return fail(problems);
   try {
-    const transport = createTransport({
-      baseUrl: service.base_url,
-      ...(ca.value === null ? {} : { ca: ca.value }),
-      ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
-    });
+    const transport = serviceTransport(service, tls);
     const rules = { policies: rulesOf(loaded), safety: safetyOf(config), intervals: timeIntervalsOf(config) };
     const settings = settingsOf(config, rules);
     return ok({
@@ -72,11 +68,35 @@ export function prepareAccess(
       relations: relations.value,
       terms: terms.value,
       isTrustedProxy: trustProxies(config.web.trusted_proxies),
-      secret: secret.value,
+      secret,
     });
   } catch (error) {
     return fail([`service: ${error instanceof Error ? error.message : String(error)}`]);
   }
+}
+
+/** How TLS is spoken with the service: `tls_config`, of which `ca_file` beside it is a part. */
+function serviceTls({ ca_file, tls_config }: Config["service"], read: ReadSecret, problems: string[]): PeerTls {
+  if (tls_config !== undefined) return readTls("service.tls_config", withCa(tls_config, ca_file), read, problems);
+  if (ca_file === undefined) return {};
+  return readTls("service", { ca_file, insecure_skip_verify: false }, read, problems);
+}
+
+const withCa = (tls: TlsConfig, ca_file: string | undefined): TlsConfig =>
+  ca_file === undefined ? tls : { ...tls, ca_file };
+
+/** The way to the service, by the certificates as they are when a request is sent. Throws where it can't be. */
+function serviceTransport(service: Config["service"], tls: PeerTls): Transport {
+  const current = createCurrentTransport();
+  const transport = () =>
+    current.by({
+      baseUrl: service.base_url,
+      ...tlsOptions(tls),
+      ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
+      proxyFromEnvironment: service.proxy_from_environment,
+    });
+  transport();
+  return { request: (request, signal) => transport().request(request, signal), close: current.close };
 }
 
 const agentOf = (version: string): string => `proxywarden/${version}`;

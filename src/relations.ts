@@ -1,8 +1,10 @@
 import { fail, ok, type Result } from "./base/result.ts";
+import type { TlsConfig } from "./config/endpoint.ts";
 import type { Config } from "./config/schema.ts";
 import type { Receiver } from "./model/notice.ts";
 import type { Clock, Obstacles, Secret } from "./model/ports.ts";
 import { createAlertmanager } from "./service/alertmanager.ts";
+import { authorityProblem, identityProblem } from "./service/certificates.ts";
 import { createObstacles } from "./service/obstacles.ts";
 import type { Credentials, PeerAccess, PeerTls } from "./service/peer.ts";
 import { createWebhook } from "./service/webhook.ts";
@@ -18,7 +20,7 @@ export interface Relations {
 }
 
 /** Reads a file that `key` of the configuration names. */
-type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
+export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
 
 /** Stands where a secret could not be read, in what is thrown away for it. */
 const UNREAD = fixedSecret("unread");
@@ -26,16 +28,21 @@ const UNREAD = fixedSecret("unread");
 type Endpoint = NonNullable<Config["alertmanager"]>;
 type Parts = { readonly clock: Clock; readonly agent: string };
 
-/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Connects to nobody. */
-export function prepareRelations(config: Config, parts: Parts): Result<Relations, readonly string[]> {
-  const problems: string[] = [];
-  const secret: ReadSecret = (key, path, read = fileSecret) => {
-    const found = read(path, parts.clock);
+/** Reads files that a configuration names; what is wrong with one is added to `problems`. */
+export const secretReader =
+  (clock: Clock, problems: string[]): ReadSecret =>
+  (key, path, read = fileSecret) => {
+    const found = read(path, clock);
     if (!found.ok) problems.push(`${key}: ${found.error}`);
     return found.ok ? found.value : UNREAD;
   };
+
+/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Connects to nobody. */
+export function prepareRelations(config: Config, parts: Parts): Result<Relations, readonly string[]> {
+  const problems: string[] = [];
+  const secret = secretReader(parts.clock, problems);
   const access = (key: "prometheus" | "alertmanager"): PeerAccess | null =>
-    config[key] === undefined ? null : accessOf(key, config[key], secret);
+    config[key] === undefined ? null : accessOf(key, config[key], secret, problems);
   const [prometheus, alertmanager] = [access("prometheus"), access("alertmanager")];
   const obstacles = createObstacles({ ...parts, prometheus, alertmanager });
   const receivers = config.receivers.map((receiver, index) => {
@@ -60,13 +67,13 @@ export function prepareRelations(config: Config, parts: Parts): Result<Relations
   });
 }
 
-function accessOf(name: string, endpoint: Endpoint, secret: ReadSecret): PeerAccess {
+function accessOf(name: string, endpoint: Endpoint, secret: ReadSecret, problems: string[]): PeerAccess {
   const { url, tls_config } = endpoint;
   const credentials = credentialsOf(name, endpoint, secret);
   return {
     url,
     ...(credentials === null ? {} : { credentials }),
-    ...(tls_config === undefined ? {} : { tls: tlsOf(name, tls_config, secret) }),
+    ...(tls_config === undefined ? {} : { tls: readTls(`${name}.tls_config`, tls_config, secret, problems) }),
   };
 }
 
@@ -86,15 +93,22 @@ function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, se
   };
 }
 
-function tlsOf(name: string, config: NonNullable<Endpoint["tls_config"]>, secret: ReadSecret): PeerTls {
-  const file = (key: "ca_file" | "cert_file" | "key_file") =>
-    config[key] === undefined ? null : secret(`${name}.tls_config.${key}`, config[key], pemFile);
-  const [ca, cert, key] = [file("ca_file"), file("cert_file"), file("key_file")];
+/** Reads the files of a TLS configuration at `key`. What is wrong with them is added to `problems`. */
+export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): PeerTls {
+  const file = (name: "ca_file" | "cert_file" | "key_file") =>
+    config[name] === undefined ? null : secret(`${key}.${name}`, config[name], pemFile);
+  const [ca, cert, privateKey] = [file("ca_file"), file("cert_file"), file("key_file")];
+  const untrusted = isRead(ca) ? authorityProblem(ca.value()) : null;
+  if (untrusted !== null) problems.push(`${key}.ca_file: ${config.ca_file} ${untrusted}`);
+  const unusable = isRead(cert) && isRead(privateKey) ? identityProblem(cert.value(), privateKey.value()) : null;
+  if (unusable !== null) problems.push(`${key}: cert_file and key_file are no pair that can be shown: ${unusable}`);
   return {
     ...(ca === null ? {} : { ca }),
     ...(cert === null ? {} : { cert }),
-    ...(key === null ? {} : { key }),
+    ...(privateKey === null ? {} : { key: privateKey }),
     ...(config.server_name === undefined ? {} : { serverName: config.server_name }),
     insecureSkipVerify: config.insecure_skip_verify,
   };
 }
+
+const isRead = (secret: Secret | null): secret is Secret => secret !== null && secret !== UNREAD;

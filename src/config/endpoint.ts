@@ -37,7 +37,8 @@ const authorization = section({
   })
   .meta({ oneOf: [{ required: ["credentials"] }, { required: ["credentials_file"] }] });
 
-const tlsConfig = section({
+/** How a server's certificate is checked and ours is shown, as Prometheus writes it. */
+export const tlsConfig = section({
   ca_file: filePath().exactOptional().describe("PEM file of the authorities that its certificate is checked against."),
   cert_file: filePath().exactOptional().describe("PEM file of our certificate; `key_file` goes with it."),
   key_file: filePath().exactOptional().describe("PEM file of our certificate's key."),
@@ -77,3 +78,6 @@ export const httpClientSchema = section(ways).refine(hasOneWay, ONE_WAY);
 
 /** How a server is reached. Keys as in the file. */
 export type HttpClient = z.output<typeof httpClientSchema>;
+
+/** How TLS is spoken with a server. Keys as in the file. */
+export type TlsConfig = z.output<typeof tlsConfig>;

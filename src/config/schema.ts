@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { NODE_LABELS } from "../model/labels.ts";
-import { endpoint } from "./endpoint.ts";
+import { endpoint, tlsConfig } from "./endpoint.ts";
 import { intervalsSchema } from "./interval.ts";
 import {
   always,
   duration,
   exactlyOne,
   filePath,
+  flag,
   httpUrl,
   kinds,
   list,
@@ -51,17 +52,35 @@ const service = section({
   ca_file: filePath()
     .exactOptional()
     .describe(
-      "PEM file of the authorities that the service's certificate is checked against, instead of the system's.",
+      "PEM file of the authorities that the service's certificate is checked against, instead of the system's. Short for `tls_config.ca_file`.",
+    ),
+  tls_config: tlsConfig
+    .exactOptional()
+    .describe(
+      "How the service's certificate is checked, and which one the daemon shows to it. The files are read again when they change.",
     ),
   proxy: httpUrl("the http or https URL of a proxy, such as http://proxy.internal:3128", (url) =>
     url.pathname === "/" && url.search === "" ? null : "the URL of a proxy without a path",
   )
     .exactOptional()
     .describe("HTTP proxy through which the service is reached."),
+  proxy_from_environment: flag()
+    .default(false)
+    .describe(
+      "Whether the service is reached through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment name. Without HTTPS_PROXY, HTTP_PROXY is used for https too. Instead of `proxy`.",
+    ),
 })
   .refine((value) => exactlyOne(value, "api_key", "api_key_file"), {
     ...always,
     error: "must have either api_key or api_key_file",
+  })
+  .refine((value) => !("ca_file" in value && value.tls_config?.ca_file !== undefined), {
+    ...always,
+    error: "must have ca_file or tls_config.ca_file, not both",
+  })
+  .refine((value) => !("proxy" in value && value.proxy_from_environment), {
+    ...always,
+    error: "must have proxy or proxy_from_environment, not both",
   })
   .meta({ oneOf: [{ required: ["api_key"] }, { required: ["api_key_file"] }] })
   .describe("The management service, and how to reach it.");

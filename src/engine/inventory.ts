@@ -18,8 +18,6 @@ export type UsageScale = "ratio" | "percent" | null;
 export interface Inventory {
   /** Takes in a list record. True if this walk had not shown the node before. */
   list(record: NodeRecord, at: MonotonicMs): boolean;
-  /** Marks a node as listed whose record could not be read: its last record stands. True if not listed before. */
-  meet(id: NodeId): boolean;
   /** At most `max` nodes that the walk under way has not shown and that are due to be looked up by id, longest absent first. */
   unlisted(max: number): readonly NodeId[];
   /** Takes in how the lookup of a node that the walk under way has not shown ended. `gone`: there is no such node (404). */
@@ -73,9 +71,7 @@ export interface EndedWalk {
   readonly total: number;
   /** Distinct records that the walk has seen, unreadable ones included. */
   readonly seen: number;
-  /** Records that name no node: each may be one of those not shown. */
-  readonly nameless: number;
-  /** Records that could not be read, the nameless among them. */
+  /** Records that could not be read, since they have no id: each may be of one of the nodes not shown. */
   readonly rejected: number;
   /** Share of the total that a complete walk may miss. */
   readonly maxMissing: Share;
@@ -171,11 +167,6 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
       if (isNew) priority.list(slot, record, at);
       return isNew;
     },
-    meet(id) {
-      const slot = slots.get(id);
-      // An unreadable record of a node never read counts for the walk, and makes no node.
-      return slot === undefined ? true : listing.show(slot);
-    },
     unlisted: (max) =>
       listing
         .due(slots.values())
@@ -187,14 +178,14 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
       if (found === "gone") forget(id, slot);
       else listing.lookedUp(slot, found);
     },
-    endWalk({ end, total, seen, nameless, rejected, maxMissing }, at) {
+    endWalk({ end, total, seen, rejected, maxMissing }, at) {
       const known = [...slots.values()];
       const met = known.filter(listing.isShown).length;
-      // Each record without a name may be one of the nodes that were not shown.
-      const missing = Math.max(Math.abs(total - seen), known.length - met - nameless);
+      // Each record without an id may be one of the nodes that were not shown.
+      const missing = Math.max(Math.abs(total - seen), known.length - met - rejected);
       const allowed = Math.max(acceptedMissing, missingMax(Math.max(total, seen), maxMissing));
       const complete = end !== "cut" && missing <= allowed;
-      const kind = end === "exact" && nameless === 0 ? "exact" : complete || end === "exact" ? "inexact" : "blind";
+      const kind = end === "exact" && rejected === 0 ? "exact" : complete || end === "exact" ? "inexact" : "blind";
       for (const slot of listing.end(known, kind)) forget(columns.texts.get("ids", slot), slot);
       columns.movePlaces(places.compact(columns.occupiedPlaces()));
       if (complete) {

@@ -2,7 +2,6 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { callsInFlight } from "../budget/in-flight.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
-import type { NodeId } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { ServiceClient } from "../service/client.ts";
@@ -45,18 +44,12 @@ export async function collectNodes(
   maxMissing: Share,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  let nameless = 0;
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
-    let skipped: string | null = null;
-    const node = readNodeRecord(record, (remark) => {
-      skipped = remark.id;
-      onRemark(remark);
-    });
+    const node = readNodeRecord(record, onRemark);
     if (node !== null) return inventory.list(node, at);
+    // It accounts for one of the total, whichever node it is of.
     rejected++;
-    if (skipped !== null) return inventory.meet(skipped);
-    nameless++;
     return true;
   };
   const walked = await walkList(parts, listNodes, fold, signal);
@@ -67,7 +60,7 @@ export async function collectNodes(
   }
   const { total = 0, seen = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
-  const walk = inventory.endWalk({ end, total, seen, nameless, rejected, maxMissing }, parts.clock.monotonic());
+  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, parts.clock.monotonic());
   parts.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.met);
   parts.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.met);
   return outcomeOf(walked, walk.complete, walk.missing);
@@ -84,12 +77,7 @@ async function lookUpUnlisted(parts: ListParts, inventory: Inventory, max: numbe
 }
 
 /** Walks the sessions into the fold (spec, section 4.6). */
-export async function collectSessions(
-  parts: ListParts,
-  sessions: SessionFold,
-  inventory: Inventory,
-  signal: AbortSignal,
-): Promise<Outcome> {
+export async function collectSessions(parts: ListParts, sessions: SessionFold, signal: AbortSignal): Promise<Outcome> {
   sessions.beginWalk(parts.client.serviceTime(parts.clock.monotonic()) ?? parts.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = readSessionRecord(record, onRemark);
@@ -101,9 +89,7 @@ export async function collectSessions(
   const complete =
     walked.ok && walked.value.end !== "cut" && missing <= Math.max(1, walked.value.total * SESSIONS_MISSING_MAX);
   const isCut = !walked.ok || walked.value.end === "cut";
-  sessions.endWalk(isCut ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic(), (id: NodeId) =>
-    inventory.has(id),
-  );
+  sessions.endWalk(isCut ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
   parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return outcomeOf(walked, complete, missing);
 }

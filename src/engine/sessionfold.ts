@@ -18,7 +18,7 @@ export interface SessionFold {
    * Ends a walk. Its counts replace those before, unless it was cut off before the end of the list: those of a walk that was
    * are taken only where there are no others, or after {@link CUT_WALKS_MAX} of them in a row. Bytes gained always count.
    */
-  endWalk(end: SessionWalkEnd, at: MonotonicMs, isKnownNode: (nodeId: string) => boolean): void;
+  endWalk(end: SessionWalkEnd, at: MonotonicMs): void;
   /** What is known; null before the first walk. */
   view(): SessionsView | null;
   /** Sessions remembered. */
@@ -146,15 +146,15 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
       count(session, row, statusIndex.get(session.status)!, type);
       return true;
     },
-    endWalk(end, at, isKnownNode) {
+    endWalk(end, at) {
       const complete = end === "complete";
       cutWalks = end === "cut" ? cutWalks + 1 : 0;
       if (complete) sweepLeft();
       // A walk need never be complete: what none of the last ones has shown is forgotten.
       else table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
       const isTaken = end !== "cut" || view === null || cutWalks >= CUT_WALKS_MAX;
-      if (isTaken) nodes.settle(isKnownNode, complete);
-      else nodes.forgetIdle(isKnownNode);
+      if (isTaken) nodes.settle(complete);
+      else nodes.forgetIdle();
       if (isTaken) {
         view = {
           settledAt: at,

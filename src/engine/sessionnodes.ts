@@ -14,9 +14,9 @@ export interface SessionNodeColumns {
   failing(nodeId: string): void;
   gain(nodeId: string, sent: number, received: number): void;
   /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. Only a complete walk shows that no session fails. */
-  settle(isKnown: (nodeId: string) => boolean, complete: boolean): void;
+  settle(complete: boolean): void;
   /** Forgets the nodes that no count speaks of and that are not known otherwise. */
-  forgetIdle(isKnown: (nodeId: string) => boolean): void;
+  forgetIdle(): void;
   /** An immutable copy: the counts last settled, the bytes as they are. */
   view(): SessionNodes;
 }
@@ -74,11 +74,11 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
     return slot;
   }
 
-  function forgetIdle(isKnown: (nodeId: string) => boolean): void {
+  function forgetIdle(): void {
     const isCounted = (column: Float64Array, slot: number) => (column[slot] ?? 0) > 0;
     strangers = 0;
     for (const [nodeId, slot] of slots) {
-      if (isKnown(nodeId)) continue;
+      if (isKnownNode(nodeId)) continue;
       if ([...settled.counts, ...counting.counts].some((column) => isCounted(column, slot))) {
         if (nodeId !== OTHER) strangers++;
         continue;
@@ -112,13 +112,13 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
       sent[slot]! += moreSent;
       received[slot]! += moreReceived;
     },
-    settle(isKnown, complete) {
+    settle(complete) {
       settled = counting;
       for (let slot = 0; slot < ids.length; slot++) {
         if (counting.failing[slot] === 1) quietWalks[slot] = 0;
         else if (complete) quietWalks[slot] = Math.min(QUIET_WALKS_MAX, quietWalks[slot]! + 1);
       }
-      forgetIdle(isKnown);
+      forgetIdle();
     },
     forgetIdle,
     view: () => ({

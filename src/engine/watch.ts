@@ -171,7 +171,7 @@ export function startWatch(parts: WatchParts): Watch {
     },
     async sessions(own, signal) {
       const lists = listsOf("sessions", own);
-      const outcome = await collectSessions(lists, sight.sessions, sight.inventory, signal);
+      const outcome = await collectSessions(lists, sight.sessions, signal);
       if (outcome.complete) planning.settle("sessions");
       rememberFailedListed(parts);
       return outcome;

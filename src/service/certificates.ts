@@ -1,8 +1,9 @@
 import { X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
 
 const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Why `pem` can't be what the service's certificate is checked against; null: it can. */
+/** Why `pem` can't be what a server's certificate is checked against; null: it can. */
 export function authorityProblem(pem: string): string | null {
   const certificates = pem.match(block) ?? [];
   if (certificates.length === 0) return "holds no certificate; it should hold one or more in PEM, each BEGIN to END";
@@ -16,5 +17,15 @@ function isReadable(certificate: string): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** Why a certificate and a key can't be shown to a server; null: they can. */
+export function identityProblem(cert: string, key: string): string | null {
+  try {
+    createSecureContext({ cert, key });
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }

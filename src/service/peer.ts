@@ -1,8 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, type Result } from "../base/result.ts";
-import type { Clock, Secret, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
+import type { Clock, Secret, ServiceRequest, ServiceResponse, TransportFailure } from "../model/ports.ts";
+import { createCurrentTransport } from "./current-transport.ts";
 import { timeLimit } from "./timelimit.ts";
-import { createTransport, type TransportOptions } from "./transport.ts";
 
 /** How to reach a server beside the management service. Every secret is read anew for every request. */
 export interface PeerAccess {
@@ -55,14 +55,15 @@ export const PEER_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /** A peer that nothing was sent to yet. */
 export function createPeer({ access, clock, agent }: PeerParts): Peer {
-  const way = createWay();
+  const current = createCurrentTransport();
 
   async function attempt(request: PeerRequest, signal: AbortSignal): Promise<Attempt> {
     const url = urlOf(access.url);
     if (url === null) return { outcome: fail(noUrl), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
     const limit = timeLimit(clock, PEER_TIMEOUT_MS, signal);
-    const sent = await way.to(url, access.tls).request(requestOf(request, url, authorization, agent), limit.signal);
+    const transport = current.by({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
+    const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
     const outcome = !sent.ok && limit.expired() ? fail(timedOut) : sent;
     return { outcome, authorization };
@@ -79,7 +80,7 @@ export function createPeer({ access, clock, agent }: PeerParts): Peer {
   }
 
   return {
-    close: way.close,
+    close: current.close,
     async exchange(request, signal) {
       const first = await attempt(request, signal);
       const { outcome } = mayHelp(request, first) ? await attempt(request, signal) : first;
@@ -102,23 +103,8 @@ interface Failure {
 const noUrl: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
 const timedOut: Failure = { kind: "timeout", message: `no whole answer within ${PEER_TIMEOUT_MS / SECOND_MS} s` };
 
-/** The transport to where the URL points and with the certificates that are in force; another one once either changes. */
-function createWay() {
-  let current: { readonly key: string; readonly transport: Transport } | null = null;
-  return {
-    to({ origin }: URL, tls: PeerTls = {}): Transport {
-      const options: TransportOptions = { baseUrl: origin, ...tlsOptions(tls) };
-      const key = JSON.stringify(options);
-      if (current?.key === key) return current.transport;
-      void current?.transport.close();
-      current = { key, transport: createTransport(options) };
-      return current.transport;
-    },
-    close: async () => current?.transport.close(),
-  };
-}
-
-const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: PeerTls) => ({
+/** The secrets of a TLS configuration as they are now. */
+export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: PeerTls) => ({
   ...(ca === undefined ? {} : { ca: ca.value() }),
   ...(cert === undefined ? {} : { cert: cert.value() }),
   ...(key === undefined ? {} : { key: key.value() }),

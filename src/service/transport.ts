@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher, ProxyAgent } from "undici";
+import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
 import { IN_FLIGHT_MAX } from "../budget/in-flight.ts";
 import type { ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
@@ -17,8 +17,10 @@ export interface TransportOptions {
   readonly serverName?: string;
   /** Whether any certificate will do; false if absent. */
   readonly insecureSkipVerify?: boolean;
-  /** HTTP proxy to go through; absent: straight. */
+  /** HTTP proxy to go through; absent: none, or that of the environment. */
   readonly proxy?: string;
+  /** Whether HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment name the proxy; false if absent. */
+  readonly proxyFromEnvironment?: boolean;
 }
 
 /** Largest body that is read, 16 MiB, decompressed or not: a page of 10,000 records is a quarter of it, and nothing else comes near. */
@@ -69,11 +71,14 @@ function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; all
     bodyTimeout: 0,
     ...kind,
   };
-  const dispatcher: Dispatcher =
-    options.proxy === undefined
-      ? new Agent({ ...shared, connect: { ...tls, timeout: CONNECT_MS_MAX } })
-      : new ProxyAgent({ ...shared, uri: options.proxy, requestTls: tls });
-  return dispatcher.compose(noteDeparture);
+  const connect = { ...tls, timeout: CONNECT_MS_MAX };
+  const { proxy, proxyFromEnvironment } = options;
+  const create = (): Dispatcher => {
+    if (proxy !== undefined) return new ProxyAgent({ ...shared, uri: proxy, requestTls: tls });
+    if (proxyFromEnvironment === true) return new EnvHttpProxyAgent({ ...shared, connect, requestTls: tls });
+    return new Agent({ ...shared, connect });
+  };
+  return create().compose(noteDeparture);
 }
 
 /** Whether a request was handed to a connection. Until then the server can't have seen anything of it. */

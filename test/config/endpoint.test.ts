@@ -29,6 +29,26 @@ alertmanager:
   ]);
 });
 
+const SERVICE = "base_url: 'https://h', api_key_file: key";
+
+test("the service is reached with tls_config as Prometheus writes it, and by the proxy of the environment if asked to", () => {
+  const { service } = config(
+    `service: { ${SERVICE}, tls_config: { cert_file: c, key_file: k, server_name: s }, proxy_from_environment: true }`,
+  );
+  expect(service.tls_config).toEqual({ cert_file: "c", key_file: "k", server_name: "s", insecure_skip_verify: false });
+  expect(service.proxy_from_environment).toBe(true);
+  expect(config(`service: { ${SERVICE}, proxy: "http://p:1" }`).service.proxy_from_environment).toBe(false);
+  expect(config(`service: { ${SERVICE}, ca_file: a, tls_config: { server_name: s } }`).service.ca_file).toBe("a");
+});
+
+test.each([
+  ["tls_config: { cert_file: c }", "must have cert_file and key_file, or neither"],
+  ["ca_file: a, tls_config: { ca_file: b }", "must have ca_file or tls_config.ca_file, not both"],
+  ["proxy: 'http://p:1', proxy_from_environment: true", "must have proxy or proxy_from_environment, not both"],
+])("a service with %s is refused", (keys, expected) => {
+  expect(errors(`service: { ${SERVICE}, ${keys} }`)).toEqual([expect.stringContaining(expected)]);
+});
+
 test("receivers are webhooks or the Alertmanager", () => {
   const text = `
 alertmanager: { url: "http://alertmanager:9093" }

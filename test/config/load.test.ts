@@ -12,6 +12,7 @@ test("a service and a key are enough: all else is as the reference says", () => 
       api_key_file: "/run/secrets/api_key",
       timeout: 10_000,
       page_limit: 1_000,
+      proxy_from_environment: false,
     },
     limits: {
       plan: "business",
@@ -197,7 +198,7 @@ describe("the service's own keys are checked:", () => {
 
   test("and the whole section is needed", () => {
     expect(errors("log: { level: info }")).toEqual([
-      "1:1: service: missing; must be a mapping with keys out of base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, proxy",
+      "1:1: service: missing; must be a mapping with keys out of base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, tls_config, proxy, proxy_from_environment",
     ]);
   });
 

@@ -26,7 +26,7 @@ export function createWalks(failedListed = false, parts: Partial<FoldParts> = {}
     walk(beganAt: number, sessions: readonly SessionRecord[], end: SessionWalkEnd = "complete") {
       fold.beginWalk(beganAt);
       const met = sessions.map((each) => fold.add(each)).filter(Boolean).length;
-      fold.endWalk(end, ++at, () => false);
+      fold.endWalk(end, ++at);
       return met;
     },
     bytes: (nodeId = "node_1") => {

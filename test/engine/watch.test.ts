@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { WatchSettings } from "../../src/engine/watch.ts";
 import type { Fault, FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import type { Collector, Snapshot } from "../../src/model/snapshot.ts";
@@ -8,11 +7,9 @@ import { defaultScenario } from "../../src/simulator/defaults.ts";
 import { nodesOf, rateLimitedCount, replyCounts, sessionsOf } from "../../src/simulator/inspection.ts";
 import { createService } from "../../src/simulator/service.ts";
 import { createMemoryStore } from "../../src/store/sqlite.ts";
-import { type Daemon, type DaemonOptions, minuteSettings, START_MS, startDaemon, stopDaemon } from "./daemon.ts";
+import { type Daemon, type DaemonOptions, START_MS, startDaemon, stopDaemon } from "./daemon.ts";
 
 const MINUTE = 60_000;
-
-const walksOnly: WatchSettings["cadences"] = { ...minuteSettings.cadences, details: null };
 
 /** Runs a daemon for a while on virtual time, looks, and stops it. */
 async function watched(
@@ -151,36 +148,6 @@ describe("through each fault", () => {
         expect(fleet.count).toBe(120);
       });
     }
-  });
-
-  test("an odd field hides nothing else of its node, and is counted by what is wrong", async () => {
-    const odd: Fault[] = [{ afterMs: 3 * MINUTE, forMs: 60 * MINUTE, fault: { kind: "bad_records", share: 1 } }];
-    await watched(
-      10 * MINUTE,
-      { scenario: { nodes: 200, sessions: 400, faults: odd }, settings: { cadences: walksOnly } },
-      ({ clock }, { fleet }) => {
-        const fresh = fleet.listedAt.filter((at) => clock.monotonic() - at < 2 * MINUTE);
-        // Two spoils of eleven take the id away; the other nodes are seen, whatever else is wrong with their records.
-        expect(fresh.length / 200).toBeGreaterThan(0.75);
-        expect(fleet.lastWalk!.rejected / 200).toBeLessThan(0.25);
-      },
-    );
-  });
-
-  test("odd records are skipped one by one, counted by what is wrong, and the others stand", async () => {
-    const odd: Fault[] = [{ afterMs: 3 * MINUTE, forMs: 60 * MINUTE, fault: { kind: "bad_records", share: 0.2 } }];
-    await watched(
-      10 * MINUTE,
-      { scenario: { nodes: 200, sessions: 400, faults: odd } },
-      async ({ metrics, watch }, { fleet }) => {
-        expect(fleet.count).toBe(200);
-        expect(watch.collectors().nodes.failure).toBeNull();
-        const page = await metrics.render("text");
-        for (const reason of ["wrong_type", "missing_id", "unknown_status"]) {
-          expect(page).toMatch(new RegExp(`records_rejected_total\\{collector="nodes",reason="${reason}"\\} [1-9]`));
-        }
-      },
-    );
   });
 });
 

@@ -1,7 +1,7 @@
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Transport } from "../../src/model/ports.ts";
 import { BODY_BYTES_MAX, createTransport } from "../../src/service/transport.ts";
 
@@ -232,5 +232,35 @@ describe("compression", () => {
     const outcome = await transportTo(url).request(post, never);
     expect(outcome.ok && outcome.value.headers["content-encoding"]).toBe(encoding);
     expect(outcome.ok && Buffer.compare(outcome.value.body, bytes)).toBe(0);
+  });
+});
+
+describe("the proxy of the environment", () => {
+  const throughEnvironment = (baseUrl: string, proxyFromEnvironment: boolean): Transport => {
+    const transport = createTransport({ baseUrl, proxyFromEnvironment });
+    onTestFinished(() => transport.close());
+    return transport;
+  };
+
+  test("is taken where the configuration says so, but for hosts of NO_PROXY", async () => {
+    const asked: string[] = [];
+    const proxy = await serve((request, response) => {
+      asked.push(request.url!);
+      response.end("{}");
+    });
+    const service = await serve((_, response) => void response.end("{}"));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const name of ["http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"])
+      vi.stubEnv(name, undefined);
+    vi.stubEnv("HTTP_PROXY", proxy.url);
+    const wanted = throughEnvironment("http://service.invalid", true);
+    expect(await wanted.request(get, never)).toMatchObject({ ok: true });
+    expect(await wanted.request(post, never)).toMatchObject({ ok: true });
+    expect(asked).toEqual(["http://service.invalid/v1/nodes", "http://service.invalid/v1/nodes/node_1/reboot"]);
+    expect(await throughEnvironment(service.url, false).request(get, never)).toMatchObject({ ok: true });
+    vi.stubEnv("NO_PROXY", "127.0.0.1");
+    expect(await throughEnvironment(service.url, true).request(get, never)).toMatchObject({ ok: true });
+    expect(asked).toHaveLength(2);
+    expect(service.seen).toHaveLength(2);
   });
 });

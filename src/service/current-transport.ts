@@ -1,0 +1,55 @@
+import type { Transport } from "../model/ports.ts";
+import { createTransport, type TransportOptions } from "./transport.ts";
+
+/** The transport by options that may change while it is used, such as renewed certificates. */
+export interface CurrentTransport {
+  /** The transport by these options. Where they differ from those before, the one before closes behind its last request. */
+  by(options: TransportOptions): Transport;
+  /** Closes all of them; requests in flight fail. */
+  close(): Promise<void>;
+}
+
+interface Counted {
+  readonly key: string;
+  readonly transport: Transport;
+  inFlight: number;
+}
+
+/** No transport yet. */
+export function createCurrentTransport(): CurrentTransport {
+  const open = new Set<Counted>();
+  let current: Counted | null = null;
+
+  function closeIdle(): void {
+    for (const each of open) {
+      if (each === current || each.inFlight > 0) continue;
+      open.delete(each);
+      void each.transport.close();
+    }
+  }
+
+  return {
+    by(options) {
+      const key = JSON.stringify(options);
+      if (current?.key !== key) {
+        current = { key, transport: createTransport(options), inFlight: 0 };
+        open.add(current);
+        closeIdle();
+      }
+      const used = current;
+      return {
+        async request(request, signal) {
+          used.inFlight++;
+          const outcome = await used.transport.request(request, signal);
+          used.inFlight--;
+          closeIdle();
+          return outcome;
+        },
+        close: used.transport.close,
+      };
+    },
+    async close() {
+      await Promise.all([...open].map(({ transport }) => transport.close()));
+    },
+  };
+}
