@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join } from "node:path";
-import { fail, ok, type Result } from "../base/result.ts";
+import { ok, type Result } from "../base/result.ts";
 import { type Bearings, checkValue, readNamed } from "./check.ts";
 import { type Marks, markKey, placeIn } from "./mark.ts";
 import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
@@ -23,27 +23,37 @@ export interface ReadWebFile {
   readonly warnings: readonly ConfigProblem[];
 }
 
-/** Reads a web configuration file; fails with every problem of it. Paths in it are relative to the folder it stands in. */
+/** Reads a web configuration file; fails with every problem of it. Relative paths in it start at its own folder. */
 export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, readonly ConfigProblem[]> {
-  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
-  const attempt = (readFile: ReadFile) => {
-    const bearings: Bearings = { ...from, source: { ...from.source, readFile }, resolvePath };
-    const content = readNamed(file, readFile);
-    if (!content.ok) return content;
-    return readAs(
-      webSchema,
-      { file, text: content.value, env: from.source.env },
-      { check: (check, value) => checkValue(check, value, bearings), resolvePath },
-    );
-  };
-  const first = attempt(from.source.readFile ?? (() => fail(`can't read ${file}: no files are read here`)));
-  if (!first.ok) return first;
-  const { value: config, marks } = first.value;
+  const read = readWith(file, from, from.source.readFile);
+  if (!read.ok) return read;
+  const { value: config, marks } = read.value;
+  return ok({ webFile: webFileOf({ file, config }, from), warnings: warningsOf(config, marks, file) });
+}
+
+/** A web configuration that was read before. */
+export function webFileOf({ file, config }: Pick<WebFile, "file" | "config">, from: Bearings): WebFile {
   const reread = (readFile: ReadFile) => {
-    const read = attempt(readFile);
+    const read = readWith(file, from, readFile);
     return read.ok ? ok(read.value.value) : read;
   };
-  return ok({ webFile: { file, config, reread }, warnings: warningsOf(config, marks, file) });
+  return { file, config, reread };
+}
+
+/** A thousand users need 8,000. The file is read between two requests, and more would keep others waiting over 50 ms. */
+const TOKENS_MAX = 10_000;
+
+function readWith(file: string, from: Bearings, readFile: ReadFile | undefined) {
+  const text = readNamed(file, readFile);
+  if (!text.ok) return text;
+  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
+  const source = { ...from.source, ...(readFile === undefined ? {} : { readFile }) };
+  const bearings: Bearings = { ...from, source, resolvePath };
+  return readAs(
+    webSchema,
+    { file, text: text.value, env: source.env, tokensMax: TOKENS_MAX },
+    { check: (check, value) => checkValue(check, value, bearings), resolvePath },
+  );
 }
 
 /** What the owner of a file that is fine should know: where, what would be better, and why. */
