@@ -17,7 +17,7 @@ export interface WebFile {
   reread(readFile: ReadFile): Result<WebConfig, readonly ConfigProblem[]>;
 }
 
-/** A web configuration file, and what its owner should know. */
+/** A web configuration file, and the warnings about it. */
 export interface ReadWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
@@ -56,7 +56,7 @@ function readWith(file: string, from: Bearings, readFile: ReadFile | undefined) 
   );
 }
 
-/** What the owner of a file that is fine should know: where, what would be better, and why. */
+/** A warning about a valid file: where it is, what would be better, and why. */
 type Warning = readonly [path: Path, expected: string, message: string];
 
 function warningsOf(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
@@ -98,7 +98,7 @@ function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[
   const verifies = type === "RequireAndVerifyClientCert" || type === "VerifyClientCertIfGiven";
   if (verifies && client_ca === undefined && client_ca_file === undefined) {
     const message =
-      "without client_ca_file the public authorities count: whoever has a certificate of theirs is let in";
+      "without client_ca_file the public authorities count: every client with a certificate of theirs is admitted";
     warnings.push([["tls_server_config", "client_auth_type"], "must go with client_ca_file", message]);
   }
   return warnings;
