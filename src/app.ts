@@ -34,7 +34,7 @@ interface Standing {
 
 /** Starts the daemon: way to the service, store and metrics, web server, collectors; `stop` takes them down in reverse. */
 export async function startApp(parts: AppParts): Promise<Result<App, readonly string[]>> {
-  const read = parts.readConfig();
+  const read = await parts.readConfig();
   if (!read.ok) return read;
   const { config } = read.value;
   parts.log.setLevel(config.log.level);
@@ -154,7 +154,7 @@ async function replace(
   deps: WebDeps,
 ): Promise<Result<void, readonly string[]>> {
   if (standing.isStopping) return fail(["the daemon is stopping"]);
-  const read = parts.readConfig();
+  const read = await parts.readConfig();
   if (!read.ok) return read;
   const { config } = read.value;
   const { config: old } = standing.assembly.access;

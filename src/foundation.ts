@@ -21,8 +21,8 @@ export interface AppParts {
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
-  /** Reads the configuration anew; the error is every problem, a line each. */
-  readConfig(): Result<LoadedConfig, readonly string[]>;
+  /** Reads the configuration; the error is every problem, a line each. It should not block the event loop. */
+  readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
   openStore(folder: string): Result<Store, { readonly kind?: string; readonly message: string }>;
   /** A store that lives as long as the process: what is left where the real one is damaged. */

@@ -11,21 +11,29 @@ import { createSystemClock } from "../system/clock.ts";
 import { paintFor } from "./colour.ts";
 import { judgeConfig, readConfigText } from "./config.ts";
 import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
+import { fleetSize, limitsJson, limitsText } from "./fleet-limits.ts";
 
 interface CheckOptions {
   readonly config: string;
+  /** Size of the fleet; absent: as the daemon saw it last. */
+  readonly nodes?: number;
   readonly output: "text" | "json";
 }
 
-/** `check --config FILE`: everything that `run` would refuse, warnings, and the most that policies could touch. */
-export async function check({ config: file, output }: CheckOptions, context: CommandContext): Promise<ExitCode> {
+/**
+ * `check --config FILE`: everything that `run` would refuse, warnings, the most nodes that policies could act on, and what
+ * the limits come to on this fleet.
+ */
+export async function check({ config: file, nodes, output }: CheckOptions, context: CommandContext): Promise<ExitCode> {
   const checked = await checkFile(file, context);
   const errors = checked.ok ? [] : checked.error;
   const warnings = checked.ok ? checked.value.warnings : [];
   const worst = checked.ok ? worstCase(safetyOf(checked.value.config), rulesOf(checked.value)) : null;
   if (output === "json") {
     const shown = worst === null ? null : worstCaseJson(worst);
-    context.out.write(`${JSON.stringify({ file, valid: checked.ok, errors, warnings, worst_case: shown }, null, 2)}\n`);
+    const limits = checked.ok ? limitsJson(checked.value.config, sizeOf(checked.value, nodes)) : null;
+    const report = { file, valid: checked.ok, errors, warnings, worst_case: shown, limits };
+    context.out.write(`${JSON.stringify(report, null, 2)}\n`);
   } else {
     const [paint, paintError] = [paintFor(context.out, context.env), paintFor(context.err, context.env)];
     for (const error of errors) context.err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
@@ -35,10 +43,14 @@ export async function check({ config: file, output }: CheckOptions, context: Com
     context.out.write(`${file}: ${checked.ok ? paint("good", "valid") : paint("bad", count)}\n`);
     if (worst !== null && checked.ok && checked.value.policies.length > 0) {
       context.out.write(worstCaseText(worst, checked.value));
+      context.out.write(limitsText(checked.value.config, sizeOf(checked.value, nodes)));
     }
   }
   return checked.ok ? EXIT_FINE : EXIT_BAD;
 }
+
+const sizeOf = ({ config }: LoadedConfig, given: number | undefined) =>
+  fleetSize(given, config, createSystemClock().now());
 
 type Problem = ConfigProblem | string;
 
@@ -64,7 +76,7 @@ function worstCaseText({ inForce, modes }: WorstCase, { config, policies }: Load
     return `  ${name.padEnd(19)} ${reachText(modes[mode], share)}`;
   });
   const count = `${policies.length} ${policies.length === 1 ? "policy" : "policies"}`;
-  return `${count}; the most nodes that could be touched, by safety.mode:\n${lines.join("\n")}\n`;
+  return `${count}; the most nodes that could be acted on, by safety.mode:\n${lines.join("\n")}\n`;
 }
 
 function reachText({ acting, asking, nodesAnHour, nodesAtOnce }: Reach, share: string): string {

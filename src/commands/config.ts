@@ -7,6 +7,7 @@ import type { LoadedPolicy } from "../config/policyfile.ts";
 import { loadPolicies } from "../config/policyset.ts";
 import { type LoadedPolicyTests, loadPolicyTests } from "../config/policytest.ts";
 import { type ConfigProblem, formatProblem } from "../config/problem.ts";
+import { type WebFile, webFileOf } from "../config/webfile.ts";
 import { familyNames } from "../metrics/families.ts";
 import { compileExpression } from "../policy/expression.ts";
 import { cronProblem } from "../system/bell.ts";
@@ -59,6 +60,12 @@ export const judgePolicies = (
   env: Environment,
 ): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> =>
   loadPolicies({ file, text, env, readFile: readTextFile, listFiles, checks });
+
+/** A web configuration that was read in another thread, ready to be read again in this one. */
+export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Environment): WebFile {
+  const source = { file: read.file, text: "", env, checks };
+  return webFileOf(read, { source, find: () => [], resolvePath: (path) => path, names: null });
+}
 
 /** Reads the text of a configuration; the error says which file, and why not. */
 export function readConfigText(file: string): Result<string, string> {

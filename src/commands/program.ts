@@ -138,6 +138,11 @@ function addDaemonCommands(add: Add): void {
     "check --config proxywarden.yaml --output json",
   )
     .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
+    .option(
+      "--nodes <count>",
+      "size of the fleet that limits are shown for; else as the daemon saw last",
+      whole(1, 10_000_000),
+    )
     .option(...outputOption, output, "text");
 }
 

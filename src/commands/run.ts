@@ -6,6 +6,7 @@ import { createBell } from "../system/bell.ts";
 import { createSystemClock } from "../system/clock.ts";
 import { createLog } from "../system/log.ts";
 import { readConfigFile } from "./config.ts";
+import { readConfigInThread } from "./config-thread.ts";
 import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
 
 /** `run --config FILE`: the daemon, until it is told to stop. */
@@ -13,14 +14,16 @@ export async function run({ config: file }: { config: string }, context: Command
   const first = readConfigFile(file, context.env);
   if (!first.ok) return refuse(first.error, context);
   const log = createLog(first.value.config.log);
+  let atStart: typeof first | null = first;
   const parts: AppParts = {
     clock: createSystemClock(),
     bell: createBell(),
     random: Math.random,
     log,
     version: context.version,
-    readConfig() {
-      const read = readConfigFile(file, context.env);
+    async readConfig() {
+      const read = atStart ?? (await readConfigInThread(file, context.env, context.stop));
+      atStart = null;
       if (!read.ok) return read;
       for (const warning of read.value.warnings) {
         log.warn({ problem: formatProblem(warning) }, "the configuration has a warning");

@@ -105,7 +105,7 @@ export function checkValue(check: Check, value: string, bearings: Bearings): Ref
     case "file":
       return fileRefusal(value, bearings);
     case "web":
-      // An empty one is fine. Whatever else is wrong with it is told at its own lines.
+      // An empty one is fine. Problems within the file are reported at its own lines.
       return unreadableRefusal(value, bearings);
     case "glob":
       return source.listFiles === undefined || bearings.find(value).length > 0
@@ -118,10 +118,10 @@ export function checkValue(check: Check, value: string, bearings: Bearings): Ref
   }
 }
 
-/** Names that a message lists; of more, the nearest one is told. */
+/** Names that a message lists; of more, the nearest one is suggested. */
 const LISTED_MAX = 20;
 
-/** `section`: where there might be such names, for whoever has none. */
+/** `section`: the section that defines such names. */
 function named(what: string, value: string, known: readonly string[], section?: string): Refusal | null {
   if (known.includes(value)) return null;
   const list = section === undefined || known.length > LISTED_MAX ? "" : `: ${known.join(", ")}`;
@@ -130,7 +130,7 @@ function named(what: string, value: string, known: readonly string[], section?: 
 }
 
 const needed = (section: string, isThere: boolean | undefined): Refusal | null =>
-  isThere === false ? { expected: `must have somebody to ask: the section ${section}, with its url` } : null;
+  isThere === false ? { expected: `needs the section ${section}, with its url` } : null;
 
 function templateRefusal(text: string): Refusal | null {
   for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {

@@ -55,7 +55,7 @@ const POLICIES_INTRO = `# Policies
 
 A policy says which nodes are unhealthy, and what is to be done about them, step by step. Policies stand in YAML files of
 their own, which the key \`policies\` of the configuration names; as a whole they are bounded by its section \`safety\`
-(\`docs/config.md\`). \`check\` judges them all, and says how many nodes could be touched at worst.
+(\`docs/config.md\`). \`check\` judges them all, and says how many nodes could be acted on at worst.
 
 ${WRITING}\`\`\`
 config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?

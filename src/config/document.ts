@@ -1,4 +1,4 @@
-import { LineCounter, parseDocument, type YAMLError } from "yaml";
+import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { Environment } from "./environment.ts";
 import type { Marks } from "./mark.ts";
 import { type Finding, quote } from "./problem.ts";
@@ -14,6 +14,8 @@ export interface Source {
    * Absent: no.
    */
   readonly isGoYaml?: boolean;
+  /** YAML tokens that the text may have, where it is read in the thread that serves requests. Absent: any number. */
+  readonly tokensMax?: number;
 }
 
 /** The content of a YAML file, before it is compared with a schema. */
@@ -25,18 +27,29 @@ export interface YamlDocument {
   readonly findings: readonly Finding[];
 }
 
-/** Characters of a file: ten times what large installations need. Parsing the maximum takes up to two seconds. */
-export const TEXT_LENGTH_MAX = 262_144;
+/**
+ * Characters of a file, and of all policy files together: ten times what large installations need. Parsing so many takes
+ * up to a second, and compiling the expressions among them 40 ms.
+ */
+export const TEXT_LENGTH_MAX = 131_072;
+
+/** Tokens of a line with a key and a value. */
+const LINE_TOKENS = 8;
 
 const WHOLE = { line: 1, column: 1, path: [] } as const;
 
 /** Parses one YAML document. */
-export function parseYaml({ text, env, isGoYaml = false }: Source): YamlDocument {
+export function parseYaml({ text, env, tokensMax, isGoYaml = false }: Source): YamlDocument {
   const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
     const expected = `must have at most ${TEXT_LENGTH_MAX}`;
     const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
+    return broken({ ...WHOLE, found, expected, message });
+  }
+  if (tokensMax !== undefined && hasMoreTokens(text, tokensMax)) {
+    const [found, expected] = [`more than ${tokensMax} YAML tokens`, `must have at most ${tokensMax}`];
+    const message = `the file is too large: it has ${found}, about ${Math.floor(tokensMax / LINE_TOKENS)} lines`;
     return broken({ ...WHOLE, found, expected, message });
   }
   const unprintable = text.search(UNPRINTABLE);
@@ -70,6 +83,15 @@ export function parseYaml({ text, env, isGoYaml = false }: Source): YamlDocument
   }
   const tree = readTree(document.contents, { source: text, lines, env });
   return tree.excess === null ? tree : broken(tree.excess);
+}
+
+function hasMoreTokens(text: string, max: number): boolean {
+  let count = 0;
+  for (const _ of new Lexer().lex(text)) {
+    count += 1;
+    if (count > max) return true;
+  }
+  return false;
 }
 
 /** Control characters that YAML forbids: a file that has one is not text, or is in another encoding. */

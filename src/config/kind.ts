@@ -149,7 +149,7 @@ export function httpUrl(what: string, refusal: (url: URL) => string | null, kind
 
 /** A mapping with these keys and no other. */
 export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {
-  const expected = `must be a mapping with keys out of ${Object.keys(shape).join(", ")}`;
+  const expected = `must be a mapping with keys among ${Object.keys(shape).join(", ")}`;
   return z.strictObject(shape, { error: (issue) => (issue.code === "invalid_type" ? expected : undefined) });
 }
 

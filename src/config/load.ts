@@ -8,7 +8,7 @@ import { type Config, configSchema } from "./schema.ts";
 import { warningsOf } from "./warning.ts";
 import { readWebFile, type WebFile } from "./webfile.ts";
 
-/** A configuration that may be put in force, and what its owner should know. */
+/** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
   readonly config: Config;
   /** In the order in which they come to act: by the paths of their files, then as they stand there. */

@@ -53,7 +53,7 @@ const steps = [
     receiver: words("the name of a receiver", { name: "name of a receiver", check: "receiver" }).describe(
       "Who is told.",
     ),
-  }).describe("Tells people, and does nothing to the node."),
+  }).describe("Notifies a receiver; nothing is done to the node."),
 ] as const;
 
 const MATCHER = `an Alertmanager matcher, such as severity="critical"`;
@@ -89,14 +89,16 @@ const retry = section({
     return value;
   })
   .prefault({})
-  .describe("How often a node is tried; then it is given up, and said so.");
+  .describe("How often a node is treated; after that it is given up and reported.");
 
 const policy = section({
   name: text("a name", { name: "name" })
     .regex(NAME_PATTERN, NAME_EXPECTED)
     .describe("Name, unique among all files: at most 64 letters, digits, `-`, `_` and `.`."),
   mode: oneOf(MODES).default("dry_run").describe("How far it may go; never above `safety.mode`."),
-  match: expression().exactOptional().describe("Whom it is about. Unset: every node; an empty one is an error."),
+  match: expression()
+    .exactOptional()
+    .describe("Nodes that the policy applies to. Unset: every node; an empty one is an error."),
   when: expression().describe("What is wrong with a node. Where a field that it reads is unknown or old, so is it."),
   for: duration("0s", "365d").describe(
     "How long it must have been seen to hold before the policy fires; 0s: as soon as it is seen. Of a policy that reads details it counts from one detail read to the next.",

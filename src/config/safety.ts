@@ -35,10 +35,10 @@ const trust = section({
   max_freshest_last_seen: duration("1s", "30d")
     .prefault("5m")
     .describe("Age that the freshest `last_seen` of the fleet may have."),
-  warmup_walks: whole(0, 100).default(2).describe("Complete walks after a start before anybody is touched."),
+  warmup_walks: whole(0, 100).default(2).describe("Complete walks after a start before any node is acted on."),
 })
   .prefault({})
-  .describe("When our view of the fleet is trusted. While it is not, nobody is touched.");
+  .describe("When fleet data is trusted. While it is not, no node is acted on.");
 
 const breaker = section({
   percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
@@ -46,7 +46,7 @@ const breaker = section({
   within: duration("1m", "1d").prefault("1h").describe("Time in which they began to fire."),
 })
   .prefault({})
-  .describe("More nodes firing than the larger of both: it opens, and stays open until a person resets it.");
+  .describe("More nodes firing than the larger of both: it opens, and stays open until an operator resets it.");
 
 const correlated = section({
   by: oneOf(DOMAINS).default("region").describe("What one place is."),
@@ -64,19 +64,26 @@ export const safetySchema = section({
   mode: oneOf(MODES)
     .default("dry_run")
     .describe(
-      "The ceiling over every policy's own mode. `dry_run`: what would be done is written down; `approve`: a person says yes to each action; `enforce`: it is done.",
+      "The ceiling over every policy's own mode. `dry_run`: actions are recorded, not sent; `approve`: an operator approves each action; `enforce`: actions are sent.",
     ),
   trust,
   max_unhealthy: section({ percent: share(0, 100).prefault("20%").describe("Share of the fleet.") })
     .prefault({})
-    .describe("Nodes offline, of unknown status or firing at once; over it: a storm, and nobody is touched."),
+    .describe(
+      "Nodes offline, of unknown status or firing at once. Above it, a fleet-wide outage: no node is acted on.",
+    ),
   max_disrupted: section({
     percent: share(0, 100).prefault("5%").describe("Share of the fleet; one above 0 comes to one node at least."),
     amount: nodes().default(5).describe("Number of nodes."),
   })
     .prefault({})
-    .describe("Nodes under our hand at once: rebooting, cut off or in our quarantine. The smaller holds."),
-  max_disrupted_per: perDomain("The same, by place: region, country or both.", "Nodes under our hand at once"),
+    .describe(
+      "Nodes that our actions make unavailable at once: rebooting, disconnected or in our quarantine. The smaller counts.",
+    ),
+  max_disrupted_per: perDomain(
+    "The same in one failure domain: region, country or both.",
+    "Nodes that our actions make unavailable at once,",
+  ),
   min_online_per: perDomain(
     "An online node is not taken out where fewer than this would stay online: region, country or both.",
     "Nodes that stay online",
@@ -84,18 +91,22 @@ export const safetySchema = section({
   max_in_flight: whole(0, 1_000).default(1).describe("Actions sent and not yet verified."),
   max_actions: section({
     amount: nodes().default(6).describe("Number of nodes."),
-    per: duration("1m", "1d").prefault("1h").describe("Time in which they are touched."),
+    per: duration("1m", "1d").prefault("1h").describe("Time in which they are acted on."),
   })
     .prefault({})
-    .describe("Nodes touched; over it all are held until time frees some."),
+    .describe("Nodes acted on. Above it, all actions are held until some of these are older than that."),
   breaker,
   cooldown: duration("0s", "30d").prefault("30m").describe("Between two episodes of one node."),
-  storm_cooldown: duration("0s", "30d").prefault("30m").describe("After a storm, before anybody is touched again."),
+  storm_cooldown: duration("0s", "30d")
+    .prefault("30m")
+    .describe("After a fleet-wide outage, before any node is acted on again."),
   correlated,
   canary: flag()
     .default(true)
     .describe("Under a changed policy the first action is verified before a second one is sent."),
-  protected: expression().exactOptional().describe("Nodes for which it holds are never touched. Unset: none is."),
+  protected: expression()
+    .exactOptional()
+    .describe("Nodes for which it holds are never acted on. Unset: no node is protected."),
   efficacy: section({
     window: whole(1, 1_000).default(10).describe("Number of the policy's last episodes."),
     min_success: share(0, 100).prefault("50%").describe("Share of them that must have healed."),

@@ -110,7 +110,7 @@ const categoryLimit = (requests: number, meaning: string) =>
     .describe(meaning);
 
 const PLAN_EXPECTED =
-  "must be starter, business, enterprise, or a mapping with keys out of requests_per_minute, concurrent_requests, calls_per_month";
+  "must be starter, business, enterprise, or a mapping with keys among requests_per_minute, concurrent_requests, calls_per_month";
 
 const cap = (max: number) => whole(1, max).nullable().default(null);
 

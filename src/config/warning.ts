@@ -11,7 +11,7 @@ import type { Read } from "./read.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { kindOf, schemaAt } from "./shape.ts";
 
-/** What the owner of a configuration that is fine should know of it: what stands, what should, and why. */
+/** A warning about a valid configuration: where it is, what would be better, and why. */
 interface Warning {
   readonly path: Path;
   readonly found?: string;
@@ -19,7 +19,7 @@ interface Warning {
   readonly message: string;
 }
 
-/** What to know of a configuration and its policies, although nothing in them is wrong. */
+/** Returns the warnings about a valid configuration and its policies. */
 export function warningsOf(
   main: Read<Config>,
   file: string,
@@ -62,7 +62,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   };
   const usage = safety.protected === undefined ? [] : usageOf(checks.fields(safety.protected));
   if (usage.length === 0) return [unset];
-  const message = `reads ${usage.join(", ")} while service.usage_scale is not set: whom it protects is never known, so nobody will be touched`;
+  const message = `reads ${usage.join(", ")} while service.usage_scale is not set: the nodes it protects are never known, so no node is acted on`;
   return [unset, { path: ["safety", "protected"], expected: "must read what is known", message }];
 }
 
@@ -74,12 +74,12 @@ function secretWarnings(marks: Marks): Warning[] {
     const here = mark.kind === "scalar" ? schemaAt(configSchema, mark.path, undefined) : null;
     const what = here === null ? undefined : kindOf(here)?.secret;
     if (what === undefined || mark.variables.length > 0) return [];
-    const message = `${what} is written in clear; take it from the environment, or name its file as ${mark.path.at(-1)}_file`;
+    const message = `${what} is written in plain text; take it from the environment, or name its file as ${mark.path.at(-1)}_file`;
     return [{ path: mark.path, found: SECRET_FOUND, expected: "must not be in the file", message }];
   });
 }
 
-/** Limits that hold everybody, and limits that hold nobody. */
+/** Limits that hold every action, and limits that hold none. */
 function limitWarnings({ safety }: Config): Warning[] {
   const { trust, breaker } = safety;
   const nobody: readonly (readonly [path: Path, limit: number | null])[] = [
@@ -92,7 +92,7 @@ function limitWarnings({ safety }: Config): Warning[] {
     [["breaker"], Math.max(breaker.amount, breaker.percent)],
   ];
   const everybody: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
-    [["trust", "min_inventory"], trust.min_inventory === 0, "a walk that shows nobody is trusted"],
+    [["trust", "min_inventory"], trust.min_inventory === 0, "a walk that shows no node is trusted"],
     [["trust", "max_missing"], trust.max_missing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.max_unknown === 1, "records that can't be read never make a walk untrusted"],
     [["max_unhealthy", "percent"], safety.max_unhealthy.percent === 1, "nothing is ever a storm"],
@@ -100,7 +100,7 @@ function limitWarnings({ safety }: Config): Warning[] {
   return [
     ...nobody
       .filter(([, limit]) => limit === 0)
-      .map(([path]) => said(["safety", ...path], "must be more than 0", "comes to 0: nobody will be touched")),
+      .map(([path]) => said(["safety", ...path], "must be more than 0", "comes to 0: no node is acted on")),
     ...everybody
       .filter(([, isOff]) => isOff)
       .map(([path, , what]) => said(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
@@ -116,11 +116,11 @@ function said(path: Path, expected: string, message: string): Warning {
   return { path, expected, message };
 }
 
-/** Where policies act, somebody must be able to stop them, to say yes to them, and to reset the breaker. */
+/** Where policies act, an operator must be able to pause them, to approve actions, and to reset the breaker. */
 function adminWarnings({ web, safety }: Config, policies: readonly PolicyConfig[]): Warning[] {
   const acts = policies.some(({ mode }) => rank(mode) > 0 && rank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined) return [];
-  const message = "not set: nobody can pause the daemon, approve an action or reset the breaker";
+  const message = "not set: no operator can pause the daemon, approve an action or reset the breaker";
   return [said(["web", "admin_token_file"], "must be the path of a file", message)];
 }
 
@@ -135,7 +135,7 @@ function policyWarnings(policy: PolicyConfig, config: Config, checks: ConfigChec
     warnings.push(said(["mode"], `must be at most ${ceiling}`, message));
   }
   if (policy.retry.episodes === 0) {
-    warnings.push(said(["retry", "episodes"], "must be more than 0", "is 0: this policy will touch nobody"));
+    warnings.push(said(["retry", "episodes"], "must be more than 0", "is 0: this policy acts on no node"));
   }
   const expressions = expressionsOf(policy).map(([path, text]) => [path, checks.fields(text)] as const);
   for (const [path, fields] of expressions) {

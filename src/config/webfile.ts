@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join } from "node:path";
-import { fail, ok, type Result } from "../base/result.ts";
+import { ok, type Result } from "../base/result.ts";
 import { type Bearings, checkValue, readNamed } from "./check.ts";
 import { type Marks, markKey, placeIn } from "./mark.ts";
 import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
@@ -17,36 +17,46 @@ export interface WebFile {
   reread(readFile: ReadFile): Result<WebConfig, readonly ConfigProblem[]>;
 }
 
-/** A web configuration file, and what its owner should know. */
+/** A web configuration file, and the warnings about it. */
 export interface ReadWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
 }
 
-/** Reads a web configuration file; fails with every problem of it. Paths in it are relative to the folder it stands in. */
+/** Reads a web configuration file; fails with every problem of it. Relative paths in it start at its own folder. */
 export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, readonly ConfigProblem[]> {
-  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
-  const attempt = (readFile: ReadFile) => {
-    const bearings: Bearings = { ...from, source: { ...from.source, readFile }, resolvePath };
-    const content = readNamed(file, readFile);
-    if (!content.ok) return content;
-    return readAs(
-      webSchema,
-      { file, text: content.value, env: from.source.env, isGoYaml: true },
-      { check: (check, value) => checkValue(check, value, bearings), resolvePath },
-    );
-  };
-  const first = attempt(from.source.readFile ?? (() => fail(`can't read ${file}: no files are read here`)));
-  if (!first.ok) return first;
-  const { value: config, marks } = first.value;
-  const reread = (readFile: ReadFile) => {
-    const read = attempt(readFile);
-    return read.ok ? ok(read.value.value) : read;
-  };
-  return ok({ webFile: { file, config, reread }, warnings: warningsOf(config, marks, file) });
+  const read = readWith(file, from, from.source.readFile);
+  if (!read.ok) return read;
+  const { value: config, marks } = read.value;
+  return ok({ webFile: webFileOf({ file, config }, from), warnings: warningsOf(config, marks, file) });
 }
 
-/** What the owner of a file that is fine should know: where, what would be better, and why. */
+/** A web configuration that was read before. */
+export function webFileOf({ file, config }: Pick<WebFile, "file" | "config">, from: Bearings): WebFile {
+  const reread = (readFile: ReadFile) => {
+    const read = readWith(file, from, readFile);
+    return read.ok ? ok(read.value.value) : read;
+  };
+  return { file, config, reread };
+}
+
+/** A thousand users need 8,000. The file is read between two requests, and more would keep others waiting over 50 ms. */
+const TOKENS_MAX = 10_000;
+
+function readWith(file: string, from: Bearings, readFile: ReadFile | undefined) {
+  const text = readNamed(file, readFile);
+  if (!text.ok) return text;
+  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
+  const source = { ...from.source, ...(readFile === undefined ? {} : { readFile }) };
+  const bearings: Bearings = { ...from, source, resolvePath };
+  return readAs(
+    webSchema,
+    { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX },
+    { check: (check, value) => checkValue(check, value, bearings), resolvePath },
+  );
+}
+
+/** A warning about a valid file: where it is, what would be better, and why. */
 type Warning = readonly [path: Path, expected: string, message: string];
 
 function warningsOf(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
@@ -99,7 +109,7 @@ function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[
   const verifies = type === "RequireAndVerifyClientCert" || type === "VerifyClientCertIfGiven";
   if (verifies && client_ca === undefined && client_ca_file === undefined) {
     const message =
-      "without client_ca_file the public authorities count: whoever has a certificate of theirs is let in";
+      "without client_ca_file the public authorities count: every client with a certificate of theirs is admitted";
     warnings.push([["tls_server_config", "client_auth_type"], "must go with client_ca_file", message]);
   }
   return warnings;

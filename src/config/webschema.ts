@@ -13,7 +13,7 @@ const versions = namesOf(TLS_VERSIONS);
 const suites = [...TLS13_SUITES, ...namesOf(TLS12_SUITES)];
 const curves = namesOf(CURVES);
 
-/** Types under which nobody comes in without a certificate. */
+/** Types that require a certificate of every client. */
 const REQUIRING: readonly string[] = ["RequireAnyClientCert", "RequireClientCert", "RequireAndVerifyClientCert"];
 
 /** A file that may be named by an empty text: then it is left out, as Go programs have it. */
@@ -95,7 +95,7 @@ const tlsServerConfig = section({
     }
     if (tls.client_allowed_sans !== undefined && !REQUIRING.includes(type)) {
       const expected = "must be RequireAndVerifyClientCert or RequireAnyClientCert where client_allowed_sans is given";
-      say("client_auth_type", `${expected}: who shows no certificate has no name to look at`);
+      say("client_auth_type", `${expected}: a client without a certificate has no name to compare`);
     }
   })
   .transform((tls) => {

@@ -47,7 +47,7 @@ describe("the reference of the configuration", () => {
     ],
     ["web.listen", "host:port | `0.0.0.0:9713` | Address"],
     ["safety.mode", "dry_run, approve, enforce | `dry_run` | The ceiling"],
-    ["safety.max_disrupted_per", "mapping | `{region: 1}` | The same, by place"],
+    ["safety.max_disrupted_per", "mapping | `{region: 1}` | The same in one failure domain"],
     ["safety.protected", "CEL expression | – | Nodes for which it holds"],
     ["policies", "list of: glob | `[]` | Globs of policy files"],
     ["time_intervals[].times[].end_time", "HH:MM | required | When it ends"],

@@ -18,7 +18,7 @@ describe("the reference of policies", () => {
 
   test.each([
     "| `name` | name | required | Name, unique",
-    "| `match` | CEL expression | – | Whom it is about.",
+    "| `match` | CEL expression | – | Nodes that the policy applies to.",
     "| `clear_for` | duration, 0s to 365d | `10m` | How long",
     "| `retry.every` | duration, 1m to 365d | `6h` | Time",
     "| `windows` | list of: name of a time interval | `[]` | Time intervals",

@@ -36,7 +36,7 @@ test.each([
   ["~", "1:1: found nothing"],
 ])("%j is no mapping", (text, found) => {
   expect(errors(text)).toEqual([
-    `${found}; must be a mapping with keys out of service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers`,
+    `${found}; must be a mapping with keys among service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers`,
   ]);
 });
 

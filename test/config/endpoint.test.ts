@@ -117,9 +117,9 @@ receivers: [{ name: a, webhook_url: "http://h/sesame" }]
 
 test("secrets in clear are warned about, those from the environment are not", () => {
   expect(warnings(withService(SECRETS))).toEqual([
-    "3:69: prometheus.basic_auth.password: the password is written in clear; take it from the environment, or name its file as password_file",
-    "4:64: alertmanager.authorization.credentials: what authorizes us is written in clear; take it from the environment, or name its file as credentials_file",
-    "5:37: receivers[0].webhook_url: the webhook's URL is written in clear; take it from the environment, or name its file as webhook_url_file",
+    "3:69: prometheus.basic_auth.password: the password is written in plain text; take it from the environment, or name its file as password_file",
+    "4:64: alertmanager.authorization.credentials: what authorizes us is written in plain text; take it from the environment, or name its file as credentials_file",
+    "5:37: receivers[0].webhook_url: the webhook's URL is written in plain text; take it from the environment, or name its file as webhook_url_file",
   ]);
   const fromOutside = SECRETS.replaceAll(/: "?(http:..h.)?sesame"?/g, ': "$1$${S}"');
   expect(fromOutside).toContain('webhook_url: "http://h/${S}"');

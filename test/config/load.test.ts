@@ -83,8 +83,8 @@ test("a problem says what was found and what would be right, each on its own", (
 
 describe("a wrong value is told with what would be right:", () => {
   test.each([
-    ["log: pretty", '2:6: log: found "pretty"; must be a mapping with keys out of level, format'],
-    ["log:", "2:5: log: found nothing; must be a mapping with keys out of level, format; it may be left out"],
+    ["log: pretty", '2:6: log: found "pretty"; must be a mapping with keys among level, format'],
+    ["log:", "2:5: log: found nothing; must be a mapping with keys among level, format; it may be left out"],
     ["export: { top_customers: 1.5 }", "2:26: export.top_customers: found 1.5; must be a whole number from 0 to 1000"],
     [
       "export: { top_customers: many }",
@@ -106,7 +106,7 @@ describe("a wrong value is told with what would be right:", () => {
     ],
     [
       "limits: { plan: busines }",
-      '2:17: limits.plan: found "busines"; must be starter, business, enterprise, or a mapping with keys out of requests_per_minute, concurrent_requests, calls_per_month; did you mean "business"?',
+      '2:17: limits.plan: found "busines"; must be starter, business, enterprise, or a mapping with keys among requests_per_minute, concurrent_requests, calls_per_month; did you mean "business"?',
     ],
     [
       "limits: { plan: { calls_per_month: 0 } }",
@@ -198,7 +198,7 @@ describe("the service's own keys are checked:", () => {
 
   test("and the whole section is needed", () => {
     expect(errors("log: { level: info }")).toEqual([
-      "1:1: service: missing; must be a mapping with keys out of base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, tls_config, proxy, proxy_from_environment",
+      "1:1: service: missing; must be a mapping with keys among base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, tls_config, proxy, proxy_from_environment",
     ]);
   });
 
@@ -261,7 +261,7 @@ test("an unset usage scale and a key in clear are warned about, and nothing else
   const service = "service:\n  base_url: 'https://h'\n  api_key: ";
   expect(warnings(`${service}sesame\n`)).toEqual([
     "1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy",
-    "3:12: service.api_key: the API key is written in clear; take it from the environment, or name its file as api_key_file",
+    "3:12: service.api_key: the API key is written in plain text; take it from the environment, or name its file as api_key_file",
   ]);
   expect(warnings(`${service}\${KEY}\n  usage_scale: percent\n`, { KEY: "sesame" })).toEqual([]);
 });

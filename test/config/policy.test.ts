@@ -223,11 +223,11 @@ describe("what a policy needs of the configuration has to be there:", () => {
   test.each([
     [
       "blocked_by: [{ query: up }]",
-      '6:27: policies[0].blocked_by[0].query: found "up"; must have somebody to ask: the section prometheus, with its url',
+      '6:27: policies[0].blocked_by[0].query: found "up"; needs the section prometheus, with its url',
     ],
     [
       "blocked_by: [{ alerts: ['a=\"b\"'] }]",
-      '6:29: policies[0].blocked_by[0].alerts[0]: found "a=\\"b\\""; must have somebody to ask: the section alertmanager, with its url',
+      '6:29: policies[0].blocked_by[0].alerts[0]: found "a=\\"b\\""; needs the section alertmanager, with its url',
     ],
     [
       "windows: [nights]",

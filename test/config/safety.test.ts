@@ -84,7 +84,7 @@ test.each([
   ],
   [
     "max_disrupted_per: 1",
-    "3:22: safety.max_disrupted_per: found 1; must be a mapping with keys out of region, country",
+    "3:22: safety.max_disrupted_per: found 1; must be a mapping with keys among region, country",
   ],
   ["max_disrupted_per: {}", "3:3: safety.max_disrupted_per: found no keys; must have region, country or both"],
   ["min_online_per: { zone: 1 }", "3:21: safety.min_online_per.zone: unknown key; must be one of region, country"],

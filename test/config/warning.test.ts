@@ -15,7 +15,7 @@ function said(text: string, policies: string): string[] {
 }
 
 describe("pain 12: a limit that lets nobody be touched is said:", () => {
-  const NOBODY = "comes to 0: nobody will be touched";
+  const NOBODY = "comes to 0: no node is acted on";
   test.each([
     ["max_unhealthy: { percent: 0% }", "3:29: safety.max_unhealthy.percent"],
     ["max_disrupted: { percent: 0% }", "3:29: safety.max_disrupted.percent"],
@@ -30,7 +30,7 @@ describe("pain 12: a limit that lets nobody be touched is said:", () => {
 
   test("retry: { episodes: 0 }", () => {
     expect(said(withService(""), policy("when: node.a\nretry: { episodes: 0 }"))).toEqual([
-      "a.yaml:6:24: policies[0].retry.episodes: is 0: this policy will touch nobody",
+      "a.yaml:6:24: policies[0].retry.episodes: is 0: this policy acts on no node",
     ]);
   });
 
@@ -41,7 +41,7 @@ describe("pain 12: a limit that lets nobody be touched is said:", () => {
 
 describe("pain 4: a limit that limits nothing is said:", () => {
   test.each([
-    ["trust: { min_inventory: 0% }", "3:27: safety.trust.min_inventory", "a walk that shows nobody is trusted"],
+    ["trust: { min_inventory: 0% }", "3:27: safety.trust.min_inventory", "a walk that shows no node is trusted"],
     ["trust: { max_missing: 100% }", "3:25: safety.trust.max_missing", "a walk that misses every node is trusted"],
     [
       "trust: { max_unknown: 100% }",
@@ -65,7 +65,7 @@ test("a mode above the ceiling is no error, and is said", () => {
 test("where policies act, it is said that nobody could stop them", () => {
   const text = policy("when: node.a\nmode: approve");
   expect(said(withService("safety: { mode: enforce }\n"), text)).toEqual([
-    "p.yaml:1:1: web.admin_token_file: not set: nobody can pause the daemon, approve an action or reset the breaker",
+    "p.yaml:1:1: web.admin_token_file: not set: no operator can pause the daemon, approve an action or reset the breaker",
   ]);
   expect(said(withService("safety: { mode: enforce }\n"), policy("when: node.a"))).toEqual([]);
 });
@@ -85,7 +85,7 @@ test("what reads usage of no known scale is said, at each of its expressions", (
   expect(said(withService(""), text)).toEqual([]);
   expect(said(`${SERVICE}safety:\n  protected: node.disk_usage\n`, policy("when: node.a"))).toEqual([
     unset,
-    "p.yaml:3:14: safety.protected: reads node.disk_usage while service.usage_scale is not set: whom it protects is never known, so nobody will be touched",
+    "p.yaml:3:14: safety.protected: reads node.disk_usage while service.usage_scale is not set: the nodes it protects are never known, so no node is acted on",
   ]);
 });
 

@@ -46,7 +46,7 @@ describe("check", () => {
     const file = newFolder().write("proxywarden.yaml", VALID);
     const { code, out, err } = await runCommand("check", "--config", file);
     expect({ code, out }).toEqual({ code: 0, out: `${file}: valid\n` });
-    expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in clear`));
+    expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
   });
 
   test("pain 9: ends with 1 on three errors, each with its file, line and column; run refuses to start with the same", async () => {
