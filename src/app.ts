@@ -1,9 +1,10 @@
-import { type Access, type Assembly, assemble, prepareAccess } from "./assembly.ts";
+import { type Access, type Assembly, assemble, discard, isSameAccess, prepareAccess } from "./assembly.ts";
 import { SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import { planMonth } from "./budget/month.ts";
 import type { WardenView } from "./engine/explanation.ts";
 import { type AppParts, type Foundation, layFoundation } from "./foundation.ts";
+import { observe, observeTheSame } from "./observation.ts";
 import { keepHistory } from "./web/history.ts";
 import { epochOf } from "./web/liveroutes.ts";
 import { type Reload, serialReload } from "./web/reload.ts";
@@ -57,7 +58,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   }
   const standing: Standing = {
     web: web.value,
-    assembly: assemble(access.value, { known: null, lasting: [] }, parts, foundation),
+    assembly: assemble(access.value, observe(access.value, null, parts, foundation), [], parts, foundation),
     reloading: Promise.resolve(),
     isStopping: false,
   };
@@ -74,7 +75,7 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
       keeping.abort();
       await kept;
       await standing.reloading;
-      await standing.assembly.stop();
+      await standing.assembly.stop("all");
       await standing.web.close();
       foundation.store.close();
     },
@@ -95,7 +96,7 @@ function depsOf(foundation: Foundation, scene: () => Scene, assembly: () => Asse
     nodes: (query) => nodesView(scene(), query),
     node: (id) => nodeView(scene(), id),
     budget: () => budgetView(scene()),
-    fleet: () => assembly().snapshot()?.fleet ?? null,
+    fleet: () => assembly().observation.snapshot()?.fleet ?? null,
     feed: foundation.feed,
     epoch: epochOf(foundation.startedAt),
     history: foundation.history.view,
@@ -110,12 +111,12 @@ const sceneOf = ({ clock, version }: AppParts, { startedAt, office }: Foundation
   startedAt,
   now: clock.now(),
   monotonic: clock.monotonic(),
-  snapshot: assembly.snapshot(),
-  plan: assembly.watch.plan(),
-  collectors: assembly.watch.collectors(),
+  snapshot: assembly.observation.snapshot(),
+  plan: assembly.observation.watch.plan(),
+  collectors: assembly.observation.watch.collectors(),
   ledger: office.ledger,
   month: planMonth(clock.now(), assembly.access.settings.monthStartsOn),
-  clockSkewMs: assembly.client.clockSkewMs(),
+  clockSkewMs: assembly.observation.client.clockSkewMs(),
 });
 
 /** Sets the gauges that are only read off at a scrape. */
@@ -138,21 +139,33 @@ async function listen(
   return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
 }
 
-async function reloadSaid(parts: AppParts, foundation: Foundation, standing: Standing, deps: WebDeps) {
-  const reloaded = await replace(parts, foundation, standing, deps);
-  foundation.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
-  if (reloaded.ok) parts.log.info({}, "the new configuration is in force");
-  else parts.log.error({ problems: reloaded.error }, "the new configuration is refused; the old one stays in force");
-  return reloaded;
-}
-
-/** Builds all that can fail beside what stands; only then takes the old down and puts the new in its place. */
-async function replace(
+async function reloadSaid(
   parts: AppParts,
   foundation: Foundation,
   standing: Standing,
   deps: WebDeps,
 ): Promise<Result<void, readonly string[]>> {
+  const reloaded = await replace(parts, foundation, standing, deps);
+  foundation.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
+  if (!reloaded.ok) {
+    parts.log.error({ problems: reloaded.error }, "the new configuration is refused; the old one stays in force");
+    return reloaded;
+  }
+  const isSame = reloaded.value === "unchanged";
+  parts.log.info({}, isSame ? "the configuration is unchanged" : "the new configuration is in force");
+  return ok(undefined);
+}
+
+/**
+ * Builds all that can fail beside what stands; only then takes the old down and puts the new in its place. A configuration
+ * that is the same as before replaces nothing; collectors of which nothing else is asked go on.
+ */
+async function replace(
+  parts: AppParts,
+  foundation: Foundation,
+  standing: Standing,
+  deps: WebDeps,
+): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
   if (standing.isStopping) return fail(["the daemon is stopping"]);
   const read = await parts.readConfig();
   if (!read.ok) return read;
@@ -167,24 +180,34 @@ async function replace(
       fixed.map(({ key, now }) => `${key}: it can't change from ${now} while the daemon runs; restart it for that`),
     );
   }
-  const access = prepareAccess(read.value, parts);
-  if (!access.ok) return access;
+  const prepared = prepareAccess(read.value, parts);
+  if (!prepared.ok) return prepared;
+  const access = prepared.value;
+  const { assembly, web: oldWeb } = standing;
+  if (isSameAccess(assembly.access, access)) {
+    await discard(access);
+    oldWeb.adopt(access.terms);
+    return ok("unchanged");
+  }
   const moves = config.web.listen.host !== old.web.listen.host || config.web.listen.port !== old.web.listen.port;
-  const web = moves ? await listen(access.value, deps, parts, foundation) : ok(standing.web);
+  const web = moves ? await listen(access, deps, parts, foundation) : ok(standing.web);
   if (!web.ok) {
-    await Promise.all([access.value.transport.close(), access.value.relations.close()]);
+    await discard(access);
     return web;
   }
-  const { assembly, web: oldWeb } = standing;
-  await assembly.stop();
+  const keepsCollectors = observeTheSame(assembly.observation.access, access);
+  await assembly.stop(keepsCollectors ? "remediation" : "all");
   parts.log.setLevel(config.log.level);
-  foundation.office.relimit(access.value.settings.limits, access.value.settings.monthStartsOn);
+  if (keepsCollectors) await access.transport.close();
+  else foundation.office.relimit(access.settings.limits, access.settings.monthStartsOn);
   const isSameService = config.service.base_url === old.service.base_url;
-  const legacy = { known: isSameService ? assembly.known : null, lasting: assembly.lasting() };
-  standing.assembly = assemble(access.value, legacy, parts, foundation);
+  const observation = keepsCollectors
+    ? assembly.observation
+    : observe(access, isSameService ? assembly.observation.known : null, parts, foundation);
+  standing.assembly = assemble(access, observation, assembly.lasting(), parts, foundation);
   standing.web = web.value;
-  if (!moves) web.value.adopt(access.value.terms);
+  if (!moves) web.value.adopt(access.terms);
   // The request that asked for this may have come through the old server: it closes behind its answer.
   if (moves) void oldWeb.close();
-  return ok(undefined);
+  return ok("replaced");
 }

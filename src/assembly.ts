@@ -1,26 +1,26 @@
+import { isDeepStrictEqual } from "node:util";
 import { type DurationMs, SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
 import type { Plan } from "./budget/planner.ts";
 import type { TlsConfig } from "./config/endpoint.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import type { Config } from "./config/schema.ts";
+import type { WebConfig } from "./config/webschema.ts";
 import { createNotifier } from "./engine/notify.ts";
 import type { Rules } from "./engine/ward.ts";
 import { startWarden, type Warden } from "./engine/warden.ts";
-import { createSight, type Sight, startWatch, type Watch, type WatchSettings } from "./engine/watch.ts";
+import type { WatchSettings } from "./engine/watch.ts";
 import type { AppParts, Foundation } from "./foundation.ts";
 import { neededCollectors } from "./metrics/families.ts";
-import type { WardenMetrics } from "./metrics/warden.ts";
 import type { Notice } from "./model/notice.ts";
 import type { Secret, Transport } from "./model/ports.ts";
-import { COLLECTORS, type Collector, type Snapshot } from "./model/snapshot.ts";
+import { COLLECTORS, type Collector } from "./model/snapshot.ts";
+import { agentOf, type Observation } from "./observation.ts";
 import { compiled, compilePolicy, sourcesIn } from "./policy/policy.ts";
 import { prepareRelations, type ReadSecret, type Relations, readTls, secretReader } from "./relations.ts";
 import { rulesOf, safetyOf, timeIntervalsOf } from "./rules.ts";
-import { type CallObserver, createClient, type ServiceClient } from "./service/client.ts";
 import { createCurrentTransport } from "./service/current-transport.ts";
 import { type PeerTls, tlsOptions } from "./service/peer.ts";
-import { createServiceClock, type ServiceClock } from "./service/serviceclock.ts";
 import { watchSettingsOf } from "./settings.ts";
 import { fixedSecret } from "./system/secret.ts";
 import { type IsTrustedProxy, trustProxies } from "./web/client.ts";
@@ -38,6 +38,8 @@ export interface Access {
   readonly settings: WatchSettings;
   readonly secret: Secret;
   readonly transport: Transport;
+  /** Null: no web configuration is named. */
+  readonly webConfig: WebConfig | null;
 }
 
 /** Reads the secrets and certificates that the configuration names. Touches nothing that is in force. */
@@ -65,6 +67,7 @@ export function prepareAccess(
     const settings = settingsOf(config, rules);
     return ok({
       ...{ config, rules, settings, transport },
+      webConfig: loaded.webFile?.config ?? null,
       relations: relations.value,
       terms: terms.value,
       isTrustedProxy: trustProxies(config.web.trusted_proxies),
@@ -99,8 +102,6 @@ function serviceTransport(service: Config["service"], tls: PeerTls): Transport {
   return { request: (request, signal) => transport().request(request, signal), close: current.close };
 }
 
-const agentOf = (version: string): string => `proxywarden/${version}`;
-
 /** What the collectors are to do, by a configuration and its policies. */
 export const settingsOf = (config: Config, rules: Rules): WatchSettings =>
   watchSettingsOf(config, neededCollectors(new Set(config.export.deny)), new Set(collectorsOf(rules)));
@@ -114,53 +115,44 @@ function collectorsOf({ policies, safety }: Rules): Collector[] {
   return [...always, ...sourcesIn([...expressions, guard])];
 }
 
+/** Whether two configurations are the same in everything that a reload could put in force. */
+export const isSameAccess = (one: Access, other: Access): boolean =>
+  isDeepStrictEqual(
+    [one.config, one.rules, one.webConfig],
+    [other.config, other.rules, other.webConfig],
+  );
+
+/** Closes what was prepared and is not put in force. */
+export const discard = async ({ transport, relations }: Access): Promise<void> => {
+  await Promise.all([transport.close(), relations.close()]);
+};
+
 /** A configuration at work: what a reload replaces. */
 export interface Assembly {
   readonly access: Access;
-  readonly client: ServiceClient;
-  readonly known: Known;
-  readonly watch: Watch;
+  readonly observation: Observation;
   readonly warden: Warden;
   /** What was told to people and lasts: the next assembly goes on telling it. */
   lasting(): readonly Notice[];
-  /** What was seen last; null before anything was. */
-  snapshot(): Snapshot | null;
-  stop(): Promise<void>;
+  /** Stops remediation, and with `all` the collectors too. */
+  stop(what: "remediation" | "all"): Promise<void>;
 }
 
 /** What waits to be told at the end gets so long: a SIGTERM is to end in 10 s, and a POST may have 7 of them. */
 const NOTICES_MS_MAX: DurationMs = SECOND_MS / 2;
 
-/** What is known of a service. */
-export interface Known {
-  readonly sight: Sight;
-  readonly serviceClock: ServiceClock;
-}
-
-/** What an assembly leaves to the next. */
-export interface Legacy {
-  /** Of the same service; null: nothing, or it was of another. */
-  readonly known: Known | null;
-  readonly lasting: readonly Notice[];
-}
-
-/** Puts an access to work; nothing here fails. */
-export function assemble(access: Access, legacy: Legacy, parts: AppParts, foundation: Foundation): Assembly {
-  const { clock, log, version, random } = parts;
-  const { office, metrics, exposition, store, books } = foundation;
-  const { config, rules, relations, settings, secret, transport } = access;
-  const sight = legacy.known?.sight ?? createSight(settings, store.facts, { clock, log, metrics });
-  const serviceClock = legacy.known?.serviceClock ?? createServiceClock();
-  const client = createClient({
-    ...{ clock, random, office, secret, transport, serviceClock },
-    timeoutMs: config.service.timeout,
-    observer: observerOf(metrics),
-    agent: agentOf(version),
-  });
+/** Starts remediation and rendering on what is observed; nothing here fails. `lasting`: notices of the assembly before. */
+export function assemble(
+  access: Access,
+  observation: Observation,
+  lasting: readonly Notice[],
+  { clock, log, random }: AppParts,
+  { metrics, exposition, store, books }: Foundation,
+): Assembly {
+  const { config, rules, relations } = access;
+  const { client, known, watch } = observation;
   const notifier = createNotifier({ receivers: relations.receivers, clock, random, log, metrics });
-  notifier.resume(legacy.lasting);
-  sight.inventory.declareScale(settings.usageScale);
-  let latest: Snapshot | null = null;
+  notifier.resume(lasting);
   const options = {
     nodeLabels: config.export.node_labels,
     topCustomers: config.export.top_customers,
@@ -170,37 +162,28 @@ export function assemble(access: Access, legacy: Legacy, parts: AppParts, founda
   const warden = startWarden({
     ...{ rules, books, client, notifier, clock, random, metrics, log },
     journal: store.journal,
-    inventory: sight.inventory,
+    inventory: known.sight.inventory,
     obstacles: relations.obstacles,
-    onRead: () => watch.touch(),
+    onRead: watch.touch,
   });
-  const watch: Watch = startWatch({
-    ...parts,
-    ...{ settings, sight, client, office, metrics, facts: store.facts },
-    onSnapshot(snapshot, plan) {
-      latest = snapshot;
-      warden.see(snapshot, plan);
-      const input = {
-        snapshot,
-        now: clock.monotonic(),
-        serviceNowMs: client.serviceTime(clock.monotonic()) ?? clock.now(),
-        staleAfterMs: staleAfter(plan),
-        options,
-      };
-      exposition
-        .refresh(input)
-        .catch((error: unknown) => log.error({ err: error }, "a snapshot could not be rendered"));
-    },
+  observation.attend((snapshot, plan) => {
+    warden.see(snapshot, plan);
+    const input = {
+      snapshot,
+      now: clock.monotonic(),
+      serviceNowMs: client.serviceTime(clock.monotonic()) ?? clock.now(),
+      staleAfterMs: staleAfter(plan),
+      options,
+    };
+    exposition.refresh(input).catch((error: unknown) => log.error({ err: error }, "a snapshot could not be rendered"));
   });
   return {
-    ...{ access, client, watch, warden },
-    known: { sight, serviceClock },
+    ...{ access, observation, warden },
     lasting: notifier.lasting,
-    snapshot: () => latest,
-    async stop() {
-      await Promise.all([warden.stop(), watch.stop()]);
+    async stop(what) {
+      await Promise.all([warden.stop(), what === "all" ? observation.stop() : null]);
       await notifier.stop(NOTICES_MS_MAX);
-      await Promise.all([transport.close(), relations.close()]);
+      await relations.close();
     },
   };
 }
@@ -209,19 +192,4 @@ function staleAfter(plan: Plan): Readonly<Record<Collector, DurationMs>> {
   return Object.fromEntries(COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0])) as Readonly<
     Record<Collector, DurationMs>
   >;
-}
-
-function observerOf(metrics: WardenMetrics): CallObserver {
-  return {
-    called(endpoint, code, tookMs) {
-      metrics.inc("proxywarden_api_requests_total", { endpoint, code });
-      metrics.observe("proxywarden_api_request_duration_seconds", { endpoint }, tookMs / SECOND_MS);
-    },
-    stated(category, limit, remaining, resetEpochSeconds) {
-      metrics.set("proxywarden_ratelimit_limit", { category }, limit);
-      metrics.set("proxywarden_ratelimit_remaining", { category }, remaining);
-      metrics.set("proxywarden_ratelimit_reset_timestamp_seconds", { category }, resetEpochSeconds ?? Number.NaN);
-    },
-    refused: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
-  };
 }

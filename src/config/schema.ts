@@ -158,7 +158,7 @@ const schedule = (preset: { every: string } | { cron: string }, meaning: string)
     every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
     cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
       .exactOptional()
-      .describe("When to start, in UTC. Instead of `every`."),
+      .describe("When to start, in UTC. Instead of `every`. Runs that the limits can't carry are skipped."),
   })
     .refine((value) => exactlyOne(value, "every", "cron"), { ...always, error: EVERY_OR_CRON })
     .meta({ oneOf: [{ required: ["every"] }, { required: ["cron"] }] })

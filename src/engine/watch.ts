@@ -72,6 +72,8 @@ export interface Watch {
   stop(): Promise<void>;
   /** Something else than a collector brought something: it is to be published soon. */
   touch(): void;
+  /** Publishes a snapshot at once. */
+  publish(): void;
   plan(): Plan;
   collectors(): Readonly<Record<Collector, CollectorState>>;
 }
@@ -260,6 +262,7 @@ export function startWatch(parts: WatchParts): Watch {
     touch() {
       isDirty = true;
     },
+    publish,
     plan: planning.current,
     collectors: () =>
       Object.fromEntries(

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type PlanInput, plan } from "../../src/budget/planner.ts";
+import { runBudget } from "../../src/budget/monthleft.ts";
+import { FRESH_MS_MAX, type PlanInput, plan } from "../../src/budget/planner.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { createPlanLimits } from "../engine/daemon.ts";
 
@@ -102,4 +103,39 @@ test("a wish of a month is kept, and a fleet too large for its month is read mor
   expect(rare.details).toMatchObject({ stretch: 1, intervalMs: 30 * 24 * 60 * MINUTE });
   const large = plan(input({ nodes: 100_000, nodePages: 100, limits: createPlanLimits("starter") }));
   expect(large.details!.intervalMs).toBeGreaterThan(60 * 24 * 60 * MINUTE);
+});
+
+test("data count as fresh for three intervals, or three times as long as a run takes", () => {
+  expect(plan(input({})).nodes!.freshMs).toBe(3 * MINUTE);
+  expect(plan(input({ measured: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
+  expect(plan(input({ measured: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
+});
+
+test("once the month is spent, the last interval at which something could be spent says what is fresh", () => {
+  const month = { used: 100_000, leftMs: 10 * 24 * 60 * MINUTE };
+  const spent = plan(input({ limits: createPlanLimits("starter"), month, paced: { nodes: 4 * MINUTE } }));
+  expect(spent.nodes).toMatchObject({ pacedMs: 4 * MINUTE, freshMs: 12 * MINUTE });
+  expect(spent.sessions).toMatchObject({ pacedMs: MINUTE, freshMs: 3 * MINUTE });
+});
+
+test("a run that is put off to the next month doesn't make older data fresh", () => {
+  const month = { used: 98_500, leftMs: 10 * 24 * 60 * MINUTE };
+  const planned = plan(input({ limits: createPlanLimits("starter"), month, sessionPages: 1_000 })).sessions!;
+  expect(planned.intervalMs).toBeGreaterThanOrEqual(month.leftMs);
+  expect(planned.freshMs).toBeLessThanOrEqual(FRESH_MS_MAX.sessions);
+});
+
+test("however slowly it is read, nothing counts as fresh for longer than its maximum, unless it was asked for so rarely", () => {
+  const wishes = { ...input({}).wishes, stats: every(7 * 24 * 60 * MINUTE) };
+  const planned = plan(input({ wishes, nodes: 100_000, nodePages: 2_000, limits: createPlanLimits("starter") }));
+  expect(planned.nodes!.freshMs).toBe(FRESH_MS_MAX.nodes);
+  expect(planned.details!.freshMs).toBe(FRESH_MS_MAX.details);
+  expect(planned.stats!.freshMs).toBe(3 * 7 * 24 * 60 * MINUTE);
+});
+
+test("a run may take what it is expected to, and beyond that a share of what is left of the month", () => {
+  expect(runBudget(1_000, 99_000)).toEqual({ atOnce: 1_980, calls: 9_900 });
+  expect(runBudget(1_000, 2_000)).toEqual({ atOnce: 1_000, calls: 2_000 });
+  expect(runBudget(1, 0)).toEqual({ atOnce: 20, calls: 20 });
+  expect(runBudget(1, null).calls).toBe(Number.POSITIVE_INFINITY);
 });

@@ -39,7 +39,7 @@ test("a list that claims a billion records and shows the same page again and aga
   // A fiftieth of the month at once, then what the plan gives.
   expect(service.serial).toBeLessThan(0.02 * 99_000 + 1.3 * (99_000 / 31 / 4));
   await stopDaemon(daemon);
-});
+}, 120_000);
 
 test("runs of a cron schedule that the month can't carry are skipped", async () => {
   const cron = { kind: "cron", expression: "*/5 * * * * *" } as const;
@@ -48,4 +48,4 @@ test("runs of a cron schedule that the month can't carry are skipped", async () 
   await daemon.clock.advance(12 * HOUR_MS);
   expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
   await stopDaemon(daemon);
-});
+}, 120_000);

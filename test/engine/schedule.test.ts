@@ -64,6 +64,14 @@ test("a bell is rung for once at the start, then when it rings", async () => {
   expect(await beginnings(cadence, 130 * MINUTE)).toEqual([0, 120, 3_720, 7_320]);
 });
 
+test("times of a cron schedule sooner than the least interval are skipped, and a failed run is not tried again before", async () => {
+  const cadence = (): Cadence => ({ kind: "cron", expression: "* * * * *", leastMs: 150_000 });
+  expect(await beginnings(cadence, 7 * MINUTE)).toEqual([0, 180, 360]);
+  expect(await beginnings(cadence, 7 * MINUTE, { succeeds: () => false })).toEqual([0, 180, 360]);
+  const never = (): Cadence => ({ ...cadence(), leastMs: Number.POSITIVE_INFINITY }) as Cadence;
+  expect(await beginnings(never, 7 * MINUTE)).toEqual([0]);
+});
+
 test("a run of a bell that failed is tried again after 1, 2, 4 minutes and so on, until the bell rings", async () => {
   const cadence = (): Cadence => ({ kind: "cron", expression: "30 * * * *" });
   const begun = await beginnings(cadence, 29 * MINUTE, { succeeds: () => false });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { newFolder } from "./folder.ts";
 import { configText, failures, NODES, nodesOn, startDaemon, startNetwork, startWatching } from "./network.ts";
+import type { Page } from "./page.ts";
 import { until } from "./until.ts";
 
 const reloadOf = async (daemon: Awaited<ReturnType<typeof startDaemon>>) => {
@@ -111,4 +112,48 @@ test("what was seen before a reload is shown right after it, by every route, as 
   expect(pagination).toMatchObject({ total: NODES });
   expect(nodesOn(page)).toBe(NODES);
   expect(page.select("proxynet_node_info")).toEqual([]);
+});
+
+/** The list of the nodes takes longer than the time between two reloads. */
+const SLOW = { kind: "slow_drip", bytesPerSecond: 8_000 } as const;
+
+/** Reloads, again and again, until a walk of the nodes that began meanwhile has completed. */
+async function reloadUntilWalked(
+  daemon: Awaited<ReturnType<typeof startDaemon>>,
+  beforeEach: (reload: number) => void,
+) {
+  const walkedAt = (page: Page) =>
+    page.sum("proxywarden_collect_last_success_timestamp_seconds", { collector: "nodes" })!;
+  let reloads = 0;
+  const before = walkedAt(await daemon.look());
+  // One walk may have been under way.
+  let walks = 0;
+  let last = before;
+  await until("walks complete in spite of reloads", async () => {
+    beforeEach(reloads++);
+    expect(await reloadOf(daemon)).toMatchObject({ status: 200 });
+    const page = await daemon.look();
+    if (walkedAt(page) > last) walks++;
+    last = walkedAt(page);
+    return walks > 1;
+  });
+  await until("the nodes are still seen", async () => nodesOn(await daemon.look()) === NODES);
+}
+
+test("reloads of an unchanged file replace nothing: walks complete, and the same warden goes on", async () => {
+  const { network, daemon } = await startWatching();
+  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  const warden = daemon.app.warden();
+  network.strike(SLOW, "/v1/nodes?");
+  await reloadUntilWalked(daemon, () => {});
+  expect(daemon.app.warden()).toBe(warden);
+});
+
+test("a reload that changes nothing the collectors depend on leaves them at work", async () => {
+  const { network, daemon } = await startWatching();
+  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  network.strike(SLOW, "/v1/nodes?");
+  await reloadUntilWalked(daemon, (reload) => {
+    daemon.configure(configText(network.url, { safety: { cooldown: `${30 + reload}m` } }));
+  });
 });
