@@ -31,8 +31,8 @@ export interface SightKeeper {
 /** What a look needs beside the fleet. */
 export interface SightContext {
   readonly at: MonotonicMs;
-  /** Planned interval of the walks. */
-  readonly intervalMs: DurationMs;
+  /** How long a walk of the nodes counts as fresh, by the plan. */
+  readonly freshMs: DurationMs;
   serviceTime(at: MonotonicMs): EpochMs | null;
 }
 
@@ -111,7 +111,7 @@ export function createSightKeeper(
 
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 
-function sightingOf(fleet: Fleet, { at, intervalMs, serviceTime }: SightContext, baseline: number): Sighting {
+function sightingOf(fleet: Fleet, { at, freshMs, serviceTime }: SightContext, baseline: number): Sighting {
   const { met = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
   const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isCut;
   let unknown = rejected;
@@ -129,7 +129,7 @@ function sightingOf(fleet: Fleet, { at, intervalMs, serviceTime }: SightContext,
     lastComplete: fleet.lastWalk?.complete ?? false,
     missing: isShort ? { nodes: missing, of: Math.max(total, met + missing) } : null,
     settledAgeMs: fleet.settledAt === null ? null : at - fleet.settledAt,
-    intervalMs,
+    freshMs,
     nodes: met,
     records: met + rejected,
     baseline,

@@ -5,7 +5,6 @@ import type { NodeId } from "../model/node.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
-import { MISSED_WALKS_MAX } from "../policy/trust.ts";
 import { createAlarms } from "./alarms.ts";
 import { awaitedDetails, thresholdsIn } from "./attention.ts";
 import { candidateOf, isTimely } from "./candidates.ts";
@@ -83,7 +82,7 @@ export function startWarden(parts: WardenParts): Warden {
     const { snapshot, plan } = ward.view;
     return keeper.look(snapshot.fleet, {
       at: clock.monotonic(),
-      intervalMs: (plan.nodes?.freshMs ?? 0) / MISSED_WALKS_MAX,
+      freshMs: plan.nodes?.freshMs ?? 0,
       serviceTime: ward.client.serviceTime,
     });
   }

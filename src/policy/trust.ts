@@ -12,8 +12,8 @@ export interface Sighting {
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk; null: there was none. */
   readonly settledAgeMs: DurationMs | null;
-  /** Planned interval of the walks. */
-  readonly intervalMs: DurationMs;
+  /** How long a walk counts as fresh, by the plan: three of its intervals, or of its measured durations where those are longer. */
+  readonly freshMs: DurationMs;
   /** Nodes that the last walk met. */
   readonly nodes: number;
   /** Records of it, those that could not be read among them. */
@@ -34,9 +34,6 @@ export interface Distrust {
   /** What we saw is not to be believed: pending timers start from zero, and a cool-down follows. */
   readonly isBroken: boolean;
 }
-
-/** A walk may fail now and then: it brings nothing new, and everybody waits for the next. After this many it is blindness. */
-export const MISSED_WALKS_MAX = 3;
 
 /** The trust gate: everything that speaks against believing what is seen. Comes before any policy. */
 export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {
@@ -63,15 +60,14 @@ function incompleteDetail({ completeWalks, missing }: Sighting, trust: Safety["t
     : "the last walk of the nodes was not complete; it ends with the next complete one";
 }
 
-const isBlind = ({ settledAgeMs, intervalMs }: Sighting): boolean =>
-  settledAgeMs !== null && settledAgeMs > MISSED_WALKS_MAX * intervalMs;
+const isBlind = ({ settledAgeMs, freshMs }: Sighting): boolean => settledAgeMs !== null && settledAgeMs > freshMs;
 
 function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
-  const { nodes, records, baseline, unknown, settledAgeMs, intervalMs } = sighting;
+  const { nodes, records, baseline, unknown, settledAgeMs, freshMs } = sighting;
   const blockers: Blocker[] = [];
   if (isBlind(sighting)) {
     const reason = sighting.missing === null ? "" : `; ${incompleteDetail(sighting, trust)}`;
-    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${MISSED_WALKS_MAX} intervals of ${seconds(intervalMs)}${reason}`;
+    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
     blockers.push({ reason: "inventory_incomplete", detail });
   }
   if (sighting.lastComplete && nodes < trust.minInventory * baseline - 1e-9) {

@@ -11,7 +11,7 @@ const sighting = (said: Partial<Sighting>): Sighting => ({
   lastComplete: true,
   missing: null,
   settledAgeMs: 30 * SECOND_MS,
-  intervalMs: MINUTE_MS,
+  freshMs: 3 * MINUTE_MS,
   nodes: 100,
   records: 100,
   baseline: 100,
@@ -69,10 +69,9 @@ describe("what only waits", () => {
 });
 
 describe("what is broken", () => {
-  test("three intervals without a complete walk are blindness", () => {
+  test("a last complete walk that is no longer fresh breaks the trust", () => {
     expect(look({ settledAgeMs: 180 * SECOND_MS })).toEqual(FINE);
-    const said =
-      "inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 3 intervals of 60 s";
+    const said = "inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s";
     expect(look({ settledAgeMs: 180 * SECOND_MS + 1 })).toEqual(broken(said));
     expect(look({ settledAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(broken(said));
   });

@@ -20,10 +20,10 @@ export function sightLaw(post: Post, stage: Stage): string | null {
   const { trust } = rules.safety;
   const nodes = stage.service.world.fleet.nodes.length;
   const now = clock.monotonic() - bornAt;
-  const interval = life.plan().nodes?.intervalMs ?? 0;
+  const freshMs = life.plan().nodes?.freshMs ?? 0;
   if (!walk.complete) return "the last walk was not complete";
   if (walk.completeWalks < trust.warmupWalks) return `there were ${walk.completeWalks} complete walks`;
-  if (now - fleet.settledAt > 3 * interval + SLACK_MS) return `the last walk is ${now - fleet.settledAt} ms old`;
+  if (now - fleet.settledAt > freshMs + SLACK_MS) return `the last walk is ${now - fleet.settledAt} ms old`;
   if (walk.met < trust.minInventory * nodes - 1) return `${walk.met} of ${nodes} nodes are seen`;
   const unknown = unknownIn(fleet) + walk.rejected;
   if (unknown > trust.maxUnknown * (walk.met + walk.rejected) + 1) return `${unknown} nodes are not known`;
