@@ -56,6 +56,35 @@ export const collectPanels = () => [
     queries: [{ expr: pick("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
   timeSeries({
+    ...third,
+    title: "Share of the list seen",
+    description:
+      "Share of the records of a list that the last walk has seen. Below 1 the list changes while it is walked, or the service does not show all that it counts.",
+    unit: "percentunit",
+    queries: [{ expr: pick("proxywarden_collect_completeness_ratio"), legend: "{{collector}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Age of the last complete collection",
+    description:
+      "Time since each collector last accounted for every record. It grows while collections are incomplete.",
+    unit: "s",
+    queries: [
+      { expr: `time() - ${pick("proxywarden_collect_last_complete_timestamp_seconds")}`, legend: "{{collector}}" },
+    ],
+  }),
+  timeSeries({
+    ...third,
+    title: "Nodes and sessions remembered",
+    description:
+      "Nodes that the last walk listed, nodes that only an earlier walk listed and that are not yet known to be gone, and sessions remembered between walks.",
+    unit: "short",
+    queries: [
+      { expr: pick("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },
+      { expr: pick("proxywarden_session_table_sessions"), legend: "sessions" },
+    ],
+  }),
+  timeSeries({
     ...half,
     title: "Held by",
     description:
