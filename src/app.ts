@@ -102,7 +102,7 @@ function depsOf(foundation: Foundation, scene: () => Scene, assembly: () => Asse
     history: foundation.history.view,
     warden: () => assembly().warden.view,
     orders: () => assembly().warden.orders,
-    adminToken: () => assembly().access.relations.adminToken,
+    operators: () => assembly().access.relations.operators,
   };
 }
 

@@ -1,7 +1,9 @@
 import { fail, ok, type Result } from "./base/result.ts";
 import type { TlsConfig } from "./config/endpoint.ts";
 import type { Config } from "./config/schema.ts";
+import { ADMIN } from "./config/web-section.ts";
 import type { Receiver } from "./model/notice.ts";
+import type { Operator } from "./model/operator.ts";
 import type { Clock, Obstacles, Secret } from "./model/ports.ts";
 import { createAlertmanager } from "./service/alertmanager.ts";
 import { authorityProblem, identityProblem } from "./service/certificates.ts";
@@ -14,8 +16,8 @@ import { fileSecret, fixedSecret, pemFile } from "./system/secret.ts";
 export interface Relations {
   readonly obstacles: Obstacles;
   readonly receivers: readonly Receiver[];
-  /** Null: nobody gives orders. */
-  readonly adminToken: Secret | null;
+  /** Who may give orders; none: there are no orders. */
+  readonly operators: readonly Operator[];
   close(): Promise<void>;
 }
 
@@ -54,16 +56,36 @@ export function prepareRelations(config: Config, parts: Parts): Result<Relations
     // The loader has seen to it that there is one.
     return createAlertmanager({ ...parts, name, access: alertmanager! });
   });
-  const { admin_token_file } = config.web;
-  const adminToken = admin_token_file === undefined ? null : secret("web.admin_token_file", admin_token_file);
+  const operators = operatorsOf(config, secret);
+  // While a file can't be read, its stand-in is equal to others.
+  if (problems.length === 0) problems.push(...sharedTokens(operators));
   if (problems.length > 0) return fail(problems);
   return ok({
     obstacles,
     receivers,
-    adminToken,
+    operators,
     async close() {
       await Promise.all([obstacles, ...receivers].map((each) => each.close()));
     },
+  });
+}
+
+function operatorsOf({ web }: Config, secret: ReadSecret): readonly Operator[] {
+  const { admin_token_file: admin, operators } = web;
+  return [
+    ...(admin === undefined ? [] : [{ name: ADMIN, token: secret("web.admin_token_file", admin) }]),
+    ...operators.map(({ name, token_file }, index) => ({
+      name,
+      token: secret(`web.operators[${index}].token_file`, token_file),
+    })),
+  ];
+}
+
+/** A token that two operators have names neither of them. */
+function sharedTokens(operators: readonly Operator[]): readonly string[] {
+  return operators.flatMap(({ name, token }, index) => {
+    const first = operators.findIndex((other) => other.token.value().trim() === token.value().trim());
+    return first === index ? [] : [`web.operators: ${name} has the same token as ${operators[first]!.name}`];
   });
 }
 

@@ -108,7 +108,7 @@ function refusal(
     return `${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?`;
   }
   if (status === 401 && token !== null) {
-    return `${url} refuses the admin token: it must be what its web.admin_token_file holds`;
+    return `${url} refuses the token: it must be that of an operator, as in the files of its web.operators or web.admin_token_file`;
   }
   if (status === 401) {
     return authorization === null
@@ -116,7 +116,7 @@ function refusal(
       : `${url} refuses who is named by --http-config-file: ${told}`;
   }
   if (status === 404 && method === "POST" && told === NO_SUCH_PAGE) {
-    return `${url} takes no orders: it has no admin token; set web.admin_token_file in its configuration, and reload`;
+    return `${url} takes no orders: it has no operators; set web.operators or web.admin_token_file in its configuration, and reload`;
   }
   return status === 429 ? `${told}; try again in ${headers["retry-after"]} s` : told;
 }

@@ -14,6 +14,7 @@ import {
   decisionView,
   episodeView,
   holdView,
+  orderView,
 } from "../web/rowviews.ts";
 import { stepName, timerView } from "../web/wardenviews.ts";
 import { paintFor } from "./colour.ts";
@@ -61,15 +62,15 @@ async function fromDaemon(
   const get = (path: string): DaemonRequest => ({ method: "GET", path, token: null });
   const answer = await askDaemon(options, env, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
   if (!answer.ok) return fail([answer.error]);
-  const { explained_at, policies, holds, episodes, actions, decisions, ...rest } = answer.value;
+  const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = answer.value;
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
   const now: Story = {
     id: node,
     explained_at,
     source: "daemon",
     seen: status === undefined ? null : { status, name, country, region, last_seen, age_seconds },
-    policies: withRememberedPolicies(policies, { holds, episodes, actions, decisions }),
-    ...{ holds, episodes, actions, decisions },
+    policies: withRememberedPolicies(policies, { holds, episodes, actions, decisions, orders }),
+    ...{ holds, episodes, actions, decisions, orders },
   };
   if (at === undefined) return ok(now);
   // What the daemon shows of the node reaches back so far; of what is older it is asked for by itself.
@@ -78,7 +79,7 @@ async function fromDaemon(
   if (!past.ok) return fail([past.error]);
   const done = await askDaemon(options, env, get(`/api/v1/actions?${search}`), isList<ActionView>);
   if (!done.ok) return fail([done.error]);
-  return ok(storyAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data }, at));
+  return ok(storyAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data, orders }, at));
 }
 
 function fromJournal(
@@ -110,6 +111,7 @@ function rowsOf(journal: JournalReader, node: string, until: EpochMs | undefined
     episodes: journal.episodes(query).map(episodeView),
     actions: journal.actions(query).map(actionView),
     decisions: journal.decisions(query).map(decisionView),
+    orders: journal.orders(query).map(orderView),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Blocker, Evidence } from "../model/decision.ts";
-import type { ActionView, DecisionView, EpisodeView, HoldView } from "../web/rowviews.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../web/rowviews.ts";
 import type { ExplanationView, PolicyExplanationView } from "../web/wardenviews.ts";
 import type { JsonObject } from "./daemon.ts";
 
@@ -25,6 +25,7 @@ export interface NodeRows {
   readonly episodes: readonly EpisodeView[];
   readonly actions: readonly ActionView[];
   readonly decisions: readonly DecisionView[];
+  readonly orders: readonly OrderView[];
 }
 
 /** Why a node was, or was not, acted on, at one moment. */
@@ -72,13 +73,14 @@ export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
     episodes: rows.episodes.filter(({ opened_at }) => opened_at <= at).map(asOf),
     actions,
     decisions,
+    orders: rows.orders.filter((order) => order.at <= at),
   };
 }
 
 /** Whether a JSON answer has the shape of a node's explanation, as far as it is walked through. */
 export const isExplanation = (answer: JsonObject): answer is JsonObject & ExplanationView & Partial<NodeSeen> =>
   typeof answer.explained_at === "string" &&
-  ["policies", "holds", "episodes", "actions", "decisions"].every((key) => Array.isArray(answer[key]));
+  ["policies", "holds", "episodes", "actions", "decisions", "orders"].every((key) => Array.isArray(answer[key]));
 
 function actionAsOf(action: ActionView, at: string): ActionView {
   const isSent = action.sent_at !== null && action.sent_at <= at;
@@ -88,6 +90,7 @@ function actionAsOf(action: ActionView, at: string): ActionView {
   return {
     ...action,
     ...{ outcome: null, proof: null, ended_at: null, detail: null },
+    ...(action.answered_at !== null && action.answered_at <= at ? {} : { operator: null, answered_at: null }),
     state: isSent ? "sent" : "open",
     sent_at: isSent ? action.sent_at : null,
     in_doubt: false,

@@ -1,6 +1,6 @@
 import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import type { Blocker, Evidence } from "../model/decision.ts";
-import type { ActionView, DecisionView, EpisodeView, HoldView } from "../web/rowviews.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../web/rowviews.ts";
 import type { Paint } from "./colour.ts";
 import { printable } from "./daemon.ts";
 import { readableTime } from "./moment.ts";
@@ -9,6 +9,7 @@ import type { PolicyStory, Story } from "./story.ts";
 /** Decisions that the text lists; JSON has all of them. */
 const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
+const ORDERS_MAX = 10;
 const LABEL_CHARS = 10;
 
 const plain: Paint = (_tone, text) => text;
@@ -19,6 +20,7 @@ export const storyText = (story: Story, paint = plain): string =>
     headLines(story),
     ...story.policies.map((policy) => policyLines(policy, story)),
     listed("actions", story.actions, ACTIONS_MAX, actionLines),
+    story.orders.length === 0 ? [] : listed("orders", story.orders, ORDERS_MAX, orderLine),
     listed("decisions", story.decisions, DECISIONS_MAX, decisionLine),
   ]
     .filter((paragraph) => paragraph.length > 0)
@@ -150,15 +152,15 @@ const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
 
 const stateTexts: Readonly<Record<string, string>> = {
-  awaiting: "waits for a person's approval",
+  awaiting: "waits for approval",
   approved: "approved, not sent yet",
   intended: "written down, not sent yet",
   posting: "being sent",
   sent: "sent, being verified",
   open: "not sent yet",
   withdrawn: "withdrawn before it was sent",
-  rejected: "rejected by a person",
-  lapsed: "lapsed: its evidence went before a person approved it",
+  rejected: "rejected",
+  lapsed: "lapsed: its evidence went before it was approved",
 };
 
 function actionLines(action: ActionView): readonly string[] {
@@ -172,10 +174,21 @@ function actionLines(action: ActionView): readonly string[] {
     `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
     `    ${came}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
     `    ${times.join(", ")}`,
+    ...answerLines(action),
     ...(action.in_doubt ? ["    no clear answer came: observation settles it"] : []),
     ...(action.detail === null ? [] : [`    ${action.detail}`]),
   ];
 }
+
+/** Who approved or rejected an action. */
+function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
+  if (operator === null || at === null) return [];
+  return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${readableTime(at)}`];
+}
+
+const orderLine = ({ at, order, operator, detail }: OrderView): readonly string[] => [
+  `${readableTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
+];
 
 function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly string[] {
   const reasons = blockers.length === 0 ? "" : `: ${blockers.map(({ reason }) => reason).join(", ")}`;

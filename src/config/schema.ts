@@ -6,21 +6,19 @@ import {
   always,
   duration,
   exactlyOne,
-  filePath,
-  kinds,
   list,
   oneOf,
   refuse,
   section,
   share,
   text,
-  webFilePath,
   whole,
   words,
 } from "./kind.ts";
 import { receiversSchema } from "./receiver.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service-schema.ts";
+import { webSection } from "./web-section.ts";
 
 /** One category's limit: the burst is twice the requests unless it is given (spec, section 8.2). */
 const categoryLimit = (requests: number, meaning: string) =>
@@ -138,55 +136,6 @@ const exported = section({
   .prefault({})
   .describe("What is exported.");
 
-/** Where the daemon listens. An empty host is every interface. Port 0 lets the system choose. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
-const LISTEN_EXPECTED = "must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713";
-const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
-
-const listen = z
-  .string({ error: LISTEN_EXPECTED })
-  .meta({ pattern: LISTEN_PATTERN.source })
-  .register(kinds, { name: "host:port" })
-  .transform((value, context): ListenAddress => {
-    const match = LISTEN_PATTERN.exec(value);
-    const port = Number(match?.[3]);
-    if (match === null || port > 65_535) return refuse(context, value, LISTEN_EXPECTED);
-    return { host: match[1] ?? match[2] ?? "", port };
-  });
-
-const NETWORK_EXPECTED = "must be an IP address or a network such as 10.0.0.7, 10.0.0.0/8 or 2001:db8::/32";
-const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
-
-const network = z
-  .string({ error: NETWORK_EXPECTED })
-  .refine((value) => NETWORK.safeParse(value).success, NETWORK_EXPECTED)
-  .register(kinds, { name: "IP address or network" });
-
-const TRUSTED_PROXIES_MAX = 100;
-
-const web = section({
-  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
-  web_config_file: webFilePath()
-    .exactOptional()
-    .describe(
-      "File of TLS, client certificates, users and headers, in the format of Prometheus' exporter-toolkit (below). It and the files that it names are read again when they change. Unset: plain HTTP for everybody.",
-    ),
-  admin_token_file: filePath()
-    .exactOptional()
-    .describe("File that holds the bearer token of the routes that change anything. Unset: there are no such routes."),
-  trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
-    .default([])
-    .describe(
-      "Reverse proxies whose `X-Forwarded-For` is believed. A request through one counts against the limits of the client that the header names: the last address that is not itself a trusted proxy. Connections of a trusted proxy have no limit but the one on all connections.",
-    ),
-})
-  .prefault({})
-  .describe("The daemon's own HTTP server.");
-
 const state = section({
   path: text("the path of a folder", { name: "path", check: "path" })
     .default("/var/lib/proxywarden")
@@ -210,7 +159,7 @@ const policies = list(words("a glob of policy files", { name: "glob", check: "gl
 
 const sections = section({
   service: serviceSchema,
-  ...{ limits, collect, export: exported, web, state, log, policies },
+  ...{ limits, collect, export: exported, web: webSection, state, log, policies },
   safety: safetySchema,
   time_intervals: intervalsSchema,
   prometheus: endpoint(9090, "The Prometheus that `blocked_by` asks."),

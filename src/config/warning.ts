@@ -119,9 +119,9 @@ function said(path: Path, expected: string, message: string): Warning {
 /** Where policies act, an operator must be able to pause them, to approve actions, and to reset the breaker. */
 function adminWarnings({ web, safety }: Config, policies: readonly PolicyConfig[]): Warning[] {
   const acts = policies.some(({ mode }) => rank(mode) > 0 && rank(safety.mode) > 0);
-  if (!acts || web.admin_token_file !== undefined) return [];
-  const message = "not set: no operator can pause the daemon, approve an action or reset the breaker";
-  return [said(["web", "admin_token_file"], "must be the path of a file", message)];
+  if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
+  const message = "none: no operator can pause the daemon, approve an action or reset the breaker";
+  return [said(["web", "operators"], "must name an operator", message)];
 }
 
 const rank = (mode: Mode): number => MODES.indexOf(mode);

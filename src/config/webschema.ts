@@ -197,7 +197,7 @@ const users = z
   .register(kinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
-    "Who is let in by basic auth. None: everybody is. `/-/healthy` and `/-/ready` stay open, and the admin token opens everything as well.",
+    "Who is let in by basic auth. None: everybody is. `/-/healthy` and `/-/ready` stay open, and an operator's token opens everything as well.",
   );
 
 /** The web configuration file: that of Prometheus' exporter-toolkit. The reference and the JSON Schema come from it. */

@@ -82,6 +82,9 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
       case "decision":
         serial++;
         return `decision ${serial}`;
+      case "order":
+        serial++;
+        return `order ${serial}`;
       default:
         return change satisfies never;
     }

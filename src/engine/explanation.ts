@@ -3,6 +3,7 @@ import type { Blocker, Decision } from "../model/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../model/episode.ts";
 import type { JournalQuery } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
+import type { OrderRow } from "../model/order.ts";
 import type { Mode, PolicyRule } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
 
@@ -10,7 +11,7 @@ import type { EpochMs } from "../model/time.ts";
 export interface WardenStatus {
   /** The ceiling over every policy's mode. */
   readonly mode: Mode;
-  readonly paused: { readonly at: EpochMs; readonly reason: string } | null;
+  readonly paused: { readonly at: EpochMs; readonly reason: string; readonly operator?: string } | null;
   readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
   /** Why our sight is not trusted; none: it is. */
   readonly trust: readonly Blocker[];
@@ -67,6 +68,7 @@ export interface Explanation {
   readonly episodes: readonly Episode[];
   readonly actions: readonly Action[];
   readonly decisions: readonly Decision[];
+  readonly orders: readonly OrderRow[];
 }
 
 /**
@@ -78,8 +80,13 @@ export interface OrderRefusal {
   readonly message: string;
 }
 
-/** What a person may order. The text says what is so now. */
+/**
+ * What an operator may order. The text says what is so now. Every order that is carried out is journalled, with the name
+ * of the operator where `of` has said it.
+ */
 export interface Orders {
+  /** The same orders, given by the operator of that name. */
+  of(operator: string): Orders;
   pause(reason: string): Result<string, OrderRefusal>;
   resume(): Result<string, OrderRefusal>;
   approve(action: string): Result<string, OrderRefusal>;
@@ -88,6 +95,8 @@ export interface Orders {
   release(node: NodeId): Result<string, OrderRefusal>;
   resetBreaker(): Result<string, OrderRefusal>;
   acceptInventory(): Result<string, OrderRefusal>;
+  /** Journals a reload that was tried, with its problems; none: it is in force. */
+  noteReload(problems: readonly string[]): void;
 }
 
 /**
@@ -106,6 +115,7 @@ export interface WardenView {
   explain(node: NodeId): Explanation;
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
+  orders(query: JournalQuery): readonly OrderRow[];
   /** Actions that wait for a person. */
   approvals(): readonly Action[];
   /** The nodes that it has anything to do with: of each, what weighs most. */

@@ -1,23 +1,56 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Action } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
+import type { NodeId } from "../model/node.ts";
+import type { OrderName } from "../model/order.ts";
 import type { OrderRefusal, Orders } from "./explanation.ts";
 import type { SightKeeper } from "./sighting.ts";
 import { PAUSED, type Situation } from "./situation.ts";
 import { noteAction } from "./transitions.ts";
 import { slotOf, type Ward } from "./ward.ts";
 
-/** What people may order. An order that can't be written down is not taken: it would be forgotten. */
-export function createOrders(ward: Ward, situation: Situation, sight: SightKeeper, onOrder: () => void): Orders {
-  const { books, log } = ward;
-  const { casebook } = books;
+/** What orders read and change. */
+export interface OrdersParts {
+  readonly ward: Ward;
+  readonly situation: Situation;
+  readonly sight: SightKeeper;
+  /** Called after each order that was carried out. */
+  onOrder(): void;
+}
 
-  function write(changes: readonly Change[], said: string, adopt = () => {}): Result<string, OrderRefusal> {
-    if (!books.commit(changes)) {
+/** An order to be written down: its name, and what it is about. */
+interface Subject {
+  readonly order: OrderName;
+  readonly node?: NodeId | null;
+  readonly action?: string | null;
+}
+
+/**
+ * Creates the orders of one operator; null: nobody in particular. An order that can't be journalled is refused, because it
+ * would be forgotten.
+ */
+export function createOrders(parts: OrdersParts, operator: string | null = null): Orders {
+  const { ward, situation, sight, onOrder } = parts;
+  const { books } = ward;
+  const { casebook } = books;
+  const who = operator ?? "an operator";
+  const named = operator === null ? {} : { operator };
+
+  const orderRow = ({ order, node = null, action = null }: Subject, detail: string): Change => ({
+    kind: "order",
+    row: { at: books.now(), order, operator, node, action, detail },
+  });
+
+  function write(
+    subject: Subject,
+    changes: readonly Change[],
+    said: string,
+    adopt = () => {},
+  ): Result<string, OrderRefusal> {
+    if (!books.commit([...changes, orderRow(subject, said)])) {
       return refuse("journal", `the journal can't be written: ${books.problem()}; nothing has changed`);
     }
     adopt();
-    log.info({ order: said }, "an order was taken");
     onOrder();
     return ok(said);
   }
@@ -29,47 +62,57 @@ export function createOrders(ward: Ward, situation: Situation, sight: SightKeepe
     return refuse("conflict", `${id} does not wait for approval: it is ${action.state}`);
   }
 
+  const answered = (action: Action): Action =>
+    operator === null ? action : { ...action, answered: { operator, at: books.now() } };
+
   return {
+    of: (name) => createOrders(parts, name),
     pause(reason) {
-      const value = JSON.stringify({ at: books.now(), reason });
-      return write([{ kind: "fact", key: PAUSED, value }], `paused: ${reason}; no node is touched until resume`);
+      const value = JSON.stringify({ at: books.now(), reason, ...named });
+      const said = `paused: ${reason}; no node is touched until resume`;
+      return write({ order: "pause" }, [{ kind: "fact", key: PAUSED, value }], said);
     },
     resume() {
       if (casebook.fact(PAUSED) === null) return ok("it was not paused");
-      return write([{ kind: "fact", key: PAUSED, value: null }], "resumed");
+      return write({ order: "resume" }, [{ kind: "fact", key: PAUSED, value: null }], "resumed");
     },
     approve(id) {
       const action = waiting(id);
       if (!action.ok) return action;
       const { request, node } = action.value;
       const said = `${id} is approved: ${request.kind} of ${node}, as soon as nothing else holds it`;
-      return write([noteAction({ ...action.value, state: "approved" })], said);
+      const row: Action = { ...answered(action.value), state: "approved" };
+      return write({ order: "approve", node, action: id }, [noteAction(row)], said);
     },
     reject(id, reason) {
       const action = waiting(id);
       if (!action.ok) return action;
-      const detail = `a person rejected ${id}${reason === "" ? "" : `: ${reason}`}`;
-      const row: Action = { ...action.value, state: "rejected", endedAt: books.now(), detail };
-      return write([noteAction(row)], `${id} is rejected; the step is not asked for again in this episode`);
+      const because = reason === "" ? "" : `: ${reason}`;
+      const detail = `${who} rejected ${id}${because}`;
+      const row: Action = { ...answered(action.value), state: "rejected", endedAt: books.now(), detail };
+      const said = `${id} is rejected${because}; the step is not asked for again in this episode`;
+      return write({ order: "reject", node: row.node, action: id }, [noteAction(row)], said);
     },
     hold(node, reason) {
       if (slotOf(ward, node) === null) {
         return refuse("not_found", `there is no node ${JSON.stringify(node)} in the fleet`);
       }
-      const detail = reason === "" ? "a person holds it" : `a person holds it: ${reason}`;
-      const row = { node, policy: null, kind: "held", at: books.now(), until: null, reason: detail } as const;
-      return write([{ kind: "hold", row }], `${node} is held: it is not touched until release`);
+      const because = reason === "" ? "" : `: ${reason}`;
+      const base = { node, policy: null, kind: "held", at: books.now(), until: null } as const;
+      const row = { ...base, reason: `${who} holds it${because}`, ...named };
+      const said = `${node} is held${because}; it is not touched until release`;
+      return write({ order: "hold", node }, [{ kind: "hold", row }], said);
     },
     release(node) {
       const holds = casebook.holds(node);
       if (holds.length === 0) return refuse("not_found", `nobody holds ${JSON.stringify(node)}`);
       const changes = holds.map(({ policy }): Change => ({ kind: "hold_gone", node, policy }));
-      return write(changes, `${node} is released`);
+      return write({ order: "release", node }, changes, `${node} is released`);
     },
     resetBreaker() {
       if (situation.breaker().open === null) return refuse("conflict", "the breaker is not open");
       const { changes, adopt } = situation.resetBreaker();
-      return write(changes, "the breaker is closed, and counts from zero", adopt);
+      return write({ order: "reset-breaker" }, changes, "the breaker is closed, and counts from zero", adopt);
     },
     acceptInventory() {
       const walk = ward.view?.snapshot.fleet.lastWalk ?? null;
@@ -82,7 +125,13 @@ export function createOrders(ward: Ward, situation: Situation, sight: SightKeepe
       const { changes, adopt } = sight.accept(walk.met, walk.missing);
       const without =
         walk.missing === 0 ? "" : `; ${walk.missing} that it does not show, or does not count, are accepted`;
-      return write(changes, `the inventory is measured by the ${walk.met} nodes of now${without}`, adopt);
+      const said = `the inventory is measured by the ${walk.met} nodes of now${without}`;
+      return write({ order: "accept-inventory" }, changes, said, adopt);
+    },
+    noteReload(problems) {
+      const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
+      const said = problems.length === 0 ? "the new configuration is in force" : `refused: ${problems[0]}${rest}`;
+      books.record([orderRow({ order: "reload" }, said)]);
     },
   };
 }

@@ -24,7 +24,7 @@ export interface PortraitParts {
   readonly ward: Ward;
   readonly situation: Situation;
   readonly keeper: SightKeeper;
-  readonly journal: Pick<Journal, "decisions" | "actions" | "episodes">;
+  readonly journal: Pick<Journal, "decisions" | "actions" | "episodes" | "orders">;
   /** What is thought of our eyes now. */
   readonly sight: () => Sight;
 }
@@ -51,10 +51,12 @@ export function createPortrait(parts: PortraitParts): WardenView {
         episodes: journal.episodes(query),
         actions: journal.actions(query),
         decisions: journal.decisions(query),
+        orders: journal.orders(query),
       };
     },
     decisions: (query) => journal.decisions(query),
     actions: (query) => journal.actions(query),
+    orders: (query) => journal.orders(query),
     approvals: () => [...casebook.actions()].filter(({ state }) => state === "awaiting"),
     marks: () => marksOf(ward),
   };

@@ -111,8 +111,10 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   }
 
   function pausedSince(): string | null {
-    const paused = parsed<{ at: EpochMs; reason: string }>(casebook.fact(PAUSED));
-    return paused === null ? null : `since ${new Date(paused.at).toISOString()}: ${paused.reason}`;
+    const paused = parsed<{ at: EpochMs; reason: string; operator?: string }>(casebook.fact(PAUSED));
+    if (paused === null) return null;
+    const by = paused.operator === undefined ? "" : ` by ${paused.operator}`;
+    return `since ${new Date(paused.at).toISOString()}${by}: ${paused.reason}`;
   }
 
   return {

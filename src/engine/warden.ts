@@ -73,7 +73,7 @@ export function startWarden(parts: WardenParts): Warden {
   beginCounters(ward);
   resumeTelling(ward);
   const view = createPortrait({ ward, situation, keeper, journal: parts.journal, sight: sightNow });
-  const orders = createOrders(ward, situation, keeper, want);
+  const orders = createOrders({ ward, situation, sight: keeper, onOrder: want });
   const verifying = startVerifying(ward, stopping.signal);
 
   function sightNow(): Sight {

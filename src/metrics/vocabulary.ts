@@ -167,9 +167,9 @@ export const WEB_REFUSAL_MEANINGS: Readonly<Record<WebRefusal, string>> = {
   client_certificate: "the client showed no certificate, or one that is not let in",
   malformed: "no HTTP or no address (400), a head that is too large (431), or one that takes too long to arrive (408)",
   rate: "more requests than the client, or all together, may send (429)",
-  credentials: "no password or admin token where one is wanted, or a wrong one (401)",
+  credentials: "no password or operator's token where one is needed, or a wrong one (401)",
   origin: "an order or a reload sent by a web page of another origin, or by any page where there is no token (403)",
-  attempts: "too many wrong passwords or admin tokens (429)",
+  attempts: "too many wrong passwords or tokens (429)",
   busy: "too many requests wait for an answer of the API, or for a password to be checked (503)",
 };
 

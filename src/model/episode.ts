@@ -122,6 +122,14 @@ export interface Action {
   /** Whether the node was seen rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: Proof | null;
+  /** The operator who approved or rejected it, and when; absent: nobody did, or no operators were configured. */
+  readonly answered?: Answer;
+}
+
+/** The answer of an operator to an action that waits for one. */
+export interface Answer {
+  readonly operator: string;
+  readonly at: EpochMs;
 }
 
 /** What is posted (spec, sections 4.3 to 4.5). */
@@ -140,4 +148,6 @@ export interface NodeHold {
   /** Null: until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
+  /** The operator who holds it; absent: it is a veto, or no operators were configured. */
+  readonly operator?: string;
 }

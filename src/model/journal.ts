@@ -1,6 +1,7 @@
 import type { Decision } from "./decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "./episode.ts";
 import type { NodeId } from "./node.ts";
+import type { OrderRow } from "./order.ts";
 import type { EpochMs } from "./time.ts";
 
 /** One thing to write down. Rows replace the row of the same key: a timer's is its policy and node. */
@@ -12,6 +13,7 @@ export type Change =
   | { readonly kind: "decision"; readonly row: Decision }
   | { readonly kind: "hold"; readonly row: NodeHold }
   | { readonly kind: "hold_gone"; readonly node: NodeId; readonly policy: string | null }
+  | { readonly kind: "order"; readonly row: OrderRow }
   | { readonly kind: "fact"; readonly key: string; readonly value: string | null };
 
 /** What a journal holds when it is opened. */
@@ -45,12 +47,14 @@ export interface Journal {
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
   episodes(query: JournalQuery): readonly Episode[];
+  /** Orders have no policy: that of the query is ignored. */
+  orders(query: JournalQuery): readonly OrderRow[];
   /** Forgets what ended or was decided before `before`; bounded work a call. Throws where the disk refuses. */
   prune(before: EpochMs): void;
 }
 
 /** A journal as another process than the daemon's may read it: as it was at one moment. All throw where it is broken. */
-export interface JournalReader extends Pick<Journal, "decisions" | "actions" | "episodes"> {
+export interface JournalReader extends Pick<Journal, "decisions" | "actions" | "episodes" | "orders"> {
   /** Timers of a node, under every policy. */
   timers(node: NodeId): readonly TimerRow[];
   holds(node: NodeId): readonly NodeHold[];

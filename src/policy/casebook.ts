@@ -117,6 +117,7 @@ export function createCasebook(contents: JournalContents): Casebook {
       case "timer":
       case "timer_gone":
       case "decision":
+      case "order":
         return;
       default:
         change satisfies never;

@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Decision } from "../model/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
+import type { OrderRow } from "../model/order.ts";
 import { WARDEN_FACTS } from "./rows.ts";
 
 /** Action states in which nothing is left to do or to see. */
@@ -30,6 +31,8 @@ export function createChangeWriter(database: DatabaseSync): (change: Change) => 
         return rows.hold(change.row);
       case "hold_gone":
         return void holdGone.run(change.node, change.policy ?? "");
+      case "order":
+        return rows.order(change.row);
       case "fact":
         return writeFact(change.key, change.value);
       default:
@@ -64,6 +67,7 @@ function createRowWriter(database: DatabaseSync) {
   const addDecision = database.prepare(
     "INSERT INTO decisions (at, policy, node, episode, verdict, body) VALUES (?, ?, ?, ?, ?, ?)",
   );
+  const addOrder = database.prepare("INSERT INTO orders (at, node, body) VALUES (?, ?, ?)");
   const putHold = database.prepare("REPLACE INTO holds (node, policy, ends_at, body) VALUES (?, ?, ?, ?)");
   return {
     timer({ node, policy, state, trueMs, clearMs, since }: TimerRow): void {
@@ -80,6 +84,9 @@ function createRowWriter(database: DatabaseSync) {
     },
     decision(row: Decision): void {
       addDecision.run(row.at, row.policy, row.node, row.episode, row.verdict, JSON.stringify(row));
+    },
+    order(row: OrderRow): void {
+      addOrder.run(row.at, row.node, JSON.stringify(row));
     },
     hold(row: NodeHold): void {
       putHold.run(row.node, row.policy ?? "", row.until, JSON.stringify(row));

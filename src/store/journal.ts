@@ -39,6 +39,7 @@ export function createJournal(database: DatabaseSync, assertHeld: () => void = (
     decisions: rows.decisions,
     actions: rows.actions,
     episodes: rows.episodes,
+    orders: rows.orders,
     prune: (before) => {
       assertHeld();
       transact(database, () => retention.prune(before));

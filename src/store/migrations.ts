@@ -82,6 +82,15 @@ export const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (node, policy)
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX holds_by_end ON holds (ends_at);`,
+  // Orders of operators. node: null where an order is about no node.
+  `CREATE TABLE orders (
+     seq INTEGER PRIMARY KEY AUTOINCREMENT,
+     at REAL NOT NULL,
+     node TEXT,
+     body TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX orders_by_node ON orders (node, at);
+   CREATE INDEX orders_by_time ON orders (at);`,
 ];
 
 /** The version a database is at; 0: it was just made. */

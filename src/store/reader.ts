@@ -53,11 +53,12 @@ function schemaProblem(version: number, path: string): StoreFailure | null {
 }
 
 function readerOver(database: DatabaseSync): StoreReader {
-  const { decisions, actions, episodes, timers, holds, facts } = createRows(database);
+  const { decisions, actions, episodes, orders, timers, holds, facts } = createRows(database);
   return {
     decisions,
     actions,
     episodes,
+    orders,
     timers: (node) => timers(node),
     holds: (node) => holds(node),
     facts,

@@ -3,6 +3,7 @@ import type { Decision } from "../model/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../model/episode.ts";
 import type { JournalQuery } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
+import type { OrderRow } from "../model/order.ts";
 import type { EpochMs } from "../model/time.ts";
 
 /** Facts of the journal begin so; others are of other parts. */
@@ -15,7 +16,7 @@ export const QUERY_ROWS_MAX = 1_000;
 
 /** A table of rows in time, and the columns that they stand in. */
 interface TimedTable {
-  readonly table: "decisions" | "actions" | "episodes";
+  readonly table: "decisions" | "actions" | "episodes" | "orders";
   readonly at: "at" | "created_at" | "opened_at";
   readonly sequence: "seq" | "number";
 }
@@ -25,6 +26,7 @@ export interface Rows {
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
   episodes(query: JournalQuery): readonly Episode[];
+  orders(query: JournalQuery): readonly OrderRow[];
   /** Of one node, or all. */
   timers(node?: NodeId): readonly TimerRow[];
   /** Of one node, or all. */
@@ -51,6 +53,7 @@ export function createRows(database: DatabaseSync): Rows {
     decisions: timed<Decision>({ table: "decisions", at: "at", sequence: "seq" }),
     actions: timed<Action>({ table: "actions", at: "created_at", sequence: "number" }),
     episodes: timed<Episode>({ table: "episodes", at: "opened_at", sequence: "number" }),
+    orders: ({ policy: _, ...query }) => timed<OrderRow>({ table: "orders", at: "at", sequence: "seq" })(query),
     timers: (node) =>
       ofNode(`SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since FROM timers`, node).map(
         (row) => ({ ...row }) as unknown as TimerRow,

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { WebRefusal } from "../metrics/vocabulary.ts";
-import type { Clock, Log, Secret } from "../model/ports.ts";
+import type { Operator } from "../model/operator.ts";
+import type { Clock, Log } from "../model/ports.ts";
 import { sendError } from "./answer.ts";
 import { clientOf } from "./client.ts";
 import type { Gate } from "./gate.ts";
@@ -30,8 +31,7 @@ export interface AdmissionParts {
   readonly log: Log;
   readonly passwords: Passwords;
   readonly gate: Gate;
-  /** Null: there is none. */
-  adminToken(): Secret | null;
+  operators(): readonly Operator[];
   refused(reason: WebRefusal): void;
 }
 
@@ -48,7 +48,7 @@ interface Refusal {
 const CHALLENGE = 'Basic realm="proxywarden", charset="UTF-8"';
 
 /** Nobody has asked for anything yet. */
-export function createAdmission({ clock, log, passwords, gate, adminToken, refused }: AdmissionParts): Admission {
+export function createAdmission({ clock, log, passwords, gate, operators, refused }: AdmissionParts): Admission {
   const rates = createRates(clock);
 
   function turnAway(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): false {
@@ -74,14 +74,14 @@ export function createAdmission({ clock, log, passwords, gate, adminToken, refus
   /** Who gives orders may see what they do. */
   function loginOf({ headers, ip }: FastifyRequest, users: Terms["users"]): Login | Promise<Login> {
     const { authorization } = headers;
-    const token = /^bearer /i.test(authorization ?? "") ? adminToken() : null;
-    if (token !== null) return gate.judge(authorization, token);
+    const known = /^bearer /i.test(authorization ?? "") ? operators() : [];
+    if (known.length > 0) return gate.judge(authorization, known);
     return passwords.judge(authorization, users, clientOf(ip));
   }
 
   /** The guard of an admin route asks for the token by itself. */
   const isOpen = (route: Route | undefined): boolean =>
-    route?.admission === "everybody" || (route?.admission === "admin" && adminToken() !== null);
+    route?.admission === "everybody" || (route?.admission === "admin" && operators().length > 0);
 
   return {
     admit(request, reply, terms, route) {

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { OrderRefusal, Orders } from "../engine/explanation.ts";
-import type { Secret } from "../model/ports.ts";
+import type { Operator } from "../model/operator.ts";
+import type { Log } from "../model/ports.ts";
 import { sendError } from "./answer.ts";
 import type { OperatorGuard } from "./operator-guard.ts";
 import { type OrderRow, orderRows, readReason } from "./orders.ts";
@@ -9,36 +10,43 @@ import type { Route, RouteParts } from "./route.ts";
 /** What orders are given to, and who may give them. Both are asked at each request: a reload may bring others. */
 export interface OrderDeps {
   orders(): Orders;
-  /** Null: none is configured, and there are no routes for orders. */
-  adminToken(): Secret | null;
+  /** None: there are no routes for orders. */
+  operators(): readonly Operator[];
 }
 
-/** Returns the routes of orders. They exist while an admin token is configured, and need it. */
+/** Returns the routes of orders. They exist while there are operators, and need the token of one. */
 export function orderRoutes(deps: OrderDeps, parts: RouteParts, guard: OperatorGuard): readonly Route[] {
   return orderRows.map((row) => ({
     method: "POST",
     path: row.path,
     admission: "admin",
-    exists: () => deps.adminToken() !== null,
-    admits: guard,
-    handle: (request, reply) => answerOrder(deps, row, parts, request, reply),
+    exists: () => deps.operators().length > 0,
+    admits: guard.admits,
+    handle: (request, reply) =>
+      answerOrder({ deps, row, log: parts.log, operator: guard.operatorOf(request) }, request, reply),
   }));
 }
 
 const statuses: Readonly<Record<OrderRefusal["kind"], number>> = { not_found: 404, conflict: 409, journal: 503 };
 
-function answerOrder(
-  deps: OrderDeps,
-  row: OrderRow,
-  { log }: RouteParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): object {
+/** The orders as an operator gives them; null: nobody in particular does. */
+export const givenBy = (orders: Orders, operator: string | null): Orders =>
+  operator === null ? orders : orders.of(operator);
+
+/** An order that came in. */
+interface Given {
+  readonly deps: OrderDeps;
+  readonly row: OrderRow;
+  readonly log: Log;
+  readonly operator: string | null;
+}
+
+function answerOrder({ deps, row, log, operator }: Given, request: FastifyRequest, reply: FastifyReply): object {
   const reason = readReason(request.body as Uint8Array | undefined, row);
   if (!reason.ok) return sendError(request, reply, 400, reason.error);
   const { id = "" } = request.params as { id?: string };
-  const done = row.carryOut(deps.orders(), id, reason.value);
-  const order = { order: row.name, ...(row.about === null ? {} : { [row.about]: id }), from: request.ip };
+  const done = row.carryOut(givenBy(deps.orders(), operator), id, reason.value);
+  const order = { order: row.name, operator, ...(row.about === null ? {} : { [row.about]: id }), from: request.ip };
   if (done.ok) {
     log.info({ ...order, ...(row.hasReason ? { reason: reason.value } : {}) }, "Order carried out.");
     return { message: done.value };

@@ -71,6 +71,7 @@ type Query = Readonly<Record<string, unknown>>;
 
 const nodesParameters = ["page", "limit", "status", "country", "region", "q"] as const;
 const rowsParameters = ["node", "policy", "until", "limit"] as const;
+const ordersParameters = ["node", "until", "limit"] as const;
 const actionsParameters = [...rowsParameters, "state"] as const;
 const policiesParameters = ["policy"] as const;
 const eventsParameters = ["last_event_id"] as const;
@@ -95,6 +96,9 @@ export const readDecisionsQuery = (query: Query): Result<RowsQuery, string> => r
 
 /** Reads the query of `GET /api/v1/actions`. Errors as for {@link readNodesQuery}. */
 export const readActionsQuery = (query: Query): Result<RowsQuery, string> => readRows(query, actionsParameters);
+
+/** Reads the query of `GET /api/v1/orders`. Errors as for {@link readNodesQuery}. */
+export const readOrdersQuery = (query: Query): Result<RowsQuery, string> => readRows(query, ordersParameters);
 
 /** Reads the query of `GET /api/v1/policies`: the policy that is asked for, or null. Errors as for {@link readNodesQuery}. */
 export function readPoliciesQuery(query: Query): Result<string | null, string> {

@@ -8,8 +8,8 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   /**
-   * Who is let in where the web configuration has users. Absent: they, and whoever has the admin token. `everybody`: it
-   * is open. `admin`: `admits` says, where there is an admin token.
+   * Who is let in where the web configuration has users. Absent: they, and operators by their tokens. `everybody`: it
+   * is open. `admin`: `admits` says, where there are operators.
    */
   readonly admission?: "everybody" | "admin";
   /** Asked at each request; absent: always. */

@@ -6,9 +6,16 @@ import { type Scrape, type ScrapeRequest, sendExposition } from "./exposition.ts
 import { limitStall } from "./httpserver.ts";
 import { type LiveDeps, liveRoutes } from "./liveroutes.ts";
 import { createOperatorGuard } from "./operator-guard.ts";
-import { type OrderDeps, orderRoutes } from "./orderroutes.ts";
+import { givenBy, type OrderDeps, orderRoutes } from "./orderroutes.ts";
 import { pageRoutes } from "./pageroutes.ts";
-import { type NodesQuery, readActionsQuery, readDecisionsQuery, readNodesQuery, readPoliciesQuery } from "./query.ts";
+import {
+  type NodesQuery,
+  readActionsQuery,
+  readDecisionsQuery,
+  readNodesQuery,
+  readOrdersQuery,
+  readPoliciesQuery,
+} from "./query.ts";
 import type { Reload } from "./reload.ts";
 import type { Route, RouteParts } from "./route.ts";
 import {
@@ -16,6 +23,7 @@ import {
   decisionsView,
   explanationView,
   isRemembered,
+  ordersView,
   policiesView,
   wardenStatusView,
 } from "./wardenviews.ts";
@@ -39,7 +47,7 @@ export interface WebDeps extends OrderDeps, LiveDeps {
 
 /** Every route of the web interface, a row each. */
 export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
-  const guard = createOperatorGuard(() => deps.adminToken(), parts);
+  const guard = createOperatorGuard(() => deps.operators(), parts);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     {
@@ -53,8 +61,8 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
       method: "POST",
       path: "/-/reload",
       admission: "admin",
-      admits: guard,
-      handle: (_request, reply) => answerReload(deps.reload, reply),
+      admits: guard.admits,
+      handle: (request, reply) => answerReload(deps, guard.operatorOf(request), reply),
     },
     { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
     { method: "GET", path: "/api/v1/nodes", handle: (request, reply) => answerNodes(deps, request, reply) },
@@ -63,6 +71,7 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
     { method: "GET", path: "/api/v1/actions", handle: (request, reply) => answerActions(deps, request, reply) },
     { method: "GET", path: "/api/v1/policies", handle: (request, reply) => answerPolicies(deps, request, reply) },
     { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
+    { method: "GET", path: "/api/v1/orders", handle: (request, reply) => answerOrders(deps, request, reply) },
     ...pageRoutes(),
     ...liveRoutes(deps, parts),
     ...orderRoutes(deps, parts, guard),
@@ -89,8 +98,9 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
     : sendText(reply, 503, ["not ready", ...reasons, ...unwritable].join("\n"));
 }
 
-async function answerReload(reload: Reload, reply: FastifyReply): Promise<FastifyReply> {
-  const result = await reload();
+async function answerReload(deps: WebDeps, operator: string | null, reply: FastifyReply): Promise<FastifyReply> {
+  const result = await deps.reload();
+  givenBy(deps.orders(), operator).noteReload(result.ok ? [] : result.error);
   return result.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, result.error.join("\n"));
 }
 
@@ -98,7 +108,7 @@ function fullStatus(deps: WebDeps): object {
   const warden = deps.warden();
   return {
     ...deps.status(),
-    takes_orders: deps.adminToken() !== null,
+    takes_orders: deps.operators().length > 0,
     warden: wardenStatusView(warden.status(), warden.approvals().length),
   };
 }
@@ -127,6 +137,11 @@ function answerDecisions(deps: WebDeps, request: FastifyRequest, reply: FastifyR
 function answerActions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const query = readActionsQuery(queryOf(request));
   return query.ok ? actionsView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
+}
+
+function answerOrders(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
+  const query = readOrdersQuery(queryOf(request));
+  return query.ok ? ordersView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
 }
 
 function answerPolicies(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {

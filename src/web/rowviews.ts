@@ -1,5 +1,6 @@
 import type { Blocker, Decision, Evidence } from "../model/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../model/episode.ts";
+import type { OrderRow } from "../model/order.ts";
 import { iso, isoAt } from "./notation.ts";
 
 /** What something was decided on. */
@@ -50,6 +51,9 @@ export interface ActionView {
   readonly ended_at: string | null;
   readonly uptime_hours_before: number | null;
   readonly rebooting_seen: boolean;
+  /** Who approved or rejected it; null: no named operator did. */
+  readonly operator: string | null;
+  readonly answered_at: string | null;
   readonly evidence: EvidenceView;
 }
 
@@ -87,7 +91,22 @@ export interface HoldView {
   /** Null: until it is released. */
   readonly until: string | null;
   readonly reason: string;
+  /** Null: no named operator holds it. */
+  readonly operator: string | null;
 }
+
+/** An order of an operator, as JSON shows it. */
+export interface OrderView {
+  readonly at: string;
+  readonly order: string;
+  readonly operator: string | null;
+  readonly node: string | null;
+  readonly action: string | null;
+  readonly detail: string;
+}
+
+/** Shows an order. */
+export const orderView = (row: OrderRow): OrderView => ({ ...row, at: isoAt(row.at) });
 
 /** Shows a decision. */
 export const decisionView = (decision: Decision): DecisionView => ({
@@ -123,6 +142,8 @@ export const actionView = (action: Action): ActionView => ({
   ended_at: iso(action.endedAt),
   uptime_hours_before: action.uptimeHoursBefore,
   rebooting_seen: action.rebootingSeen,
+  operator: action.answered?.operator ?? null,
+  answered_at: iso(action.answered?.at ?? null),
   evidence: evidenceView(action.evidence),
 });
 
@@ -161,6 +182,7 @@ export const holdView = (hold: NodeHold): HoldView => ({
   at: isoAt(hold.at),
   until: iso(hold.until),
   reason: hold.reason,
+  operator: hold.operator ?? null,
 });
 
 const evidenceView = ({ observedAt, fields }: Evidence): EvidenceView => ({ observed_at: isoAt(observedAt), fields });

@@ -54,7 +54,7 @@ export async function createWeb(options: WebOptions): Promise<Result<Web, string
   const terms = keepTerms(options.terms ?? OPEN_TERMS, { clock, log, metrics });
   const gate = createGate(clock);
   const passwords = createPasswords(options.bcrypt ?? createBcrypt(), clock);
-  const admission = createAdmission({ clock, log, passwords, gate, adminToken: () => deps.adminToken(), refused });
+  const admission = createAdmission({ clock, log, passwords, gate, operators: () => deps.operators(), refused });
   const isTrustedProxy: IsTrustedProxy = (address) => deps.isTrustedProxy(address);
   const app = createHttpServer({ log, isTrustedProxy, refused });
   const routes = webRoutes(deps, { log, clock, gate, refused });

@@ -13,6 +13,8 @@ import {
   episodeView,
   type HoldView,
   holdView,
+  type OrderView,
+  orderView,
 } from "./rowviews.ts";
 
 /** A timer of a policy over a node, as JSON shows it. */
@@ -49,6 +51,7 @@ export interface ExplanationView {
   readonly episodes: readonly EpisodeView[];
   readonly actions: readonly ActionView[];
   readonly decisions: readonly DecisionView[];
+  readonly orders: readonly OrderView[];
 }
 
 /** Shows a timer. */
@@ -62,7 +65,10 @@ export const timerView = ({ state, since, trueMs, clearMs }: TimerRow): TimerVie
 /** The section `warden` of `GET /api/v1/status`. */
 export const wardenStatusView = (status: WardenStatus, approvals: number): object => ({
   mode: status.mode,
-  paused: status.paused === null ? null : { at: isoAt(status.paused.at), reason: status.paused.reason },
+  paused:
+    status.paused === null
+      ? null
+      : { at: isoAt(status.paused.at), reason: status.paused.reason, operator: status.paused.operator ?? null },
   breaker: status.breaker === null ? null : { opened_at: isoAt(status.breaker.openedAt), nodes: status.breaker.nodes },
   trusted: status.trust.length === 0,
   trust: status.trust,
@@ -87,6 +93,11 @@ export const decisionsView = (warden: WardenView, { awaiting: _, ...query }: Row
   data: warden.decisions(query).map(decisionView),
 });
 
+/** `GET /api/v1/orders`: newest first. */
+export const ordersView = (warden: WardenView, { awaiting: _, ...query }: RowsQuery): object => ({
+  data: warden.orders(query).map(orderView),
+});
+
 /** `GET /api/v1/actions`: newest first. */
 export function actionsView(warden: WardenView, { awaiting, ...query }: RowsQuery): object {
   if (!awaiting) return { data: warden.actions(query).map(actionView) };
@@ -101,7 +112,7 @@ export function actionsView(warden: WardenView, { awaiting, ...query }: RowsQuer
 /** What `GET /api/v1/nodes/ID` says beside the node itself. */
 export function explanationView(warden: WardenView, node: string): ExplanationView {
   const explanation = warden.explain(node);
-  const { known, at, holds, episodes, actions, decisions } = explanation;
+  const { known, at, holds, episodes, actions, decisions, orders } = explanation;
   return {
     known,
     explained_at: isoAt(at),
@@ -110,12 +121,13 @@ export function explanationView(warden: WardenView, node: string): ExplanationVi
     episodes: episodes.map(episodeView),
     actions: actions.map(actionView),
     decisions: decisions.map(decisionView),
+    orders: orders.map(orderView),
   };
 }
 
 /** Whether anything was ever seen or done under the name that is explained. */
-export const isRemembered = ({ known, holds, episodes, actions, decisions }: ExplanationView): boolean =>
-  known || [holds, episodes, actions, decisions].some((rows) => rows.length > 0);
+export const isRemembered = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
+  known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 
 function policyExplanations(
   { policies }: Explanation,

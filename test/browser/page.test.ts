@@ -100,12 +100,12 @@ test("orders want the token: none and a wrong one are refused, the right one pau
   await page.locator("#pause:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
   await page.locator("dialog .primary").click();
-  await page.getByText("Orders need the admin token.").waitFor();
-  await page.getByLabel("Admin token").fill("guessed");
+  await page.getByText("Orders need an operator's token.").waitFor();
+  await page.getByLabel("Operator token").fill("guessed");
   await page.locator("dialog .primary").click();
-  await page.getByText("Refused: that is not the admin token.").waitFor();
+  await page.getByText("Refused: that is no operator's token.").waitFor();
   expect(await paused()).toBe(false);
-  await page.getByLabel("Admin token").fill(TOKEN);
+  await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
   await page.locator("#banners").getByText("a deploy").waitFor();
   expect(await paused()).toBe(true);
@@ -131,7 +131,7 @@ test("orders want the token: none and a wrong one are refused, the right one pau
   expect(complaints).toEqual([]);
 });
 
-test("without an admin token the page is read-only, and says so", async () => {
+test("without operators the page is read-only, and says so", async () => {
   const { network, daemon } = await startWatching({ scenario: { nodes: 20, sessions: 10 } });
   const { page, complaints } = await visit(browser, daemon.app.url());
   await untilShown(page, () => truth({ network }));

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { giveOrder, type OrderOptions, orderCommands } from "../../src/commands/orders.ts";
 import { fixedSecret } from "../../src/system/secret.ts";
 import { newFolder } from "../integration/folder.ts";
-import { listening } from "../web/listening.ts";
+import { admin, listening } from "../web/listening.ts";
 import { keptOrders } from "../web/warden.ts";
 import { printed } from "./terminal.ts";
 
@@ -15,7 +15,7 @@ const withToken = { PROXYWARDEN_ADMIN_TOKEN: TOKEN };
 async function daemon(refusal: Parameters<typeof keptOrders>[1] = null, token: string | null = TOKEN) {
   const kept: string[][] = [];
   const secret = token === null ? null : fixedSecret(token);
-  const web = await listening({ orders: () => keptOrders(kept, refusal), adminToken: () => secret });
+  const web = await listening({ orders: () => keptOrders(kept, refusal), operators: () => admin(secret) });
   return { kept, url: web.url };
 }
 
@@ -124,7 +124,7 @@ describe("an error is one line, with the way out:", () => {
     expect(await order("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
       code: 1,
       out: "",
-      err: `proxywarden: ${url} refuses the admin token: it must be what its web.admin_token_file holds\n`,
+      err: `proxywarden: ${url} refuses the token: it must be that of an operator, as in the files of its web.operators or web.admin_token_file\n`,
     });
     expect(kept).toEqual([]);
   });
@@ -134,7 +134,7 @@ describe("an error is one line, with the way out:", () => {
     const wrong = () => order("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" });
     for (let time = 0; time < 10; time++) await wrong();
     expect((await wrong()).err).toBe(
-      "proxywarden: too many wrong admin tokens; the right one is still taken; try again in 60 s\n",
+      "proxywarden: too many wrong tokens; those of operators are still accepted; try again in 60 s\n",
     );
     expect((await order("pause", undefined, { url })).code).toBe(0);
   });
@@ -144,7 +144,7 @@ describe("an error is one line, with the way out:", () => {
     expect(await order(name, name === "approve" ? "act-3" : undefined, { url })).toEqual({
       code: 1,
       out: "",
-      err: `proxywarden: ${url} takes no orders: it has no admin token; set web.admin_token_file in its configuration, and reload\n`,
+      err: `proxywarden: ${url} takes no orders: it has no operators; set web.operators or web.admin_token_file in its configuration, and reload\n`,
     });
   });
 

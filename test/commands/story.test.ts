@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type NodeRows, rowsAsOf } from "../../src/commands/story.ts";
-import { actionView, decisionView, episodeView, holdView } from "../../src/web/rowviews.ts";
+import { storyText } from "../../src/commands/storytext.ts";
+import { actionView, decisionView, episodeView, holdView, orderView } from "../../src/web/rowviews.ts";
 import { awaitingAction, episode, heldDecision, NIGHT_MS, verifiedAction } from "../web/warden.ts";
 
 const iso = (minute: number) => new Date(NIGHT_MS + minute * 60_000).toISOString();
@@ -26,6 +27,7 @@ const someRows: fc.Arbitrary<NodeRows> = fc.record({
   episodes: fc.array(anEpisode, { maxLength: 3 }),
   actions: fc.array(anAction, { maxLength: 3 }),
   decisions: fc.array(aDecision, { maxLength: 3 }),
+  orders: fc.constant([]),
 });
 
 test("as of a moment, rows tell of nothing that came after it, and of all that began before", () => {
@@ -61,6 +63,7 @@ test("an episode's step is told by what was decided and done under it until then
     episodes: [episodeView({ ...episode, state: "given_up", stateAt: ms(90), closedAt: ms(90), step: 4, acted: 3 })],
     actions: [actionView({ ...verifiedAction, step: 2, createdAt: ms(40), sentAt: ms(41), endedAt: ms(60) })],
     decisions: [decisionView({ ...heldDecision, at: ms(16), step: 1 })],
+    orders: [],
   };
   const stepAt = (minute: number) => {
     const [then] = rowsAsOf(rows, iso(minute)).episodes;
@@ -76,7 +79,7 @@ test("an episode's step is told by what was decided and done under it until then
 
 test("an action is told as not sent until it was, and as under way until it ended", () => {
   const action = { ...verifiedAction, createdAt: ms(10), sentAt: ms(20), endedAt: ms(30), inDoubt: true };
-  const rows: NodeRows = { holds: [], episodes: [], actions: [actionView(action)], decisions: [] };
+  const rows: NodeRows = { holds: [], episodes: [], actions: [actionView(action)], decisions: [], orders: [] };
   const actionAt = (minute: number) => {
     const [then] = rowsAsOf(rows, iso(minute)).actions;
     return then && [then.state, then.outcome, then.sent_at, then.in_doubt];
@@ -96,8 +99,39 @@ test("a hold is told while it lasts, and an action that waits still was waiting 
     episodes: [],
     actions: [actionView(awaitingAction)],
     decisions: [],
+    orders: [],
   };
   const holdsAt = (minute: number) => rowsAsOf(rows, iso(minute)).holds.length;
   expect([9, 10, 19, 20].map(holdsAt)).toEqual([0, 1, 1, 0]);
   expect(rowsAsOf(rows, iso(35)).actions[0]?.state).toBe("awaiting");
+});
+
+test("the orders about a node, and who approved its action, are told as of then", () => {
+  const order = {
+    order: "approve",
+    operator: "alice",
+    node: "node_1",
+    action: "act-2",
+    detail: "act-2 is approved",
+  } as const;
+  const action = { ...verifiedAction, createdAt: ms(10), sentAt: ms(20), endedAt: ms(30) };
+  const rows: NodeRows = {
+    holds: [],
+    episodes: [],
+    actions: [actionView({ ...action, answered: { operator: "alice", at: ms(15) } })],
+    decisions: [],
+    orders: [orderView({ at: ms(15), ...order })],
+  };
+  const storyAt = (minute: number) =>
+    storyText({
+      ...{ id: "node_1", explained_at: iso(minute), source: "past", seen: null, policies: [] },
+      ...rowsAsOf(rows, iso(minute)),
+    });
+  for (const line of [
+    "approved by alice, 2026-11-21 03:15:00 UTC",
+    "2026-11-21 03:15:00 UTC  approve by alice: act-2 is approved",
+  ]) {
+    expect(storyAt(30)).toContain(line);
+    expect(storyAt(14)).not.toContain(line);
+  }
 });

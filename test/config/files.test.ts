@@ -108,10 +108,10 @@ test("the example is the configuration that one gets without it, but for what ha
 
 test("what the example has in comments may be taken out of them", () => {
   const open = fileText("config/proxywarden.yaml").replace(
-    /^( *)# (?=(?:ca_file|tls_config|proxy|web_config_file|admin_token_file|protected|prometheus|- \{ name): )/gm,
+    /^( *)# (?=(?:ca_file|tls_config|proxy|web_config_file|operators|protected|prometheus|- \{ name): )/gm,
     "$1",
   );
-  expect(open).toContain("\n  admin_token_file: /run/secrets/admin");
+  expect(open).toContain("\n  operators: [{ name: alice, token_file: /run/secrets/alice }]");
   const read = config(open, env);
   expect(read.prometheus?.url).toBe("http://prometheus:9090");
   expect(read.safety.protected).toBe('node.name.startsWith("vip-")');

@@ -34,7 +34,7 @@ test("a service and a key are enough: all else is as the reference says", () => 
       deny: [],
       series_max: 2_000_000,
     },
-    web: { listen: { host: "0.0.0.0", port: 9713 }, trusted_proxies: [] },
+    web: { listen: { host: "0.0.0.0", port: 9713 }, operators: [], trusted_proxies: [] },
     state: { path: "/var/lib/proxywarden" },
     log: { level: "info", format: "json" },
     policies: [],

@@ -65,7 +65,7 @@ test("a mode above the ceiling is no error, and is said", () => {
 test("where policies act, it is said that nobody could stop them", () => {
   const text = policy("when: node.a\nmode: approve");
   expect(said(withService("safety: { mode: enforce }\n"), text)).toEqual([
-    "p.yaml:1:1: web.admin_token_file: not set: no operator can pause the daemon, approve an action or reset the breaker",
+    "p.yaml:1:1: web.operators: none: no operator can pause the daemon, approve an action or reset the breaker",
   ]);
   expect(said(withService("safety: { mode: enforce }\n"), policy("when: node.a"))).toEqual([]);
 });

@@ -59,7 +59,7 @@ export interface Answered {
 
 const NOTHING: ExplanationView = {
   ...{ known: false, explained_at: "" },
-  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [] },
+  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
 };
 
 /** Why an action is withdrawn where the last walk is too long ago. */

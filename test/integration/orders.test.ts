@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { fixedSecret } from "../../src/system/secret.ts";
-import { listening } from "../web/listening.ts";
+import { admin, listening } from "../web/listening.ts";
 import { keptOrders, tellingWarden } from "../web/warden.ts";
 import { newFolder } from "./folder.ts";
 import { runCommand } from "./process.ts";
@@ -10,7 +10,7 @@ test("orders, approvals and explain reach a daemon from the command line, and en
   const { url } = await listening({
     warden: () => tellingWarden(),
     orders: () => keptOrders(kept),
-    adminToken: () => fixedSecret("sesame-open"),
+    operators: () => admin(fixedSecret("sesame-open")),
   });
   const access = ["--url", url, "--token-file", newFolder().write("token", "sesame-open\n")];
   const ends = await Promise.all([
@@ -34,10 +34,13 @@ test("orders, approvals and explain reach a daemon from the command line, and en
 
 test("a refusal ends with 1, wrong usage with 2, and neither orders anything", async () => {
   const kept: string[][] = [];
-  const { url } = await listening({ orders: () => keptOrders(kept), adminToken: () => fixedSecret("sesame-open") });
+  const { url } = await listening({
+    orders: () => keptOrders(kept),
+    operators: () => admin(fixedSecret("sesame-open")),
+  });
   const wrongFile = newFolder().write("token", "sesame-shut\n");
   const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
-    [["pause", "--url", url, "--token-file", wrongFile], 1, /refuses the admin token/],
+    [["pause", "--url", url, "--token-file", wrongFile], 1, /refuses the token/],
     [["pause", "--url", url], 2, /needs the admin token: .*--token-file.*PROXYWARDEN_ADMIN_TOKEN/],
     [["approve", "--url", url], 2, /missing required argument 'action'/],
     [["hold", "a", "b"], 2, /too many arguments/],

@@ -61,7 +61,7 @@ test("a pause holds every node, a hold one; each ends by its order, over HTTP or
   people.fallIll(second, OUTAGE);
   await untilHeld(doctor, second, "held");
   expect((await doctor.explain(second)).policies[0]!.blockers).toEqual([
-    { reason: "held", detail: "a person holds it: its disk is swapped" },
+    { reason: "held", detail: "admin holds it: its disk is swapped" },
   ]);
   expect(gate.posts).toHaveLength(1);
   expect(await doctor.order(`/api/v1/nodes/${second}/release`)).toMatchObject({ status: 200 });
@@ -121,8 +121,8 @@ test("the breaker stays open until reset-breaker, and explain names every reason
     runHere("explain", second, "--config", file).then(({ out }) => out),
   ]);
   for (const story of [live, kept]) {
-    expect(story).toMatch(/paused: since \S+: a deploy/);
-    expect(story).toContain("held: a person holds it: its disk is swapped");
+    expect(story).toMatch(/paused: since \S+ by admin: a deploy/);
+    expect(story).toContain("held: admin holds it: its disk is swapped");
     expect(story).toMatch(/breaker: it opened at \S+ when 2 nodes fired; reset-breaker closes it/);
     expect(story).toContain("node.status = offline");
   }

@@ -1,6 +1,7 @@
 import type { Decision } from "../../src/model/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/episode.ts";
 import type { Change, Journal, JournalContents, JournalQuery } from "../../src/model/journal.ts";
+import type { OrderRow } from "../../src/model/order.ts";
 
 /** Whether an action has come to its end. */
 export const isOver = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);
@@ -16,6 +17,7 @@ export function createPlainJournal(): Omit<Journal, "prune"> {
   const holds = new Map<string, NodeHold>();
   const facts = new Map<string, string>();
   const decisions: Decision[] = [];
+  const orders: OrderRow[] = [];
 
   function apply(change: Change): void {
     if (change.kind === "timer") timers.set(key(change.row), change.row);
@@ -23,6 +25,7 @@ export function createPlainJournal(): Omit<Journal, "prune"> {
     if (change.kind === "episode") episodes.set(change.row.id, change.row);
     if (change.kind === "action") actions.set(change.row.id, change.row);
     if (change.kind === "decision") decisions.push(change.row);
+    if (change.kind === "order") orders.push(change.row);
     if (change.kind === "hold") holds.set(key(change.row), change.row);
     if (change.kind === "hold_gone") holds.delete(key(change));
     if (change.kind === "fact" && change.value !== null) facts.set(change.key, change.value);
@@ -47,6 +50,7 @@ export function createPlainJournal(): Omit<Journal, "prune"> {
     load,
     commit: (changes) => changes.forEach(apply),
     decisions: (query) => chosen(decisions, query, ({ at }) => at),
+    orders: ({ policy: _, ...query }) => chosen(orders, query, ({ at }) => at),
     actions: (query) => chosen(byNumber(actions.values()), query, ({ createdAt }) => createdAt),
     episodes: (query) => chosen(byNumber(episodes.values()), query, ({ openedAt }) => openedAt),
   };
@@ -67,7 +71,7 @@ const byNumber = <T extends { id: string }>(rows: Iterable<T>): T[] =>
   [...rows].sort((a, b) => numberOf(a.id) - numberOf(b.id));
 
 /** Rows in the order in which they came; of one instant, the later one is the newer. */
-function chosen<T extends { node: string; policy: string }>(
+function chosen<T extends { readonly node: string | null; readonly policy?: string }>(
   rows: readonly T[],
   { node, policy, until, limit }: JournalQuery,
   at: (row: T) => number,

@@ -10,6 +10,7 @@ import {
   type TimerRow,
 } from "../../src/model/episode.ts";
 import { type Change, idOf } from "../../src/model/journal.ts";
+import { ORDERS, type OrderRow } from "../../src/model/order.ts";
 import { MODES } from "../../src/model/policy.ts";
 
 /** An episode that is open, but for what is said of it. */
@@ -216,6 +217,15 @@ const hold: fc.Arbitrary<NodeHold> = fc.record({
   reason: text,
 });
 
+const order: fc.Arbitrary<OrderRow> = fc.record({
+  at: instant,
+  order: fc.constantFrom(...ORDERS),
+  operator: orNull(text),
+  node: orNull(node),
+  action: orNull(serial.map((each) => idOf("act", each))),
+  detail: text,
+});
+
 const rowed = <K extends Change["kind"], R>(kind: K, row: fc.Arbitrary<R>) => row.map((each) => ({ kind, row: each }));
 
 /** Any one change; keys are few, so that changes meet. */
@@ -225,6 +235,7 @@ export const anyChange: fc.Arbitrary<Change> = fc.oneof(
   rowed("action", action),
   rowed("decision", decision),
   rowed("hold", hold),
+  rowed("order", order),
   fc.record({ kind: fc.constant("timer_gone" as const), policy, node }),
   fc.record({ kind: fc.constant("hold_gone" as const), policy: orNull(policy), node }),
   fc.record({

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { fixedSecret } from "../../src/system/secret.ts";
 import { type Bcrypt, createBcrypt } from "../../src/web/bcrypt.ts";
 import { createPasswords } from "../../src/web/passwords.ts";
-import { logged, loggedFields } from "./listening.ts";
+import { admin, logged, loggedFields } from "./listening.ts";
 import { asked, basic, secured } from "./secured.ts";
 import { keptOrders } from "./warden.ts";
 
@@ -228,7 +228,7 @@ describe("the admin token", () => {
   async function guarded(token: string | null = TOKEN) {
     const kept: string[][] = [];
     const secret = token === null ? null : fixedSecret(token);
-    const deps = { orders: () => keptOrders(kept), adminToken: () => secret };
+    const deps = { orders: () => keptOrders(kept), operators: () => admin(secret) };
     return { kept, ...(await secured(ann, { deps, bcrypt: quickBcrypt() })) };
   }
 

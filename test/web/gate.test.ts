@@ -5,7 +5,7 @@ import { fileSecret, fixedSecret } from "../../src/system/secret.ts";
 import { createGate } from "../../src/web/gate.ts";
 import type { Web } from "../../src/web/server.ts";
 import { newFolder } from "../integration/folder.ts";
-import { ask, listening, logged, loggedFields, stillClock } from "./listening.ts";
+import { admin, ask, listening, logged, loggedFields, stillClock } from "./listening.ts";
 import { keptOrders } from "./warden.ts";
 
 const TOKEN = "correct-horse-battery";
@@ -19,7 +19,7 @@ function handClock() {
 /** A server with a token, and the orders that it was given. */
 async function guarded(adminToken: () => Secret | null, clock: Pick<Clock, "sleep" | "monotonic"> = stillClock) {
   const kept: string[][] = [];
-  const web = await listening({ orders: () => keptOrders(kept), adminToken }, clock);
+  const web = await listening({ orders: () => keptOrders(kept), operators: () => admin(adminToken()) }, clock);
   return { kept, web };
 }
 
@@ -37,7 +37,7 @@ describe("the admin token", () => {
       expect(answer).toMatchObject({ status: 401, challenge: 'Bearer realm="proxywarden"' });
       expect(JSON.parse(answer.text)).toEqual({
         error: "unauthorized",
-        message: "orders need the admin token, as in Authorization: Bearer TOKEN",
+        message: "this needs an operator's token, as in Authorization: Bearer TOKEN",
       });
     }
     expect(kept).toEqual([]);
@@ -69,7 +69,7 @@ describe("the admin token", () => {
     const { web } = await guarded(() => fixedSecret(TOKEN));
     await resume(web, `Bearer ${TOKEN}`);
     await resume(web, "Bearer guessed-by-somebody");
-    expect(logged).toEqual(["Order carried out.", "Wrong admin token given."]);
+    expect(logged).toEqual(["Order carried out.", "wrong token given"]);
     expect(JSON.stringify(loggedFields)).not.toMatch(/guessed|horse/);
     expect(loggedFields[1]).toEqual({ path: "/api/v1/resume", from: "127.0.0.1" });
   });
@@ -110,21 +110,24 @@ describe("the admin token", () => {
 
   test("loses blanks at its ends, as a header does", () => {
     const gate = createGate(stillClock);
-    expect(gate.judge(`Bearer ${TOKEN}`, fixedSecret(`${TOKEN} `))).toEqual({ kind: "granted" });
+    expect(gate.judge(`Bearer ${TOKEN}`, admin(fixedSecret(`${TOKEN} `)))).toEqual({
+      kind: "granted",
+      operator: "admin",
+    });
   });
 });
 
 describe("wrong tokens", () => {
   const judgeMany = (gate: ReturnType<typeof createGate>, times: number) =>
-    Array.from({ length: times }, () => gate.judge("Bearer wrong", fixedSecret(TOKEN)).kind);
+    Array.from({ length: times }, () => gate.judge("Bearer wrong", admin(fixedSecret(TOKEN))).kind);
 
   test("are throttled from the eleventh within a minute on, and the right one is let in all the while", () => {
     const { state, clock } = handClock();
     const gate = createGate(clock);
     expect(judgeMany(gate, 12)).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
-    expect(gate.judge(`Bearer ${TOKEN}`, fixedSecret(TOKEN))).toEqual({ kind: "granted" });
+    expect(gate.judge(`Bearer ${TOKEN}`, admin(fixedSecret(TOKEN)))).toEqual({ kind: "granted", operator: "admin" });
     state.nowMs = 59_000;
-    expect(gate.judge("Bearer wrong", fixedSecret(TOKEN))).toEqual({ kind: "throttled", retryAfterMs: 1_000 });
+    expect(gate.judge("Bearer wrong", admin(fixedSecret(TOKEN)))).toEqual({ kind: "throttled", retryAfterMs: 1_000 });
     state.nowMs = 60_000;
     expect(judgeMany(gate, 11)).toEqual([...Array(10).fill("wrong"), "throttled"]);
   });
@@ -139,13 +142,13 @@ describe("wrong tokens", () => {
       },
     };
     const gate = createGate(handClock().clock);
-    for (let time = 0; time < 50; time++) gate.judge("Bearer wrong", secret);
+    for (let time = 0; time < 50; time++) gate.judge("Bearer wrong", admin(secret));
     expect(reads).toBe(10);
   });
 
   test("that are absent count for nothing: a page that is opened without one locks nobody out", () => {
     const gate = createGate(handClock().clock);
-    for (let time = 0; time < 50; time++) gate.judge(undefined, fixedSecret(TOKEN));
+    for (let time = 0; time < 50; time++) gate.judge(undefined, admin(fixedSecret(TOKEN)));
     expect(judgeMany(gate, 1)).toEqual(["wrong"]);
   });
 
@@ -156,6 +159,6 @@ describe("wrong tokens", () => {
     expect(await resume(web, "Bearer wrong")).toMatchObject({ status: 429, retryAfter: "60" });
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
     expect(kept).toEqual([["resume"]]);
-    expect(logged.filter((message) => message === "Wrong admin token given.")).toHaveLength(10);
+    expect(logged.filter((message) => message === "wrong token given")).toHaveLength(10);
   });
 });

@@ -4,6 +4,7 @@ import { fixedSecret } from "../../src/system/secret.ts";
 import { createTurnstile } from "../../src/web/turnstile.ts";
 import { until } from "../integration/until.ts";
 import { dial, GET } from "./dialling.ts";
+import { admin } from "./listening.ts";
 import { asked, secured } from "./secured.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
@@ -51,7 +52,7 @@ describe("requests", () => {
   });
 
   test("with orders may have a body of 8 KiB", async () => {
-    const { web } = await secured(PLAIN, { deps: { adminToken: () => fixedSecret("sesame") } });
+    const { web } = await secured(PLAIN, { deps: { operators: () => admin(fixedSecret("sesame")) } });
     const headers = { authorization: "Bearer sesame" };
     const answer = await asked(web, "/api/v1/pause", { method: "POST", headers }, "x".repeat(8_193));
     expect(answer.status).toBe(413);

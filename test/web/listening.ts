@@ -1,6 +1,7 @@
 import { onTestFinished } from "vitest";
 import { ok } from "../../src/base/result.ts";
-import type { Clock, Log, LogFields } from "../../src/model/ports.ts";
+import type { Operator } from "../../src/model/operator.ts";
+import type { Clock, Log, LogFields, Secret } from "../../src/model/ports.ts";
 import { createFeed } from "../../src/web/feed.ts";
 import { createHistory } from "../../src/web/history.ts";
 import type { WebDeps } from "../../src/web/routes.ts";
@@ -32,8 +33,11 @@ export const quietDeps: WebDeps = {
   history: () => createHistory().view(),
   warden: () => quietWarden,
   orders: () => keptOrders([]),
-  adminToken: () => null,
+  operators: () => [],
 };
+
+/** The operators where `token` is that of the only one; null: there are none. */
+export const admin = (token: Secret | null): readonly Operator[] => (token === null ? [] : [{ name: "admin", token }]);
 
 /** Time that stands still: a sleep ends only when it is aborted. */
 export const stillClock: Pick<Clock, "sleep" | "monotonic"> = {

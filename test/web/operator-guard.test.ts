@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import { fixedSecret } from "../../src/system/secret.ts";
 import { trustProxies } from "../../src/web/client.ts";
+import { admin } from "./listening.ts";
 import { asked, secured } from "./secured.ts";
 import { keptOrders } from "./warden.ts";
 
@@ -15,7 +16,7 @@ async function guarded({ token = TOKEN, proxies = [] }: { token?: string | null;
   const done: string[][] = [];
   const { web, metrics } = await secured(PLAIN, {
     deps: {
-      adminToken: () => (token === null ? null : fixedSecret(token)),
+      operators: () => admin(token === null ? null : fixedSecret(token)),
       orders: () => keptOrders(done),
       reload: () => Promise.resolve(ok(void done.push(["reload"]))),
       isTrustedProxy: trustProxies(proxies),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { fixedSecret } from "../../src/system/secret.ts";
 import { orderRows } from "../../src/web/orders.ts";
-import { ask, listening, logged, loggedFields } from "./listening.ts";
+import { admin, ask, listening, logged, loggedFields } from "./listening.ts";
 import { keptOrders } from "./warden.ts";
 
 const TOKEN = "correct horse battery";
@@ -11,7 +11,7 @@ const bearer = { authorization: `Bearer ${TOKEN}` };
 async function commanded(refusal: Parameters<typeof keptOrders>[1] = null) {
   const kept: string[][] = [];
   const secret = fixedSecret(TOKEN);
-  const web = await listening({ orders: () => keptOrders(kept, refusal), adminToken: () => secret });
+  const web = await listening({ orders: () => keptOrders(kept, refusal), operators: () => admin(secret) });
   const post = (path: string, body?: string | Uint8Array<ArrayBuffer>) =>
     ask(web, path, { method: "POST", headers: bearer, ...(body === undefined ? {} : { body }) });
   return { kept, post, web };
@@ -44,7 +44,9 @@ describe("an order", () => {
     const { post } = await commanded();
     await post("/api/v1/nodes/node_1/hold", '{"reason": "disk swap"}');
     expect(logged).toEqual(["Order carried out."]);
-    expect(loggedFields).toEqual([{ order: "hold", node: "node_1", reason: "disk swap", from: "127.0.0.1" }]);
+    expect(loggedFields).toEqual([
+      { order: "hold", operator: "admin", node: "node_1", reason: "disk swap", from: "127.0.0.1" },
+    ]);
   });
 
   test.each([
@@ -107,7 +109,7 @@ describe("an order", () => {
 describe("without an admin token", () => {
   test.each(orderRows.map(({ path }) => path.replace(":id", "x")))("%s is no page, by any method", async (path) => {
     const kept: string[][] = [];
-    const web = await listening({ orders: () => keptOrders(kept), adminToken: () => null });
+    const web = await listening({ orders: () => keptOrders(kept), operators: () => admin(null) });
     const nowhere = await ask(web, "/api/v1/nowhere", { method: "POST" });
     for (const method of ["POST", "GET", "PUT", "DELETE"]) {
       const answer = await ask(web, path, { method, headers: bearer });

@@ -151,7 +151,7 @@ export const quietStatus: WardenStatus = {
 /** Nothing was ever seen or done of the node. */
 export const blank = (node: string): Explanation => ({
   ...{ node, known: false, at: NIGHT_MS },
-  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [] },
+  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
 });
 
 /** A warden over a fleet in which nothing ever happened. */
@@ -161,6 +161,7 @@ export const quietWarden: WardenView = {
   explain: blank,
   decisions: () => [],
   actions: () => [],
+  orders: () => [],
   approvals: () => [],
   marks: () => new Map(),
 };
@@ -198,6 +199,7 @@ export const story = (node: string): Explanation =>
         episodes: [episode],
         actions: [awaitingAction, verifiedAction],
         decisions: [heldDecision],
+        orders: [],
       };
 
 /** A warden with that story, which keeps the queries that it was asked. */
@@ -218,13 +220,18 @@ export function tellingWarden(asked: JournalQuery[] = []): WardenView {
   };
 }
 
-/** Takes every order, and keeps it; or refuses every one. */
-export function keptOrders(kept: string[][], refusal: OrderRefusal | null = null): Orders {
+/** Takes every order, and keeps it; or refuses every one. `operators`: the names by which they were given. */
+export function keptOrders(kept: string[][], refusal: OrderRefusal | null = null, operators: string[] = []): Orders {
   const take = (...order: string[]): Result<string, OrderRefusal> => {
     kept.push(order);
     return refusal === null ? ok(`${order[0]} is done`) : fail(refusal);
   };
-  return {
+  const orders: Orders = {
+    of(operator) {
+      operators.push(operator);
+      return orders;
+    },
+    noteReload: () => undefined,
     pause: (reason) => take("pause", reason),
     resume: () => take("resume"),
     approve: (action) => take("approve", action),
@@ -234,4 +241,5 @@ export function keptOrders(kept: string[][], refusal: OrderRefusal | null = null
     resetBreaker: () => take("reset-breaker"),
     acceptInventory: () => take("accept-inventory"),
   };
+  return orders;
 }

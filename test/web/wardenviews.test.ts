@@ -100,6 +100,8 @@ describe("actions", () => {
       ended_at: "2026-11-21T03:26:00.000Z",
       uptime_hours_before: 300,
       rebooting_seen: true,
+      operator: null,
+      answered_at: null,
       evidence: expect.objectContaining({ observed_at: "2026-11-21T03:00:00.000Z" }),
     });
   });
@@ -215,13 +217,16 @@ describe("a node", () => {
     } as const;
     const veto = { ...hold, policy: "p", kind: "vetoed", until: NIGHT_MS + 1 } as const;
     const web = await listening({
-      warden: () => ({ ...quietWarden, explain: (node) => ({ ...story(node), holds: [hold, veto] }) }),
+      warden: () => ({
+        ...quietWarden,
+        explain: (node) => ({ ...story(node), holds: [{ ...hold, operator: "alice" }, veto] }),
+      }),
     });
     const { holds } = JSON.parse((await ask(web, "/api/v1/nodes/node_1")).text);
     const at = "2026-11-21T03:00:00.000Z";
     expect(holds).toEqual([
-      { kind: "held", policy: null, at, until: null, reason: "disk swap" },
-      { kind: "vetoed", policy: "p", at, until: "2026-11-21T03:00:00.001Z", reason: "disk swap" },
+      { kind: "held", policy: null, at, until: null, reason: "disk swap", operator: "alice" },
+      { kind: "vetoed", policy: "p", at, until: "2026-11-21T03:00:00.001Z", reason: "disk swap", operator: null },
     ]);
   });
 
@@ -239,7 +244,7 @@ describe("the status", () => {
   test("says what holds everything: pause, breaker, trust, storm and journal", async () => {
     const status = {
       ...quietStatus,
-      paused: { at: NIGHT_MS, reason: "deploy" },
+      paused: { at: NIGHT_MS, reason: "deploy", operator: "alice" },
       breaker: { openedAt: NIGHT_MS, nodes: 12 },
       trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }] as const,
       stormUntil: NIGHT_MS + 60_000,
@@ -252,7 +257,7 @@ describe("the status", () => {
       takes_orders: false,
       warden: {
         mode: "enforce",
-        paused: { at: "2026-11-21T03:00:00.000Z", reason: "deploy" },
+        paused: { at: "2026-11-21T03:00:00.000Z", reason: "deploy", operator: "alice" },
         breaker: { opened_at: "2026-11-21T03:00:00.000Z", nodes: 12 },
         trusted: false,
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],

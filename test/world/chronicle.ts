@@ -110,6 +110,8 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
       case "decision":
         for (const { reason } of change.row.blockers) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
         return;
+      case "order":
+        return;
       default:
         change satisfies never;
     }

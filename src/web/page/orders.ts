@@ -33,7 +33,7 @@ export function onOrderDone(then: () => void): void {
 }
 
 /** What buttons of a read-only page say. */
-export const READ_ONLY = "This daemon takes no orders: it has no admin token (web.admin_token_file)";
+export const READ_ONLY = "This daemon takes no orders: it has no operators (web.operators)";
 
 /** A button that gives an order, once it was confirmed. */
 export const orderButton = (order: Order, key: string, tone = ""): HTMLButtonElement =>
@@ -65,7 +65,7 @@ export function confirmOrder(order: Order): void {
   const tokenField = h(
     "div",
     { class: "field", hidden: storedToken() !== null },
-    h("label", { for: "token" }, "Admin token"),
+    h("label", { for: "token" }, "Operator token"),
     token,
     h("small", { id: "token-help", class: "muted" }, "What web.admin_token_file holds. Kept for this tab alone."),
   );
@@ -92,7 +92,7 @@ export function confirmOrder(order: Order): void {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const given = storedToken() ?? token.value.trim();
-    if (given === "") return refuse("Orders need the admin token.", true);
+    if (given === "") return refuse("Orders need an operator's token.", true);
     send.disabled = true;
     const body = order.hasReason && reason.value.trim() !== "" ? { reason: reason.value.trim() } : null;
     const answer = await give(order.path, given, body);
@@ -118,7 +118,7 @@ export const hasToken = (): boolean => storedToken() !== null;
 /** Forgets the token. */
 export function forgetToken(): void {
   storeToken(null);
-  toast("The admin token is forgotten.");
+  toast("The token is forgotten.");
 }
 
 let toastTimer = 0;
