@@ -7,20 +7,20 @@ import { createPlanLimits, minuteSettings, startDaemon, stopDaemon } from "./dae
 
 const PER_MINUTE = 40;
 const WARM_UP_MS = 20 * MINUTE_MS;
-const HOURS = 2;
+const HOURS = 1;
 
 test.each([undefined, 5])("hours behind a gateway that allows 40 calls a minute (Retry-After: %s)", async (seconds) => {
   const limit = { kind: "gateway_limit", requestsPerMinute: PER_MINUTE, burst: 10 } as const;
   const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfterSeconds: seconds };
   const daemon = startDaemon({
     scenario: {
-      ...{ nodes: 400, sessions: 400, faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }] },
+      ...{ nodes: 150, sessions: 150, faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }] },
       service: { ...defaultServiceOptions, plan: "enterprise" },
     },
     // Details alone would take 100 calls a minute.
     settings: {
       limits: createPlanLimits("enterprise"),
-      cadences: { ...minuteSettings.cadences, details: { kind: "every", intervalMs: 4 * MINUTE_MS } },
+      cadences: { ...minuteSettings.cadences, details: { kind: "every", intervalMs: 1.5 * MINUTE_MS } },
     },
   });
   const { clock, service, office, snapshots } = daemon;
