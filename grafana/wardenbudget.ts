@@ -64,11 +64,15 @@ export const budgetPanels = () => [
     ...third,
     title: "Allowed in a window",
     description:
-      "Requests allowed in each category's window, as the service last stated; of `plan`, requests a minute as configured. Learned: where something in front of the service refuses sooner.",
+      "Requests allowed in each category's window, as the service last stated; of `plan`, requests a minute as configured. Effective: the limit learned from refusals, where something in front of the service refuses sooner.",
     unit: "none",
     queries: [
       { expr: pick("proxywarden_ratelimit_limit"), legend: "{{category}}", shape: "now" },
-      { expr: pick("proxywarden_ratelimit_learned_limit"), legend: "{{category}}, learned", shape: "now" },
+      {
+        expr: `${pick("proxywarden_ratelimit_learned_limit")} or ${pick("proxywarden_ratelimit_limit")}`,
+        legend: "{{category}}, effective",
+        shape: "now",
+      },
     ],
   }),
   stacked({
