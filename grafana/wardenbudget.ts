@@ -64,9 +64,16 @@ export const budgetPanels = () => [
     ...third,
     title: "Allowed in a window",
     description:
-      "Requests allowed in each category's window, as the service last stated; of `plan`, requests a minute as configured.",
+      "Requests allowed in each category's window, as the service last stated; of `plan`, requests a minute as configured. Effective: the limit learned from refusals, where something in front of the service refuses sooner.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_ratelimit_limit"), legend: "{{category}}", shape: "now" }],
+    queries: [
+      { expr: pick("proxywarden_ratelimit_limit"), legend: "{{category}}", shape: "now" },
+      {
+        expr: `${pick("proxywarden_ratelimit_learned_limit")} or ${pick("proxywarden_ratelimit_limit")}`,
+        legend: "{{category}}, effective",
+        shape: "now",
+      },
+    ],
   }),
   stacked({
     ...third,

@@ -1,6 +1,7 @@
 import { type Access, type Assembly, assemble, discard, isSameAccess, prepareAccess } from "./assembly.ts";
 import { SECOND_MS } from "./base/duration.ts";
 import { fail, ok, type Result } from "./base/result.ts";
+import type { Category } from "./budget/limits.ts";
 import { planMonth } from "./budget/month.ts";
 import type { WardenView } from "./engine/explanation.ts";
 import { type AppParts, type Foundation, layFoundation } from "./foundation.ts";
@@ -120,12 +121,15 @@ const sceneOf = ({ clock, version }: AppParts, { startedAt, office }: Foundation
 });
 
 /** Sets the gauges that are only read off at a scrape. */
-function showLive({ metrics }: Foundation, { ledger, month, clockSkewMs }: Scene): void {
+function showLive({ metrics, office }: Foundation, { ledger, month, clockSkewMs }: Scene): void {
   const { plan } = ledger.limits;
   metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
   metrics.set("proxywarden_month_calls_limit", {}, plan.callsPerMonth ?? Number.NaN);
   metrics.set("proxywarden_month_reset_timestamp_seconds", {}, month.endMs / SECOND_MS);
   metrics.set("proxywarden_ratelimit_limit", { category: "plan" }, plan.requestsPerMinute ?? Number.NaN);
+  for (const [category, limit] of Object.entries(office.learned()) as [Category, number | null][]) {
+    metrics.set("proxywarden_ratelimit_learned_limit", { category }, limit ?? Number.NaN);
+  }
   metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);
 }
 

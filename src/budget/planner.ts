@@ -36,6 +36,8 @@ export interface PlanInput {
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
   /** Calls that other users of the key are expected to make in a window, of the plan in a minute; absent: none. */
   readonly others?: Readonly<Record<Scope, number>>;
+  /** Calls a window that refusals have shown to be the most, by category; null: the stated limits hold. Absent: none is known. */
+  readonly learned?: Readonly<Record<Category, number | null>>;
   /** Collectors whose data the loaded policies read to find what is unhealthy; absent: none. */
   readonly reads?: ReadonlySet<Collector>;
 }
@@ -156,7 +158,7 @@ export function roomOf(input: PlanInput, ahead = 0): Readonly<Record<Bound, numb
   const left = pollingLeft(limits, month, aDay);
   const beside = (calls: number, actions: number) => Math.max(calls * (1 - ACTION_SHARE), calls - actions);
   const ofCategory = (category: Category) => {
-    const calls = (spendable(limits, category, others?.[category]) * MINUTE_MS) / limits.categories[category].windowMs;
+    const calls = (spendable(limits, category, others?.[category], input.learned?.[category]) * MINUTE_MS) / limits.categories[category].windowMs;
     return beside(calls, perMinute[category]);
   };
   const planCalls = spendableOfPlan(limits, others?.plan);

@@ -107,6 +107,11 @@ export const WARDEN_FAMILIES = {
     help: "Requests allowed per window, as the service last stated; of `plan`, as configured.",
     labels: category,
   },
+  proxywarden_ratelimit_learned_limit: {
+    type: "gauge",
+    help: "Requests allowed per window, as learned from refusals that no header explains; absent where there were none.",
+    labels: category,
+  },
   proxywarden_ratelimit_remaining: {
     type: "gauge",
     help: "Requests left in the window, as the service last stated.",
@@ -124,7 +129,7 @@ export const WARDEN_FAMILIES = {
   },
   proxywarden_ratelimit_exceeded_total: {
     type: "counter",
-    help: "Answers with status 429. Anything but zero is a defect, or another user of the key.",
+    help: "Answers with status 429. More than a few a day come from another user of the key, or from a limit in front of the service.",
     labels: category,
   },
   proxywarden_foreign_calls_total: {

@@ -39,25 +39,37 @@ const gateways: readonly Partial<Gateway>[] = [
 describe.each(gateways)("behind a gateway that limits without saying so: %o", (gateway) => {
   test.each(["category", "off"] as const)("few calls are refused, and most that it allows are made (%s)", (headers) => {
     const { refused, admittedPerMinute } = steady(behind(gateway, { headers }));
-    console.log(JSON.stringify(gateway), headers, refused, admittedPerMinute / (gateway.requestsPerMinute ?? 40));
     expect(refused).toBeLessThan(0.01);
     expect(admittedPerMinute).toBeGreaterThan(0.85 * (gateway.requestsPerMinute ?? 40));
   });
 });
-for (const gw of [
-  { requestsPerMinute: 40, burst: 20 },
-  { requestsPerMinute: 200, burst: 20 },
-  { requestsPerMinute: 40, burst: 1 },
-])
-  test("both " + JSON.stringify(gw), () => {
-    for (const plan of ["business", "starter", "enterprise"] as const) {
-      const r = behind(gw, { limits: endlessLimits(plan), categories: ["node_management", "session_monitoring"] });
-      console.log(plan, JSON.stringify(gw), steady(r), r.minutes.slice(0, 10), r.minutesRefused.slice(0, 10));
-    }
+
+describe.each(["starter", "business", "enterprise"] as const)("plan %s, both categories at once", (plan) => {
+  const both = (gateway: Partial<Gateway>) =>
+    steady(behind(gateway, { limits: endlessLimits(plan), categories: ["node_management", "session_monitoring"] }));
+
+  test("a gateway that counts the categories together is shared", () => {
+    const { refused, admittedPerMinute } = both({});
+    expect(refused).toBeLessThan(0.01);
+    expect(admittedPerMinute).toBeGreaterThan(0.85 * 40);
   });
-test("given back", () => {
-  for (const rpm of [2, 5, 10, 40, 70]) {
-    const r = behind({ requestsPerMinute: rpm, burst: 5, untilMs: 3 * HOUR });
-    console.log(rpm, r.minutes.filter((_, i) => i % 10 === 0).join(" "), sum(r.minutesRefused.slice(60)));
-  }
+
+  test("a gateway that allows no burst starves neither, though each calls right after the other", () => {
+    const { refused, admittedPerMinute } = both({ burst: 1 });
+    expect(refused).toBeLessThan(0.01);
+    expect(admittedPerMinute).toBeGreaterThan(0.7 * 40);
+  });
+});
+
+test.each([2, 10, 40, 70])("a limit of %i a minute that goes away is given back within two hours", (limit) => {
+  const report = behind({ requestsPerMinute: limit, burst: 5, untilMs: 3 * HOUR });
+  expect(steady(report, 5, HOURS).admittedPerMinute).toBeGreaterThan(0.95 * 80);
+  expect(steady(report, 3, HOURS).refused).toBe(0);
+});
+
+test("one refusal that nothing explains costs a tenth of the calls, and for minutes only", () => {
+  const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 });
+  expect(sum(report.minutesRefused)).toBeGreaterThan(0);
+  expect(Math.min(...report.minutes.slice(3, 60))).toBeGreaterThan(0.6 * 80);
+  expect(steady(report, 0.5, 1).admittedPerMinute).toBeGreaterThan(0.95 * 80);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, settle, take } from "../../src/budget/ledger.ts";
+import { type CallOutcome, createLedger, type Ledger, settle, take } from "../../src/budget/ledger.ts";
 import { PLANS } from "../../src/budget/limits.ts";
 import { opening } from "../../src/budget/opening.ts";
 import { type Day, liveDay } from "./day.ts";
@@ -112,6 +112,54 @@ test("a refusal that states the plan's limit holds both categories", () => {
   const reading = { limit: 500, remaining: 0, resetAt: null };
   settle(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
   expect(opening(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, hold: "refused" });
+});
+
+const node = (ledger: Ledger, at: number, outcome: CallOutcome) =>
+  settle(ledger, take(ledger, "node_management", "walk", at), outcome, 0, at);
+
+const bare: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 20_000 };
+
+test("a refusal that states nothing may concern the whole account, and holds both categories", () => {
+  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  node(ledger, 10_000, bare);
+  expect(opening(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, hold: "refused" });
+});
+
+test("where the other category is answered between two refusals, they concern their own category alone", () => {
+  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  node(ledger, 10_000, bare);
+  const session = take(ledger, "session_monitoring", "walk", 40_000);
+  settle(ledger, session, { kind: "answered", reading: null }, 0, 40_000);
+  node(ledger, 60_000, bare);
+  expect(opening(ledger, "session_monitoring", "action", 60_000).at).toBeLessThan(61_000);
+  expect(opening(ledger, "node_management", "action", 60_000)).toEqual({ at: 81_000, hold: "refused" });
+});
+
+test("a refusal that states the category's limit holds that category alone", () => {
+  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  node(ledger, 10_000, { ...bare, reading: { limit: 100, remaining: 0, resetAt: null } });
+  expect(opening(ledger, "session_monitoring", "action", 10_000).hold).toBeNull();
+});
+
+test("refusals of calls that were under way together double the wait once", () => {
+  const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
+  const permits = [1, 2, 3, 4, 5].map(() => take(ledger, "node_management", "walk", 10_000));
+  for (const permit of permits)
+    settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
+  expect(ledger.accounts.node_management.refusedUntil).toBe(11_050);
+});
+
+test("a repeated Retry-After waits for the doubled backoff once that is longer", () => {
+  const waits = refusedWaits(1_000, 1, 11).map((ms) => ms / 1_000);
+  expect(waits).toEqual([2, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+});
+
+test("an overload holds its category for as long as it asks, up to a quarter of an hour", () => {
+  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  node(ledger, 10_000, { kind: "answered", reading: null, retryAfterMs: 60_000 });
+  expect(opening(ledger, "node_management", "action", 10_000)).toEqual({ at: 71_000, hold: "refused" });
+  node(ledger, 100_000, { kind: "answered", reading: null, retryAfterMs: 86_400_000 });
+  expect(opening(ledger, "node_management", "action", 100_000).at).toBe(1_000_000);
 });
 
 test("a month that polling has spent is still open to actions", () => {

@@ -94,3 +94,12 @@ test("of a plan and a category that are as large it is the plan that refused", (
   expect(ledger.others.node_management.expected(1_000)).toBe(0);
   expect(ledger.others.plan.expected(1_000)).toBe(100);
 });
+
+test("a limit larger than ours is of something wider: what is missing from it says nothing of our month", () => {
+  const ledger = start("business");
+  for (const remaining of [1_000_000, 500_000, 0]) {
+    state(ledger, "node_management", 1_000_000, remaining, remaining === 0 ? 2 * MINUTE : MINUTE);
+  }
+  expect(totals(ledger)).toEqual([0, 0, 0]);
+  expect(ledger.others.node_management.likely()).toBe(0);
+});

@@ -94,9 +94,11 @@ test("the rough day has every kind of fault, each as the model has it", () => {
     "clock_skew",
     "duplicates",
     "empty_list",
+    "gateway_limit",
     "hang",
     "html",
     "huge_body",
+    "limit_headers",
     "lost_reply",
     "many_labels",
     "page_ignored",
@@ -129,6 +131,11 @@ test("the rough day has every kind of fault, each as the model has it", () => {
   expect(faults.get("duplicates")?.fault).toEqual({ kind: "duplicates", records: 3 });
   expect(faults.get("page_ignored")?.fault).toEqual({ kind: "page_ignored", states: "requested" });
   expect(faults.get("bad_details")?.fault).toEqual({ kind: "bad_details", share: 0.1, answer: "not_found" });
+  expect(faults.get("gateway_limit")?.fault).toEqual({
+    ...{ kind: "gateway_limit", requestsPerMinute: 40, burst: 10, retryAfterSeconds: 5 },
+  });
+  const headers = { limit: "0", remaining: "-1", reset: "0" };
+  expect(faults.get("limit_headers")?.fault).toEqual({ kind: "limit_headers", ...headers });
   expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
 });
 
@@ -146,7 +153,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, gateway_limit, limit_headers, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',

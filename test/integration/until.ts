@@ -9,15 +9,19 @@ const WAIT_MS_MAX: DurationMs = 20 * SECOND_MS;
 type Look<T> = () => T | Promise<T>;
 
 /** Looks again and again until there is something to see, and gives it. Past the bound it fails, and says what did not come. */
-export async function until<T>(what: string | (() => string), look: Look<T | null | undefined | false>): Promise<T> {
+export async function until<T>(
+  what: string | (() => string),
+  look: Look<T | null | undefined | false>,
+  waitMs: DurationMs = WAIT_MS_MAX,
+): Promise<T> {
   const clock = createSystemClock();
-  const endsAt = clock.monotonic() + WAIT_MS_MAX;
+  const endsAt = clock.monotonic() + waitMs;
   for (;;) {
     const seen = await look();
     if (seen !== null && seen !== undefined && seen !== false) return seen;
     if (clock.monotonic() > endsAt) {
       const missing = typeof what === "string" ? what : what();
-      throw new Error(`it did not come within ${WAIT_MS_MAX / SECOND_MS} s that ${missing}`);
+      throw new Error(`it did not come within ${waitMs / SECOND_MS} s that ${missing}`);
     }
     await clock.sleep(LOOK_EVERY_MS);
   }

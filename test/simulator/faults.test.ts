@@ -166,3 +166,37 @@ test("the script can be replaced while the simulation runs", () => {
   caller.service.setFaults([]);
   expect(dark()).toEqual([]);
 });
+
+describe("a gateway in front of the service", () => {
+  const limit = { kind: "gateway_limit", requestsPerMinute: 60, burst: 2, retryAfterSeconds: 5 } as const;
+
+  test("refuses what is beyond its limit, without the service's headers, and the service doesn't count it", () => {
+    const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "/v1/nodes", fault: limit });
+    const replies = [0, 0, 0, 0].map(() => caller.get("/v1/nodes?limit=1"));
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
+    expect(replies[1]!.headers["x-ratelimit-remaining"]).toBe("198");
+    expect(replies[2]!.headers).toMatchObject({ "retry-after": "5", date: expect.any(String) });
+    expect(Object.keys(replies[2]!.headers).filter((name) => name.startsWith("x-ratelimit"))).toEqual([]);
+    caller.now += 1_000;
+    expect(caller.get("/v1/nodes?limit=1").headers["x-ratelimit-remaining"]).toBe("198");
+  });
+
+  test("answers a bare status for the service", () => {
+    const caller = callerWith({ afterMs: 0, forMs: 1_000, fault: { kind: "status", status: 502, bare: true } });
+    const bare = caller.get("/v1/nodes");
+    expect(bare.status).toBe(502);
+    expect(bare.headers["x-ratelimit-limit"]).toBeUndefined();
+    caller.now += 1_000;
+    expect(caller.get("/v1/nodes").headers["x-ratelimit-remaining"]).toBe("199");
+  });
+});
+
+test("false limit headers stand in place of the true ones, each by itself", () => {
+  const fault = { kind: "limit_headers", limit: "0", reset: "soon" } as const;
+  const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault });
+  expect(caller.get("/v1/nodes").headers).toMatchObject({
+    "x-ratelimit-limit": "0",
+    "x-ratelimit-remaining": "199",
+    "x-ratelimit-reset": "soon",
+  });
+});
