@@ -117,10 +117,7 @@ function collectorsOf({ policies, safety }: Rules): Collector[] {
 
 /** Whether two configurations are the same in everything that a reload could put in force. */
 export const isSameAccess = (one: Access, other: Access): boolean =>
-  isDeepStrictEqual(
-    [one.config, one.rules, one.webConfig],
-    [other.config, other.rules, other.webConfig],
-  );
+  isDeepStrictEqual([one.config, one.rules, one.webConfig], [other.config, other.rules, other.webConfig]);
 
 /** Closes what was prepared and is not put in force. */
 export const discard = async ({ transport, relations }: Access): Promise<void> => {

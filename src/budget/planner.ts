@@ -158,7 +158,9 @@ export function roomOf(input: PlanInput, ahead = 0): Readonly<Record<Bound, numb
   const left = pollingLeft(limits, month, aDay);
   const beside = (calls: number, actions: number) => Math.max(calls * (1 - ACTION_SHARE), calls - actions);
   const ofCategory = (category: Category) => {
-    const calls = (spendable(limits, category, others?.[category], input.learned?.[category]) * MINUTE_MS) / limits.categories[category].windowMs;
+    const calls =
+      (spendable(limits, category, others?.[category], input.learned?.[category]) * MINUTE_MS) /
+      limits.categories[category].windowMs;
     return beside(calls, perMinute[category]);
   };
   const planCalls = spendableOfPlan(limits, others?.plan);

@@ -1,5 +1,6 @@
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy.ts";
+import { LOCAL_ZONE } from "../model/timeinterval.ts";
 import type { Source } from "./document.ts";
 import type { Check } from "./kind.ts";
 import { nearest } from "./nearest.ts";
@@ -151,11 +152,13 @@ function templateRefusal(text: string): Refusal | null {
 
 function timeZoneRefusal(value: string): Refusal | null {
   const expected = "must be the name of an IANA time zone, such as Europe/Paris or UTC";
+  if (value === LOCAL_ZONE) return null;
   // Offsets such as +02:00 are no names, and know no summer time.
   if (/^[A-Za-z]/.test(value)) {
     try {
-      new Intl.DateTimeFormat("en", { timeZone: value });
-      return null;
+      const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: value }).resolvedOptions();
+      // Alertmanager wants the zone's own spelling. Of another name for a zone it can't be told here.
+      if (timeZone === value || timeZone.toLowerCase() !== value.toLowerCase()) return null;
     } catch {
       // It is refused below.
     }

@@ -111,9 +111,28 @@ export function policyReference(expressions: string, example: string): string {
     `## Keys of a policy\n\nA file has one key, \`policies\`: a list of policies with these keys.\n\n${keys}`,
     `## steps\n\n${STEPS_INTRO}\n\n${steps}\n\n${STEPS_RULES}`,
     expressions,
+    `## windows\n\n${WINDOWS_RULES}\n\n${block(NIGHT_EXAMPLE)}`,
     fenced("Example", example),
   ]);
 }
+
+const WINDOWS_RULES = `A policy with \`windows\` acts within these time intervals alone. They stand under \`time_intervals\` in
+[the configuration](config.md), in Alertmanager's format and with its meaning: weekdays, days of the month, months and years
+are those of the instant itself, in the interval's location. A time range can't go over midnight, so a night is two ranges:
+one that ends at \`24:00\` and one that begins at \`00:00\`.
+
+The morning of a night falls on the next day. Under \`weekdays: [friday]\` both ranges are open on Friday, the early one on
+Friday morning. A night on certain days is therefore two intervals, the morning with the days that follow. \`check\` warns of
+an interval that ends at midnight and that nothing continues.`;
+
+const NIGHT_EXAMPLE = `time_intervals:
+  - name: every-night
+    times: [{ start_time: "23:00", end_time: "24:00" }, { start_time: "00:00", end_time: "05:00" }]
+    location: Europe/Paris
+  - name: weekend-nights # from Friday 23:00 to Saturday 05:00, and from Saturday 23:00 to Sunday 05:00
+    time_intervals:
+      - { weekdays: [friday, saturday], times: [{ start_time: "23:00", end_time: "24:00" }], location: Europe/Paris }
+      - { weekdays: [saturday, sunday], times: [{ start_time: "00:00", end_time: "05:00" }], location: Europe/Paris }`;
 
 /** JSON Schema of policy files, for editors. */
 export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema, "proxywarden policies");

@@ -58,13 +58,13 @@ function ranges({ what, numberOf, fault }: Ends) {
   const range = written.transform((value, context): NumberRange => {
     const [begin, end, ...rest] = String(value)
       .split(":")
-      .map((word) => numberOf(word.trim().toLowerCase()));
+      .map((word) => numberOf(word.toLowerCase()));
     if (typeof begin !== "number" || end === null || rest.length > 0) return refuse(context, value, expected);
     const read = { begin, end: end ?? begin };
     const why = fault(read);
     return why === null ? read : refuse(context, value, why);
   });
-  return list(range, "ranges", RANGES_MAX).min(1, "must have at least one range; left out, it restricts nothing");
+  return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
 }
 
 const named =
@@ -72,10 +72,8 @@ const named =
   (word: string): number | null =>
     names.includes(word) ? names.indexOf(word) + first : null;
 
-const number =
-  (pattern: RegExp, fits: (value: number) => boolean) =>
-  (word: string): number | null =>
-    pattern.test(word) && fits(Number(word)) ? Number(word) : null;
+/** A whole number as Alertmanager reads it; digits beyond these fit no calendar. */
+const number = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
 /** The fault of a range that ends before it begins: what comes first, and how to write what was meant. */
 const ascending =
@@ -89,71 +87,75 @@ const weekdays = ranges({
   fault: ascending(' (a week begins on sunday); write two ranges, such as "friday:saturday" and "sunday:monday"'),
 });
 
-const monthNumber = number(/^\d{1,2}$/, (month) => month >= 1 && month <= 12);
 const monthName = named(MONTHS, 1);
 
 const months = ranges({
   what: "a month by its name or number, or a range of them such as 3:6",
-  numberOf: (word) => monthName(word) ?? monthNumber(word),
+  numberOf: (word) => monthName(word) ?? number(word),
   fault: ascending('; write two ranges, such as "november:december" and "january:february"'),
 });
 
 const years = ranges({
   what: "a year, or a range of them such as 2026:2027",
-  numberOf: number(/^\d{4}$/, () => true),
+  numberOf: number,
   fault: ascending(),
 });
 
-/** The longest month's: what a day counted from the end is, from the start. */
 const MONTH_DAYS_MAX = 31;
+/** A range must not end before it begins in the shortest month: there a day counted from the end comes soonest. */
+const MONTH_DAYS_MIN = 28;
 
 const daysOfMonth = ranges({
   what: "a day of the month from 1 to 31, or from -1 (the last) to -31, or a range of them such as 1:5 or -3:-1",
-  numberOf: number(/^-?\d{1,2}$/, (day) => day !== 0 && Math.abs(day) <= MONTH_DAYS_MAX),
+  numberOf(word) {
+    const day = number(word);
+    return day === null || day === 0 || Math.abs(day) > MONTH_DAYS_MAX ? null : day;
+  },
   fault({ begin, end }) {
     if (begin < 0 && end > 0) return "must not begin with a day from the month's end and end with one from its start";
-    const fromStart = (day: number) => (day < 0 ? MONTH_DAYS_MAX + 1 + day : day);
-    return ascending('; write two ranges, such as "25:31" and "1:5"')({ begin: fromStart(begin), end: fromStart(end) });
+    const fromStart = (day: number) => (day < 0 ? MONTH_DAYS_MIN + day : day);
+    const advice =
+      ' in a month of 28 days; write two ranges, such as "25:31" and "1:5", or begin earlier, such as "27:-1"';
+    return ascending(advice)({ begin: fromStart(begin), end: fromStart(end) });
   },
 });
 
-const LISTS = ["times", "weekdays", "days_of_month", "months", "years"] as const;
-const EMPTY_EXPECTED = `must have at least one of ${LISTS.join(", ")}`;
+const LOCATION_EXPECTED = "must be the name of a time zone, such as Europe/Paris";
 
 const specShape = {
   times: list(timeRange, "mappings with start_time and end_time", RANGES_MAX)
-    .min(1, "must have at least one range; left out, it restricts nothing")
+    .nullable()
     .exactOptional()
-    .describe("Times of the day."),
-  weekdays: weekdays.exactOptional().describe("Days of the week, by name; a week begins on sunday."),
-  days_of_month: daysOfMonth
+    .describe("Times of the day. Unset: all of it; an empty list, here and below, fits nothing."),
+  weekdays: weekdays.describe("Days of the week, by name; a week begins on sunday. Unset: all."),
+  days_of_month: daysOfMonth.describe(
+    "Days of the month; negative ones count from its end, `-1` being the last. Unset: all.",
+  ),
+  months: months.describe("Months, by name or number. Unset: all."),
+  years: years.describe("Years. Unset: all."),
+  location: z
+    .string({ error: LOCATION_EXPECTED })
+    .regex(/^$|\S/, LOCATION_EXPECTED)
+    .register(kinds, { name: "time zone", check: "timezone" })
+    .nullable()
     .exactOptional()
-    .describe("Days of the month; negative ones count from its end, `-1` being the last."),
-  months: months.exactOptional().describe("Months, by name or number."),
-  years: years.exactOptional().describe("Years."),
-  location: words("the name of a time zone, such as Europe/Paris", { name: "time zone", check: "timezone" })
-    .exactOptional()
-    .describe("IANA time zone of the times and days. Unset: UTC."),
+    .describe("IANA time zone of the times and days, or `Local`, the machine's. Unset: UTC."),
 };
 
-const specMeta = { anyOf: LISTS.map((key) => ({ required: [key] })) };
-const hasList = (value: object) => LISTS.some((key) => key in value);
-
 const spec = section(specShape)
-  .refine(hasList, { ...always, error: EMPTY_EXPECTED })
-  .meta(specMeta)
-  .transform(specOf);
+  .nullable()
+  .transform((value) => specOf(value ?? {}));
 
 type Spec = z.output<ReturnType<typeof section<typeof specShape>>>;
 
 function specOf({ times, weekdays, days_of_month, months, years, location }: Spec): IntervalSpec {
   return {
-    ...(times !== undefined && { times }),
-    ...(weekdays !== undefined && { weekdays }),
-    ...(days_of_month !== undefined && { daysOfMonth: days_of_month }),
-    ...(months !== undefined && { months }),
-    ...(years !== undefined && { years }),
-    ...(location !== undefined && { location }),
+    ...(times && { times }),
+    ...(weekdays && { weekdays }),
+    ...(days_of_month && { daysOfMonth: days_of_month }),
+    ...(months && { months }),
+    ...(years && { years }),
+    ...(location && { location }),
   };
 }
 
@@ -163,20 +165,19 @@ const interval = section({
   name: words("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
   ...specShape,
   [NESTED]: list(spec, "time intervals", INTERVALS_MAX)
-    .min(1, "must have at least one interval")
+    .nullable()
     .exactOptional()
     .describe(
-      "Intervals with the keys above, of which any may hold, as Alertmanager nests them. Instead of those keys.",
+      "Intervals with the keys above, of which any may hold, as Alertmanager nests them. Instead of those keys, which are short for a list of one.",
     ),
 })
-  .refine((value) => hasList(value) || NESTED in value, { ...always, error: EMPTY_EXPECTED })
   .refine((value) => !(NESTED in value) || Object.keys(value).every((key) => key === NESTED || key === "name"), {
     ...always,
     error: `must have nothing but a name beside ${NESTED}: what restricts an interval goes into it`,
   })
-  .meta({ anyOf: [...specMeta.anyOf, { required: [NESTED] }] })
   .transform(({ name, time_intervals, ...own }): TimeInterval => {
-    return { name, intervals: time_intervals ?? [specOf(own)] };
+    const isShort = Object.keys(own).length > 0;
+    return { name, intervals: time_intervals ?? (isShort ? [specOf(own)] : []) };
   });
 
 /** The section `time_intervals`: Alertmanager's format. */

@@ -2,19 +2,7 @@ import { z } from "zod";
 import { NODE_LABELS } from "../model/labels.ts";
 import { endpoint } from "./endpoint.ts";
 import { intervalsSchema } from "./interval.ts";
-import {
-  always,
-  duration,
-  exactlyOne,
-  list,
-  oneOf,
-  refuse,
-  section,
-  share,
-  text,
-  whole,
-  words,
-} from "./kind.ts";
+import { always, duration, exactlyOne, list, oneOf, refuse, section, share, text, whole, words } from "./kind.ts";
 import { receiversSchema } from "./receiver.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service-schema.ts";

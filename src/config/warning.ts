@@ -1,9 +1,10 @@
-import { type DurationMs, formatDuration } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, formatDuration } from "../base/duration.ts";
 import { MODES, type Mode } from "../model/policy.ts";
 import { DOMAINS } from "../model/safety.ts";
+import { fitsDay, type IntervalSpec, type TimeInterval } from "../model/timeinterval.ts";
 import type { ConfigChecks, ReadField } from "./check.ts";
 import { SECRET_FOUND } from "./issue.ts";
-import { type Marks, placeIn } from "./mark.ts";
+import { type Marks, markKey, placeIn } from "./mark.ts";
 import type { PolicyConfig } from "./policy.ts";
 import type { PolicyFile } from "./policyfile.ts";
 import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
@@ -34,6 +35,7 @@ export function warningsOf(
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
     ...cronWarnings(config, checks),
+    ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks)),
   ];
   return [
     ...placed(own, marks, file),
@@ -125,6 +127,57 @@ function adminWarnings({ web, safety }: Config, policies: readonly PolicyConfig[
 }
 
 const rank = (mode: Mode): number => MODES.indexOf(mode);
+
+/** A window that ends at midnight is looked at on every day of a leap year, or of the first year that it allows. */
+const LEAP_YEAR = 2028;
+const DAYS_LOOKED_AT = 366;
+const DAY_MINUTES = 24 * 60;
+const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
+
+/** Windows that are never open, and those that close at midnight because no range continues them. */
+function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
+  const path = ["time_intervals", index];
+  if (intervals.length === 0) return [said(path, "must have an interval", "has no interval: it is never open")];
+  const isNested = marks.has(markKey([...path, "time_intervals"]));
+  return intervals.flatMap((spec, place) => {
+    const here = isNested ? [...path, "time_intervals", place] : path;
+    const empty = Object.entries({
+      times: spec.times,
+      weekdays: spec.weekdays,
+      days_of_month: spec.daysOfMonth,
+      months: spec.months,
+      years: spec.years,
+    })
+      .filter(([, list]) => list?.length === 0)
+      .map(([key]) =>
+        said(
+          [...here, key],
+          "must have a range",
+          "is empty, which fits nothing: it is never open; leave it out to restrict nothing",
+        ),
+      );
+    return [...empty, ...midnightWarnings(spec, intervals, here)];
+  });
+}
+
+/** A range that ends at midnight without one that begins there on the next day is often a night cut in two. */
+function midnightWarnings(spec: IntervalSpec, all: readonly IntervalSpec[], path: Path): Warning[] {
+  const evening =
+    spec.times?.findIndex(({ startMinute, endMinute }) => startMinute > 0 && endMinute === DAY_MINUTES) ?? -1;
+  if (evening < 0) return [];
+  const mornings = all.filter(
+    ({ location, times }) =>
+      location === spec.location && (times?.some(({ startMinute }) => startMinute === 0) ?? true),
+  );
+  const first = Date.UTC(spec.years?.[0]?.begin ?? LEAP_YEAR, 0) / DAY_MS;
+  for (let day = first; day < first + DAYS_LOOKED_AT; day++) {
+    if (!fitsDay(spec, day) || mornings.some((morning) => fitsDay(morning, day + 1))) continue;
+    const date = new Date(day * DAY_MS);
+    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the morning of a night is an interval of its own, with the days on which it falls`;
+    return [said([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
+  }
+  return [];
+}
 
 /** Paths are those within the policy. */
 function policyWarnings(policy: PolicyConfig, config: Config, checks: ConfigChecks): Warning[] {

@@ -149,6 +149,7 @@ export function createPlanning(parts: PlanningParts): Planning {
       paced: Object.fromEntries(paced),
       actions: office.actions(),
       others: office.others(),
+      learned: office.learned(),
       reads: parts.reads,
     };
     const planned = plan(input);

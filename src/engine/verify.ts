@@ -1,5 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Action } from "../model/episode.ts";
+import type { MonotonicMs } from "../model/time.ts";
 import { isUnderWay } from "../policy/facts.ts";
 import { sourcesIn } from "../policy/policy.ts";
 import { readNode } from "../service/endpoints.ts";
@@ -19,16 +20,23 @@ const TICK_MS: DurationMs = 5 * SECOND_MS;
  */
 export async function startVerifying(ward: Ward, signal: AbortSignal): Promise<void> {
   const { books, clock } = ward;
+  // By id of an action under way: when its node was last asked for, also in vain.
+  let triedAt: ReadonlyMap<string, MonotonicMs> = new Map();
   while (!signal.aborted) {
     await clock.sleep(TICK_MS, signal);
+    const tried = new Map<string, MonotonicMs>();
     for (const action of [...books.casebook.actions()].filter(isUnderWay)) {
       if (signal.aborted) return;
-      if (!action.shadow && isDue(ward, action)) await look(ward, action, signal);
+      const last = triedAt.get(action.id) ?? Number.NEGATIVE_INFINITY;
+      const isLook = !action.shadow && isDue(ward, action, last);
+      tried.set(action.id, isLook ? clock.monotonic() : last);
+      if (isLook) await look(ward, action, signal);
     }
+    triedAt = tried;
   }
 }
 
-function isDue(ward: Ward, action: Action): boolean {
+function isDue(ward: Ward, action: Action, triedAt: MonotonicMs): boolean {
   const policy = policyAsOf(ward, action.fingerprint);
   const step = policy?.rule.steps[action.step];
   const slot = slotOf(ward, action.node);
@@ -40,7 +48,8 @@ function isDue(ward: Ward, action: Action): boolean {
   const sources = sourcesIn([policy.match, policy.when, policy.expects[action.step] ?? null]);
   const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
   const lookedAt = Math.max(ward.books.epochOf(column[slot]!), action.sentAt);
-  return ward.books.now() - (Number.isNaN(lookedAt) ? action.sentAt : lookedAt) >= every;
+  const since = ward.books.now() - (Number.isNaN(lookedAt) ? action.sentAt : lookedAt);
+  return since >= every && ward.clock.monotonic() - triedAt >= every;
 }
 
 async function look(ward: Ward, { node }: Action, signal: AbortSignal): Promise<void> {

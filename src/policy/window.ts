@@ -1,9 +1,8 @@
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { IntervalSpec, NumberRange, TimeInterval } from "../model/timeinterval.ts";
+import { fitsDay, type IntervalSpec, LOCAL_ZONE, type TimeInterval } from "../model/timeinterval.ts";
 
-const DAY_MINUTES = 24 * 60;
 /** A week and a day: whatever opens every week opens within it, also where the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
 /** Zones come from the configuration, some few; reloads may bring new ones. */
@@ -14,62 +13,24 @@ const UTC = "UTC";
 type WallMs = number;
 
 /**
- * Whether an instant lies within a time interval: within any of its specs. A spec is what Alertmanager's
- * `time_intervals` are: every list that is given must fit, each by any of its ranges; a day of the month that the
- * month doesn't have fits none of its days.
+ * Whether an instant is within a time interval, which is within any of its specs, by Alertmanager's rules: every list
+ * that is given must fit the instant as the spec's location shows it, each list by any of its ranges; an empty list fits
+ * nothing. A day of the month that the month doesn't have fits none of its days. Where the clocks change, an hour that
+ * is skipped has no window, and one that is repeated is within both times.
  *
- * Times are those of the clocks on the wall: an hour that is skipped has no window, and one that is repeated is within
- * both times.
- *
- * Unlike in Alertmanager, a night is of one piece, and belongs to the day on which it began. Where a spec has a range
- * that ends at 24:00 and one that begins at 00:00, in whatever order, the latter is the former's continuation: its
- * weekday, day of month, month and year are those of the day before. So `weekdays: [friday]` with 23:00 to 24:00 and
- * 00:00 to 05:00 is open from Friday 23:00 to Saturday 05:00, and closed on Friday morning. A range from 00:00 that has
- * no such range beside it in its own spec belongs to its own day, and so does the whole day from 00:00 to 24:00.
+ * Weekday, day of month, month and year are those of the instant itself. So the morning of a night that begins on Friday
+ * belongs to Saturday.
  */
 export const isWithin = (interval: TimeInterval, at: EpochMs): boolean =>
   interval.intervals.some((spec) => fits(spec, wallOf(spec, at)));
 
 function fits(spec: IntervalSpec, wall: WallMs): boolean {
   const day = Math.floor(wall / DAY_MS);
-  const { times } = spec;
-  if (times === undefined) return fitsDay(spec, day);
+  if (!fitsDay(spec, day)) return false;
   const minute = Math.floor((wall - day * DAY_MS) / MINUTE_MS);
-  const hasEvening = times.some(({ endMinute }) => endMinute === DAY_MINUTES);
-  return times.some(({ startMinute, endMinute }) => {
-    if (minute < startMinute || minute >= endMinute) return false;
-    const isContinuation = hasEvening && startMinute === 0 && endMinute < DAY_MINUTES;
-    return fitsDay(spec, isContinuation ? day - 1 : day);
-  });
+  const { times } = spec;
+  return times === undefined || times.some(({ startMinute, endMinute }) => minute >= startMinute && minute < endMinute);
 }
-
-/** `day`: days since 1970 on the zone's calendar. */
-function fitsDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
-  const date = new Date(day * DAY_MS);
-  const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
-  return (
-    isIn(weekdays, date.getUTCDay()) &&
-    isIn(months, month + 1) &&
-    isIn(years, year) &&
-    isDayOfMonth(daysOfMonth, dayOfMonth, year, month)
-  );
-}
-
-/** Alertmanager clamps both ends to the month; for a day of that month it comes to the same without. */
-function isDayOfMonth(
-  ranges: readonly NumberRange[] | undefined,
-  dayOfMonth: number,
-  year: number,
-  month: number,
-): boolean {
-  if (ranges === undefined) return true;
-  const days = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;
-  const fromStart = (value: number) => (value < 0 ? days + value + 1 : value);
-  return ranges.some(({ begin, end }) => dayOfMonth >= fromStart(begin) && dayOfMonth <= fromStart(end));
-}
-
-const isIn = (ranges: readonly NumberRange[] | undefined, value: number): boolean =>
-  ranges === undefined || ranges.some(({ begin, end }) => value >= begin && value <= end);
 
 /** When a window opens. */
 export interface Opening {
@@ -181,7 +142,7 @@ function formatterOf(zone: string): Intl.DateTimeFormat {
   if (known !== undefined) return known;
   if (formatters.size >= ZONES_MAX) formatters.clear();
   const formatter = new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
-    timeZone: zone,
+    ...(zone === LOCAL_ZONE ? {} : { timeZone: zone }),
     hourCycle: "h23",
     year: "numeric",
     month: "numeric",

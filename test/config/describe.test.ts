@@ -182,7 +182,6 @@ describe("the JSON Schema", () => {
     [{ service, safety: { max_actions: { amount: 6, within: "1h" } } }],
     [{ service, safety: { max_unhealthy: { percent: "101" } } }],
     [{ service, safety: { protected: " " } }],
-    [{ service, time_intervals: [{ name: "n" }] }],
     [{ service, time_intervals: [{ name: "n", times: [{ start_time: "8:00", end_time: "9:00" }] }] }],
     [{ service, prometheus: {} }],
     [{ service, prometheus: { url: "http://h", basic_auth: { username: "u" } } }],

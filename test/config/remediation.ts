@@ -20,7 +20,7 @@ const spec = fc.record(
     days_of_month: fc.constantFrom(["1:5", -1, 31], ["-3:-1"]),
     months: fc.constantFrom(["january", "3:6", 12]),
     years: fc.constantFrom([2026], ["2026:2027"]),
-    location: fc.constantFrom("Europe/Paris", "UTC", "america/new_york"),
+    location: fc.constantFrom("Europe/Paris", "UTC", "America/New_York", "Local"),
   },
   { requiredKeys: ["times"] },
 );

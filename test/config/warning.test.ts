@@ -101,3 +101,53 @@ test("an age that what is read can hardly have is said, by its source", () => {
   ]);
   expect(said(withService(collect), policy("when: node.a\nmax_age: 1m"))).toEqual([]);
 });
+
+describe("time intervals", () => {
+  const WARNED = "ends at midnight, and nothing continues it at 00:00 on the next day, for example after";
+  const MORNING = "the morning of a night is an interval of its own, with the days on which it falls";
+  const EVENING = '{ start_time: "17:00", end_time: "24:00" }';
+  const EARLY = '{ start_time: "00:00", end_time: "09:00" }';
+
+  test.each([
+    [
+      "both ends of a weekend's days",
+      `weekdays: [saturday, sunday]\ntimes: [${EARLY}, ${EVENING}]`,
+      1,
+      "Sunday, 2028-01-02",
+    ],
+    ["an evening alone", `times: [${EVENING}]`, 0, "Saturday, 2028-01-01"],
+    ["the last day of each month", `days_of_month: [-1]\ntimes: [${EVENING}, ${EARLY}]`, 0, "Monday, 2028-01-31"],
+    ["a year's end", `years: [2027]\ntimes: [${EVENING}, ${EARLY}]`, 0, "Friday, 2027-12-31"],
+  ])("%s: a range that ends at midnight without a neighbour is said", (_, keys, index, day) => {
+    const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
+    expect(warnings(withService(text))).toEqual([
+      expect.stringMatching(
+        new RegExp(`^\\d+:\\d+: time_intervals\\[0\\]\\.times\\[${index}\\]\\.end_time: ${WARNED} ${day}; ${MORNING}$`),
+      ),
+    ]);
+  });
+
+  test.each([
+    ["every night", `times: [${EVENING}, ${EARLY}]`],
+    ["whole days", 'weekdays: [sunday]\ntimes: [{ start_time: "00:00", end_time: "24:00" }]'],
+    [
+      "a night whose morning is an interval of its own",
+      `time_intervals: [{ weekdays: [friday], times: [${EVENING}] }, { weekdays: [saturday], times: [${EARLY}] }]`,
+    ],
+    [
+      "an evening before a day that is open",
+      `time_intervals: [{ weekdays: [friday], times: [${EVENING}] }, { weekdays: [saturday] }]`,
+    ],
+  ])("%s: nothing is said", (_, keys) => {
+    const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
+    expect(warnings(withService(text))).toEqual([]);
+  });
+
+  test("one that is never open is said", () => {
+    const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";
+    expect(warnings(withService(text))).toEqual([
+      "3:5: time_intervals[0]: has no interval: it is never open",
+      "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, which fits nothing: it is never open; leave it out to restrict nothing",
+    ]);
+  });
+});

@@ -181,3 +181,17 @@ test("a step is verified by what was seen after it was sent, not by a record fro
   expect(courses(ward)).toEqual(["acting"]);
   await ward.stop();
 });
+
+test("a node under verification whose detail can't be read is asked for no more often than one that can", async () => {
+  const ward = await startWard({ rules: rulesOf([busy]), settings: detailed });
+  const [node] = ward.nodes("us-east");
+  ward.people.fallIll(node!, { ailment: "hot", cure: "reboot" });
+  await ward.passUntil(() => ward.postCount() > 0);
+  ward.strike({ kind: "status", status: 404 }, `GET /v1/nodes/${node}`);
+  await ward.pass(6 * MINUTE_MS);
+  const failed = ward.daemon.log.lines.filter(({ message }) => message === "an action could not be looked after");
+  // Eight looks in the ten minutes of a step.
+  expect(failed.length).toBeGreaterThan(2);
+  expect(failed.length).toBeLessThanOrEqual(6);
+  await ward.stop();
+});

@@ -73,57 +73,45 @@ const cases: readonly Case[] = [
   ],
 ];
 
-/** Nights belong to the day on which they begin. */
+/** The morning of a night belongs to the next day. */
 const nightCases: readonly Case[] = [
   [
-    "of Friday goes on until Saturday morning, and Friday morning is not of it",
+    "on Friday is Friday's morning and Friday's evening",
     { ...paris, times: nights, weekdays: range(FRIDAY) },
-    ["2026-03-06T23:00+01:00", "2026-03-07T00:00+01:00", "2026-03-07T04:59+01:00"],
-    ["2026-03-06T00:00+01:00", "2026-03-06T22:59+01:00", "2026-03-07T05:00+01:00", "2026-03-07T23:30+01:00"],
+    ["2026-03-06T00:00+01:00", "2026-03-06T04:59+01:00", "2026-03-06T23:00+01:00", "2026-03-06T23:59:59.999+01:00"],
+    ["2026-03-06T05:00+01:00", "2026-03-06T22:59+01:00", "2026-03-07T00:00+01:00", "2026-03-07T04:59+01:00"],
   ],
   [
-    "is the same in whatever order its ranges stand",
-    { times: [...nights].reverse(), weekdays: range(FRIDAY) },
-    ["2026-03-06T23:00Z", "2026-03-07T04:59Z"],
-    ["2026-03-06T00:00Z", "2026-03-07T05:00Z"],
+    "on Saturday and Sunday is closed on Monday morning, and open on Saturday morning",
+    { times: times("00:00-09:00", "17:00-24:00"), weekdays: [...range(6), ...range(0)] },
+    ["2026-03-07T03:00Z", "2026-03-07T17:00Z", "2026-03-08T03:00Z", "2026-03-08T23:59Z"],
+    ["2026-03-09T00:00Z", "2026-03-09T03:00Z", "2026-03-06T23:59Z", "2026-03-07T09:00Z"],
   ],
   [
-    "of Friday 23:59 to 00:01 does not close at midnight (kured's Friday 23:59-00:01)",
-    { times: times("23:59-24:00", "00:00-00:01"), weekdays: range(FRIDAY) },
-    ["2026-03-06T23:59Z", "2026-03-06T23:59:59.999Z", "2026-03-07T00:00Z", "2026-03-07T00:00:59.999Z"],
-    ["2026-03-06T23:58:59Z", "2026-03-07T00:01Z", "2026-03-06T00:00:30Z", "2026-03-07T23:59:30Z"],
-  ],
-  [
-    "of the last day of a month goes on into the next month",
+    "of the last day of a month does not go on into the next month",
     { times: nights, daysOfMonth: range(-1) },
-    ["2026-02-28T23:00Z", "2026-03-01T04:59Z", "2026-05-01T00:00Z"],
-    ["2026-02-28T04:59Z", "2026-03-01T23:00Z", "2026-03-31T04:00Z"],
+    ["2026-02-28T23:00Z", "2026-02-28T04:59Z", "2026-03-31T04:00Z"],
+    ["2026-03-01T00:00Z", "2026-03-01T04:59Z", "2026-05-01T00:00Z"],
   ],
   [
-    "of a year's end goes on into the next year",
-    { times: nights, years: range(2026), months: range(12), daysOfMonth: range(31) },
-    ["2026-12-31T23:30Z", "2027-01-01T04:30Z"],
-    ["2026-12-31T04:30Z", "2025-12-31T23:30Z", "2026-01-01T04:30Z"],
-  ],
-  [
-    "has nothing to do with early hours that no evening precedes",
-    { times: times("00:00-05:00", "22:00-23:00"), weekdays: range(FRIDAY) },
-    ["2026-03-06T00:00Z", "2026-03-06T04:59Z", "2026-03-06T22:30Z"],
-    ["2026-03-07T00:00Z"],
-  ],
-  [
-    "may begin with a whole day",
-    { times: times("00:00-24:00", "00:00-05:00"), weekdays: range(FRIDAY) },
-    ["2026-03-06T00:00Z", "2026-03-06T23:59Z", "2026-03-07T00:00Z", "2026-03-07T04:59Z"],
-    ["2026-03-05T23:59Z", "2026-03-07T05:00Z"],
-  ],
-  [
-    "is not what the whole day from 00:00 to 24:00 is",
-    { times: times("00:00-24:00", "23:00-24:00"), weekdays: range(FRIDAY) },
-    ["2026-03-06T00:00Z", "2026-03-06T23:59Z"],
-    ["2026-03-05T23:59Z", "2026-03-07T00:00Z"],
+    "of a year's last month does not go on into the next year",
+    { times: nights, years: range(2026), months: range(12) },
+    ["2026-12-31T04:30Z", "2026-12-31T23:30Z", "2026-12-01T00:00Z"],
+    ["2027-01-01T00:00Z", "2025-12-31T23:30Z", "2026-11-30T23:59Z"],
   ],
 ];
+
+test("a night from Friday to Saturday is two specs, the morning with the next day", () => {
+  const night = named(
+    "friday-night",
+    { times: times("23:00-24:00"), weekdays: range(FRIDAY) },
+    { times: times("00:00-05:00"), weekdays: range(SATURDAY) },
+  );
+  const open = ["2026-03-06T23:00Z", "2026-03-07T00:00Z", "2026-03-07T04:59Z"];
+  const closed = ["2026-03-06T00:00Z", "2026-03-06T22:59Z", "2026-03-07T05:00Z", "2026-03-07T23:00Z"];
+  expect(open.filter((iso) => !isWithin(night, Date.parse(iso)))).toEqual([]);
+  expect(closed.filter((iso) => isWithin(night, Date.parse(iso)))).toEqual([]);
+});
 
 /** The clocks go forward at 01:00 UTC on 2026-03-29 in Paris, at 07:00 UTC on 2026-03-08 in New York; back likewise. */
 const clockCases: readonly Case[] = [
@@ -158,10 +146,10 @@ const clockCases: readonly Case[] = [
     ["2026-11-01T00:59-04:00", "2026-11-01T02:00-05:00"],
   ],
   [
-    "the night of Saturday in which the clocks change is that of Saturday to its end",
-    { ...paris, times: nights, weekdays: range(SATURDAY) },
-    ["2026-03-28T23:00+01:00", "2026-03-29T04:59+02:00", "2026-10-24T23:00+02:00", "2026-10-25T04:59+01:00"],
-    ["2026-03-29T05:00+02:00", "2026-10-25T05:00+01:00", "2026-10-24T04:00+02:00"],
+    "both ends of the Sunday on which the clocks change are of that Sunday",
+    { ...paris, times: nights, weekdays: range(0) },
+    ["2026-03-29T00:00+01:00", "2026-03-29T04:59+02:00", "2026-03-29T23:59+02:00", "2026-10-25T04:59+01:00"],
+    ["2026-03-28T23:59+01:00", "2026-03-29T05:00+02:00", "2026-03-30T00:00+02:00", "2026-10-25T05:00+01:00"],
   ],
   [
     "where midnight itself is skipped, the night begins an hour late on the new day",
@@ -186,4 +174,15 @@ test("a named interval is open with any of its specs, and one without specs neve
   expect(isWithin(interval, Date.parse("2026-03-07T00:30Z"))).toBe(true);
   expect(isWithin(interval, Date.parse("2026-03-07T12:00Z"))).toBe(false);
   expect(isWithin(named("window"), 0)).toBe(false);
+});
+
+test("Local is the zone of this machine", () => {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  for (let hour = 0; hour < 24; hour++) {
+    const at = Date.UTC(2026, 2, 6, hour);
+    const spec = { times: times("08:00-17:00") };
+    expect(isWithin(named("w", { ...spec, location: "Local" }), at)).toBe(
+      isWithin(named("w", { ...spec, location: zone }), at),
+    );
+  }
 });

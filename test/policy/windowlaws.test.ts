@@ -4,8 +4,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { IntervalSpec, NumberRange } from "../../src/model/timeinterval.ts";
 import { isWithin, nextOpening } from "../../src/policy/window.ts";
 
-// The reference asks the platform for every field, reckons with no calendar of its own, and finds the day before and
-// the month's length by walking through instants.
+// The reference asks the platform for every field, reckons with no calendar of its own, and finds the month's length by
+// walking through instants.
 const fieldsOf = (zone: string, at: number) => {
   const formatter = new Intl.DateTimeFormat("en-GB", {
     timeZone: zone,
@@ -27,13 +27,6 @@ const fieldsOf = (zone: string, at: number) => {
   };
 };
 
-function dayBefore(zone: string, at: number) {
-  const { day } = fieldsOf(zone, at);
-  let before = at;
-  while (fieldsOf(zone, before).day === day) before -= HOUR_MS;
-  return before;
-}
-
 function lastDay(zone: string, at: number): number {
   const { month } = fieldsOf(zone, at);
   let last = at;
@@ -45,23 +38,19 @@ function lastDay(zone: string, at: number): number {
 
 function isOpen(spec: IntervalSpec, at: number): boolean {
   const zone = spec.location ?? "UTC";
-  const { minute } = fieldsOf(zone, at);
+  const { minute, weekday, year, month, day } = fieldsOf(zone, at);
   const among = (ranges: readonly NumberRange[] | undefined, value: number) =>
     ranges === undefined || ranges.some(({ begin, end }) => begin <= value && value <= end);
-  const fitsDay = (instant: number) => {
-    const { weekday, year, month, day } = fieldsOf(zone, instant);
-    const fromEnd = (value: number) => (value > 0 ? value : lastDay(zone, instant) + 1 + value);
-    const days = spec.daysOfMonth?.map(({ begin, end }) => ({ begin: fromEnd(begin), end: fromEnd(end) }));
-    return among(spec.weekdays, weekday) && among(spec.months, month) && among(spec.years, year) && among(days, day);
-  };
-  if (spec.times === undefined) return fitsDay(at);
-  const isMorning = (range: { startMinute: number; endMinute: number }) =>
-    range.startMinute === 0 && range.endMinute !== 1440;
-  return spec.times.some((range) => {
-    const isNow = range.startMinute <= minute && minute < range.endMinute;
-    const isOfYesterday = isMorning(range) && spec.times!.some(({ endMinute }) => endMinute === 1440);
-    return isNow && fitsDay(isOfYesterday ? dayBefore(zone, at) : at);
-  });
+  const fromEnd = (value: number) => (value > 0 ? value : lastDay(zone, at) + 1 + value);
+  const days = spec.daysOfMonth?.map(({ begin, end }) => ({ begin: fromEnd(begin), end: fromEnd(end) }));
+  const minutes = spec.times?.map(({ startMinute, endMinute }) => ({ begin: startMinute, end: endMinute - 1 }));
+  return (
+    among(minutes, minute) &&
+    among(spec.weekdays, weekday) &&
+    among(spec.months, month) &&
+    among(spec.years, year) &&
+    among(days, day)
+  );
 }
 
 const rangeOf = (min: number, max: number): fc.Arbitrary<NumberRange> =>
