@@ -179,6 +179,7 @@ export function assemble(
     lasting: notifier.lasting,
     async stop(what) {
       await Promise.all([warden.stop(), what === "all" ? observation.stop() : null]);
+      if (what === "all") await observation.close();
       await notifier.stop(NOTICES_MS_MAX);
       await relations.close();
     },

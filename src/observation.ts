@@ -28,8 +28,10 @@ export interface Observation {
   snapshot(): Snapshot | null;
   /** From now on `listener` is told, in place of the one before; of the last snapshot at once. */
   attend(listener: OnSnapshot): void;
-  /** Stops the collectors and closes the way to the service. */
+  /** Stops the collectors. */
   stop(): Promise<void>;
+  /** Closes the connections to the service: once nothing of remediation is under way either. */
+  close(): Promise<void>;
 }
 
 /** Starts the collectors. `known`: what was seen of the same service before; null: nothing. */
@@ -64,10 +66,8 @@ export function observe(access: Access, known: Known | null, parts: AppParts, fo
       listener = next;
       if (latest !== null) watch.publish();
     },
-    async stop() {
-      await watch.stop();
-      await transport.close();
-    },
+    stop: watch.stop,
+    close: transport.close,
   };
 }
 

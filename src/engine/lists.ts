@@ -85,11 +85,14 @@ export async function collectSessions(parts: ListParts, sessions: SessionFold, s
     return session === null ? true : sessions.add(session);
   };
   const walked = await walkList(parts, listSessions, fold, signal);
-  const missing = walked.ok ? Math.max(0, walked.value.total - walked.value.difference - walked.value.seen) : 0;
-  const complete =
-    walked.ok && walked.value.end !== "cut" && missing <= Math.max(1, walked.value.total * SESSIONS_MISSING_MAX);
-  const isCut = !walked.ok || walked.value.end === "cut";
-  sessions.endWalk(isCut ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
+  if (!walked.ok) {
+    sessions.endWalk("failed", parts.clock.monotonic());
+    return { complete: false, error: walked.error };
+  }
+  const { total, difference, seen, end } = walked.value;
+  const missing = Math.max(0, total - difference - seen);
+  const complete = end !== "cut" && missing <= Math.max(1, total * SESSIONS_MISSING_MAX);
+  sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
   parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return outcomeOf(walked, complete, missing);
 }

@@ -25,8 +25,11 @@ export interface SessionFold {
   size(): number;
 }
 
-/** `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it was given up before the end. */
-export type SessionWalkEnd = "complete" | "incomplete" | "cut";
+/**
+ * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it was given up before the end.
+ * `failed`: it has seen nothing.
+ */
+export type SessionWalkEnd = "complete" | "incomplete" | "cut" | "failed";
 
 /** Cut-off walks in a row after which what they show replaces an older view. */
 const CUT_WALKS_MAX = 3;
@@ -152,7 +155,7 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
       if (complete) sweepLeft();
       // A walk need never be complete: what none of the last ones has shown is forgotten.
       else table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
-      const isTaken = end !== "cut" || view === null || cutWalks >= CUT_WALKS_MAX;
+      const isTaken = end === "cut" ? view === null || cutWalks >= CUT_WALKS_MAX : end !== "failed";
       if (isTaken) nodes.settle(complete);
       else nodes.forgetIdle();
       if (isTaken) {

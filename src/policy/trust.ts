@@ -70,7 +70,7 @@ function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] 
     const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
     blockers.push({ reason: "inventory_incomplete", detail });
   }
-  if (sighting.lastComplete && nodes < trust.minInventory * baseline - 1e-9) {
+  if ((sighting.lastComplete || sighting.missing !== null) && nodes < trust.minInventory * baseline - 1e-9) {
     const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is right, accept-inventory says so`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }

@@ -3,6 +3,7 @@ import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { CallOutcome } from "../budget/ledger.ts";
 import type { Category, Lane } from "../budget/limits.ts";
+import { type Hold, opening } from "../budget/opening.ts";
 import type { Reading } from "../budget/view.ts";
 import type { EndpointLabel } from "../metrics/vocabulary.ts";
 import type { Clock, Secret, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
@@ -96,7 +97,10 @@ export function createClient(parts: ClientParts): ServiceClient {
     const wait = timeLimit(clock, PERMIT_WAIT_MS_MAX, signal);
     const permit = await office.request(category, lane, wait.signal);
     wait.stop();
-    if (permit === null) return unsent(noPermit(wait.expired()));
+    if (permit === null) {
+      const { hold } = opening(office.ledger, category, lane, clock.monotonic());
+      return unsent(wait.expired() ? noPermit(hold) : { kind: "aborted", message: UNSENT });
+    }
     const key = parts.secret.value();
     const request = requestOf(call, method, key, parts.agent);
     const stopped = stopBefore(signal, onSending);
@@ -197,13 +201,15 @@ function stopBefore(signal: AbortSignal, onSending?: () => void): string | null 
 
 const UNSENT = "given up before it was sent";
 
-const noPermit = (waited: boolean): ServiceError =>
-  waited
+function noPermit(hold: Hold | null): ServiceError {
+  const minutes = PERMIT_WAIT_MS_MAX / MINUTE_MS;
+  return hold === "refused"
     ? {
-        kind: "budget",
-        message: `the limits left no room for the call within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`,
+        kind: "rate_limited",
+        message: `the service refused earlier calls; the next one may not go within ${minutes} minutes`,
       }
-    : { kind: "aborted", message: UNSENT };
+    : { kind: "budget", message: `the limits left no room for the call within ${minutes} minutes` };
+}
 
 function outcomeOf(response: ServiceResponse, reading: Reading | null, now: EpochMs): CallOutcome {
   // Without a valid key it was counted under none of ours, whatever limit it states.

@@ -39,7 +39,9 @@ test("a walk that takes longer than three planned intervals, and completes, is f
   const service = createService({ ...defaultScenario, nodes: 5_000, sessions: 100, service: options }, START_MS);
   const transport = createSimulatedTransport(service, clock, { latencyMs: 9 * SECOND_MS });
   const cadences = { ...minuteSettings.cadences, details: null };
-  const settings = { limits: createPlanLimits("enterprise"), cadences };
+  // Three pages under way at once, of nine seconds each: 20 a minute.
+  const plan = { requestsPerMinute: null, concurrentRequests: 4, callsPerMonth: null };
+  const settings = { limits: { ...createPlanLimits("enterprise"), plan }, cadences };
   const daemon = startDaemon({ rules, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
   const distrusted: string[] = [];

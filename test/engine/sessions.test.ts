@@ -194,6 +194,14 @@ describe("a walk that is not complete", () => {
     expect(count("active")).toBe(1);
   });
 
+  test("that has seen nothing replaces no view, however often", () => {
+    const { walk, fold } = createWalks();
+    walk(1_000, [session("a")]);
+    const { settledAt } = fold.view()!;
+    for (let round = 2; round < 12; round++) walk(round * 1_000, [], "failed");
+    expect(fold.view()!.settledAt).toBe(settledAt);
+  });
+
   test("takes no session for ended", () => {
     const { walk, ended } = createWalks();
     walk(1_000, [session("a"), session("b")]);

@@ -92,7 +92,7 @@ test("an unknown status and a string where a number belongs are counted, and the
 /** A service with these nodes, and nothing else. */
 async function serveNodes(data: readonly object[]): Promise<string> {
   const server = createServer((request, response) => {
-    const isList = request.url?.startsWith("/v1/nodes?") === true;
+    const isList = request.url?.startsWith("/v1/nodes?page=1&") === true;
     response.writeHead(isList ? 200 : 404, { "content-type": "application/json" });
     response.end(JSON.stringify({ data, pagination: { page: 1, limit: 1_000, total: data.length } }));
   });

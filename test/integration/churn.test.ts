@@ -56,7 +56,7 @@ async function startChurning() {
     }));
   const answer = ({ url = "" }: IncomingMessage, response: ServerResponse) => {
     const kind = url.startsWith("/v1/nodes?") ? "nodes" : url.startsWith("/v1/sessions?") ? "sessions" : null;
-    if (kind === null) return void response.writeHead(404, LIMIT).end();
+    if (kind === null || !url.includes("page=1&")) return void response.writeHead(404, LIMIT).end();
     walks[kind]++;
     const data = kind === "nodes" ? nodes() : sessions();
     response.writeHead(200, { "content-type": "application/json", ...LIMIT });

@@ -1,69 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fail, ok } from "../../src/base/result.ts";
-import type { PageQuery } from "../../src/service/endpoints.ts";
-import type { ServiceError } from "../../src/service/errors.ts";
-import { newPageHabits, PAGE_LIMIT_FALLBACK, walkPages } from "../../src/service/pages.ts";
-
-interface List {
-  readonly total: number;
-  readonly clamp?: number;
-  readonly echo?: "effective" | "requested";
-  readonly reject?: number;
-  readonly first?: 0 | 1;
-  /** Whether page 0 shows what page 1 shows. */
-  readonly zeroIsOne?: boolean;
-  /** Records that the total counts and no page shows. */
-  readonly missing?: number;
-  /** What the list states as its total, where that is not the truth. */
-  readonly stated?: number | ((asked: number) => number);
-  /** Records of the first page answered, where it is shorter than the others. */
-  readonly shortFirst?: number;
-  readonly fails?: (page: number) => ServiceError["kind"] | null;
-  /** Records that the list holds when a page is asked for. */
-  readonly records?: (asked: number) => number[];
-}
-
-const statedBy = ({ stated, total }: List, asked: number): number =>
-  typeof stated === "function" ? stated(asked) : (stated ?? total);
-
-function walkOf(list: List, limit = 1_000) {
-  const asked: PageQuery[] = [];
-  const seen = new Set<unknown>();
-  const habits = newPageHabits(limit);
-  const walk = () => {
-    seen.clear();
-    return walkPages(
-      {
-        habits,
-        inFlight: () => 3,
-        async fetch(query) {
-          asked.push(query);
-          const kind = list.fails?.(query.page) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
-          if (kind !== null) return fail({ kind, message: "as the test says" });
-          const size = Math.min(query.limit, list.clamp ?? Infinity);
-          const records = list.records?.(asked.length) ?? Array.from({ length: list.total }, (_, index) => index);
-          const number = list.zeroIsOne ? Math.max(1, query.page) : query.page;
-          const begin = (number - (list.first ?? 1)) * size;
-          const end = Math.min(
-            begin + (asked.length === 1 ? (list.shortFirst ?? size) : size),
-            list.total - (list.missing ?? 0),
-          );
-          const page = begin < 0 ? [] : records.slice(begin, end);
-          const echo = list.echo === "requested" ? query.limit : size;
-          return ok({ page: { records: page, limit: echo, total: statedBy(list, asked.length) }, at: 0 });
-        },
-        fold(records) {
-          const before = seen.size;
-          for (const record of records) seen.add(record);
-          return seen.size - before;
-        },
-      },
-      new AbortController().signal,
-    );
-  };
-  return { walk, asked, seen, habits };
-}
+import { PAGE_LIMIT_FALLBACK } from "../../src/service/pages.ts";
+import { walkOf } from "./page-list.ts";
 
 test("whatever the total, the clamp, the echo, the refusal and the first number: every record is seen and accounted for", async () => {
   const lists = fc.record({
@@ -190,69 +128,6 @@ describe("a walk is not exact", () => {
   });
 });
 
-describe("a difference between the total and the records", () => {
-  test("is accepted once three walks in a row agree on it, and costs no further page from then on", async () => {
-    const { walk, asked } = walkOf({ total: 181, missing: 1, zeroIsOne: true });
-    for (let round = 0; round < 2; round++) {
-      expect(await walk()).toMatchObject({ value: { isExact: false, difference: 0 } });
-    }
-    expect(await walk()).toMatchObject({ value: { isExact: true, seen: 180 } });
-    asked.length = 0;
-    expect(await walk()).toMatchObject({ value: { isExact: true, difference: 1 } });
-    expect(asked).toEqual([{ page: 1, limit: 1_000 }]);
-  });
-
-  test("that changes is not", async () => {
-    let missing = 1;
-    const list = {
-      total: 181,
-      get missing() {
-        return missing;
-      },
-    };
-    const { walk } = walkOf(list);
-    for (let round = 0; round < 3; round++) await walk();
-    missing = 3;
-    expect(await walk()).toMatchObject({ value: { isExact: false, difference: 1 } });
-  });
-
-  test("in the other direction is found, too: a total that is too low hides no record", async () => {
-    const everything = Array.from({ length: 350 }, (_, index) => index);
-    const { walk, habits } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
-    expect(await walk()).toMatchObject({ value: { end: "reached", isExact: false, seen: 350, total: 100 } });
-    expect(habits.size).toBe(100);
-  });
-});
-
-describe("a list that shifts while it is walked", () => {
-  /** A list, newest first, that changes after so many pages were asked for. */
-  const shifting = (before: number[], after: number[], from: number) =>
-    walkOf({
-      total: after.length,
-      stated: (asked) => (asked > from ? after : before).length,
-      clamp: 100,
-      records: (asked) => (asked > from ? after : before),
-    });
-  const descending = (from: number, length: number) => Array.from({ length }, (_, index) => from - index);
-
-  test("has its head read again for the records that joined there", async () => {
-    const { walk, seen } = shifting(descending(500, 500), descending(503, 503), 2);
-    expect(await walk()).toMatchObject({ value: { isExact: true, total: 503 } });
-    expect(seen.has(503)).toBe(true);
-  });
-
-  test("has the place read again at which a record left and the next one slid past the reader", async () => {
-    const before = descending(500, 500);
-    const { walk, seen } = shifting(
-      before,
-      before.filter((record) => record !== 450),
-      2,
-    );
-    await walk();
-    expect(seen.size).toBe(500);
-  });
-});
-
 describe("a walk is given up", () => {
   test("at once after a 429: the refused cycle is abandoned", async () => {
     const { walk, asked } = walkOf({ total: 10_000, clamp: 100, fails: (page) => (page >= 3 ? "rate_limited" : null) });
@@ -269,46 +144,5 @@ describe("a walk is given up", () => {
   test("whole where the first page fails", async () => {
     const { walk } = walkOf({ total: 100, fails: () => "unreachable" });
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "unreachable" } });
-  });
-});
-
-describe("a total of billions", () => {
-  const countPages = async (records: (page: number) => unknown[]) => {
-    const seen = new Set<unknown>();
-    let pages = 0;
-    const report = await walkPages(
-      {
-        habits: newPageHabits(100),
-        inFlight: () => 3,
-        async fetch({ page }) {
-          pages++;
-          return ok({ page: { records: records(page), limit: 100, total: 1e12 }, at: 0 });
-        },
-        fold(page) {
-          const before = seen.size;
-          for (const record of page) seen.add(record);
-          return seen.size - before;
-        },
-      },
-      new AbortController().signal,
-    );
-    return { pages, report };
-  };
-  const hundred = Array.from({ length: 100 }, (_, index) => index);
-
-  test("makes no walk of millions of pages", async () => {
-    const { pages, report } = await countPages((page) => [page]);
-    expect(report).toMatchObject({ value: { end: "cut", isExact: false } });
-    expect(pages).toBeLessThanOrEqual(20_001);
-  });
-
-  test("ends the walk at the first empty page", async () => {
-    const { pages } = await countPages((page) => (page === 1 ? hundred : []));
-    expect(pages).toBeLessThanOrEqual(5);
-  });
-
-  test("ends the walk after a few pages that repeat the first", async () => {
-    const { pages } = await countPages(() => hundred);
-    expect(pages).toBeLessThanOrEqual(7);
   });
 });

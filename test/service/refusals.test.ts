@@ -32,7 +32,7 @@ describe("an overloaded service", () => {
       fault: { kind: "status", status: 503, retryAfter: "600" },
       match: "/v1/sessions",
     });
-    const loads = [readStats, nodes].map((call) => startLoad(client, clock, call));
+    const loads = [startLoad(client, clock, readStats, 8, "stats"), startLoad(client, clock, nodes, 8, "walk")];
     await clock.advance(10 * MINUTE_MS);
     for (const load of loads) load.stop();
     expect(calls.filter((call) => call === "nodes_list 200").length).toBeGreaterThan(700);
