@@ -31,8 +31,6 @@ import { createWitness } from "./witness.ts";
 /** Before the start everything is read once, without limits: whoever polls knows the fleet by then. */
 const WARM_UP_MS: DurationMs = 10 * MINUTE_MS;
 const PLENTY = 1_000_000;
-/** The daemon's metrics leave out a list that is older than so many planned intervals. */
-const STALE_INTERVALS = 3;
 /** What the policies of the bench say, as one. */
 const USAGES = ["cpu", "memory", "disk"].map((resource) => `node.${resource}_usage > ${THRESHOLD}`);
 const WHEN = ['node.status == "offline"', ...USAGES].join(" || ");
@@ -101,7 +99,7 @@ function detailedAt({ idOf }: Script, { fleet }: Snapshot): (index: number) => n
 
 /** Whether metrics show the nodes of the snapshot. */
 function isFresh({ at, fleet }: Snapshot, { nodes }: Plan): boolean {
-  return fleet.settledAt !== null && at - fleet.settledAt <= STALE_INTERVALS * (nodes?.intervalMs ?? 0);
+  return fleet.walkedAt !== null && at - fleet.walkedAt <= (nodes?.freshMs ?? 0);
 }
 
 /** Nodes that the snapshot lacks, and those that it has though they left, as a share of the fleet. */

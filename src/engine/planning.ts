@@ -1,5 +1,5 @@
 import type { DurationMs } from "../base/duration.ts";
-import { type Flow, weightsOf } from "../budget/fair-share.ts";
+import { type Flow, sharesOf } from "../budget/fair-share.ts";
 import { planMonth } from "../budget/month.ts";
 import { type LastRun, type MonthState, pollingLeft, runBudget } from "../budget/monthleft.ts";
 import { callsOf, type Plan, type PlanInput, plan, roomOf } from "../budget/planner.ts";
@@ -156,7 +156,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     for (const collector of COLLECTORS) {
       if (planned[collector] !== null) paced.set(collector, planned[collector].pacedMs);
     }
-    office.weigh(weightsOf(planned, roomOf(input), unseen()));
+    office.share(sharesOf(planned, roomOf(input), unseen()));
     showPlan(planned, parts.metrics);
     return planned;
   }

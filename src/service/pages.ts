@@ -18,6 +18,8 @@ export interface PageHabits {
   size: number | null;
   /** Of a list on one page, the longest that was followed by nothing new: a first page no longer than it is the last. */
   singlePageMax: number;
+  /** The total at which a list that ends on a full page was seen to end; null: none was. */
+  provenTotal: number | null;
   /** Whether the service answered every page with the first one. */
   ignoresPage: boolean;
   /** Number of the first page; taken for 1 until a walk that misses a page finds a page 0. */
@@ -48,6 +50,7 @@ export const newPageHabits = (wish: number): PageHabits => ({
   walks: 0,
   size: null,
   singlePageMax: 0,
+  provenTotal: null,
   ignoresPage: false,
   first: 1,
   firstKnown: false,
@@ -91,6 +94,8 @@ export interface WalkReport {
 export const PAGE_LIMIT_FALLBACK = 100;
 /** What was learned is tried again after so many walks: the refusal of a page size may have been a passing fault. */
 const WALKS_TO_DOUBT = 100;
+/** The end of a list that ends on a full page is proved again after so many walks: its total may no longer be true. */
+const WALKS_TO_PROVE = 10;
 
 /** Walks a list to its end (spec, section 2.5). Fails only where the first page fails. */
 export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result<WalkReport, ServiceError>> {
@@ -125,7 +130,9 @@ export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result
 /** The first page; where a large limit is refused and a smaller one is not, with the smaller one for a while. */
 async function fetchFirst(walk: Walk, signal: AbortSignal): Promise<Fetched> {
   const { habits } = walk;
-  if (habits.walks++ % WALKS_TO_DOUBT === 0) changeLimit(habits, habits.wish);
+  if (habits.walks % WALKS_TO_DOUBT === 0) changeLimit(habits, habits.wish);
+  if (habits.walks % WALKS_TO_PROVE === 0) habits.provenTotal = null;
+  habits.walks++;
   const fetched = await walk.fetch({ page: habits.first, limit: habits.limit }, signal);
   if (fetched.ok || fetched.error.kind !== "client_error" || habits.limit <= PAGE_LIMIT_FALLBACK) return fetched;
   const smaller = await walk.fetch({ page: habits.first, limit: PAGE_LIMIT_FALLBACK }, signal);
@@ -137,6 +144,7 @@ async function fetchFirst(walk: Walk, signal: AbortSignal): Promise<Fetched> {
 function changeLimit(habits: PageHabits, limit: number): void {
   habits.limit = limit;
   habits.singlePageMax = 0;
+  habits.provenTotal = null;
   habits.ignoresPage = false;
 }
 

@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import { createFairShare, FLOWS, type Flow, flowOf, type Weights } from "../budget/fair-share.ts";
+import { createFairShare, FLOWS, type Flow, flowOf, type Shares } from "../budget/fair-share.ts";
 import { learnedOf } from "../budget/front.ts";
 import { type CallOutcome, createLedger, type Ledger, type Permit, settle, take } from "../budget/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../budget/limits.ts";
@@ -17,7 +17,7 @@ export interface PermitOffice {
   request(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
   giveBack(permit: Permit, outcome: CallOutcome): void;
   /** Sets in which ratio calls that wait at the same time get their permits; actions go before all of them. */
-  weigh(weights: Weights): void;
+  share(shares: Shares): void;
   /** New limits (a reload) hold from the next permit on; what was learned stays. */
   relimit(limits: Limits, monthStartsOn: number): void;
   /** Calls made in the plan's month that it is now: ours, and what was learned of others'. */
@@ -232,7 +232,7 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
       countForeign();
       look();
     },
-    weigh: fairShare.setWeights,
+    share: fairShare.setShares,
     relimit(limits, startsOn) {
       ledger.limits = limits;
       if (startsOn !== monthStartsOn) {

@@ -90,9 +90,9 @@ export class WalkProgress {
     if (asked * this.#size < this.#total - accepted - slack) return true;
     // By its total the list ends here. Only a page that is not full proves that it does.
     const { page, length } = this.#last;
-    return (
-      page === this.#next - 1 && length >= this.#size && !(asked === 1 && length <= this.#walk.habits.singlePageMax)
-    );
+    const { singlePageMax, provenTotal } = this.#walk.habits;
+    if ((asked === 1 && length <= singlePageMax) || this.#total === provenTotal) return false;
+    return page === this.#next - 1 && length >= this.#size;
   }
 
   /** Whether another page may fare better than those that failed. */
@@ -171,6 +171,7 @@ export class WalkProgress {
   #learn(echo: number | null): void {
     const { habits } = this.#walk;
     const isSinglePage = this.#last.page <= habits.first;
+    if (this.#end === "reached" && this.#total === this.#seen) habits.provenTotal = this.#total;
     habits.size = isSinglePage ? Math.max(this.#size, Math.min(echo ?? this.#size, habits.limit)) : this.#size;
     habits.shortWalks = this.missesAPage(this.missing()) ? habits.shortWalks + 1 : 0;
     if (habits.shortWalks >= SHORT_WALKS_MAX) {

@@ -51,7 +51,8 @@ test("calls that wait at the same time are served in the ratio of the weights", 
   const learning = ask("node_management", "walk");
   await clock.advance(1_000);
   answer(await learning, 99);
-  office.weigh({ nodes: 3, details: 1, sessions: 1, stats: 1 });
+  const one = { weight: 1, savedMax: 0 };
+  office.share({ nodes: { weight: 3, savedMax: 0 }, details: one, sessions: one, stats: one });
   for (let call = 0; call < 40; call++) {
     void ask("node_management", "walk");
     void ask("node_management", "detail");
