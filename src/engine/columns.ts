@@ -58,6 +58,7 @@ export function createColumns() {
     },
   };
   const numbers = {
+    get: (name: NumberName, slot: number): number => number[name].values[slot]!,
     /** Null is kept as NaN: missing. */
     set(name: NumberName, slot: number, value: number | null): void {
       write(number[name], slot, value ?? Number.NaN);

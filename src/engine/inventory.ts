@@ -1,4 +1,4 @@
-import type { DurationMs } from "../base/duration.ts";
+import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { type Cause, createDetailPriority, type Pick } from "../budget/priority.ts";
 import type { UsageReading } from "../budget/trend.ts";
@@ -21,7 +21,11 @@ export interface Inventory {
   /** At most `max` nodes that the walk under way has not shown and that are due to be looked up by id, longest absent first. */
   unlisted(max: number): readonly NodeId[];
   /** Takes in how the lookup of a node that the walk under way has not shown ended. `gone`: there is no such node (404). */
-  lookedUp(id: NodeId, found: Lookup): void;
+  lookedUp(id: NodeId, found: Lookup, at: MonotonicMs): void;
+  /** When a detail was last read; null: never. */
+  lastDetailAt(): MonotonicMs | null;
+  /** A node that the walk under way has shown; null: there is none. */
+  anyListed(): NodeId | null;
   /** Ends a walk and returns what it came to. Nodes that enough walks in a row did not show are gone. */
   endWalk(walk: EndedWalk, at: MonotonicMs): WalkEnd;
   /** Accepts that walks miss so many nodes: an operator says that this is right. */
@@ -77,6 +81,10 @@ export interface EndedWalk {
   readonly maxMissing: Share;
 }
 
+/** A node that the list hides, and whose last_seen has not moved for so long, is gone though its detail is still answered. */
+const HIDDEN_MS_MAX: DurationMs = DAY_MS;
+/** Walks in a row that miss no more than usual after which an accepted number of missing nodes is no longer accepted. */
+const RECOVERED_WALKS = 10;
 /** Declared as a ratio, a value above this is none; as a percentage, above a hundred times this. */
 const USAGE_RATIO_MAX = 1.5;
 const NO_USAGE: UsageReading = {
@@ -94,7 +102,11 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
   const priority = createDetailPriority();
   const detailed = new Set<NodeId>();
   const listing = createListing();
+  /** By node that the list hides: its last_seen at a lookup, and when that was first seen. */
+  const unchanged = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
+  let lastDetailAt: MonotonicMs | null = null;
   let acceptedMissing = 0;
+  let recoveredWalks = 0;
   let settledAt: MonotonicMs | null = null;
   let walkedAt: MonotonicMs | null = null;
   let lastWalk: WalkEnd | null = null;
@@ -112,10 +124,19 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
     return slot;
   }
 
+  /** Whether a node that the list hides has not been heard of for so long that it is one which the service merely remembers. */
+  function isAbandoned(id: NodeId, slot: number, at: MonotonicMs): boolean {
+    const lastSeenMs = columns.numbers.get("lastSeenMs", slot);
+    const before = unchanged.get(id);
+    if (before === undefined || !Object.is(before.lastSeenMs, lastSeenMs)) unchanged.set(id, { lastSeenMs, since: at });
+    return at - (unchanged.get(id)?.since ?? at) >= HIDDEN_MS_MAX;
+  }
+
   function forget(id: NodeId, slot: number): void {
     slots.delete(id);
     priority.leave(slot);
     detailed.delete(id);
+    unchanged.delete(id);
     columns.clear(slot, "");
     free.push(slot);
   }
@@ -172,39 +193,49 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
         .due(slots.values())
         .slice(0, max)
         .map((slot) => columns.texts.get("ids", slot)),
-    lookedUp(id, found) {
+    lookedUp(id, found, at) {
       const slot = slots.get(id);
       if (slot === undefined || listing.isShown(slot)) return;
-      if (found === "gone") forget(id, slot);
-      else listing.lookedUp(slot, found);
+      const isGone = found === "gone" || (found === "alive" && isAbandoned(id, slot, at));
+      listing.lookedUp(slot, isGone ? "gone" : found);
+      if (isGone) forget(id, slot);
+    },
+    lastDetailAt: () => lastDetailAt,
+    anyListed: () => {
+      for (const [id, slot] of slots) if (listing.isShown(slot)) return id;
+      return null;
     },
     endWalk({ end, total, seen, rejected, maxMissing }, at) {
       const known = [...slots.values()];
       const met = known.filter(listing.isShown).length;
-      // Each record without an id may be one of the nodes that were not shown.
-      const missing = Math.max(Math.abs(total - seen), known.length - met - rejected);
-      const allowed = Math.max(acceptedMissing, missingMax(Math.max(total, seen), maxMissing));
-      const complete = end !== "cut" && missing <= allowed;
-      const kind = end === "exact" && rejected === 0 ? "exact" : complete || end === "exact" ? "inexact" : "blind";
-      for (const slot of listing.end(known, kind)) forget(columns.texts.get("ids", slot), slot);
-      columns.movePlaces(places.compact(columns.occupiedPlaces()));
-      if (complete) {
-        settledAt = at;
-        // What was accepted once is no licence for a list that has recovered since.
-        acceptedMissing = Math.min(acceptedMissing, missing);
+      const hidden = known.filter((slot) => !listing.isShown(slot) && listing.isHidden(slot)).length;
+      // What a lookup has found is not missing, and each record without an id may be one of the nodes that were not shown.
+      const missing = Math.max(total - seen - hidden, seen - total, known.length - met - hidden - rejected, 0);
+      const usual = missingMax(Math.max(total, seen), maxMissing);
+      const complete = end !== "cut" && missing <= Math.max(acceptedMissing, usual);
+      const isExact = end === "exact" && rejected === 0 && Math.abs(total - seen) <= Math.max(acceptedMissing, usual);
+      for (const slot of listing.end(known, isExact ? "exact" : complete ? "inexact" : "blind")) {
+        forget(columns.texts.get("ids", slot), slot);
       }
+      columns.movePlaces(places.compact(columns.occupiedPlaces()));
+      if (complete) settledAt = at;
       if (end !== "cut" || seen > 0) walkedAt = at;
+      // What was accepted once is not accepted of a list that has recovered since.
+      recoveredWalks = complete && missing <= usual ? recoveredWalks + 1 : 0;
+      if (recoveredWalks >= RECOVERED_WALKS) acceptedMissing = 0;
       const completeWalks = (lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0);
       lastWalk = { complete, completeWalks, met, missing, total, isCut: end === "cut", rejected, at };
       return lastWalk;
     },
     acceptMissing(nodes) {
       acceptedMissing = nodes;
+      recoveredWalks = 0;
     },
     detail(detail, at, now) {
       const slot = slots.get(detail.id);
       if (slot === undefined) return "taken";
       writeList(slot, detail, at);
+      lastDetailAt = at;
       detailed.add(detail.id);
       columns.numbers.set("createdAtMs", slot, detail.createdAtMs);
       columns.numbers.set("updatedAtMs", slot, detail.updatedAtMs);

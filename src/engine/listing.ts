@@ -1,7 +1,10 @@
 import { withRoom } from "../base/column.ts";
 
-/** What a lookup of a node by id came to. `gone`: there is no such node (404). */
+/** What a lookup of a node by id came to. `gone`: there is no such node (404). `unknown`: it could not be read. */
 export type Lookup = "alive" | "gone" | "unknown";
+
+/** What a walk says about the nodes that it did not show. `blind`: nothing. */
+export type WalkProof = "exact" | "inexact" | "blind";
 
 /** Which nodes, by slot, the walks of the list show, and how long the others have been absent. */
 export interface Listing {
@@ -10,20 +13,21 @@ export interface Listing {
   /** The walk under way shows the node. True if it had not before. */
   show(slot: number): boolean;
   isShown(slot: number): boolean;
+  /** Whether the last lookup found the node although the list does not show it. */
+  isHidden(slot: number): boolean;
   /** Those of `slots` that the walk under way has not shown and that are due to be looked up, longest absent first. */
   due(slots: Iterable<number>): number[];
   /** Takes in what a lookup of a node that is not shown came to. */
-  lookedUp(slot: number, found: Exclude<Lookup, "gone">): void;
-  /**
-   * Ends the walk: returns those of `slots` that are gone. `exact`: every record of the list is accounted for;
-   * `inexact`: nearly all are; `blind`: the walk says nothing about the nodes that it did not show.
-   */
-  end(slots: readonly number[], walk: "exact" | "inexact" | "blind"): number[];
+  lookedUp(slot: number, found: Lookup): void;
+  /** Ends the walk: returns those of `slots` that are gone. */
+  end(slots: readonly number[], proof: WalkProof): number[];
 }
 
 /**
- * A node is gone when two exact walks in a row did not show it: one alone may have drifted past it. An inexact walk can't
- * say who is missing and counts for a fifth of one, so that a list that is never exact does not keep the vanished for ever.
+ * A node is gone after a lookup that finds no such node. Without one it is gone when two exact walks in a row did not show
+ * it, or ten inexact ones, which can't say who is missing: so a list that is never exact keeps no vanished node for ever.
+ * Absence counts only for a node whose own lookup failed, or where every lookup of the walk shows that what is not listed
+ * is gone: a list that loses nodes which the service still has says nothing about them.
  */
 const ABSENCE_MAX = 10;
 const ABSENCE_OF_WALK = { exact: 5, inexact: 1, blind: 0 } as const;
@@ -41,6 +45,8 @@ export function createListing(): Listing {
   let nextLookup = new Float64Array(0);
   /** 1 where the last lookup found the node although the list hides it. */
   let hidden = new Uint8Array(0);
+  /** Lookups of the walk under way. */
+  let found: Record<Lookup, number> = { alive: 0, gone: 0, unknown: 0 };
 
   function reset(slot: number): void {
     absences[slot] = 0;
@@ -50,9 +56,11 @@ export function createListing(): Listing {
   }
 
   const isShown = (slot: number): boolean => shownIn[slot] === walk;
+  const isHidden = (slot: number): boolean => hidden[slot] === 1;
 
   return {
     isShown,
+    isHidden,
     join(slot) {
       shownIn = withRoom(shownIn, slot);
       absences = withRoom(absences, slot);
@@ -72,23 +80,23 @@ export function createListing(): Listing {
       [...slots]
         .filter((slot) => !isShown(slot) && nextLookup[slot]! <= walk)
         .sort((a, b) => absences[b]! - absences[a]!),
-    lookedUp(slot, found) {
-      hidden[slot] = found === "alive" ? 1 : 0;
+    lookedUp(slot, outcome) {
+      found[outcome]++;
+      if (outcome === "gone") return;
+      hidden[slot] = outcome === "alive" ? 1 : 0;
       nextLookup[slot] = walk + 2 ** lookups[slot]!;
       lookups[slot] = Math.min(LOOKUP_DOUBLINGS_MAX, lookups[slot]! + 1);
     },
-    end(slots, kind) {
+    end(slots, proof) {
       const absent = slots.filter((slot) => !isShown(slot));
-      // A list that hides a node that is there does not say who is missing, however exact it is.
-      const isHiding = absent.some((slot) => hidden[slot] === 1);
-      const absence = ABSENCE_OF_WALK[kind === "exact" && isHiding ? "inexact" : kind];
+      const areAllGone = proof === "exact" && found.gone > 0 && found.alive === 0 && !absent.some(isHidden);
       const gone = absent.filter((slot) => {
-        // One that a lookup has found is gone only once a lookup no longer finds it.
-        if (hidden[slot] === 1) return false;
-        absences[slot]! += absence;
+        if (isHidden(slot) || (lookups[slot] === 0 && !areAllGone)) return false;
+        absences[slot]! += ABSENCE_OF_WALK[proof];
         return absences[slot]! >= ABSENCE_MAX;
       });
       walk++;
+      found = { alive: 0, gone: 0, unknown: 0 };
       return gone;
     },
   };

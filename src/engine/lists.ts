@@ -1,4 +1,4 @@
-import type { DurationMs } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { callsInFlight } from "../budget/in-flight.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
@@ -31,6 +31,10 @@ export interface ListParts {
 const LOOKUPS_MIN = 4;
 /** Lookups of one walk, however many pages it had. */
 const LOOKUPS_MAX = 50;
+/** Lookups in a row that may fail before the others are left to the next walk: each may take as long as its time-outs. */
+const LOOKUP_FAILURES_MAX = 2;
+/** A detail that was read so long ago shows that single nodes can be read. */
+const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Share of the sessions that a complete walk may miss: they come and go while they are walked. */
 const SESSIONS_MISSING_MAX = 0.01;
 
@@ -54,8 +58,8 @@ export async function collectNodes(
   };
   const walked = await walkList(parts, listNodes, fold, signal);
   const report = walked.ok ? walked.value : null;
-  // Where a page is missing, lookups would be asked for every node on it.
-  if (report !== null && report.end !== "cut" && report.error === null) {
+  // Where a page has failed, lookups would be asked for every node on it.
+  if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
     await lookUpUnlisted(parts, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0 } = report ?? {};
@@ -66,14 +70,31 @@ export async function collectNodes(
   return outcomeOf(walked, walk.complete, walk.missing);
 }
 
-/** Reads, by id, nodes that the walk did not show: one that is there is seen, and a 404 proves that one is gone. */
+/**
+ * Reads, by id, nodes that the walk did not show: one that is there is seen, and a 404 proves that one is gone, unless the
+ * service answers so for a listed node, too.
+ */
 async function lookUpUnlisted(parts: ListParts, inventory: Inventory, max: number, signal: AbortSignal): Promise<void> {
-  for (const id of inventory.unlisted(max)) {
-    if (signal.aborted) return;
+  const ids = inventory.unlisted(max);
+  if (ids.length === 0 || !(await canLookUp(parts, inventory, signal))) return;
+  let failures = 0;
+  for (const id of ids) {
+    if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
     const error = await collectDetail({ ...parts, inventory }, { id, lane: "walk" }, signal);
+    const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
+    failures = found === "unknown" ? failures + 1 : 0;
+    if (error?.kind === "aborted" || error?.kind === "budget") return;
+    inventory.lookedUp(id, found, parts.clock.monotonic());
     if (error !== null && isHopeless(error)) return;
-    inventory.lookedUp(id, error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown");
   }
+}
+
+/** Whether single nodes can be read: one was a moment ago, or a listed one can be now. */
+async function canLookUp(parts: ListParts, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
+  const last = inventory.lastDetailAt();
+  if (last !== null && parts.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
+  const id = inventory.anyListed();
+  return id === null || (await collectDetail({ ...parts, inventory }, { id, lane: "walk" }, signal)) === null;
 }
 
 /** Walks the sessions into the fold (spec, section 4.6). */
@@ -89,8 +110,8 @@ export async function collectSessions(parts: ListParts, sessions: SessionFold, s
     sessions.endWalk("failed", parts.clock.monotonic());
     return { complete: false, error: walked.error };
   }
-  const { total, difference, seen, end } = walked.value;
-  const missing = Math.max(0, total - difference - seen);
+  const { total, seen, end } = walked.value;
+  const missing = Math.max(0, total - seen);
   const complete = end !== "cut" && missing <= Math.max(1, total * SESSIONS_MISSING_MAX);
   sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
   parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());

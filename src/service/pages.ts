@@ -38,7 +38,9 @@ export interface PageHabits {
 interface Difference {
   /** Of the last walk. */
   readonly records: number;
-  /** Walks in a row that had just this difference, and that had about this one: within half a page. */
+  /** Of the first walk of those that had about this difference. */
+  readonly first: number;
+  /** Walks in a row that had just this difference, and that had about the first one: within half a page. */
   readonly same: number;
   readonly similar: number;
 }
@@ -55,7 +57,7 @@ export const newPageHabits = (wish: number): PageHabits => ({
   first: 1,
   firstKnown: false,
   shortWalks: 0,
-  difference: { records: 0, same: 0, similar: 0 },
+  difference: { records: 0, first: 0, same: 0, similar: 0 },
   latency: createMeanLatency(),
 });
 
@@ -127,25 +129,44 @@ export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result
   return ok(progress.close(first.value.page.limit));
 }
 
-/** The first page; where a large limit is refused and a smaller one is not, with the smaller one for a while. */
+/** The first page, whatever its number. */
 async function fetchFirst(walk: Walk, signal: AbortSignal): Promise<Fetched> {
   const { habits } = walk;
   if (habits.walks % WALKS_TO_DOUBT === 0) changeLimit(habits, habits.wish);
-  if (habits.walks % WALKS_TO_PROVE === 0) habits.provenTotal = null;
+  if (habits.walks % WALKS_TO_PROVE === 0) forgetEnd(habits);
   habits.walks++;
-  const fetched = await walk.fetch({ page: habits.first, limit: habits.limit }, signal);
+  const fetched = await fetchAt(walk, habits.first, signal);
+  if (fetched.ok || !isRefusal(fetched.error) || habits.firstKnown || habits.first === 0) return fetched;
+  // A service that counts its pages from 0 may refuse page 1 of a short list.
+  const zero = await fetchAt(walk, 0, signal);
+  if (!zero.ok) return fetched;
+  habits.first = 0;
+  habits.firstKnown = true;
+  return zero;
+}
+
+/** One page; where its size is refused and a smaller one is not, with the smaller one for a while. */
+async function fetchAt(walk: Walk, page: number, signal: AbortSignal): Promise<Fetched> {
+  const { habits } = walk;
+  const fetched = await walk.fetch({ page, limit: habits.limit }, signal);
   if (fetched.ok || fetched.error.kind !== "client_error" || habits.limit <= PAGE_LIMIT_FALLBACK) return fetched;
-  const smaller = await walk.fetch({ page: habits.first, limit: PAGE_LIMIT_FALLBACK }, signal);
+  const smaller = await walk.fetch({ page, limit: PAGE_LIMIT_FALLBACK }, signal);
   if (smaller.ok) changeLimit(habits, PAGE_LIMIT_FALLBACK);
   return smaller;
 }
 
+const isRefusal = ({ kind }: ServiceError): boolean => kind === "client_error" || kind === "not_found";
+
 /** Another page size ends on another last page. */
 function changeLimit(habits: PageHabits, limit: number): void {
   habits.limit = limit;
+  forgetEnd(habits);
+}
+
+/** Has the next walk find out anew where the list ends. */
+function forgetEnd(habits: PageHabits): void {
   habits.singlePageMax = 0;
   habits.provenTotal = null;
-  habits.ignoresPage = false;
 }
 
 /**
@@ -156,7 +177,7 @@ async function lookForPageZero(walk: Walk, progress: WalkProgress, signal: Abort
   const { habits } = walk;
   const fetched = await walk.fetch({ page: 0, limit: habits.limit }, signal);
   if (!fetched.ok) {
-    if (fetched.error.kind === "client_error" || fetched.error.kind === "not_found") habits.firstKnown = true;
+    if (isRefusal(fetched.error)) habits.firstKnown = true;
     return;
   }
   const fresh = progress.take(0, fetched);

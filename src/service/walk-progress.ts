@@ -14,8 +14,9 @@ const REREADS_MIN = 2;
 const CONSTANT_WALKS = 3;
 /** After so many walks in a row that missed a page, what was learned of the first page is doubted. */
 const SHORT_WALKS_MAX = 3;
-/** Pages of one walk that may fail before the rest is not asked for. */
-const FAILURES_MAX = 3;
+/** Pages in a row that may fail before the rest is not asked for, and all in all as a share of those asked for. */
+const FAILURES_IN_A_ROW_MAX = 5;
+const FAILURES_SHARE_MAX = 0.25;
 
 /** A page as it was fetched, or why it was not. */
 export type Fetched = Awaited<ReturnType<Walk["fetch"]>>;
@@ -24,6 +25,9 @@ export type Fetched = Awaited<ReturnType<Walk["fetch"]>>;
 export class WalkProgress {
   readonly #walk: Walk;
   readonly #failures: ServiceError[] = [];
+  #failedInARow = 0;
+  /** The 4xx at which the pages ended: past the end of the list, or past the last record that the service shows. */
+  #refusal: ServiceError | null = null;
   /** By page number the total that its answer stated. */
   readonly #totals = new Map<number, number>();
   #next: number;
@@ -31,6 +35,8 @@ export class WalkProgress {
   #received = 0;
   #seen = 0;
   #pages = 0;
+  /** Pages that were asked for and are answered, or have failed. */
+  #settled = 1;
   /** The longest page so far: a short one says nothing of how many a full one holds. */
   #size = 1;
   /** Number and length of the last page that brought a new record. */
@@ -45,12 +51,14 @@ export class WalkProgress {
 
   /** Takes in a page; returns how many of its records are new. */
   take(number: number, fetched: Fetched): number {
+    if (number > this.#walk.habits.first) this.#settled++;
     if (!fetched.ok) {
       this.#fail(number, fetched.error);
       return 0;
     }
     const { page, at } = fetched.value;
     this.#pages++;
+    this.#failedInARow = 0;
     this.#total = page.total;
     this.#totals.set(number, page.total);
     this.#received += page.records.length;
@@ -60,7 +68,9 @@ export class WalkProgress {
     const isBarren = fresh < page.records.length * BARREN_SHARE || page.records.length === 0;
     this.#barren = isBarren ? this.#barren + 1 : 0;
     if (!isBarren && number >= this.#last.page) this.#last = { page: number, length: page.records.length };
-    if (this.#end === "open" && (page.records.length === 0 || this.#barren >= BARREN_PAGES_MAX)) this.#end = "reached";
+    if (!isBarren && number > this.#walk.habits.first) this.#walk.habits.ignoresPage = false;
+    const isPastEnd = page.records.length === 0 && (number - this.#walk.habits.first) * this.#size >= this.#planned();
+    if (this.#end === "open" && (isPastEnd || this.#barren >= BARREN_PAGES_MAX)) this.#end = "reached";
     return fresh;
   }
 
@@ -68,10 +78,12 @@ export class WalkProgress {
     const isRefusal = error.kind === "client_error" || error.kind === "not_found";
     // Some services answer a page past the end with a 4xx, and some every page past some record.
     if (isRefusal && number > this.#last.page) {
-      if (this.#end === "open") this.#end = this.missing() < this.#size / 2 ? "reached" : "refused";
-      if (this.#end === "reached") return;
+      this.#refusal ??= error;
+      if (this.#end === "open") this.#end = "reached";
+      return;
     }
     this.#failures.push(error);
+    this.#failedInARow++;
     if (!this.isWorthwhile() && this.#end === "open") this.#end = "cut";
   }
 
@@ -83,11 +95,13 @@ export class WalkProgress {
   hasMore(): boolean {
     const asked = this.#next - this.#walk.habits.first;
     if (asked >= PAGES_MAX && this.#end === "open") this.#end = "cut";
-    if (this.#end !== "open" || this.#walk.habits.ignoresPage) return false;
-    // A total that is wrong by a large number is never exact: half a page is no reason for another one.
-    const accepted = this.#accepted();
-    const slack = Math.abs(accepted) > this.#size / 2 ? this.#size / 2 : 0;
-    if (asked * this.#size < this.#total - accepted - slack) return true;
+    if (this.#end !== "open") return false;
+    // One page more shows whether the service still ignores the number.
+    if (this.#walk.habits.ignoresPage) return asked < 2;
+    if (asked * this.#size < this.#planned()) return true;
+    // Where pages were shorter than others, the rest is on further ones.
+    const isShort = this.#planned() - this.#seen > this.#size * BARREN_SHARE;
+    if (this.#settled === asked && this.#failures.length === 0 && isShort) return true;
     // By its total the list ends here. Only a page that is not full proves that it does.
     const { page, length } = this.#last;
     const { singlePageMax, provenTotal } = this.#walk.habits;
@@ -95,9 +109,21 @@ export class WalkProgress {
     return page === this.#next - 1 && length >= this.#size;
   }
 
+  /** Records to be expected: the total less the difference that it always has. */
+  #planned(): number {
+    const accepted = this.#accepted();
+    // A total that is wrong by a large number is never exact: half a page is no reason for another one.
+    return this.#total - accepted - (Math.abs(accepted) > this.#size / 2 ? this.#size / 2 : 0);
+  }
+
   /** Whether another page may fare better than those that failed. */
   isWorthwhile(): boolean {
-    return this.#failures.length < FAILURES_MAX && !this.#failures.some(isHopeless);
+    const failuresMax = Math.max(FAILURES_IN_A_ROW_MAX, Math.floor(this.#settled * FAILURES_SHARE_MAX));
+    return (
+      this.#failedInARow < FAILURES_IN_A_ROW_MAX &&
+      this.#failures.length <= failuresMax &&
+      !this.#failures.some(isHopeless)
+    );
   }
 
   /** Records that the list counts and that were not seen, beyond the difference that it always shows. */
@@ -112,8 +138,12 @@ export class WalkProgress {
     return same >= CONSTANT_WALKS || (isLarge && similar >= CONSTANT_WALKS) ? records : 0;
   }
 
-  /** A walk that begins on the second page of a service that counts from 0 misses the whole first page. */
-  missesAPage(missed = this.#total - this.#seen): boolean {
+  /** Whether the records that were not seen fill a page: a walk of a service that counts from 0 may have begun on its second. */
+  missesAPage(): boolean {
+    return this.#fillAPage(this.#total - this.#seen);
+  }
+
+  #fillAPage(missed: number): boolean {
     return this.#failures.length === 0 && missed > 0 && missed >= Math.min(this.#size, this.#total) / 2;
   }
 
@@ -140,7 +170,7 @@ export class WalkProgress {
 
   #canRepair(): boolean {
     const isWhole = this.#end === "open" || this.#end === "reached";
-    return isWhole && this.#failures.length === 0 && this.#barren < BARREN_PAGES_MAX;
+    return isWhole && this.#failures.length === 0 && this.#refusal === null && this.#barren < BARREN_PAGES_MAX;
   }
 
   #rereadsMax(): number {
@@ -156,15 +186,16 @@ export class WalkProgress {
   close(echo: number | null): WalkReport {
     const difference = this.#accepted();
     this.#learn(echo);
-    const isWhole = this.#failures.length === 0 && this.#end !== "cut";
+    const isRefused = this.#end !== "cut" && this.#refusal !== null && this.#total - this.#seen >= this.#size / 2;
+    const isWhole = this.#failures.length === 0 && this.#end !== "cut" && !isRefused;
     return {
-      end: this.#end === "open" ? "reached" : this.#end,
+      end: isRefused ? "refused" : this.#end === "open" ? "reached" : this.#end,
       total: this.#total,
       seen: this.#seen,
       isExact: isWhole && (this.#total === this.#seen || this.#walk.habits.difference.same >= CONSTANT_WALKS),
       difference,
       pages: this.#pages,
-      error: this.#failures[0] ?? null,
+      error: this.#failures[0] ?? (isRefused ? this.#refusal : null),
     };
   }
 
@@ -173,7 +204,7 @@ export class WalkProgress {
     const isSinglePage = this.#last.page <= habits.first;
     if (this.#end === "reached" && this.#total === this.#seen) habits.provenTotal = this.#total;
     habits.size = isSinglePage ? Math.max(this.#size, Math.min(echo ?? this.#size, habits.limit)) : this.#size;
-    habits.shortWalks = this.missesAPage(this.missing()) ? habits.shortWalks + 1 : 0;
+    habits.shortWalks = this.#fillAPage(this.missing()) ? habits.shortWalks + 1 : 0;
     if (habits.shortWalks >= SHORT_WALKS_MAX) {
       habits.shortWalks = 0;
       habits.firstKnown = false;
@@ -187,9 +218,11 @@ export class WalkProgress {
     }
     const { difference: before } = habits;
     const records = this.#total - this.#seen;
-    const isSimilar = Math.abs(records - before.records) <= this.#size / 2;
+    // Compared with the first of its kind: a difference that creeps is none that is always there.
+    const isSimilar = Math.abs(records - before.first) <= this.#size / 2;
     habits.difference = {
       records,
+      first: isSimilar ? before.first : records,
       same: records === before.records ? before.same + 1 : 1,
       similar: isSimilar ? before.similar + 1 : 1,
     };

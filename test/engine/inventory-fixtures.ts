@@ -1,4 +1,5 @@
 import type { createInventory, EndedWalk } from "../../src/engine/inventory.ts";
+import type { Lookup } from "../../src/engine/listing.ts";
 import type { NodeDetail, NodeRecord } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 
@@ -38,12 +39,14 @@ export const ended = (seen: number, parts: Partial<EndedWalk> = {}): EndedWalk =
   ...parts,
 });
 
+/** Walks over the nodes of these ids. Every other node is looked up, and what that came to is `lookup`; null: none is. */
 export function walkOver(
   inventory: ReturnType<typeof createInventory>,
   ids: readonly string[],
-  parts: Partial<EndedWalk> = {},
+  { lookup = "unknown", ...parts }: Partial<EndedWalk> & { readonly lookup?: Lookup | null } = {},
   at = 0,
 ) {
   for (const id of ids) inventory.list(record(id), at);
+  if (lookup !== null) for (const id of inventory.unlisted(1_000)) inventory.lookedUp(id, lookup, at);
   return inventory.endWalk(ended(ids.length, parts), at);
 }

@@ -43,6 +43,7 @@ test("places are those of the nodes that are there, and renumbering moves no nod
   for (let walk = 0; walk < 2; walk++) {
     inRegion("b", "us");
     inRegion("c", "ap");
+    inventory.lookedUp("a", "gone", 0);
     inventory.endWalk(ended(2), 0);
   }
   const fleet = inventory.fleet();

@@ -106,3 +106,40 @@ describe("a total of billions", () => {
     expect(pages).toBeLessThanOrEqual(7);
   });
 });
+
+describe("a service that counts its pages from 0 and refuses those past the end", () => {
+  const refusesPast = (total: number) => {
+    const pages = Math.ceil(total / 50);
+    return walkOf({ total, clamp: 50, first: 0, fails: (page) => (page >= pages ? "not_found" : null) });
+  };
+
+  test.each([30, 180])("has all %i records read", async (total) => {
+    const { walk, habits } = refusesPast(total);
+    await walk();
+    expect(await walk()).toMatchObject({ ok: true, value: { end: "reached", seen: total, error: null } });
+    expect(habits.first).toBe(0);
+  });
+});
+
+describe("pages in the middle of a list", () => {
+  const everything = Array.from({ length: 500 }, (_, index) => index);
+
+  test("that are empty do not end the walk", async () => {
+    const list = walkOf({ total: 500, clamp: 50, empty: (page) => page === 4, records: () => everything });
+    expect(await list.walk()).toMatchObject({ value: { seen: 450, total: 500 } });
+  });
+
+  test("that are shorter than others leave the rest to further pages", async () => {
+    const list = walkOf({ total: 500, clamp: 50, records: () => everything, shorter: 10 });
+    expect(await list.walk()).toMatchObject({ value: { isExact: true, seen: 500 } });
+  });
+});
+
+test("a service that repeated its first page for a while is read whole as soon as it no longer does", async () => {
+  let isIgnored = true;
+  const list = walkOf({ total: 500, clamp: 100, ignoresPage: () => isIgnored });
+  for (let round = 0; round < 5; round++) await list.walk();
+  expect(list.habits.ignoresPage).toBe(true);
+  isIgnored = false;
+  expect(await list.walk()).toMatchObject({ value: { seen: 500 } });
+});

@@ -16,6 +16,12 @@ export interface List {
   readonly missing?: number;
   /** What the list states as its total, where that is not the truth. */
   readonly stated?: number | ((asked: number) => number);
+  /** Whether that page shows nothing. */
+  readonly empty?: (page: number) => boolean;
+  /** Records that every page is short of the size that was asked for: the next page goes on where it ended. */
+  readonly shorter?: number;
+  /** Whether every page shows the first one. */
+  readonly ignoresPage?: () => boolean;
   /** Records of the first page answered, where it is shorter than the others. */
   readonly shortFirst?: number;
   readonly fails?: (page: number) => ServiceError["kind"] | null;
@@ -43,13 +49,14 @@ export function walkOf(list: List, limit = 1_000) {
           if (kind !== null) return fail({ kind, message: "as the test says" });
           const size = Math.min(query.limit, list.clamp ?? Infinity);
           const records = list.records?.(asked.length) ?? Array.from({ length: list.total }, (_, index) => index);
-          const number = list.zeroIsOne ? Math.max(1, query.page) : query.page;
-          const begin = (number - (list.first ?? 1)) * size;
+          const shown = list.ignoresPage?.() === true ? 1 : query.page;
+          const number = list.zeroIsOne ? Math.max(1, shown) : shown;
+          const begin = (number - (list.first ?? 1)) * (size - (list.shorter ?? 0));
           const end = Math.min(
-            begin + (asked.length === 1 ? (list.shortFirst ?? size) : size),
+            begin + (asked.length === 1 ? (list.shortFirst ?? size) : size) - (list.shorter ?? 0),
             list.total - (list.missing ?? 0),
           );
-          const page = begin < 0 ? [] : records.slice(begin, end);
+          const page = begin < 0 || list.empty?.(query.page) === true ? [] : records.slice(begin, end);
           const echo = list.echo === "requested" ? query.limit : size;
           return ok({ page: { records: page, limit: echo, total: statedBy(list, asked.length) }, at: 0 });
         },

@@ -135,10 +135,16 @@ describe("a walk is given up", () => {
     expect(asked.length).toBeLessThanOrEqual(6);
   });
 
-  test("after three failed pages: no storm of retries over a broken list", async () => {
+  test("after five failed pages in a row: no storm of retries over a broken list", async () => {
     const { walk, asked } = walkOf({ total: 10_000, clamp: 100, fails: (page) => (page > 1 ? "timeout" : null) });
-    await walk();
-    expect(asked.length).toBeLessThanOrEqual(6);
+    expect(await walk()).toMatchObject({ value: { end: "cut" } });
+    expect(asked.length).toBeLessThanOrEqual(8);
+  });
+
+  test("not for three bad pages: the rest of the list is read", async () => {
+    const bad = (page: number) => (page >= 2 && page <= 4 ? "server_error" : null);
+    const { walk } = walkOf({ total: 4_000, clamp: 100, fails: bad });
+    expect(await walk()).toMatchObject({ value: { end: "reached", seen: 3_700, error: { kind: "server_error" } } });
   });
 
   test("whole where the first page fails", async () => {
