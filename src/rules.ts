@@ -31,6 +31,7 @@ export function safetyOf({ safety }: Pick<Config, "safety">): Safety {
     maxInFlight: safety.max_in_flight,
     maxActions: { amount: max_actions.amount, perMs: max_actions.per },
     breaker: { share: breaker.percent, amount: breaker.amount, withinMs: breaker.within },
+    approvalTtlMs: safety.approval_ttl,
     cooldownMs: safety.cooldown,
     stormCooldownMs: safety.storm_cooldown,
     correlated: {

@@ -3,6 +3,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { JournalReader } from "../model/journal.ts";
 import type { PolicyRule } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
+import { shownTimer } from "../policy/timer.ts";
 import { rulesOf } from "../rules.ts";
 import { openStoreReadOnly } from "../store/reader.ts";
 import { createSystemClock } from "../system/clock.ts";
@@ -124,7 +125,7 @@ function storyNow(node: string, rows: NodeRows, journal: JournalReader, rules: r
       ...silentPolicy(rule.name),
       for_seconds: rule.forMs / SECOND_MS,
       steps: rule.steps.map(stepName),
-      timer: timer === undefined ? null : timerView(timer),
+      timer: timer === undefined ? null : timerView(shownTimer(timer)),
     };
   });
   return {

@@ -96,6 +96,9 @@ export const safetySchema = section({
     .prefault({})
     .describe("Nodes acted on. Above it, all actions are held until some of these are older than that."),
   breaker,
+  approval_ttl: duration("1m", "30d")
+    .prefault("4h")
+    .describe("An approval, or a request for one, expires after this. Time in which the daemon is down counts."),
   cooldown: duration("0s", "30d").prefault("30m").describe("Between two episodes of one node."),
   storm_cooldown: duration("0s", "30d")
     .prefault("30m")

@@ -168,6 +168,9 @@ const churn = (defaults: ChurnRates) =>
     vanish_for: durationOrNever()
       .prefault(everyOrNever(defaults.vanishForMs))
       .describe("How long such a node is gone; `never`: it does not return."),
+    reuse_ids: flag()
+      .default(defaults.reuseIds)
+      .describe("Whether a node that returns is another machine under the same id, with another `created_at`."),
   })
     .transform(
       (read): ChurnRates => ({
@@ -175,6 +178,7 @@ const churn = (defaults: ChurnRates) =>
         leaveEveryMs: read.leave_every,
         vanishAfterReboot: read.vanish_after_reboot,
         vanishForMs: read.vanish_for,
+        reuseIds: read.reuse_ids,
       }),
     )
     .prefault({})

@@ -1,4 +1,5 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
+import type { Action } from "../model/episode.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { Candidate } from "../policy/candidate.ts";
 import { type ActivePolicy, isShadow, type NodeSight } from "../policy/facts.ts";
@@ -56,9 +57,22 @@ export function isTimely({ view, clock }: Ward, { active }: Candidate): boolean 
   return clock.monotonic() - walkedAt <= WALK_AGE_MS_MAX;
 }
 
-/** The action of a step that a person has approved and that was not sent yet; null: none. */
-export const approvedAction = ({ books }: Ward, episode: string, step: number) =>
-  books.casebook.actionsOf(episode).find((action) => action.step === step && action.state === "approved") ?? null;
+/** The action of a step that an operator has approved and that was not sent yet; null: none, or it has expired. */
+export const approvedAction = (ward: Ward, episode: string, step: number): Action | null =>
+  ward.books.casebook
+    .actionsOf(episode)
+    .find((action) => action.step === step && action.state === "approved" && expiryOf(ward, action) === null) ?? null;
+
+/**
+ * Why an approval, or a request for one, is too old (`safety.approval_ttl`, on the journal's clock: downtime counts); null:
+ * it is not.
+ */
+export function expiryOf({ books, rules }: Ward, { state, createdAt, approvedAt }: Action): string | null {
+  const { approvalTtlMs } = rules.safety;
+  if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;
+  const ttl = formatDuration(approvalTtlMs);
+  return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
+}
 
 /** The snapshot of now, as expressions read it. */
 export const scopeOf = ({ view, client }: Ward): Scope => createScope(view!.snapshot, client.serviceTime);

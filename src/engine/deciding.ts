@@ -7,7 +7,8 @@ import { decide, mayBegin } from "../policy/decide.ts";
 import { type ActivePolicy, type Facts, isShadow, isUnderWay } from "../policy/facts.ts";
 import { begun, nextRung } from "../policy/ladder.ts";
 import { breath } from "./breath.ts";
-import { candidateOf } from "./candidates.ts";
+import { candidateOf, expiryOf } from "./candidates.ts";
+import { createdAtOf } from "./identity.ts";
 import { queued } from "./remediate.ts";
 import { noteAction, settle, tell } from "./transitions.ts";
 import { activePolicies, type Ward } from "./ward.ts";
@@ -59,9 +60,19 @@ export function createDeciding(ward: Ward): Deciding {
     }
     if (candidate.episode !== null && !isWaiting(ward, candidate.episode)) return null;
     const decision = decide(candidate, facts);
+    const isSuspended = candidate.episode === null && books.casebook.suspended(name, node, isShadow(active)) !== null;
+    if (isSuspended) {
+      // It has to wait until the node is free: no second episode begins beside it.
+      if (decision.verdict === "hold") books.record(tellDecision(decision));
+      return null;
+    }
     const canBegin = candidate.episode === null && candidate.judgement.verdict === "true" && mayBegin(decision);
     if (!canBegin) return conclude(candidate, decision);
-    const episode = begun(active, candidate.node, books.casebook.nextId("ep"), books.now());
+    const createdAt = createdAtOf(ward, node);
+    const episode = {
+      ...begun(active, candidate.node, books.casebook.nextId("ep"), books.now()),
+      ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
+    };
     settle(ward, null, episode);
     const withEpisode = { ...candidate, episode };
     return conclude(withEpisode, decide(withEpisode, facts));
@@ -101,7 +112,10 @@ export function createDeciding(ward: Ward): Deciding {
   }
 
   function lapsed(action: Action, episode: Episode | null): string | null {
+    const expiry = expiryOf(ward, action);
+    if (expiry !== null) return expiry;
     if (episode === null || episode.closedAt !== null) return "its episode is over";
+    if (episode.state === "suspended") return "its episode is suspended";
     if (episode.state !== "firing" || episode.step !== action.step) return "its step is over";
     const active = activePolicies(ward).find(({ policy }) => policy.rule.name === action.policy);
     if (active === undefined || active.policy.fingerprint !== action.fingerprint) return "its policy was changed";

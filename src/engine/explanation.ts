@@ -1,11 +1,12 @@
 import type { Result } from "../base/result.ts";
 import type { Blocker, Decision } from "../model/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../model/episode.ts";
+import type { Action, Episode, NodeHold } from "../model/episode.ts";
 import type { JournalQuery } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { OrderRow } from "../model/order.ts";
 import type { Mode, PolicyRule } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
+import type { ShownTimer } from "../policy/timer.ts";
 
 /** How the warden stands: what holds everything, and what each limit comes to. */
 export interface WardenStatus {
@@ -50,7 +51,7 @@ export interface PolicyExplanation {
   /** Why the verdict is unknown: field, and what is the matter with it. */
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
   readonly fields: Readonly<Record<string, string | number | boolean>>;
-  readonly timer: TimerRow | null;
+  readonly timer: ShownTimer | null;
   readonly forMs: number;
   readonly episode: Episode | null;
   /** Everything that would hold an action on the node now, whether or not the policy fires. */

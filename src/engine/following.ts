@@ -1,14 +1,24 @@
 import { SECOND_MS } from "../base/duration.ts";
 import type { Action, Episode, Outcome } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
-import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
+import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import { isLive } from "../policy/casebook.ts";
 import { isUnderWay } from "../policy/facts.ts";
-import { afterLook, afterRefusal, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
+import {
+  afterClearing,
+  afterLook,
+  afterRefusal,
+  afterStep,
+  nextRung,
+  proven,
+  resumed,
+  suspended,
+  withdrawn,
+} from "../policy/ladder.ts";
 import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { rebootProof } from "../policy/proof.ts";
 import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
-import { holds, type Judgement, judge } from "../policy/verdict.ts";
+import { holds, type Judgement, judge, type MaxAgeOf } from "../policy/verdict.ts";
 import { type Aftermath, type StepEnd, stepEnd } from "../policy/verification.ts";
 import { scopeOf } from "./candidates.ts";
 import { noteAction, settle } from "./transitions.ts";
@@ -16,8 +26,11 @@ import { active, maxAgeOf, policyAsOf, policyNamed, provenFact, slotOf, type War
 
 /** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
 export interface Following {
-  /** Looks at all open episodes. Not to be called while sight is broken. */
-  follow(): void;
+  /**
+   * Looks at all open episodes. `replaced`: nodes whose id another node has by now. Not to be called while the fleet's data
+   * can't be trusted.
+   */
+  follow(replaced: ReadonlySet<NodeId>): void;
 }
 
 /** A following of what the books hold. */
@@ -54,11 +67,37 @@ export function createFollowing(ward: Ward): Following {
   const underWay = ({ id }: Episode): Action | null => books.casebook.actionsOf(id).find(isUnderWay) ?? null;
 
   function missing(episode: Episode): void {
-    const now = books.now();
+    if (episode.state !== "suspended") suspend(episode);
+    else forget(episode, "the node did not come back");
+  }
+
+  function suspend(episode: Episode): void {
+    settle(ward, episode, suspended(episode, books.now()));
+  }
+
+  /** Ends an episode that was suspended for `retry.forget_after`. */
+  function forget(episode: Episode, why: string): void {
     const forgetAfterMs = policyOf(episode)?.rule.retry.forgetAfterMs ?? 0;
-    if (episode.state !== "suspended") settle(ward, episode, moved(episode, "suspended", now));
-    else if (now - episode.stateAt >= forgetAfterMs)
-      settle(ward, episode, closed(episode, "withdrawn", now), looseEnds(episode, "the node did not come back"));
+    if (books.now() - episode.stateAt >= forgetAfterMs) withdraw(episode, why);
+  }
+
+  function withdraw(episode: Episode, why: string): void {
+    settle(ward, episode, withdrawn(episode, books.now()), looseEnds(episode, why));
+  }
+
+  /** What is written down of a node whose id another node has by now says nothing of that one. */
+  function disown(node: NodeId): void {
+    const { casebook } = books;
+    for (const episode of casebook.openEpisodes()) {
+      if (episode.node === node) withdraw(episode, "another node has the id: its created_at is another one");
+    }
+    const past = [false, true].flatMap((shadow) => casebook.past(node, shadow));
+    const vetoes = casebook.holds(node).filter(({ kind }) => kind === "vetoed");
+    books.record([
+      ...past.map((episode): Change => ({ kind: "episode", row: { ...episode, replaced: true } })),
+      ...vetoes.map(({ policy }): Change => ({ kind: "hold_gone", node, policy })),
+    ]);
+    ward.log.warn({ node, episodes: past.length }, "another node has the id; what was known of the old one is dropped");
   }
 
   /** The policy of an episode as it is now; if it is no more, as it was. */
@@ -75,7 +114,7 @@ export function createFollowing(ward: Ward): Following {
 
   function back(episode: Episode): Episode {
     const after = resumed(episode, underWay(episode) !== null, books.now());
-    settle(ward, episode, after);
+    if (after !== episode) settle(ward, episode, after);
     return after;
   }
 
@@ -98,8 +137,7 @@ export function createFollowing(ward: Ward): Following {
   /** What no policy of now stands behind is watched while our hand is on the node, and no longer. */
   function abandon(episode: Episode): void {
     if (episode.state === "acting" || episode.quarantine !== null) return;
-    const detail = "its policy is gone or was changed";
-    settle(ward, episode, closed(episode, "withdrawn", books.now()), looseEnds(episode, detail));
+    withdraw(episode, "its policy is gone or was changed");
   }
 
   /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
@@ -113,8 +151,7 @@ export function createFollowing(ward: Ward): Following {
     const policy = policyAsOf(ward, action.fingerprint);
     const step = policy?.rule.steps[action.step];
     if (policy === null || step === undefined || step.action === "notify") {
-      const changes = looseEnds(episode, "what it was sent for is not understood any more");
-      settle(ward, episode, closed(episode, "withdrawn", books.now()), changes);
+      withdraw(episode, "what it was sent for is not understood any more");
       return;
     }
     const isMadeUp = episode.shadow && action.request.kind === "quarantine";
@@ -137,21 +174,18 @@ export function createFollowing(ward: Ward): Following {
       stats: true,
       hourly: true,
     };
-    const { verdict } = judgement(policy, slot);
+    // What was observed before the step was sent says nothing of what came of it: it is as unknown as stale data.
+    const ages = maxAgeOf(ward, policy.rule);
+    const sinceSent: MaxAgeOf = (source) => (observed[source] ? ages(source) : Number.NEGATIVE_INFINITY);
+    const subject = scopeOf(ward).subject(slot);
+    const now = ward.clock.monotonic();
     const expectation = policy.expects[action.step] ?? null;
-    const known = sourcesOf(policy).every((source) => observed[source]);
     return {
       now: books.now(),
       isFresh: observed.nodes,
       status: NODE_STATUSES[fleet.status[slot]!]!,
-      when: known ? verdict : "unknown",
-      expect:
-        expectation === null
-          ? null
-          : expectation.fields.every(({ source }) => observed[source])
-            ? holds(expectation, scopeOf(ward).subject(slot), maxAgeOf(ward, policy.rule), ward.clock.monotonic())
-                .verdict
-            : "unknown",
+      when: judge(policy, subject, sinceSent, now).verdict,
+      expect: expectation === null ? null : holds(expectation, subject, sinceSent, now).verdict,
     };
   }
 
@@ -199,16 +233,23 @@ export function createFollowing(ward: Ward): Following {
     return noteAction({ ...action, ...more, state: "ended", outcome, endedAt });
   }
 
-  /** An episode that waits: for its next step, for its clearing, or for the end of a quarantine. */
+  /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or to be seen again. */
   function mind(episode: Episode, policy: Policy, slot: number): void {
     const now = books.now();
     const { name, forMs, clearForMs } = policy.rule;
     if (episode.state === "acting") return;
-    if (episode.quarantine === null && books.casebook.timer(name, episode.node).state !== "firing") {
+    const { state } = books.casebook.timer(name, episode.node);
+    if (episode.quarantine === null && state !== "firing") {
       relapses.delete(episode.id);
-      const wasHealed = episode.state === "recovering" || episode.state === "probation";
-      const after = closed(episode, wasHealed ? "healed" : "cleared", now);
-      settle(ward, episode, after, looseEnds(episode, "the trouble passed"));
+      if (state !== "lapsed") {
+        settle(ward, episode, afterClearing(episode, now), looseEnds(episode, "the node is well again"));
+      } else if (episode.state !== "suspended") suspend(episode);
+      else forget(episode, "its verdict stayed unknown");
+      return;
+    }
+    if (episode.state === "suspended") {
+      if (isNodeFree(episode)) settle(ward, episode, proven(episode, policy.rule, now));
+      else forget(episode, "another episode has the node");
       return;
     }
     if (episode.state === "firing" && episode.step >= policy.rule.steps.length) {
@@ -227,8 +268,17 @@ export function createFollowing(ward: Ward): Following {
     settle(ward, episode, nextRung(episode, policy.rule, now));
   }
 
+  /** Whether a suspended episode may have its node again: no other one has it, or has acted on it a short while ago. */
+  function isNodeFree({ node, shadow, stateAt }: Episode): boolean {
+    if (books.casebook.open(node, shadow) !== null) return false;
+    const other = books.casebook.past(node, shadow).findLast(({ acted }) => acted > 0);
+    const closedAt = other?.closedAt ?? Number.NEGATIVE_INFINITY;
+    return closedAt < stateAt || books.now() - closedAt >= ward.rules.safety.cooldownMs;
+  }
+
   return {
-    follow() {
+    follow(replaced) {
+      for (const node of replaced) disown(node);
       const open = books.casebook.openEpisodes();
       for (const episode of open) followOne(episode);
       const ids = new Set(open.map(({ id }) => id));

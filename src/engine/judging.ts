@@ -1,3 +1,4 @@
+import type { Episode } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Fleet, Snapshot } from "../model/snapshot.ts";
@@ -5,7 +6,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { isShadow } from "../policy/facts.ts";
 import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { createScope, type Scope } from "../policy/scope.ts";
-import { INACTIVE, observe, rowOf, type Timer, type TimerRule, untrusted } from "../policy/timer.ts";
+import { distrusted, INACTIVE, observe, rowOf, type Timer, type TimerRule, unseen } from "../policy/timer.ts";
 import { judge, type MaxAgeOf } from "../policy/verdict.ts";
 import { breath } from "./breath.ts";
 import { active, maxAgeOf, slotOf, type Ward } from "./ward.ts";
@@ -18,9 +19,12 @@ export interface Judged {
 
 /** Runs the timers of all policies over what is seen. */
 export interface Judging {
-  /** Looks at every node of which there is something new. Works in slices. */
-  look(): Promise<Judged>;
-  /** Sight is broken: what is pending starts from zero once it returns. */
+  /**
+   * Looks at every node of which there is something new. `replaced`: nodes whose id another node has by now; their timers
+   * begin anew. Works in slices.
+   */
+  look(replaced: ReadonlySet<NodeId>): Promise<Judged>;
+  /** The fleet's data can't be trusted: what is pending starts from zero once it can. */
   distrust(): void;
 }
 
@@ -70,44 +74,51 @@ export function createJudging(ward: Ward): Judging {
     const { name } = policy.rule;
     const judgement = judge(policy, scope.subject(slot), ages, ward.clock.monotonic());
     const timer = casebook.timer(name, node);
-    const episode = casebook.open(node, shadow);
-    const isOurs = episode?.policy === name;
-    const clearFrozen = isOurs && (episode.state === "acting" || episode.quarantine !== null);
+    const episode = episodeOf(name, node, shadow);
+    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
     const { verdict, at, newest } = judgement;
     const next = observe(timer, { verdict, at, newest, now: books.now() }, rule, { clearFrozen });
     return next === timer ? null : next;
+  }
+
+  /** The open episode of a policy on a node, also a suspended one. */
+  function episodeOf(policy: string, node: NodeId, shadow: boolean): Episode | null {
+    const open = casebook.open(node, shadow);
+    return open?.policy === policy ? open : casebook.suspended(policy, node, shadow);
   }
 
   const write = (changes: readonly Change[]) => {
     if (changes.length > 0) books.record(changes);
   };
 
-  /** A node that is in the fleet no more has no timer, unless its episode waits for it to come back. */
-  function forgetGone(): Change[] {
-    return casebook
-      .timedPolicies()
-      .flatMap((policy) =>
-        [...casebook.timersOf(policy).keys()]
-          .filter((node) => slotOf(ward, node) === null && !hasEpisode(node, policy))
-          .map((node) => dropTimer(policy, node)),
-      );
+  /** Takes back the timers of nodes that left the fleet, and drops those of nodes whose id another node has. */
+  function forgetGone(replaced: ReadonlySet<NodeId>): Change[] {
+    return casebook.timedPolicies().flatMap((policy) =>
+      [...casebook.timersOf(policy)].flatMap(([node, timer]) => {
+        const isGone = slotOf(ward, node) === null;
+        if (!isGone && !replaced.has(node)) return [];
+        const next = isGone && hasEpisode(node, policy) ? unseen(timer) : INACTIVE;
+        return next === timer ? [] : [setTimer(policy, node, next)];
+      }),
+    );
   }
 
   const hasEpisode = (node: NodeId, policy: string) =>
-    [true, false].some((shadow) => casebook.open(node, shadow)?.policy === policy);
+    [true, false].some((shadow) => episodeOf(policy, node, shadow) !== null);
 
-  function dropTimer(policy: string, node: NodeId): Change {
-    casebook.setTimer(policy, node, INACTIVE);
-    return { kind: "timer_gone", policy, node };
+  function setTimer(policy: string, node: NodeId, timer: Timer): Change {
+    casebook.setTimer(policy, node, timer);
+    const row = rowOf(policy, node, timer);
+    return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 
   return {
-    async look() {
+    async look(replaced) {
       const { snapshot } = ward.view!;
       const begun = new Map<string, NodeId[]>();
       const slots = slotsToLookAt(snapshot);
       const scope = createScope(snapshot, ward.client.serviceTime);
-      let changes: Change[] = forgetGone();
+      let changes: Change[] = forgetGone(replaced);
       let looks = 0;
       for (const policy of ward.policies) {
         const course = courseOf(policy, scope);
@@ -118,10 +129,9 @@ export function createJudging(ward: Ward): Judging {
           const before = casebook.timer(name, node).state;
           const timer = lookAt(course, node, slot);
           if (timer !== null) {
-            casebook.setTimer(name, node, timer);
-            const row = rowOf(name, node, timer);
-            changes.push(row === null ? { kind: "timer_gone", policy: name, node } : { kind: "timer", row });
-            if (timer.state === "firing" && before !== "firing") firing.push(node);
+            changes.push(setTimer(name, node, timer));
+            // One that lapsed was counted when it fired first.
+            if (timer.state === "firing" && before !== "firing" && before !== "lapsed") firing.push(node);
           }
           looks++;
           if (looks % LOOKS_PER_SLICE === 0) await breath();
@@ -139,10 +149,10 @@ export function createJudging(ward: Ward): Judging {
       const changes: Change[] = [];
       for (const policy of casebook.timedPolicies()) {
         for (const [node, timer] of [...casebook.timersOf(policy)]) {
-          const next = untrusted(timer);
+          const next = distrusted(timer, books.now());
           if (next === timer) continue;
-          casebook.setTimer(policy, node, next);
-          if (next.state === "inactive") changes.push({ kind: "timer_gone", policy, node });
+          const change = setTimer(policy, node, next);
+          if (next.state === "inactive") changes.push(change);
         }
       }
       write(changes);

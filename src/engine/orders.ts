@@ -3,6 +3,7 @@ import type { Action } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { OrderName } from "../model/order.ts";
+import { expiryOf } from "./candidates.ts";
 import type { OrderRefusal, Orders } from "./explanation.ts";
 import type { SightKeeper } from "./sighting.ts";
 import { PAUSED, type Situation } from "./situation.ts";
@@ -58,7 +59,9 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
   function waiting(id: string): Result<Action, OrderRefusal> {
     const action = casebook.action(id);
     if (action === null) return refuse("not_found", `there is no action ${id}`);
-    if (action.state === "awaiting") return ok(action);
+    const expiry = expiryOf(ward, action);
+    if (action.state === "awaiting" && expiry === null) return ok(action);
+    if (action.state === "awaiting") return refuse("conflict", `${id} has expired: ${expiry}`);
     return refuse("conflict", `${id} does not wait for approval: it is ${action.state}`);
   }
 
@@ -81,7 +84,7 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       if (!action.ok) return action;
       const { request, node } = action.value;
       const said = `${id} is approved: ${request.kind} of ${node}, as soon as nothing else holds it`;
-      const row: Action = { ...answered(action.value), state: "approved" };
+      const row: Action = { ...answered(action.value), state: "approved", approvedAt: books.now() };
       return write({ order: "approve", node, action: id }, [noteAction(row)], said);
     },
     reject(id, reason) {

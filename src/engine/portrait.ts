@@ -5,7 +5,7 @@ import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { blockersOf } from "../policy/decide.ts";
 import { type ActivePolicy, type Facts, isShadow } from "../policy/facts.ts";
 import { namedLimits } from "../policy/limits.ts";
-import { rowOf } from "../policy/timer.ts";
+import { rowOf, shownTimer } from "../policy/timer.ts";
 import { candidateOf } from "./candidates.ts";
 import {
   NODE_MARKS,
@@ -114,8 +114,10 @@ function explainPolicies({ ward, situation, sight }: PortraitParts, node: string
   return activePolicies(ward).flatMap((active): PolicyExplanation[] => {
     const candidate = candidateOf(ward, active, node);
     if (candidate === null) return [];
-    const { judgement, timer, episode } = candidate;
+    const { judgement } = candidate;
     const { name, forMs } = active.policy.rule;
+    const timer = rowOf(name, node, candidate.timer);
+    const episode = candidate.episode ?? ward.books.casebook.suspended(name, node, isShadow(active));
     return [
       {
         policy: name,
@@ -124,7 +126,7 @@ function explainPolicies({ ward, situation, sight }: PortraitParts, node: string
         matched: judgement.matched,
         unknowns: judgement.unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
         fields: judgement.fields(),
-        timer: rowOf(name, node, timer),
+        timer: timer === null ? null : shownTimer(timer),
         forMs,
         episode,
         blockers: blockersOf(candidate, factsOf(isShadow(active))),

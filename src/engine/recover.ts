@@ -1,6 +1,6 @@
 import type { Action, Episode } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
-import { afterSending, closed } from "../policy/ladder.ts";
+import { afterSending, withdrawn as afterWithdrawal } from "../policy/ladder.ts";
 import { reruled, rowOf } from "../policy/timer.ts";
 import { noteAction, settle } from "./transitions.ts";
 import { aboutFact, active, type Ward } from "./ward.ts";
@@ -59,12 +59,12 @@ function adoptPolicies(ward: Ward): void {
         changes.push(row === null ? { kind: "timer_gone", policy: name, node } : { kind: "timer", row });
       }
       casebook.setTimer(name, node, row === null ? { ...timer, state: "inactive" } : next);
-      if (row?.state !== "firing" && episode?.policy === name && !isBegun) {
+      if ((row === null || row.state === "pending") && episode?.policy === name && !isBegun) {
         withdrawn.push(episode);
       }
     }
   }
   for (const { rule, about } of policies) changes.push({ kind: "fact", key: aboutFact(rule.name), value: about });
   books.record(changes);
-  for (const episode of withdrawn) settle(ward, episode, closed(episode, "withdrawn", books.now()));
+  for (const episode of withdrawn) settle(ward, episode, afterWithdrawal(episode, books.now()));
 }

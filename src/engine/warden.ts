@@ -12,6 +12,7 @@ import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
 import { createEpisodeGauge } from "./episodegauge.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
+import { createIdentities } from "./identity.ts";
 import { createJudging } from "./judging.ts";
 import { ASK_MS, createObstacleCache } from "./obstacles.ts";
 import { createOrders } from "./orders.ts";
@@ -58,6 +59,7 @@ export function startWarden(parts: WardenParts): Warden {
   const keeper = createSightKeeper(books, () => ward.rules.safety, ward.inventory);
   const judging = createJudging(ward);
   const following = createFollowing(ward);
+  const identities = createIdentities(ward);
   const deciding = createDeciding(ward);
   const alarms = createAlarms(ward, situation);
   const episodes = createEpisodeGauge(ward);
@@ -121,8 +123,9 @@ export function startWarden(parts: WardenParts): Warden {
     let begun: ReadonlyMap<string, readonly NodeId[]> = new Map();
     if (sight.isBroken) judging.distrust();
     else {
-      begun = (await judging.look()).begun;
-      books.batch(() => following.follow());
+      const replaced = identities.replaced();
+      begun = (await judging.look(replaced)).begun;
+      books.batch(() => following.follow(replaced));
     }
     ward.inventory.awaitDetails(awaitedDetails(ward));
     situation.update(begun);
@@ -180,7 +183,9 @@ export function startWarden(parts: WardenParts): Warden {
   }
 
   const redecide: Redecide = (candidate) =>
-    redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
+    identities.isReplaced(candidate.node.id)
+      ? null
+      : redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
 
   const redecideWith =
     (facts: Facts): Redecide =>

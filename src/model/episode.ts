@@ -7,22 +7,23 @@ import type { EpochMs } from "./time.ts";
 export interface TimerRow {
   readonly policy: string;
   readonly node: NodeId;
-  readonly state: "pending" | "firing";
+  /** `lapsed`: it fired, and was unseen for so long that `for` has to be proven again. */
+  readonly state: "pending" | "firing" | "lapsed";
   /** Time for which `when` was observed to be true: drives `for`. */
   readonly trueMs: DurationMs;
-  /** Of a firing one: time for which it was observed to be false again: drives `clear_for`. */
+  /** Of a firing or lapsed one: time for which it was observed to be false again: drives `clear_for`. */
   readonly clearMs: DurationMs;
   /** When this run of it began, on the journal's clock. */
   readonly since: EpochMs;
 }
 
 /**
- * Where an episode stands. Open ones: `firing`: its next step waits for leave; `acting`: a step is under way;
+ * Where an episode stands. Open ones: `firing`: its next step waits until nothing holds it; `acting`: a step is under way;
  * `recovering`: a step has healed it, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: it ended, and
- * `clear_for` runs; `suspended`: the node vanished.
+ * `clear_for` runs; `suspended`: the node left the fleet, or its verdict was unknown for too long: it has the node no more.
  * Closed ones: `healed`; `cleared`: it passed without a step of ours that healed it; `given_up`: refused, or no step was
- * left; `freed`: a person lifted our quarantine; `withdrawn`: its node is gone for good, or its policy is gone or changed
- * what it is about.
+ * left; `freed`: an operator lifted our quarantine; `withdrawn`: it was suspended for too long, another node has the id, or
+ * its policy is gone or is about something else.
  */
 export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "probation", "suspended"] as const;
 export const CLOSED_STATES = ["healed", "cleared", "given_up", "freed", "withdrawn"] as const;
@@ -55,6 +56,10 @@ export interface Episode {
   readonly quarantine: Quarantine | null;
   /** Steps taken so far healed it, at least for a while. */
   readonly healed: boolean;
+  /** The node's `created_at`; absent: not known yet. Another one is another node under the same id. */
+  readonly nodeCreatedAt?: EpochMs;
+  /** True where another node has the id by now: the episode says nothing of that one. */
+  readonly replaced?: true;
 }
 
 /** A quarantine that we made. */
@@ -76,8 +81,8 @@ export type Outcome = (typeof OUTCOMES)[number];
 /**
  * Where an action stands. `awaiting`: a person is to approve it; `approved`; `intended`: written down, nothing sent;
  * `posting`: written down that it is being sent; `sent`: an answer came, or is in doubt; it is being verified; `ended`:
- * with an outcome. Never sent: `withdrawn`: decided otherwise before it was sent; `rejected`: by a person; `lapsed`:
- * its evidence went before a person approved it.
+ * with an outcome. Never sent: `withdrawn`: decided otherwise before it was sent; `rejected`: by an operator; `lapsed`:
+ * its evidence is gone, or the approval or the request for it expired.
  */
 export type ActionState =
   | "awaiting"
@@ -109,6 +114,8 @@ export interface Action {
   readonly evidence: Evidence;
   /** When it was first written down. */
   readonly createdAt: EpochMs;
+  /** When an operator approved it; absent: it was not approved. */
+  readonly approvedAt?: EpochMs;
   /** When it was sent, or would have been; null: not yet. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;

@@ -36,6 +36,8 @@ export interface Safety {
   readonly maxActions: { readonly amount: number; readonly perMs: DurationMs };
   /** More nodes firing than the larger of both within the time: opens, and stays open until a person resets it. */
   readonly breaker: { readonly share: Share; readonly amount: number; readonly withinMs: DurationMs };
+  /** An approval, and a request for one, expires after this. */
+  readonly approvalTtlMs: DurationMs;
   /** Between two episodes of one node. */
   readonly cooldownMs: DurationMs;
   readonly stormCooldownMs: DurationMs;

@@ -184,6 +184,8 @@ export interface ChurnRates {
   readonly vanishAfterReboot: Share;
   /** How long such a node is gone; Infinity: for good. */
   readonly vanishForMs: DurationMs;
+  /** Whether a node that returns is another machine under the same id: its `created_at` is then the time of its return. */
+  readonly reuseIds: boolean;
 }
 
 /** A simulated network, the service in front of it, and what goes wrong. Everything follows from `seed`. */

@@ -15,11 +15,14 @@ export interface Casebook {
   timersOf(policy: string): ReadonlyMap<NodeId, Timer>;
   /** Names of the policies that have timers. */
   timedPolicies(): readonly string[];
-  /** The open episode of a node; the real one, or the one of dry runs. */
+  /** The open episode that has a node, the real one or the one of dry runs; null: none, or only suspended ones. */
   open(node: NodeId, shadow: boolean): Episode | null;
+  /** The suspended episode of a node under a policy; null: there is none. */
+  suspended(policy: string, node: NodeId, shadow: boolean): Episode | null;
+  /** All open episodes, the suspended ones too. */
   openEpisodes(): readonly Episode[];
   episode(id: string): Episode | null;
-  /** Closed episodes of a node, oldest first. */
+  /** Closed episodes of a node, oldest first, but for those of another node that had its id before. */
   past(node: NodeId, shadow: boolean): readonly Episode[];
   /** All closed episodes that are remembered, oldest first. */
   closed(): Iterable<Episode>;
@@ -46,7 +49,9 @@ export const isLive = ({ state }: Action): boolean => LIVE.has(state);
 /** A casebook of what a journal holds. */
 export function createCasebook(contents: JournalContents): Casebook {
   const timers = new Map<string, Map<NodeId, Timer>>();
-  const open = [new Map<NodeId, Episode>(), new Map<NodeId, Episode>()] as const;
+  const holders = [new Map<NodeId, Episode>(), new Map<NodeId, Episode>()] as const;
+  const suspended = new Map<string, Episode>();
+  const openIds = new Set<string>();
   const episodes = new Map<string, Episode>();
   const past = new Map<NodeId, Episode[]>();
   const actions = new Map<string, Action>();
@@ -55,7 +60,7 @@ export function createCasebook(contents: JournalContents): Casebook {
   const facts = new Map(contents.facts);
   let lastNumber = contents.lastNumber;
 
-  const openOf = (shadow: boolean) => open[shadow ? 1 : 0];
+  const holdersOf = (shadow: boolean) => holders[shadow ? 1 : 0];
 
   function setTimer(policy: string, node: NodeId, timer: Timer): void {
     const known = timers.get(policy);
@@ -66,17 +71,28 @@ export function createCasebook(contents: JournalContents): Casebook {
   }
 
   function setEpisode(episode: Episode): void {
-    episodes.set(episode.id, episode);
-    if (episode.closedAt === null) {
-      openOf(episode.shadow).set(episode.node, episode);
+    const { id, node, state } = episode;
+    const isOpen = episode.closedAt === null;
+    setHolder(episode, isOpen && state !== "suspended");
+    if (isOpen && state === "suspended") suspended.set(suspendedKey(episode), episode);
+    else if (suspended.get(suspendedKey(episode))?.id === id) suspended.delete(suspendedKey(episode));
+    if (isOpen) {
+      openIds.add(id);
+      episodes.set(id, episode);
       return;
     }
-    // Last of all: they are told in the order in which they closed.
-    episodes.delete(episode.id);
-    episodes.set(episode.id, episode);
-    const list = past.get(episode.node) ?? [];
-    past.set(episode.node, [...list.filter(({ id }) => id !== episode.id), episode]);
-    if (openOf(episode.shadow).get(episode.node)?.id === episode.id) openOf(episode.shadow).delete(episode.node);
+    // They are told in the order in which they closed.
+    if (openIds.delete(id)) episodes.delete(id);
+    episodes.set(id, episode);
+    const list = past.get(node) ?? [];
+    const index = list.findIndex((each) => each.id === id);
+    past.set(node, index < 0 ? [...list, episode] : list.with(index, episode));
+  }
+
+  function setHolder(episode: Episode, holds: boolean): void {
+    const holding = holdersOf(episode.shadow);
+    if (holds) holding.set(episode.node, episode);
+    else if (holding.get(episode.node)?.id === episode.id) holding.delete(episode.node);
   }
 
   function setAction(action: Action): void {
@@ -150,10 +166,12 @@ export function createCasebook(contents: JournalContents): Casebook {
     setTimer,
     timersOf: (policy) => timers.get(policy) ?? NO_TIMERS,
     timedPolicies: () => [...timers.keys()],
-    open: (node, shadow) => openOf(shadow).get(node) ?? null,
-    openEpisodes: () => [...open[0].values(), ...open[1].values()],
+    open: (node, shadow) => holdersOf(shadow).get(node) ?? null,
+    suspended: (policy, node, shadow) => suspended.get(suspendedKey({ policy, node, shadow })) ?? null,
+    openEpisodes: () => [...openIds].map((id) => episodes.get(id)!),
     episode: (id) => episodes.get(id) ?? null,
-    past: (node, shadow) => (past.get(node) ?? []).filter((episode) => episode.shadow === shadow),
+    past: (node, shadow) =>
+      (past.get(node) ?? []).filter((episode) => episode.shadow === shadow && episode.replaced !== true),
     *closed() {
       for (const episode of episodes.values()) if (episode.closedAt !== null) yield episode;
     },
@@ -173,6 +191,9 @@ export function createCasebook(contents: JournalContents): Casebook {
     prune,
   };
 }
+
+const suspendedKey = ({ policy, node, shadow }: Pick<Episode, "policy" | "node" | "shadow">): string =>
+  JSON.stringify([policy, node, shadow]);
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
 

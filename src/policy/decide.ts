@@ -45,8 +45,10 @@ const approvalGuard: Guard = ({ active, episode, approved }, { casebook }) => {
   const rejected = actions.find(({ state }) => state === "rejected");
   if (rejected !== undefined) return [{ reason: "rejected", detail: rejected.detail ?? `${rejected.id} was rejected` }];
   const waiting = actions.find(({ state }) => state === "awaiting");
-  const detail = waiting === undefined ? "a person has to approve it" : `${waiting.id} waits to be approved`;
-  return [{ reason: "approval", detail }];
+  const lapsed = actions.findLast(({ state }) => state === "lapsed");
+  const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
+  const detail = waiting === undefined ? "an operator has to approve it" : `${waiting.id} waits to be approved`;
+  return [{ reason: "approval", detail: `${detail}${before}` }];
 };
 
 /** Under a changed policy one node at a time is tried until an action of it was verified. */

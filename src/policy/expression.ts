@@ -16,10 +16,10 @@ export interface Expression {
   /** Its parts, for those who ask what it reads and how. */
   readonly condition: Term;
   /**
-   * What it comes to over known values, one a field in the order of {@link fields}; timestamps in milliseconds since
-   * the Unix epoch. Null: unknown, because a ratio is by 0 or a number in it is too large to be one.
+   * The value over values, one a field in the order of {@link fields}, null where a field is unknown; timestamps in
+   * milliseconds since the Unix epoch. Null: unknown, as {@link compileProgram} says.
    */
-  evaluate(values: readonly Value[]): boolean | null;
+  evaluate(values: readonly (Value | null)[]): boolean | null;
 }
 
 /** Longest text of an expression, in characters: two hundred node ids in a list fit. */

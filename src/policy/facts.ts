@@ -90,8 +90,8 @@ export function disruptedNodes(casebook: Casebook, shadow: boolean): Set<NodeId>
  * Whether an episode is one on which its policy is being tried: it has sent something, and nothing shows yet that it
  * worked. A node that vanished under our hand is the last reason to try another one.
  */
-const isTrial = ({ shadow, state, acted }: Episode): boolean =>
-  !shadow && (state === "acting" || (acted > 0 && (state === "firing" || state === "suspended")));
+const isTrial = ({ shadow, state, acted, healed }: Episode): boolean =>
+  !shadow && (state === "acting" || (acted > 0 && (state === "firing" || (state === "suspended" && !healed))));
 
 /** A node has one open episode: of two trials, one is on another node than the candidate's. */
 const TRIALS_MAX = 2;
@@ -147,7 +147,8 @@ export function surveyFleet(
       const slot = slots.get(node);
       if (slot === undefined) continue;
       if (state === "firing") isUnhealthy[slot] = 1;
-      if (since !== null) add(onsets, places[place[slot]!]![by], { node, at: since });
+      // When a lapsed one went bad is not known.
+      if (since !== null && state !== "lapsed") add(onsets, places[place[slot]!]![by], { node, at: since });
     }
   }
   const counts = countsByPlace(fleet, tally);

@@ -26,7 +26,7 @@ export const FUNCTIONS: readonly FunctionRow[] = [
     name: "ratio",
     isMethod: false,
     form: "ratio(a, b)",
-    help: "a divided by b. Where b is 0 the verdict is unknown, wherever in the expression it stands.",
+    help: "a divided by b; unknown where b is 0.",
   },
   { name: "contains", isMethod: true, form: 'TEXT.contains("eu")', help: "Whether the text has the other within it." },
   {
@@ -42,10 +42,10 @@ const each = "write the cases out, joined by || or &&";
 
 /** What CEL has and policies refuse, by how it is written, and what to do instead. */
 export const REFUSALS: ReadonlyMap<string, string> = new Map([
-  ["/", "dividing by 0 has no answer; write ratio(a, b), which makes the verdict unknown there"],
+  ["/", "dividing by 0 has no answer; write ratio(a, b), which is unknown there"],
   ["%", "a remainder by 0 has no answer"],
   ["matches", "a regular expression may take forever; use contains, startsWith or endsWith"],
-  ["has", "a field that is missing makes the verdict unknown by itself"],
+  ["has", "a field that is missing is unknown by itself"],
   ["exists", each],
   ["exists_one", each],
   ["all", each],
@@ -53,7 +53,7 @@ export const REFUSALS: ReadonlyMap<string, string> = new Map([
   ["map", each],
   ["bind", each],
   ["dyn", "it would hide the type of what it wraps"],
-  ["null", "a field that is missing makes the verdict unknown by itself"],
+  ["null", "a field that is missing is unknown by itself"],
 ]);
 
 /** The function of that name; null: there is none. */

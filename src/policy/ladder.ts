@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../base/duration.ts";
-import type { Action, Episode, Quarantine } from "../model/episode.ts";
+import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../model/episode.ts";
 import type { NodeStatus } from "../model/node.ts";
 import type { PolicyRule } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -39,16 +39,94 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
   };
 }
 
-/** Moves an episode to another state. */
-export const moved = (episode: Episode, state: Episode["state"], now: EpochMs): Episode =>
-  episode.state === state ? episode : { ...episode, state, stateAt: now };
+/**
+ * What happens to an episode, from firing until it is closed.
+ *
+ * ```
+ * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
+ *   ▲ ▲ ▲            │ │                    │
+ *   │ │ └─next_step──┘ └─quarantined─▶ quarantined ──quarantine_over──▶ probation ──healed──▶ healed
+ *   │ └───next_step─────────────────────────┘ (of recovering)               │
+ *   └─────next_step─────────────────────────────────────────────────────────┘
+ *
+ * firing                                  ──cleared────▶ cleared
+ * firing, acting, recovering, probation   ──steps_over─▶ given_up
+ *   while our quarantine lasts            ──quarantined▶ quarantined
+ * any open state                          ──unseen─────▶ suspended
+ * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
+ *                                         ──acting, quarantined─▶ as it was, where that is under way
+ *                                         ──cleared, healed─▶ closed
+ * with our quarantine, lifted by an operator ──freed───▶ freed
+ * any open state                          ──withdrawn──▶ withdrawn
+ * ```
+ *
+ * `unseen` suspends an episode of any open state: its node left the fleet, or its timer lapsed. A suspended one has its node
+ * no more. It goes on once `for` is proven again.
+ */
+export type EpisodeEvent =
+  | "sent"
+  | "unsent"
+  | "next_step"
+  | "steps_over"
+  | "verified"
+  | "quarantined"
+  | "quarantine_over"
+  | "cleared"
+  | "healed"
+  | "freed"
+  | "unseen"
+  | "acting"
+  | "proven"
+  | "withdrawn";
 
-/** Closes an episode. */
-export const closed = (
-  episode: Episode,
-  state: "healed" | "cleared" | "given_up" | "freed" | "withdrawn",
-  now: EpochMs,
-): Episode => ({ ...episode, state, stateAt: now, closedAt: now, quarantine: null, retryAt: null });
+/** States in which an episode is open. */
+type OpenState = (typeof OPEN_STATES)[number];
+
+/** The state after an event, by the state before it; absent: the event can't happen in that state. */
+export const EPISODE_MOVES: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
+  firing: {
+    ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },
+    ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
+  },
+  acting: {
+    ...{ next_step: "firing", steps_over: "given_up", verified: "recovering", quarantined: "quarantined" },
+    ...{ freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
+  },
+  recovering: {
+    ...{ next_step: "firing", steps_over: "given_up", quarantined: "quarantined", healed: "healed" },
+    ...{ freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
+  },
+  quarantined: { quarantine_over: "probation", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
+  probation: {
+    ...{ next_step: "firing", steps_over: "given_up", healed: "healed", unseen: "suspended", withdrawn: "withdrawn" },
+  },
+  suspended: {
+    ...{ proven: "firing", next_step: "firing", steps_over: "given_up", acting: "acting", quarantined: "quarantined" },
+    ...{ cleared: "cleared", healed: "healed", withdrawn: "withdrawn" },
+  },
+};
+
+/** The episode after an event. Throws where the event can't happen in its state. */
+function after(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
+  const { id, state: before } = episode;
+  const state = EPISODE_MOVES[before as OpenState]?.[event];
+  if (state === undefined) throw new Error(`${id} is ${before}: ${event} can't happen to it`);
+  if (state === before) return episode;
+  const moved = { ...episode, state, stateAt: now };
+  return state in EPISODE_MOVES ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
+}
+
+/** After `when` was observed to be false for `clear_for`: closed. */
+export const afterClearing = (episode: Episode, now: EpochMs): Episode => {
+  const wasHealed = episode.state === "suspended" ? episode.healed : episode.state !== "firing";
+  return after(episode, wasHealed ? "healed" : "cleared", now);
+};
+
+/** Closes an episode that can't go on. */
+export const withdrawn = (episode: Episode, now: EpochMs): Episode => after(episode, "withdrawn", now);
+
+/** After its node left the fleet, or its verdict was unknown for too long. */
+export const suspended = (episode: Episode, now: EpochMs): Episode => after(episode, "unseen", now);
 
 /** After a step was sent, or may have been. `minutes`: how long a quarantine lasts, as the service said or as it was asked. */
 export function afterSending(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
@@ -64,23 +142,23 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
           overdue: false,
         };
   const sent = { ...episode, acted: episode.acted + 1, failures: 0, retryAt: null, quarantine, healed: false };
-  return moved(sent, "acting", now);
+  return after(sent, "sent", now);
 }
 
 /** After a step that never left: the same one is decided on again, later. */
 export function afterFailure(episode: Episode, now: EpochMs): Episode {
   const wait = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** Math.min(episode.failures, 16));
-  return moved({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "firing", now);
+  return after({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);
 }
 
 /** After the service asked to wait: the same step again, not before. */
 export const afterLimit = (episode: Episode, waitMs: number, now: EpochMs): Episode =>
-  moved({ ...episode, retryAt: now + waitMs }, "firing", now);
+  after({ ...episode, retryAt: now + waitMs }, "unsent", now);
 
 /** After the service refused a step: the episode is given up, unless our quarantine is still to be watched. */
 export function afterRefusal(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const atEnd = { ...episode, step: rule.steps.length };
-  return atEnd.quarantine === null ? closed(atEnd, "given_up", now) : moved(atEnd, "quarantined", now);
+  return after(atEnd, atEnd.quarantine === null ? "steps_over" : "quarantined", now);
 }
 
 /** After a step ended. Only an ineffective one leads to the next. */
@@ -88,8 +166,8 @@ export function afterStep(episode: Episode, action: Action, end: StepEnd, rule: 
   const isQuarantine = action.request.kind === "quarantine";
   switch (end) {
     case "verified":
-      if (isQuarantine && episode.quarantine?.seen === true) return moved(episode, "quarantined", now);
-      return moved({ ...withoutUnseen(episode, action), healed: true }, "recovering", now);
+      if (isQuarantine && episode.quarantine?.seen === true) return after(episode, "quarantined", now);
+      return after({ ...withoutUnseen(episode, action), healed: true }, "verified", now);
     case "ineffective":
       return nextRung(withoutUnseen(episode, action), rule, now);
     case "in_doubt":
@@ -102,7 +180,7 @@ export function afterStep(episode: Episode, action: Action, end: StepEnd, rule: 
 /** The next step, or, where none is left, the end. */
 export function nextRung(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const next = { ...episode, step: episode.step + 1, failures: 0, retryAt: null, healed: false };
-  return next.step < rule.steps.length ? moved(next, "firing", now) : afterRefusal(next, rule, now);
+  return next.step < rule.steps.length ? after(next, "next_step", now) : afterRefusal(next, rule, now);
 }
 
 /** What a look at the node's status makes of our quarantine. */
@@ -117,21 +195,26 @@ export function afterLook(episode: Episode, status: NodeStatus, now: EpochMs): E
   if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) {
     if (episode.state !== "quarantined") return now >= quarantine.endsAt ? { ...episode, quarantine: null } : episode;
     // Healed until the contrary shows: if the node vanishes now, the step is not taken once more when it is back.
-    return now >= quarantine.endsAt ? moved({ ...episode, quarantine: null, healed: true }, "probation", now) : episode;
+    return now >= quarantine.endsAt
+      ? after({ ...episode, quarantine: null, healed: true }, "quarantine_over", now)
+      : episode;
   }
   // Before anybody saw it in there, it may just not be there yet.
   if (status !== "online" || !quarantine.seen || episode.shadow) return episode;
   const seenOnline = quarantine.seenOnline + 1;
-  if (seenOnline >= FREED_LOOKS) return closed(episode, "freed", now);
+  if (seenOnline >= FREED_LOOKS) return after(episode, "freed", now);
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
-/** The state of an episode whose node is back. */
+/** The state of a suspended episode whose node is seen again: what is under way goes on, all else waits for its timer. */
 export function resumed(episode: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
-  if (hasActionUnderWay) return moved(episode, "acting", now);
-  if (episode.quarantine !== null) return moved(episode, "quarantined", now);
-  return moved(episode, episode.healed ? "recovering" : "firing", now);
+  if (hasActionUnderWay) return after(episode, "acting", now);
+  return episode.quarantine === null ? episode : after(episode, "quarantined", now);
 }
+
+/** A suspended episode after `for` was proven again: what a step has healed is a relapse, and gets the next step. */
+export const proven = (episode: Episode, rule: PolicyRule, now: EpochMs): Episode =>
+  episode.healed ? nextRung(episode, rule, now) : after(episode, "proven", now);
 
 /** A quarantine that nobody ever saw did not come about. */
 const withoutUnseen = (episode: Episode, action: Action): Episode =>

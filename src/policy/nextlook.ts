@@ -35,6 +35,6 @@ function completesAt(
   { observedAt, roundMs }: DetailAge,
 ): MonotonicMs {
   if (last === null || last.verdict === "unknown") return observedAt + roundMs / UNKNOWN_LOOKS;
-  if (state === "pending") return last.at + forMs - trueMs;
-  return last.verdict === "false" ? last.at + clearForMs - clearMs : observedAt + roundMs / FIRING_LOOKS;
+  if (last.verdict === "false") return last.at + clearForMs - clearMs;
+  return state === "firing" ? observedAt + roundMs / FIRING_LOOKS : last.at + forMs - trueMs;
 }

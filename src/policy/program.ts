@@ -1,28 +1,29 @@
 import type { Field } from "./field.ts";
 import { type Arithmetic, type Comparison, fieldsOf, type Method, type Pair, type Term, type Value } from "./term.ts";
 
-/** Values of the fields, in the order of {@link Program.fields}; what is computed from them stands behind them. */
-type Cells = readonly Value[];
-type Read<V extends Value> = (cells: Cells) => V;
+/** Values of the fields, in the order of {@link Program.fields}; null: unknown. */
+type Cells = readonly (Value | null)[];
+/** Reads a value; null: unknown. */
+type Read<V extends Value> = (cells: Cells) => V | null;
 
 /** An expression that was checked, ready to run. */
 export interface Program {
   readonly fields: readonly Field[];
-  /** What it comes to over `values`, one a field; null: some number in it has no finite value, so nothing is known. */
-  run(values: readonly Value[]): boolean | null;
+  /**
+   * The value over `values`, one a field, null where a field is unknown. Null: unknown. It is unknown where any part of it
+   * is, unless the other operand of `&&` or `||` settles it, or the part is the branch of a choice that is not taken.
+   */
+  run(values: Cells): boolean | null;
 }
 
 /**
  * Turns a checked condition into closures over plain values. CEL checks expressions, and does not run them: its own
- * evaluator wants a BigInt for every int and an object for every instant, and answers `false && 1 / 0` with false.
+ * evaluator needs a BigInt for every int and an object for every instant.
  *
- * Every sum and ratio has a cell of its own and is worked out first, inner ones before outer ones, wherever it stands.
- * One that is not finite ends the run, so that no branch that was not taken can hide it.
+ * A number that is not finite (a ratio by 0, or an overflow) is unknown.
  */
 export function compileProgram(condition: Term): Program {
   const fields = fieldsOf(condition);
-  const computed: Read<number>[] = [];
-  const computedCell = (number: Read<number>): Read<Value> => cell(fields.length + computed.push(number) - 1);
 
   function read(term: Term): Read<Value> {
     switch (term.kind) {
@@ -31,98 +32,99 @@ export function compileProgram(condition: Term): Program {
       case "field":
         return cell(fields.indexOf(term.field));
       case "arithmetic":
-        return computedCell(sums[term.operator](...numbers(term.sides)));
+        return binary(...numbers(term.sides), sums[term.operator]);
       case "ratio":
-        return computedCell(quotient(...numbers(term.sides)));
+        return binary(...numbers(term.sides), (left, right) => finite(left / right));
       case "minus":
-        return computedCell(negated(numberOf(term.operand)));
+        return unary(read(term.operand) as Read<number>, (operand) => -operand);
       case "not":
-        return negation(truthOf(term.operand));
-      case "logic": {
-        const [left, right] = [truthOf(term.sides[0]), truthOf(term.sides[1])];
-        return term.operator === "&&" ? (cells) => left(cells) && right(cells) : (cells) => left(cells) || right(cells);
-      }
+        return unary(truthOf(term.operand), (operand) => !operand);
+      case "logic":
+        return logic(truthOf(term.sides[0]), truthOf(term.sides[1]), term.operator === "||");
       case "comparison":
-        return comparisons[term.operator](read(term.sides[0]), read(term.sides[1]));
+        return binary(read(term.sides[0]), read(term.sides[1]), comparisons[term.operator]);
       case "method":
-        return methods[term.method](textOf(term.sides[0]), textOf(term.sides[1]));
+        return binary(textOf(term.sides[0]), textOf(term.sides[1]), methods[term.method]);
       case "choice":
         return choice(truthOf(term.test), read(term.sides[0]), read(term.sides[1]));
-      case "in":
-        return membership(read(term.member), new Set(term.list.map(({ value }) => value)));
+      case "in": {
+        const list = new Set(term.list.map(({ value }) => value));
+        return unary(read(term.member), (member) => list.has(member));
+      }
       default:
         return term satisfies never;
     }
   }
   // CEL has checked the types of what stands here.
   const truthOf = (term: Term) => read(term) as Read<boolean>;
-  const numberOf = (term: Term) => read(term) as Read<number>;
   const textOf = (term: Term) => read(term) as Read<string>;
-  const numbers = ([left, right]: Pair) => [numberOf(left), numberOf(right)] as const;
+  const numbers = ([left, right]: Pair) => [read(left) as Read<number>, read(right) as Read<number>] as const;
 
-  const holds = truthOf(condition);
-  return {
-    fields,
-    run(values) {
-      if (computed.length === 0) return holds(values);
-      const cells = values.slice();
-      for (const compute of computed) {
-        const number = compute(cells);
-        if (!Number.isFinite(number)) return null;
-        cells.push(number);
-      }
-      return holds(cells);
-    },
-  };
+  return { fields, run: truthOf(condition) };
 }
-
-type Binary<From extends Value, To extends Value> = (left: Read<From>, right: Read<From>) => Read<To>;
 
 const cell =
   (index: number): Read<Value> =>
   (cells) =>
     cells[index]!;
 
-const sums: Readonly<Record<Arithmetic, Binary<number, number>>> = {
-  "+": (left, right) => (cells) => left(cells) + right(cells),
-  "-": (left, right) => (cells) => left(cells) - right(cells),
-  "*": (left, right) => (cells) => left(cells) * right(cells),
+const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
+
+const sums: Readonly<Record<Arithmetic, (left: number, right: number) => number | null>> = {
+  "+": (left, right) => finite(left + right),
+  "-": (left, right) => finite(left - right),
+  "*": (left, right) => finite(left * right),
 };
 
-// By 0 it is NaN or infinite, so it ends the run.
-const quotient: Binary<number, number> = (left, right) => (cells) => left(cells) / right(cells);
-
-const comparisons: Readonly<Record<Comparison, Binary<Value, boolean>>> = {
-  "==": (left, right) => (cells) => left(cells) === right(cells),
-  "!=": (left, right) => (cells) => left(cells) !== right(cells),
-  "<": (left, right) => (cells) => left(cells) < right(cells),
-  "<=": (left, right) => (cells) => left(cells) <= right(cells),
-  ">": (left, right) => (cells) => left(cells) > right(cells),
-  ">=": (left, right) => (cells) => left(cells) >= right(cells),
+const comparisons: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
+  "==": (left, right) => left === right,
+  "!=": (left, right) => left !== right,
+  "<": (left, right) => left < right,
+  "<=": (left, right) => left <= right,
+  ">": (left, right) => left > right,
+  ">=": (left, right) => left >= right,
 };
 
-const methods: Readonly<Record<Method, Binary<string, boolean>>> = {
-  contains: (text, other) => (cells) => text(cells).includes(other(cells)),
-  startsWith: (text, other) => (cells) => text(cells).startsWith(other(cells)),
-  endsWith: (text, other) => (cells) => text(cells).endsWith(other(cells)),
+const methods: Readonly<Record<Method, (text: string, other: string) => boolean>> = {
+  contains: (text, other) => text.includes(other),
+  startsWith: (text, other) => text.startsWith(other),
+  endsWith: (text, other) => text.endsWith(other),
 };
 
-const negated =
-  (operand: Read<number>): Read<number> =>
-  (cells) =>
-    -operand(cells);
+function unary<From extends Value, To extends Value>(operand: Read<From>, apply: (value: From) => To | null): Read<To> {
+  return (cells) => {
+    const value = operand(cells);
+    return value === null ? null : apply(value);
+  };
+}
 
-const negation =
-  (operand: Read<boolean>): Read<boolean> =>
-  (cells) =>
-    !operand(cells);
+function binary<From extends Value, To extends Value>(
+  left: Read<From>,
+  right: Read<From>,
+  apply: (left: From, right: From) => To | null,
+): Read<To> {
+  return (cells) => {
+    const one = left(cells);
+    if (one === null) return null;
+    const other = right(cells);
+    return other === null ? null : apply(one, other);
+  };
+}
+
+/** `&&` and `||` of three values: an operand that is `settling` settles it, whatever the other one is. */
+function logic(left: Read<boolean>, right: Read<boolean>, settling: boolean): Read<boolean> {
+  return (cells) => {
+    const one = left(cells);
+    if (one === settling) return settling;
+    const other = right(cells);
+    if (other === settling) return settling;
+    return one === null || other === null ? null : !settling;
+  };
+}
 
 const choice =
   (test: Read<boolean>, yes: Read<Value>, no: Read<Value>): Read<Value> =>
-  (cells) =>
-    test(cells) ? yes(cells) : no(cells);
-
-const membership =
-  (member: Read<Value>, list: ReadonlySet<Value>): Read<boolean> =>
-  (cells) =>
-    list.has(member(cells));
+  (cells) => {
+    const is = test(cells);
+    return is === null ? null : is ? yes(cells) : no(cells);
+  };

@@ -12,9 +12,13 @@ always or never are errors. Numbers of any kind compare with each other. There a
 ${operators.join(", ")},
 and constants such as \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 
-A condition is true, false or **unknown**. It is unknown if any field that it names is missing, null, older than the
-policy's \`max_age\`, or a usage whose scale is not known, whatever the rest of the condition says. Unknown freezes the
-timers, and never acts.`;
+A condition is true, false or **unknown**. A field is unknown if it is missing, null, older than the policy's \`max_age\`, or a
+usage whose scale is not known; \`ratio(a, b)\` is unknown where \`b\` is 0. A condition that reads something unknown is unknown,
+unless the other operand of \`&&\` or \`||\` settles it: \`node.status == "online" && node.cpu_usage > 0.9\` is false for a node that
+is offline, whatever its usage. Of \`? :\` only the branch that is taken counts.
+
+A policy never acts on an unknown condition, and its timer stands still. A condition that stays unknown for longer than
+\`max_age + for\` suspends the episode and frees the node for other policies.`;
 
 const sources: Readonly<Record<Field["source"], string>> = {
   nodes: "node list",

@@ -9,9 +9,9 @@ import type { Value } from "./term.ts";
 /** Three values: what is not known for sure is neither true nor false. */
 export type Verdict = "true" | "false" | "unknown";
 
-/** Something that kept a verdict from being known. */
+/** Something that keeps a verdict from being known. */
 export interface Unknown {
-  /** Null: the expression itself: a ratio by 0, or a number too large to be one. */
+  /** Null: the expression itself: a ratio by 0, or a number that is too large. */
   readonly field: FieldName | null;
   /** `stale`: older than its max_age; `error`: all fields are known, and what is computed from them is not. */
   readonly why: Absence | "stale" | "error";
@@ -22,7 +22,10 @@ export interface Answer {
   readonly verdict: Verdict;
   /** All of them, in the order of the text; none: the verdict is known. */
   readonly unknowns: readonly Unknown[];
-  /** When the oldest datum that was read was observed, a stale one too; where there was none, the moment of asking. */
+  /**
+   * When the oldest datum that was read was observed: of those that are fresh, or, of an unknown verdict, of all. Where
+   * there was none, the moment of asking.
+   */
   readonly at: MonotonicMs;
   /** The same of the youngest. */
   readonly newest: MonotonicMs;
@@ -40,9 +43,8 @@ export interface Judgement extends Answer {
 export type MaxAgeOf = (source: Collector) => DurationMs;
 
 /**
- * Judges a node by a policy. A node that `match` rules out is `false`, and `when` is not read: what it names need not
- * be known. In every other case all fields that were named must be known and fresh, whatever the values of the others:
- * a missing one makes the verdict unknown where CEL would have skipped it.
+ * Judges a node by a policy: `match && when`, of three values. A node that `match` rules out is `false`, and `when` is not
+ * read.
  *
  * `now` is best the same for all nodes that are judged together.
  */
@@ -54,42 +56,53 @@ export function judge(
 ): Judgement {
   if (policy.match === null) return { ...holds(policy.when, subject, maxAgeOf, now), matched: true };
   const match = holds(policy.match, subject, maxAgeOf, now);
-  if (match.verdict !== "true") return { ...match, matched: match.verdict === "false" ? false : null };
+  if (match.verdict === "false") return { ...match, matched: false };
   const when = holds(policy.when, subject, maxAgeOf, now);
+  const matched = match.verdict === "true" ? true : null;
+  if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
   return {
     verdict: when.verdict,
     unknowns: when.unknowns,
     at: Math.min(match.at, when.at),
     newest: Math.max(match.newest, when.newest),
     fields: () => ({ ...match.fields(), ...when.fields() }),
-    matched: true,
+    matched,
   };
 }
 
-/** Whether an expression holds of a node: true or false only if every field that it names is known and fresh. */
+/**
+ * Whether an expression holds of a node. A field that is missing or older than its max_age is unknown, and so is the
+ * expression, unless the other operand of `&&` or `||` settles it.
+ */
 export function holds(expression: Expression, subject: Subject, maxAgeOf: MaxAgeOf, now: MonotonicMs): Answer {
-  const values: Value[] = [];
+  const values: (Value | null)[] = [];
   const unknowns: Unknown[] = [];
-  let at = Number.POSITIVE_INFINITY;
+  let oldestFresh = Number.POSITIVE_INFINITY;
+  let oldest = Number.POSITIVE_INFINITY;
   let newest = Number.NEGATIVE_INFINITY;
   for (const field of expression.fields) {
     const freshFrom = now - maxAgeOf(field.source);
     const datum = subject.read(field, freshFrom);
     if (typeof datum === "string") {
+      values.push(null);
       unknowns.push({ field: field.name, why: datum });
       continue;
     }
-    at = Math.min(at, datum.at);
+    oldest = Math.min(oldest, datum.at);
     newest = Math.max(newest, datum.at);
-    // Said this way round, an age that is no number is stale as well.
-    if (datum.at >= freshFrom) values.push(datum.value);
+    // Written this way round, an age that is not a number is stale as well.
+    const isFresh = datum.at >= freshFrom;
+    values.push(isFresh ? datum.value : null);
+    if (isFresh) oldestFresh = Math.min(oldestFresh, datum.at);
     else unknowns.push({ field: field.name, why: "stale" });
   }
-  const known = unknowns.length === 0 ? expression.evaluate(values) : null;
+  const known = expression.evaluate(values);
   if (known === null && unknowns.length === 0) unknowns.push({ field: null, why: "error" });
+  // A stale field says nothing of a verdict that is known: the fresh ones settle it.
+  const at = known === null ? oldest : oldestFresh;
   return {
     verdict: known === null ? "unknown" : known ? "true" : "false",
-    unknowns,
+    unknowns: known === null ? unknowns : [],
     at: at === Number.POSITIVE_INFINITY ? now : at,
     newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
     fields: () => evidence(expression.fields, subject, maxAgeOf, now),

@@ -51,6 +51,7 @@ const noChurn: ChurnRates = {
   leaveEveryMs: Number.POSITIVE_INFINITY,
   vanishAfterReboot: 0,
   vanishForMs: Number.POSITIVE_INFINITY,
+  reuseIds: false,
 };
 
 /** A calm network of 500 nodes and 5,000 sessions, and no faults. */

@@ -193,6 +193,7 @@ function returnNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.isPresent = true;
   node.returnAt = NEVER;
   node.unreportedBootAt = at;
+  if (fleet.churn.reuseIds) node.createdAt = at;
   noteMove(fleet, node, "returned", at);
   enlist(fleet, node, at);
 }

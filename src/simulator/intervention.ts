@@ -1,6 +1,6 @@
 import type { EpochMs } from "../model/time.ts";
 import type { Onset } from "./ailment.ts";
-import { findNode, inflict, liftQuarantine, quarantine, restart } from "./fleet.ts";
+import { findNode, inflict, liftQuarantine, quarantine, removeNode, restart } from "./fleet.ts";
 import type { SimulatedNode } from "./node.ts";
 import type { SimulatedService } from "./service.ts";
 import type { Strain } from "./strain.ts";
@@ -16,6 +16,8 @@ export interface Interventions {
   restart(id: string): void;
   /** A person quarantines a node. */
   quarantine(id: string, until: EpochMs): void;
+  /** A node leaves the fleet and returns at `returnAt`, on the service's clock. */
+  leave(id: string, returnAt: EpochMs): void;
   /** A person ends a quarantine, whoever made it. */
   liftQuarantine(id: string): void;
 }
@@ -39,6 +41,7 @@ export function createInterventions(service: SimulatedService, now: () => EpochM
       }),
     restart: (id) => at(id, (node, now) => restart(fleet, node, now)),
     quarantine: (id, until) => at(id, (node, now) => quarantine(fleet, node, until, now)),
+    leave: (id, returnAt) => at(id, (node, now) => removeNode(fleet, node, now, returnAt)),
     liftQuarantine: (id) => at(id, (node, now) => liftQuarantine(fleet, node, now)),
   };
 }

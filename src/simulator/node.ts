@@ -28,7 +28,7 @@ export interface SimulatedNode {
   readonly countryIndex: number;
   readonly region: string;
   readonly ipAddress: string;
-  readonly createdAt: EpochMs;
+  createdAt: EpochMs;
   readonly size: number;
   /** Within a heartbeat, so that the fleet does not report all at once. */
   readonly heartbeatPhaseMs: DurationMs;

@@ -1,7 +1,7 @@
 import type { Explanation, PolicyExplanation, PolicyStatus, WardenStatus, WardenView } from "../engine/explanation.ts";
 import type { Blocker } from "../model/decision.ts";
-import type { TimerRow } from "../model/episode.ts";
 import type { BlockedBy, PolicyRule, Step } from "../model/policy.ts";
+import type { ShownTimer } from "../policy/timer.ts";
 import { iso, isoAt, seconds } from "./notation.ts";
 import type { RowsQuery } from "./query.ts";
 import {
@@ -55,7 +55,7 @@ export interface ExplanationView {
 }
 
 /** Shows a timer. */
-export const timerView = ({ state, since, trueMs, clearMs }: TimerRow): TimerView => ({
+export const timerView = ({ state, since, trueMs, clearMs }: ShownTimer): TimerView => ({
   state,
   since: isoAt(since),
   true_seconds: Math.round(trueMs) / 1_000,

@@ -16,6 +16,7 @@ test("safety that is left out is dry, and small", () => {
     maxInFlight: 1,
     maxActions: { amount: 6, perMs: HOUR },
     breaker: { share: 0.05, amount: 10, withinMs: HOUR },
+    approvalTtlMs: 4 * HOUR,
     cooldownMs: 30 * MINUTE,
     stormCooldownMs: 30 * MINUTE,
     correlated: { by: "region", nodes: 5, share: 0.5, withinMs: 5 * MINUTE },
@@ -37,6 +38,7 @@ safety:
   max_in_flight: 11
   max_actions: { amount: 12, per: 13m }
   breaker: { percent: 14%, amount: 15, within: 16m }
+  approval_ttl: 31m
   cooldown: 17m
   storm_cooldown: 18m
   correlated: { by: country, nodes: 19, percent: 20%, within: 21m }
@@ -60,6 +62,7 @@ safety:
     maxInFlight: 11,
     maxActions: { amount: 12, perMs: 13 * MINUTE },
     breaker: { share: 0.14, amount: 15, withinMs: 16 * MINUTE },
+    approvalTtlMs: 31 * MINUTE,
     cooldownMs: 17 * MINUTE,
     stormCooldownMs: 18 * MINUTE,
     correlated: { by: "country", nodes: 19, share: 0.2, withinMs: 21 * MINUTE },

@@ -14,6 +14,7 @@ export const usualSafety: Safety = {
   maxInFlight: 1,
   maxActions: { amount: 6, perMs: HOUR_MS },
   breaker: { share: 0.05, amount: 10, withinMs: HOUR_MS },
+  approvalTtlMs: 4 * HOUR_MS,
   cooldownMs: 30 * MINUTE_MS,
   stormCooldownMs: 30 * MINUTE_MS,
   correlated: { by: "region", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS },

@@ -40,6 +40,7 @@ export const firingTimer = (since: number = NOON - HOUR_MS): Timer => ({
   clearMs: 0,
   since,
   last: null,
+  unknownSince: null,
 });
 
 /** A timer of the journal, firing. */

@@ -122,6 +122,9 @@ function shown(casebook: Casebook, ids: readonly string[]) {
     timer: POLICIES.flatMap((policy) => NODES.map((node) => rowOf(policy, node, casebook.timer(policy, node)))),
     timed: casebook.timedPolicies().toSorted(),
     open: NODES.flatMap((node) => WORLDS.map((shadow) => casebook.open(node, shadow))),
+    suspended: NODES.flatMap((node) =>
+      WORLDS.flatMap((shadow) => POLICIES.map((policy) => casebook.suspended(policy, node, shadow))),
+    ),
     openEpisodes: byKey(casebook.openEpisodes(), ({ id }) => id),
     past: NODES.flatMap((node) => WORLDS.map((shadow) => casebook.past(node, shadow))),
     closed: [...casebook.closed()],

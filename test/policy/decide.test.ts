@@ -95,9 +95,9 @@ describe("approve: a person says yes to each action", () => {
     said({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
 
   test("holds until that very step is approved", () => {
-    expect(told([])).toEqual(["approval: a person has to approve it"]);
+    expect(told([])).toEqual(["approval: an operator has to approve it"]);
     expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 waits to be approved"]);
-    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: a person has to approve it"]);
+    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: an operator has to approve it"]);
     expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NOTHING);
   });
 
@@ -106,7 +106,7 @@ describe("approve: a person says yes to each action", () => {
     expect(told([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
       "rejected: a person rejected act-2: not on a Friday",
     ]);
-    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: a person has to approve it"]);
+    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: an operator has to approve it"]);
   });
 
   test("is asked for in no other mode", () => {

@@ -100,20 +100,27 @@ describe("a ratio", () => {
   test.each([
     "ratio(1, node.active_sessions) > 0.5",
     "ratio(node.active_sessions, node.active_sessions) > 0.5",
-    "node.active_sessions == 0 || ratio(1, node.active_sessions) > 0.5",
-    "node.active_sessions != 0 && ratio(1, node.active_sessions) > 0.5",
-    "node.active_sessions == 0 ? node.uptime_hours > 0 : ratio(1, node.active_sessions) > 0.5",
-    "node.active_sessions == 0 || 1 + 2 * -ratio(1, node.active_sessions) > 0.5",
-  ])("by 0 makes the verdict unknown, wherever it stands: %s", (text) => {
+    "node.active_sessions > 0 || ratio(1, node.active_sessions) > 0.5",
+    "node.active_sessions == 0 && 1 + 2 * -ratio(1, node.active_sessions) > 0.5",
+    "node.active_sessions > 0 ? node.uptime_hours > 0 : ratio(1, node.active_sessions) > 0.5",
+  ])("by 0 is unknown: %s", (text) => {
     expect(evaluate(text, { "node.active_sessions": 0, "node.uptime_hours": 1 })).toBe(null);
     expect(evaluate(text, { "node.active_sessions": 1, "node.uptime_hours": 1 })).not.toBe(null);
+  });
+
+  test.each([
+    ["node.active_sessions == 0 || ratio(1, node.active_sessions) > 0.5", true],
+    ["node.active_sessions != 0 && ratio(1, node.active_sessions) > 0.5", false],
+    ["node.active_sessions == 0 ? node.uptime_hours > 0 : ratio(1, node.active_sessions) > 0.5", true],
+  ])("by 0 hides nothing that is settled without it: %s", (text, value) => {
+    expect(evaluate(text, { "node.active_sessions": 0, "node.uptime_hours": 1 })).toBe(value);
   });
 
   test("of numbers that are too large to have one makes it unknown, as a sum that is too large does", () => {
     const values = { "node.bandwidth_gb": 1e308 };
     expect(evaluate("node.bandwidth_gb * 10 > 1", values)).toBe(null);
     expect(evaluate("ratio(node.bandwidth_gb, 0.001) > 1", values)).toBe(null);
-    expect(evaluate("node.bandwidth_gb > 1 || node.bandwidth_gb + node.bandwidth_gb > 1", values)).toBe(null);
+    expect(evaluate("node.bandwidth_gb < 1 || node.bandwidth_gb + node.bandwidth_gb > 1", values)).toBe(null);
   });
 });
 

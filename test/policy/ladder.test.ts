@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Action, Episode, Quarantine } from "../../src/model/episode.ts";
 import {
+  afterClearing,
   afterFailure,
   afterLimit,
   afterLook,
@@ -9,10 +10,11 @@ import {
   afterSending,
   afterStep,
   begun,
-  closed,
-  moved,
   nextRung,
+  proven,
   resumed,
+  suspended,
+  withdrawn,
 } from "../../src/policy/ladder.ts";
 import { rebootOffline, steps } from "../engine/rules.ts";
 import { actionOf } from "../store/sketch.ts";
@@ -55,8 +57,8 @@ test("an episode begins at the first step, with nothing done, and knows the poli
 
 test("a state's time begins when it is entered, not with every look", () => {
   const episode = openEpisode({ state: "firing", stateAt: 7 });
-  expect(moved(episode, "firing", NOON)).toBe(episode);
-  expect(moved(episode, "acting", NOON).stateAt).toBe(NOON);
+  expect(afterFailure(episode, NOON)).toMatchObject({ state: "firing", stateAt: 7 });
+  expect(afterSending(episode, reboot, null, NOON).stateAt).toBe(NOON);
 });
 
 describe("ended with when false: healed, the ladder is over", () => {
@@ -236,28 +238,46 @@ describe("a quarantine of ours", () => {
   });
 });
 
-describe("a node that vanished and is back", () => {
+describe("a suspended episode", () => {
   const back = (said: Partial<Episode>, hasActionUnderWay = false) =>
     resumed(openEpisode({ state: "suspended", acted: 1, ...said }), hasActionUnderWay, LATER).state;
 
-  test("goes on where it was", () => {
+  test("goes on at once only where an action of ours or our quarantine is under way", () => {
     expect(back({}, true)).toBe("acting");
     expect(back({ quarantine: quarantine() })).toBe("quarantined");
-    expect(back({ healed: true })).toBe("recovering");
-    expect(back({})).toBe("firing");
+    expect(back({ healed: true })).toBe("suspended");
+    expect(back({})).toBe("suspended");
+  });
+
+  test("goes on with its step once `for` is proven again, and with the next one if a step had healed it", () => {
+    const waiting = openEpisode({ state: "suspended", step: 1, acted: 1 });
+    expect(proven(waiting, rule, LATER)).toMatchObject({ state: "firing", step: 1 });
+    expect(proven({ ...waiting, healed: true }, rule, LATER)).toMatchObject({
+      state: "firing",
+      step: 2,
+      healed: false,
+    });
+    expect(proven({ ...waiting, step: 2, healed: true }, rule, LATER)).toMatchObject({ state: "given_up" });
+  });
+
+  test("is closed by `clear_for`: healed if a step had healed it", () => {
+    const waiting = openEpisode({ state: "suspended", acted: 1 });
+    expect(afterClearing(waiting, LATER).state).toBe("cleared");
+    expect(afterClearing({ ...waiting, healed: true }, LATER).state).toBe("healed");
   });
 
   test("on probation, is not put into quarantine once more", () => {
     const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantine() });
     const probation = afterLook(inside, "online", quarantine().endsAt);
-    const suspended = moved(probation, "suspended", LATER);
-    expect(resumed(suspended, false, LATER)).toMatchObject({ state: "recovering", step: 2 });
+    const vanished = suspended(probation, LATER);
+    expect(resumed(vanished, false, LATER)).toMatchObject({ state: "suspended", step: 2 });
+    expect(proven(vanished, rule, LATER).state).toBe("given_up");
   });
 });
 
 test("a closed episode has no quarantine, and nothing that it waits for", () => {
   const inside = openEpisode({ quarantine: quarantine(), retryAt: NOON + 1 });
-  expect(closed(inside, "withdrawn", LATER)).toMatchObject({
+  expect(withdrawn(inside, LATER)).toMatchObject({
     state: "withdrawn",
     stateAt: LATER,
     closedAt: LATER,

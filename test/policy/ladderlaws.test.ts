@@ -5,16 +5,18 @@ import type { Action, Episode, OPEN_STATES } from "../../src/model/episode.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { PolicyRule } from "../../src/model/policy.ts";
 import {
+  afterClearing,
   afterFailure,
   afterLimit,
   afterLook,
   afterRefusal,
   afterSending,
   afterStep,
-  closed,
-  moved,
+  EPISODE_MOVES,
   nextRung,
+  proven,
   resumed,
+  suspended,
 } from "../../src/policy/ladder.ts";
 import { rebootOffline, steps } from "../engine/rules.ts";
 import { actionOf } from "../store/sketch.ts";
@@ -38,7 +40,7 @@ const fates: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> =
   recovering: ["relapse", "relapse", "relapse", "vanish", "clear", ...looks],
   probation: ["relapse", "relapse", "relapse", "vanish", "vanish", "clear", ...looks],
   quarantined: ["outlast", "outlast", "outlast", "vanish", ...looks],
-  suspended: ["return", "return", "outlast"],
+  suspended: ["return", "return", "proven", "proven", "clear", "outlast"],
 };
 const draws = fc.array(fc.record({ draw: fc.nat(), passedMs: fc.nat({ max: 20 * MINUTE_MS }) }), {
   maxLength: 60,
@@ -64,19 +66,24 @@ function happen(course: Course, event: string, rule: PolicyRule): void {
   if (episode.closedAt !== null) return;
   if (state === "suspended") {
     if (event === "return") course.episode = resumed(episode, course.action !== null, now);
+    else if (event === "proven" && isLapsed(course)) course.episode = proven(episode, rule, now);
+    else if (event === "clear" && isLapsed(course)) course.episode = afterClearing(episode, now);
     else course.now += 3 * HOUR_MS;
     return;
   }
   if (event === "outlast") course.now = Math.max(now, episode.quarantine?.endsAt ?? now);
-  else if (event === "vanish") course.episode = moved(episode, "suspended", now);
+  else if (event === "vanish") course.episode = suspended(episode, now);
   else if (event.startsWith("look ")) {
     const status = NODE_STATUSES.find((each) => event.endsWith(` ${each}`))!;
     course.episode = afterLook(episode, status, now);
   } else if (state === "acting") end(course, event, rule);
   else if (state === "firing") send(course, event, rule);
   else if (event === "relapse") course.episode = nextRung(episode, rule, now);
-  else if (event === "clear" && episode.quarantine === null) course.episode = closed(episode, "healed", now);
+  else if (event === "clear" && episode.quarantine === null) course.episode = afterClearing(episode, now);
 }
+
+/** Whether nothing of a suspended episode is under way: it then waits for its timer. */
+const isLapsed = ({ episode, action }: Course) => action === null && episode.quarantine === null;
 
 function end(course: Course, event: string, rule: PolicyRule): void {
   if (event !== "verified" && event !== "ineffective" && event !== "in_doubt") return;
@@ -106,7 +113,7 @@ function send(course: Course, event: string, rule: PolicyRule): void {
   course.episode = afterSending(episode, course.action, null, now);
 }
 
-const ADVANCING = ["ineffective", "relapse"];
+const ADVANCING = ["ineffective", "relapse", "proven"];
 
 describe("whatever becomes of the steps", () => {
   const runs = { numRuns: 1_500 };
@@ -167,11 +174,28 @@ describe("whatever becomes of the steps", () => {
           if (state === "probation") expect(quarantine).toBeNull();
           if (state === "acting") expect(action).not.toBeNull();
           if (closedAt !== null) expect(quarantine).toBeNull();
-          expect(closedAt !== null).toBe(["healed", "given_up", "freed"].includes(state));
+          expect(closedAt !== null).toBe(["healed", "cleared", "given_up", "freed"].includes(state));
         });
       }),
       runs,
     );
+  });
+
+  test("every change of state is a move of the table", () => {
+    const seen = new Set<string>();
+    fc.assert(
+      fc.property(rules, draws, (rule, all) => {
+        follow(rule, all, (before, { episode }) => {
+          if (episode.state === before.state) return;
+          expect(Object.values(EPISODE_MOVES[before.state as keyof typeof EPISODE_MOVES])).toContain(episode.state);
+          seen.add(`${before.state} ${episode.state}`);
+        });
+      }),
+      runs,
+    );
+    for (const way of ["firing suspended", "suspended firing", "suspended acting", "suspended healed"]) {
+      expect(seen).toContain(way);
+    }
   });
 
   test("a closed episode stays as it is", () => {

@@ -4,8 +4,8 @@ import fc from "fast-check";
 export type Known = Readonly<Record<string, string | number>>;
 
 /**
- * A part of a random expression, and what it means, said once more and plainly: every part is worked out, and one
- * without a value leaves the whole without one.
+ * A part of a random expression, and what it means, said once more and plainly: a part without a value leaves the whole
+ * without one, unless the whole is the same whatever value it had.
  */
 export interface Sentence<V> {
   readonly text: string;
@@ -146,8 +146,8 @@ const grown = fc.letrec<{ number: Sentence<number>; condition: Sentence<boolean>
   const condition = fc.oneof(
     { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
     fc.oneof(comparison, textCondition, timeCondition),
-    both.map((sides) => join(infix("&&"), sides, (a: boolean, b: boolean) => a && b)),
-    both.map((sides) => join(infix("||"), sides, (a: boolean, b: boolean) => a || b)),
+    both.map((sides) => settled("&&", sides, (a, b) => a && b)),
+    both.map((sides) => settled("||", sides, (a, b) => a || b)),
     tie("condition").map(
       ({ text, names, value }): Sentence<boolean> => ({
         text: `!${text}`,
@@ -163,10 +163,33 @@ const grown = fc.letrec<{ number: Sentence<number>; condition: Sentence<boolean>
   return { number: numberOf, condition };
 });
 
+/** An operator between conditions: it has a value where that is the same for every value that the unknown ones may have. */
+function settled(
+  operator: string,
+  sides: readonly [Sentence<boolean>, Sentence<boolean>],
+  work: (a: boolean, b: boolean) => boolean,
+): Sentence<boolean> {
+  const possible = (value: boolean | null) => (value === null ? [true, false] : [value]);
+  const joined = join(infix(operator), sides, work);
+  return {
+    ...joined,
+    value(record) {
+      const [ones, others] = [possible(sides[0].value(record)), possible(sides[1].value(record))];
+      const outcomes = new Set(ones.flatMap((one) => others.map((other) => work(one, other))));
+      return outcomes.size === 1 ? [...outcomes][0]! : null;
+    },
+  };
+}
+
 function choice<V>(test: Sentence<boolean>, yes: Sentence<V>, no: Sentence<V>): Sentence<V> {
-  const sides = join(infix(":"), [yes, no], (a, b) => [a, b] as const);
-  const chosen = join(infix("?"), [test, sides], (condition: boolean, [a, b]: readonly [V, V]) => (condition ? a : b));
-  return { ...chosen, text: `(${test.text} ? ${yes.text} : ${no.text})` };
+  return {
+    text: `(${test.text} ? ${yes.text} : ${no.text})`,
+    names: [...test.names, ...yes.names, ...no.names],
+    value(record) {
+      const is = test.value(record);
+      return is === null ? null : (is ? yes : no).value(record);
+    },
+  };
 }
 
 /** Random conditions of the grammar that policies may use. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import {
+  distrusted,
   INACTIVE,
   type Observation,
   observe,
@@ -9,7 +10,7 @@ import {
   rowOf,
   type Timer,
   type TimerRule,
-  untrusted,
+  unseen,
 } from "../../src/policy/timer.ts";
 
 const rule: TimerRule = { forMs: 15 * MINUTE_MS, clearForMs: 10 * MINUTE_MS, gapMsMax: 5 * MINUTE_MS };
@@ -156,9 +157,10 @@ describe("while an action of ours is under way", () => {
 });
 
 test("an untrusted view sets pending timers back, and breaks the count of those that fire", () => {
-  expect(untrusted(INACTIVE)).toBe(INACTIVE);
-  expect(untrusted(watch("ttt"))).toBe(INACTIVE);
-  const clearing = untrusted(watch("fff", firing, rule, 16));
+  expect(distrusted(INACTIVE, EPOCH)).toBe(INACTIVE);
+  expect(distrusted(watch("ttt"), EPOCH)).toBe(INACTIVE);
+  expect(told(distrusted(watch("ttt", unseen(firing), rule, 40), EPOCH))).toBe("lapsed 0m 0m");
+  const clearing = distrusted(watch("fff", firing, rule, 16), EPOCH + 18 * MINUTE_MS);
   expect(told(clearing)).toBe("firing 15m 2m");
   expect(told(watch("f", clearing, rule, 19))).toBe("firing 15m 2m");
 });
@@ -177,6 +179,58 @@ test("a timer comes back from its row, and the time in between counts for nothin
   expect(told(watch("tt", restarted(row), rule, 4))).toBe("pending 4m 0m");
   // The new process counts its monotonic clock from anywhere.
   expect(told(watch("tt", restarted(row), rule, -900))).toBe("pending 4m 0m");
+});
+
+describe("a timer of which nothing is known", () => {
+  /** So many unknowns that they last for longer than `max_age + for`, and one minute less. */
+  const [tooLong, justNot] = ["u".repeat(22), "u".repeat(21)];
+
+  test("for max_age + for stands still, and after that a pending one is over", () => {
+    expect(told(watch(`ttt${justNot}`))).toBe("pending 2m 0m");
+    expect(watch(`ttt${tooLong}`)).toBe(INACTIVE);
+  });
+
+  test("for longer than that lapses once it fired, and proves `for` from zero", () => {
+    expect(told(watch(justNot, firing, rule, 16))).toBe("firing 15m 0m");
+    const lapsed = watch(tooLong, firing, rule, 16);
+    expect(told(lapsed)).toBe("lapsed 0m 0m");
+    expect(told(watch("t".repeat(15), lapsed, rule, 40))).toBe("lapsed 14m 0m");
+    expect(told(watch("t".repeat(16), lapsed, rule, 40))).toBe("firing 15m 0m");
+    expect(told(watch("ttttf", lapsed, rule, 40))).toBe("lapsed 0m 0m");
+  });
+
+  test("is over by `clear_for` after it lapsed", () => {
+    const lapsed = watch(tooLong, firing, rule, 16);
+    expect(told(watch("f".repeat(10), lapsed, rule, 40))).toBe("lapsed 0m 9m");
+    expect(watch("f".repeat(11), lapsed, rule, 40)).toBe(INACTIVE);
+  });
+
+  test("does not lapse while an action of ours is under way", () => {
+    const minutes = Array.from({ length: 60 }, (_, minute) => 16 + minute);
+    const after = minutes.reduce(
+      (timer, minute) => observe(timer, look(minute, "unknown"), rule, { clearFrozen: true }),
+      firing,
+    );
+    expect(told(watch("u", after, rule, 76))).toBe("firing 15m 0m");
+  });
+
+  test("lapses with the look after a long time without trust, and not by downtime", () => {
+    expect(told(watch("t", distrusted(firing, EPOCH + 15 * MINUTE_MS), rule, 36))).toBe("lapsed 0m 0m");
+    expect(told(watch("t", distrusted(firing, EPOCH + 15 * MINUTE_MS), rule, 35))).toBe("firing 15m 0m");
+    const row = rowOf("reboot-offline", "n-1", firing)!;
+    expect(told(watch("t", restarted(row), rule, 5_000))).toBe("firing 15m 0m");
+  });
+
+  test("lapses at once where its node left the fleet", () => {
+    expect(told(unseen(firing))).toBe("lapsed 0m 0m");
+    expect(unseen(watch("ttt"))).toBe(INACTIVE);
+    const lapsed = unseen(firing);
+    expect(unseen(lapsed)).toBe(lapsed);
+  });
+
+  test("fires at the first true after it lapsed where `for` is 0", () => {
+    expect(told(watch("t", unseen(firing), { ...rule, forMs: 0 }, 40))).toBe("firing 0m 0m");
+  });
 });
 
 test("the journal keeps no row of an inactive timer", () => {

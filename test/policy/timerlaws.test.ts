@@ -1,49 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { INACTIVE, observe, restarted, rowOf, type Timer, type TimerRule } from "../../src/policy/timer.ts";
+import { INACTIVE, restarted, rowOf, type Timer, type TimerRule } from "../../src/policy/timer.ts";
+import { looksWith, mostlyNone, mostlyOne, newestOf, rules, seldom, step } from "./looks.ts";
 import { type Look, type Shown, shownAfter } from "./timermodel.ts";
 
 const RUNS = { numRuns: 2_000 };
-
-const rules: fc.Arbitrary<TimerRule> = fc.record({
-  forMs: fc.nat(12),
-  clearForMs: fc.nat(8),
-  gapMsMax: fc.integer({ min: 1, max: 5 }),
-});
-
-/** Long stretches of one verdict, so that timers fill. */
-const verdicts = fc
-  .array(
-    fc.record({
-      verdict: fc.constantFrom("true" as const, "true" as const, "false" as const, "unknown" as const),
-      length: fc.integer({ min: 1, max: 8 }),
-    }),
-    { maxLength: 12 },
-  )
-  .map((stretches) => stretches.flatMap(({ verdict, length }) => Array.from({ length }, () => verdict)))
-  .filter((all) => all.length <= 40);
-
-/** Looks in which the youngest datum moves on by `step`, and the oldest is up to `lag` older than it. */
-const looksWith = (
-  step: fc.Arbitrary<number>,
-  lag: fc.Arbitrary<number>,
-  frozen: fc.Arbitrary<boolean> = fc.constant(false),
-) =>
-  verdicts.chain((all) =>
-    fc
-      .tuple(...all.map((verdict) => fc.record({ verdict: fc.constant(verdict), step, lag, isFrozen: frozen })))
-      .map((parts): Look[] => {
-        let newest = 100;
-        return parts.map(({ verdict, step: by, lag: behind, isFrozen }, index) => {
-          newest += by;
-          return { verdict, at: newest - behind, newest, now: 1_000 + index, isFrozen };
-        });
-      }),
-  );
-
-const mostlyOne = fc.oneof({ arbitrary: fc.constant(1), weight: 6 }, { arbitrary: fc.nat(7), weight: 1 });
-const mostlyNone = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, { arbitrary: fc.nat(4), weight: 1 });
-const seldom = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
 
 /** In order; the same data may be looked at again, and may then even show something else. */
 const looksOf = looksWith(mostlyOne, mostlyNone, seldom);
@@ -53,9 +14,6 @@ const freshLooks = looksWith(
   fc.constant(0),
 );
 
-const step = (timer: Timer, look: Look, rule: TimerRule) =>
-  observe(timer, look, rule, { clearFrozen: look.isFrozen === true });
-
 const follow = (looks: readonly Look[], rule: TimerRule): Timer[] => {
   let timer = INACTIVE;
   return looks.map((look) => {
@@ -64,8 +22,10 @@ const follow = (looks: readonly Look[], rule: TimerRule): Timer[] => {
   });
 };
 
-const shown = ({ state, trueMs, clearMs, since }: Timer): Shown => ({ state, trueMs, clearMs, since });
-const newestOf = ({ at, newest }: Look) => newest ?? at;
+const shown = ({ state, trueMs, clearMs, since }: Timer): Shown => {
+  if (state === "lapsed") throw new Error("a timer lapsed");
+  return { state, trueMs, clearMs, since };
+};
 
 test("the timer is at every look what the model reckons from all looks", () => {
   const anyStep = fc.oneof({ arbitrary: mostlyOne, weight: 9 }, { arbitrary: fc.constant(-2), weight: 1 });

@@ -51,15 +51,40 @@ describe("a verdict", () => {
     expect(judged(null, when, { status: "offline", diskUsage: 0.9, lastSeenMs }).verdict).toBe("false");
   });
 
-  test("is unknown where any field that is named is missing, whatever the others would have made of it", () => {
-    for (const when of [
-      'node.status == "offline" || node.uptime_hours > 3',
-      'node.status == "online" && node.uptime_hours > 3',
-      'node.status == "offline" ? node.status != "online" : node.uptime_hours > 3',
-    ]) {
-      const unknowns = [{ field: "node.uptime_hours", why: "missing" }];
-      expect(judged(null, when, { status: "offline" })).toMatchObject({ verdict: "unknown", matched: true, unknowns });
-    }
+  test.each([
+    // The node is offline; its uptime is missing, its usage is not declared, and it has no sessions.
+    ['node.status == "offline" || node.uptime_hours > 3', "true"],
+    ['node.uptime_hours > 3 || node.status == "offline"', "true"],
+    ['node.status == "online" || node.uptime_hours > 3', "unknown"],
+    ['node.status == "online" && node.uptime_hours > 3', "false"],
+    ['node.uptime_hours > 3 && node.status == "online"', "false"],
+    ['node.status == "offline" && node.uptime_hours > 3', "unknown"],
+    ['!(node.status == "offline" || node.uptime_hours > 3)', "false"],
+    ['!(node.status == "offline" && node.uptime_hours > 3)', "unknown"],
+    ['node.cpu_usage > 0.5 && node.uptime_hours > 3 && node.status == "online"', "false"],
+    ['(node.cpu_usage > 0.5 || node.status == "offline") && node.status != "online"', "true"],
+    ['node.status == "offline" ? node.status != "online" : node.uptime_hours > 3', "true"],
+    ['node.status == "online" ? node.status != "online" : node.uptime_hours > 3', "unknown"],
+    ['node.uptime_hours > 3 ? node.status == "offline" : node.status != "online"', "unknown"],
+    ["node.uptime_hours in [1, 2]", "unknown"],
+    ['!(node.uptime_hours in [1, 2]) || node.status in ["offline"]', "true"],
+    ["node.uptime_hours != 3", "unknown"],
+    ['node.version.startsWith("1") && node.status == "online"', "false"],
+    ["ratio(node.bandwidth_gb, node.active_sessions) > 1", "unknown"],
+    ['ratio(node.bandwidth_gb, node.active_sessions) > 1 && node.status == "online"', "false"],
+  ])("is unknown unless the other operand settles it: %s is %s", (when, verdict) => {
+    expect(judged(null, when, { status: "offline", activeSessions: 0, bandwidthGb: 1 }, false).verdict).toBe(verdict);
+  });
+
+  test("that is settled names no field that is unknown, and is as old as what settles it", () => {
+    const when = 'node.status == "online" && node.cpu_usage > 0.9';
+    const node = { status: "offline", cpuUsage: 0.99, listedAt: NOW - 1_000, detailedAt: NOW - 900_001 } as const;
+    expect(judged(null, when, node)).toMatchObject({ verdict: "false", unknowns: [], at: NOW - 1_000 });
+    expect(judged(null, when, { ...node, status: "online" })).toMatchObject({
+      verdict: "unknown",
+      unknowns: [{ field: "node.cpu_usage", why: "stale" }],
+      at: NOW - 900_001,
+    });
   });
 
   test("names every field that is not known, and why", () => {
@@ -91,7 +116,7 @@ describe("a verdict", () => {
   });
 
   test("is unknown by a ratio by 0, and says that the expression itself is", () => {
-    const when = "node.active_sessions == 0 || ratio(node.bandwidth_gb, node.active_sessions) > 1";
+    const when = "node.active_sessions > 0 || ratio(node.bandwidth_gb, node.active_sessions) > 1";
     const error = { verdict: "unknown", unknowns: [{ field: null, why: "error" }] };
     expect(judged(null, when, { activeSessions: 0, bandwidthGb: 1 })).toMatchObject(error);
   });
@@ -125,7 +150,15 @@ describe("a policy that is not about the node", () => {
     });
   });
 
-  test("is unknown where nobody knows whether it is", () => {
+  test("is false where it is unknown whether it is, and nothing is wrong with the node", () => {
+    expect(judged('node.country == "DE"', "node.uptime_hours > 7", { uptimeHours: 5 })).toMatchObject({
+      verdict: "false",
+      matched: null,
+      unknowns: [],
+    });
+  });
+
+  test("is unknown where it is unknown whether it is", () => {
     const unknowns = [{ field: "node.country", why: "missing" }];
     expect(judged('node.country == "DE"', "node.uptime_hours > 1", { uptimeHours: 5 })).toMatchObject({
       verdict: "unknown",

@@ -131,6 +131,16 @@ describe("of nodes that vanish after a reboot", () => {
     expect(fleetMoves(caller.service).filter(({ kind }) => kind === "returned")).toHaveLength(ids.length);
   });
 
+  test("return as other machines under the same ids where ids are reused", () => {
+    const caller = callerOf(churning({ vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS, reuseIds: true }));
+    const ids = rebootAll(caller);
+    pass(caller, 1);
+    expect(pass(caller, 10 * MINUTE_MS)).toEqual(ids);
+    const moves = fleetMoves(caller.service).filter(({ kind }) => kind === "returned");
+    const returnedAt = new Map(moves.map(({ id, at }) => [id, at]));
+    for (const { id, created_at } of nodesOf(caller.service)) expect(Date.parse(created_at)).toBe(returnedAt.get(id));
+  });
+
   test("one that returns to a dark region stays offline until the region is back", () => {
     const region_dark = { afterMs: 5 * MINUTE_MS, forMs: HOUR_MS, fault: { kind: "region_dark", region: "eu-west" } };
     const churn = { vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS };
