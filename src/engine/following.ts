@@ -161,10 +161,11 @@ export function createFollowing(ward: Ward): Following {
   function finish(episode: Episode, action: Action, end: StepEnd, sentUnder: Policy, slot: number): void {
     const now = books.now();
     const policy = policyNamed(ward, episode.policy) ?? sentUnder;
-    const outcome: Outcome = action.shadow ? "dry_run" : end;
+    const isOurs = end !== "verified" || episode.repaired !== true;
+    const outcome: Outcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
     const proof = action.request.kind === "reboot" && !action.shadow ? proofOf(action, slot) : null;
-    const changes = [ended(action, outcome, { proof })];
-    const isProof = end === "verified" && !action.shadow && action.fingerprint === policy.fingerprint;
+    const changes = [ended(action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED })];
+    const isProof = outcome === "verified" && action.fingerprint === policy.fingerprint;
     if (isProof) changes.push({ kind: "fact", key: provenFact(policy.rule.name), value: policy.fingerprint });
     relapses.delete(episode.id);
     settle(ward, episode, afterStep(episode, action, end, policy.rule, now), changes);
@@ -206,7 +207,8 @@ export function createFollowing(ward: Ward): Following {
     if (episode.state === "acting") return;
     if (episode.quarantine === null && books.casebook.timer(name, episode.node).state !== "firing") {
       relapses.delete(episode.id);
-      const wasHealed = episode.state === "recovering" || episode.state === "probation";
+      const isOver = episode.state === "recovering" || episode.state === "probation";
+      const wasHealed = isOver && episode.repaired !== true;
       const after = closed(episode, wasHealed ? "healed" : "cleared", now);
       settle(ward, episode, after, looseEnds(episode, "the trouble passed"));
       return;
@@ -237,6 +239,9 @@ export function createFollowing(ward: Ward): Following {
     },
   };
 }
+
+/** Detail of an action whose node recovered while an operator worked on it. */
+const REPAIRED = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
 
 /** What an episode's policy was about when it began. */
 function aboutOf({ fingerprint }: Episode): string {

@@ -55,6 +55,11 @@ export interface Episode {
   readonly quarantine: Quarantine | null;
   /** Steps taken so far healed it, at least for a while. */
   readonly healed: boolean;
+  /**
+   * Whether the node was seen in maintenance, or in a quarantine that is not ours, before the last step was verified: an
+   * operator works on it, and its recovery proves nothing about the policy. Absent: no.
+   */
+  readonly repaired?: boolean;
 }
 
 /** A quarantine that we made. */

@@ -50,11 +50,13 @@ export const breakerGuard: Guard = (_candidate, { breaker }) =>
       ];
 
 /** Actions are verified before more are sent. */
-export const inFlightGuard: Guard = (_candidate, { inFlight, limits }) => {
-  if (inFlight.length < limits.maxInFlight) return [];
-  const names = inFlight.slice(0, 3).map(({ id, node }) => `${id} on ${node}`);
+export const inFlightGuard: Guard = ({ node }, { inFlight, limits }) => {
+  // An action under way on the node itself is its open episode's; it blocks other nodes.
+  const others = inFlight.filter((action) => action.node !== node.id);
+  if (others.length < limits.maxInFlight) return [];
+  const names = others.slice(0, 3).map(({ id, node }) => `${id} on ${node}`);
   const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
-  return [{ reason: "in_flight", detail: `${inFlight.length} of ${limits.maxInFlight} are not yet verified${which}` }];
+  return [{ reason: "in_flight", detail: `${others.length} of ${limits.maxInFlight} are not yet verified${which}` }];
 };
 
 /** How many nodes may be under our hand at once. */

@@ -63,7 +63,15 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
           seenOnline: 0,
           overdue: false,
         };
-  const sent = { ...episode, acted: episode.acted + 1, failures: 0, retryAt: null, quarantine, healed: false };
+  const sent = {
+    ...episode,
+    acted: episode.acted + 1,
+    failures: 0,
+    retryAt: null,
+    quarantine,
+    healed: false,
+    repaired: false,
+  };
   return moved(sent, "acting", now);
 }
 
@@ -106,7 +114,8 @@ export function nextRung(episode: Episode, rule: PolicyRule, now: EpochMs): Epis
 }
 
 /** What a look at the node's status makes of our quarantine. */
-export function afterLook(episode: Episode, status: NodeStatus, now: EpochMs): Episode {
+export function afterLook(before: Episode, status: NodeStatus, now: EpochMs): Episode {
+  const episode = isRepaired(before, status) ? { ...before, repaired: true } : before;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
   if (status === "quarantined") {
@@ -125,6 +134,13 @@ export function afterLook(episode: Episode, status: NodeStatus, now: EpochMs): E
   if (seenOnline >= FREED_LOOKS) return closed(episode, "freed", now);
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
+
+/** Whether a look at the node's status is the first to show that an operator works on it while our step lasts. */
+const isRepaired = ({ state, shadow, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
+  (state === "acting" || state === "quarantined") &&
+  !shadow &&
+  repaired !== true &&
+  (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
 /** The state of an episode whose node is back. */
 export function resumed(episode: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
