@@ -142,10 +142,10 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       const said = `the inventory is measured by the ${walk.met} nodes of now${without}`;
       return write({ order: "accept-inventory" }, changes, said, adopt);
     },
-    noteReload(problems) {
+    noteReload(problems, origin = "") {
       const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
       const said = problems.length === 0 ? "the new configuration is in force" : `refused: ${problems[0]}${rest}`;
-      books.record([orderRow({ order: "reload" }, said)]);
+      books.record([orderRow({ order: "reload" }, `${origin}${said}`)]);
     },
   };
 }
