@@ -80,11 +80,14 @@ export function startWarden(parts: WardenParts): Warden {
     if (ward.view === null)
       return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isBroken: false };
     const { snapshot, plan } = ward.view;
-    return keeper.look(snapshot.fleet, {
+    const sight = keeper.look(snapshot.fleet, {
       at: clock.monotonic(),
       freshMs: plan.nodes?.freshMs ?? 0,
       serviceTime: ward.client.serviceTime,
     });
+    const dispute = books.clock.problem();
+    if (dispute === null) return sight;
+    return { ...sight, blockers: [{ reason: "service_clock", detail: dispute }, ...sight.blockers] };
   }
 
   /** A round is wanted: at once, or as soon as the one under way is over. */
@@ -111,6 +114,7 @@ export function startWarden(parts: WardenParts): Warden {
 
   async function round(): Promise<void> {
     if (ward.view === null) return;
+    books.clock.check(ward.client.serviceTime(clock.monotonic()));
     forgetOldBeliefs();
     // Before the list was seen whole once, a node that is not there is not gone.
     if (ward.view.snapshot.fleet.settledAt === null) {
@@ -139,8 +143,8 @@ export function startWarden(parts: WardenParts): Warden {
 
   function forgetOldBeliefs(): void {
     if (ward.credentials !== null && clock.monotonic() >= ward.credentials.until) ward.credentials = null;
-    // Whatever could not be written down so far.
-    if (books.problem() !== null) books.record([]);
+    // Whatever could not be written down so far, and the time.
+    books.record([]);
   }
 
   function showAll(): void {
@@ -195,7 +199,7 @@ export function startWarden(parts: WardenParts): Warden {
     };
 
   function prune(): void {
-    if (clock.monotonic() - prunedAt < PRUNE_EVERY_MS || books.problem() !== null) return;
+    if (clock.monotonic() - prunedAt < PRUNE_EVERY_MS || books.problem() !== null || !books.clock.isSettled()) return;
     prunedAt = clock.monotonic();
     try {
       parts.journal.prune(books.now() - KEPT_MS);
