@@ -8,7 +8,11 @@ import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 /** The journal and its image in memory, kept as one. */
 export interface Books {
   readonly casebook: Casebook;
-  readonly clock: JournalClock;
+  readonly clock: Pick<JournalClock, "isSettled" | "problem">;
+  /** Compares the journal's clock with the service's Date; null: not known yet. */
+  checkClock(serviceNow: EpochMs | null): void;
+  /** When the journal was begun, where nothing is known of actions sent before; null: it knows of all. */
+  beganAt(): EpochMs | null;
   /** The journal's clock: it goes on from what was written last, and never goes back behind it. */
   now(): EpochMs;
   /** The instant on the journal's clock at which the monotonic clock showed `at`. */
@@ -40,6 +44,8 @@ export interface BooksParts {
   readonly log: Log;
   /** Why this journal does not outlive the process, where the real one can't be opened; null: it does. */
   readonly lost: string | null;
+  /** Whether actions may have been sent that a new journal does not know of, as where its folder was lost; absent: no. */
+  readonly assumesActions?: boolean;
   /** Told of everything that is so now, at once: it must neither wait nor throw. */
   onChange?(changes: readonly Change[]): void;
 }
@@ -53,8 +59,11 @@ const STAMP_MS: DurationMs = MINUTE_MS;
 /** The fact that keeps the journal's clock from going back. */
 const CLOCK_FACT = "warden.clock";
 
+/** The fact that says when a journal was begun of whose past nothing is known. */
+const BEGAN_FACT = "warden.began";
+
 /** Opens the books: reads what the journal holds. Throws where it can't be read. */
-export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): Books {
+export function openBooks({ journal, clock, log, lost, assumesActions = false, onChange }: BooksParts): Books {
   const stamp = journal.facts().get(CLOCK_FACT);
   const journalClock = createJournalClock(stamp === undefined ? null : Number(stamp), clock, log);
   const { now, epochOf } = journalClock;
@@ -135,9 +144,27 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
     onChange?.(changes);
   }
 
+  function record(changes: readonly Change[]): void {
+    apply(changes);
+    if (batched !== null) batched.push(...changes);
+    else writeOrKeep(changes);
+  }
+
+  function checkClock(serviceNow: EpochMs | null): void {
+    const isKnown = journalClock.isSettled();
+    journalClock.check(serviceNow);
+    const isBegun = !isKnown && journalClock.isSettled() && stamp === undefined && assumesActions;
+    if (isBegun) record([{ kind: "fact", key: BEGAN_FACT, value: String(now()) }]);
+  }
+
   return {
     casebook,
     clock: journalClock,
+    checkClock,
+    beganAt() {
+      const began = casebook.fact(BEGAN_FACT);
+      return began === null ? null : Number(began);
+    },
     now,
     epochOf,
     commit(changes) {
@@ -146,11 +173,7 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
       apply(changes);
       return true;
     },
-    record(changes) {
-      apply(changes);
-      if (batched !== null) batched.push(...changes);
-      else writeOrKeep(changes);
-    },
+    record,
     batch(work) {
       if (batched !== null) return work();
       batched = [];

@@ -46,15 +46,18 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
   function check(serviceNow: EpochMs | null): void {
     if (isSettled || serviceNow === null) return;
     const wall = clock.now();
-    if (isNear(wall, serviceNow)) return settle(wall);
+    if (isNear(wall, serviceNow)) {
+      settle(wall);
+      return;
+    }
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
     if (disputedAt === null) log.error({ difference }, "the wall clock and the service's Date disagree");
-    // A new journal has no times that could be passed over.
-    if (last === null) return settle(serviceNow);
-    if (isNear(now(), serviceNow) || isNear(now(), wall)) return settle(now());
     disputedAt ??= clock.monotonic();
+    // A new journal has no times that could be passed over.
+    if (last === null) settle(serviceNow);
+    else if (isNear(now(), serviceNow) || isNear(now(), wall)) settle(now());
     // The earlier one passes over no more than was down in truth, unless both are wrong.
-    if (clock.monotonic() - disputedAt >= DISPUTE_MS) settle(Math.min(wall, serviceNow));
+    else if (clock.monotonic() - disputedAt >= DISPUTE_MS) settle(Math.min(wall, serviceNow));
   }
 
   return {

@@ -114,7 +114,7 @@ export function startWarden(parts: WardenParts): Warden {
 
   async function round(): Promise<void> {
     if (ward.view === null) return;
-    books.clock.check(ward.client.serviceTime(clock.monotonic()));
+    books.checkClock(ward.client.serviceTime(clock.monotonic()));
     forgetOldBeliefs();
     // Before the list was seen whole once, a node that is not there is not gone.
     if (ward.view.snapshot.fleet.settledAt === null) {

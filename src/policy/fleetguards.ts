@@ -96,13 +96,14 @@ export const minOnlineGuard: Guard = (candidate, { survey, safety }) => {
 };
 
 /** How many actions may be sent in the time that is counted. */
-export const maxActionsGuard: Guard = (_candidate, { actedAt, limits, safety, now }) => {
+export const maxActionsGuard: Guard = (_candidate, { actedAt, assumedActions, limits, safety, now }) => {
   const { maxActions } = limits;
   if (actedAt.length < maxActions) return [];
   const { perMs } = safety.maxActions;
   const frees =
     maxActions === 0 ? "" : `; one is free in ${formatSecondsLeft(freesAt(actedAt, maxActions) + perMs - now)}`;
-  const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}`;
+  const assumed = assumedActions === 0 ? "" : `; ${assumedActions} of them are assumed, because the journal is new`;
+  const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}${assumed}`;
   return [{ reason: "max_actions", detail }];
 };
 
