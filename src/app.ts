@@ -215,7 +215,9 @@ async function replace(
   const observation = keepsCollectors
     ? assembly.observation
     : observe(access, isSameService ? assembly.observation.known : null, parts, foundation);
-  standing.assembly = assemble(access, observation, assembly.lasting(), parts, foundation);
+  // Outages and episodes of another service's nodes are over.
+  const lasting = isSameService ? assembly.lasting() : [];
+  standing.assembly = assemble(access, observation, lasting, parts, foundation);
   standing.web = web.value;
   if (!moves) web.value.adopt(access.terms);
   // The request that asked for this may have come through the old server: it closes behind its answer.

@@ -40,8 +40,10 @@ interface Alerts {
 }
 
 const BREAKER = "warden.breaker";
-const STORM = "warden.storm";
-const INCIDENTS = "warden.incidents";
+/** The fact that keeps the fleet-wide outage. */
+export const STORM = "warden.storm";
+/** The fact that keeps correlated failures. */
+export const INCIDENTS = "warden.incidents";
 /** The fact that says since when, and why, everything is paused. */
 export const PAUSED = "warden.paused";
 /** Nodes that go dark as one are not all seen in one walk. */

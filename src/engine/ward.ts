@@ -26,6 +26,8 @@ export interface Rules {
 /** What the warden stands on. */
 export interface WardParts {
   readonly rules: Rules;
+  /** `service.base_url`: which service the nodes are of. */
+  readonly serviceUrl: string;
   readonly books: Books;
   readonly client: ServiceClient;
   readonly inventory: Inventory;

@@ -18,6 +18,7 @@ import { createOrders } from "./orders.ts";
 import { beginCounters, createPortrait, removeGauges, showPortrait } from "./portrait.ts";
 import { recover } from "./recover.ts";
 import { pretend, type Redecide, remediate } from "./remediate.ts";
+import { adoptService } from "./service-identity.ts";
 import { createSightKeeper, type Sight } from "./sighting.ts";
 import { createSituation } from "./situation.ts";
 import { resumeTelling } from "./transitions.ts";
@@ -52,6 +53,7 @@ const MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** Starts a warden: first settles what the last one left. */
 export function startWarden(parts: WardenParts): Warden {
   const ward = createWard(parts);
+  adoptService(ward);
   const { books, clock, log } = ward;
   const obstacles = createObstacleCache(ward.obstacles, clock);
   const situation = createSituation(ward, obstacles);

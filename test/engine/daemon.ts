@@ -99,6 +99,8 @@ export interface DaemonOptions {
   readonly lost?: string;
   /** Whether actions may have been sent that a new journal does not know of; absent: none were. */
   readonly isNewJournal?: boolean;
+  /** `service.base_url`. */
+  readonly serviceUrl?: string;
   /** Of a daemon that was reloaded. */
   readonly books?: Books;
   readonly sight?: Sight;
@@ -158,6 +160,7 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
       ? null
       : startWarden({
           rules: options.rules,
+          serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
           books,
           journal: store.journal,
           client,
