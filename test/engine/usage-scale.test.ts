@@ -7,7 +7,7 @@ import { detail, record } from "./inventory-fixtures.ts";
 
 test("ratios under usage_scale percent make all usage unknown, and that is counted and said once", async () => {
   const daemon = startDaemon({
-    scenario: { nodes: 60, sessions: 10, options: { ...defaultScenario.options, usageScale: "ratio" } },
+    scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "ratio" } },
     settings: { usageScale: "percent" },
   });
   await daemon.clock.advance(HOUR_MS);
@@ -21,7 +21,7 @@ test("ratios under usage_scale percent make all usage unknown, and that is count
 
 test("percentages under usage_scale percent stay known", async () => {
   const daemon = startDaemon({
-    scenario: { nodes: 60, sessions: 10, options: { ...defaultScenario.options, usageScale: "percent" } },
+    scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "percent" } },
     settings: { usageScale: "percent" },
   });
   await daemon.clock.advance(HOUR_MS);
