@@ -16,7 +16,10 @@ import { budgetView, nodesView, nodeView, type Scene, statusView } from "./web/v
 /** The daemon at work. */
 export interface App {
   url(): string;
-  /** The new configuration is built whole beside the old one, and put in force only if all of it works. */
+  /**
+   * Builds the new configuration beside the old one, and puts it in force only if all of it works. It is what SIGHUP does,
+   * and is journalled as such.
+   */
   readonly reload: Reload;
   /** What the JSON routes show, now. */
   scene(): Scene;
@@ -68,7 +71,11 @@ export async function startApp(parts: AppParts): Promise<Result<App, readonly st
   parts.log.info({ url: web.value.url, service: config.service.base_url }, "watching");
   return ok({
     url: () => standing.web.url,
-    reload,
+    async reload() {
+      const reloaded = await reload();
+      standing.assembly.warden.orders.noteReload(reloaded.ok ? [] : reloaded.error, "SIGHUP: ");
+      return reloaded;
+    },
     scene,
     warden: () => standing.assembly.warden.view,
     async stop() {
@@ -208,7 +215,9 @@ async function replace(
   const observation = keepsCollectors
     ? assembly.observation
     : observe(access, isSameService ? assembly.observation.known : null, parts, foundation);
-  standing.assembly = assemble(access, observation, assembly.lasting(), parts, foundation);
+  // Outages and episodes of another service's nodes are over.
+  const lasting = isSameService ? assembly.lasting() : [];
+  standing.assembly = assemble(access, observation, lasting, parts, foundation);
   standing.web = web.value;
   if (!moves) web.value.adopt(access.terms);
   // The request that asked for this may have come through the old server: it closes behind its answer.

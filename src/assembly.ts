@@ -158,6 +158,7 @@ export function assemble(
   };
   const warden = startWarden({
     ...{ rules, books, client, notifier, clock, random, metrics, log },
+    serviceUrl: config.service.base_url,
     journal: store.journal,
     inventory: known.sight.inventory,
     obstacles: relations.obstacles,

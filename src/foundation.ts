@@ -96,7 +96,15 @@ function openOrLose(parts: AppParts, folder: string, feed: Feed): Result<Memory,
   }
   const store = opened.value;
   try {
-    return ok({ store, books: openBooks({ journal: store.journal, clock, log, lost: null, onChange: feed.note }) });
+    const books = openBooks({
+      journal: store.journal,
+      clock,
+      log,
+      lost: null,
+      assumesActions: true,
+      onChange: feed.note,
+    });
+    return ok({ store, books });
   } catch (error) {
     store.close();
     const why = error instanceof Error ? error.message : String(error);

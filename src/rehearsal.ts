@@ -93,6 +93,7 @@ function startEngine(test: PolicyTest, rules: Rules, clock: VirtualClock, log: L
   const warden = startWarden({
     ...{ rules, client, clock, random, metrics, log },
     books: openBooks({ journal: store.journal, clock, log, lost: null }),
+    serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
     inventory: sight.inventory,
     notifier: createNotifier({ receivers: [], clock, random, log, metrics }),

@@ -1,5 +1,6 @@
 import type { Notice } from "../model/notice.ts";
 import type { EpochMs } from "../model/time.ts";
+import { keyRefusal } from "./credentials.ts";
 import type { Sight } from "./sighting.ts";
 import type { Situation } from "./situation.ts";
 import type { Ward } from "./ward.ts";
@@ -33,6 +34,12 @@ export function createAlarms(ward: Ward, situation: Situation): Alarms {
     for (const { place, nodes, from } of situation.incidents()) {
       const summary = `One incident: ${nodes} nodes of ${place || "no place"} went bad together; they are not touched`;
       yield { kind: "incident", key: `incident/${place}`, summary, startsAt: from, region: place };
+    }
+    const refusal = keyRefusal(ward);
+    if (refusal !== null) {
+      const { message, since } = refusal;
+      const summary = `The service refuses the API key for actions, and every action is on hold: ${message}`;
+      yield { kind: "credentials", key: `credentials/${since}`, summary, startsAt: since };
     }
     if (brokenSince !== null) {
       const why = sight.blockers.map(({ detail }) => detail).join("; ");

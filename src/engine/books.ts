@@ -1,16 +1,22 @@
-import { DAY_MS, type DurationMs } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Change, Journal } from "../model/journal.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import type { EpochMs } from "../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type Casebook, createCasebook } from "../policy/casebook.ts";
+import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 
 /** The journal and its image in memory, kept as one. */
 export interface Books {
   readonly casebook: Casebook;
-  /** The journal's clock: never jumps while the process lives, and never goes back behind what was written before. */
+  readonly clock: Pick<JournalClock, "isSettled" | "problem">;
+  /** Compares the journal's clock with the service's Date; null: not known yet. */
+  checkClock(serviceNow: EpochMs | null): void;
+  /** When the journal was begun, where nothing is known of actions sent before; null: it knows of all. */
+  beganAt(): EpochMs | null;
+  /** The journal's clock: it goes on from what was written last, and never goes back behind it. */
   now(): EpochMs;
   /** The instant on the journal's clock at which the monotonic clock showed `at`. */
-  epochOf(at: number): EpochMs;
+  epochOf(at: MonotonicMs): EpochMs;
   /** Writes down what is about to be done. False: it could not be, so it must not be done; nothing has changed. */
   commit(changes: readonly Change[]): boolean;
   /**
@@ -38,6 +44,8 @@ export interface BooksParts {
   readonly log: Log;
   /** Why this journal does not outlive the process, where the real one can't be opened; null: it does. */
   readonly lost: string | null;
+  /** Whether actions may have been sent that a new journal does not know of, as where its folder was lost; absent: no. */
+  readonly assumesActions?: boolean;
   /** Told of everything that is so now, at once: it must neither wait nor throw. */
   onChange?(changes: readonly Change[]): void;
 }
@@ -46,23 +54,26 @@ export interface BooksParts {
 const REMEMBERED_MS: DurationMs = 30 * DAY_MS;
 /** Rows that wait to be written while the journal refuses. Beyond it the oldest decisions go: they are only told. */
 const BACKLOG_MAX = 50_000;
+/** The time is written at least this often: what a restart finds older than that it takes for downtime. */
+const STAMP_MS: DurationMs = MINUTE_MS;
 /** The fact that keeps the journal's clock from going back. */
 const CLOCK_FACT = "warden.clock";
 
+/** The fact that says when a journal was begun of whose past nothing is known. */
+const BEGAN_FACT = "warden.began";
+
 /** Opens the books: reads what the journal holds. Throws where it can't be read. */
-export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): Books {
-  const contents = journal.load(clock.now() - REMEMBERED_MS);
-  const casebook = createCasebook(contents);
-  const last = Number(contents.facts.get(CLOCK_FACT) ?? 0);
-  const startedAt = { epoch: Math.max(clock.now(), last), monotonic: clock.monotonic() };
+export function openBooks({ journal, clock, log, lost, assumesActions = false, onChange }: BooksParts): Books {
+  const stamp = journal.facts().get(CLOCK_FACT);
+  const journalClock = createJournalClock(stamp === undefined ? null : Number(stamp), clock, log);
+  const { now, epochOf } = journalClock;
+  const casebook = createCasebook(journal.load(now() - REMEMBERED_MS));
   const backlog = new Map<string, Change>();
   let refusal: string | null = null;
   let serial = 0;
+  let stampedAt = Number.NEGATIVE_INFINITY;
   /** What a batch recorded so far; null: there is none. */
   let batched: Change[] | null = null;
-
-  const epochOf = (at: number): EpochMs => Math.round(startedAt.epoch + at - startedAt.monotonic);
-  const now = (): EpochMs => epochOf(clock.monotonic());
 
   function keyOf(change: Change): string {
     switch (change.kind) {
@@ -92,8 +103,11 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
 
   function write(changes: readonly Change[]): boolean {
     try {
-      const stamp: Change = { kind: "fact", key: CLOCK_FACT, value: String(now()) };
-      journal.commit([...backlog.values(), ...changes, stamp]);
+      // A new journal is stamped only once it is known what time it is.
+      const isDated = stamp !== undefined || journalClock.isSettled();
+      const dated: Change[] = isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(now()) }] : [];
+      journal.commit([...backlog.values(), ...changes, ...dated]);
+      stampedAt = clock.monotonic();
       if (refusal !== null) log.info({}, "the journal can be written again");
       backlog.clear();
       refusal = null;
@@ -120,7 +134,8 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
   }
 
   function writeOrKeep(changes: readonly Change[]): void {
-    if (changes.length === 0 && backlog.size === 0 && refusal === null) return;
+    const isDue = changes.length > 0 || backlog.size > 0 || refusal !== null;
+    if (!isDue && (!journalClock.isSettled() || clock.monotonic() - stampedAt < STAMP_MS)) return;
     if (!write(changes)) for (const change of changes) keep(change);
   }
 
@@ -129,8 +144,27 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
     onChange?.(changes);
   }
 
+  function record(changes: readonly Change[]): void {
+    apply(changes);
+    if (batched !== null) batched.push(...changes);
+    else writeOrKeep(changes);
+  }
+
+  function checkClock(serviceNow: EpochMs | null): void {
+    const isKnown = journalClock.isSettled();
+    journalClock.check(serviceNow);
+    const isBegun = !isKnown && journalClock.isSettled() && stamp === undefined && assumesActions;
+    if (isBegun) record([{ kind: "fact", key: BEGAN_FACT, value: String(now()) }]);
+  }
+
   return {
     casebook,
+    clock: journalClock,
+    checkClock,
+    beganAt() {
+      const began = casebook.fact(BEGAN_FACT);
+      return began === null ? null : Number(began);
+    },
     now,
     epochOf,
     commit(changes) {
@@ -139,11 +173,7 @@ export function openBooks({ journal, clock, log, lost, onChange }: BooksParts): 
       apply(changes);
       return true;
     },
-    record(changes) {
-      apply(changes);
-      if (batched !== null) batched.push(...changes);
-      else writeOrKeep(changes);
-    },
+    record,
     batch(work) {
       if (batched !== null) return work();
       batched = [];

@@ -37,9 +37,11 @@ export function createDeciding(ward: Ward): Deciding {
 
   /** What is to be written down of a decision: only a changed one is. */
   function tellDecision(decision: Decision): Change[] {
-    const { policy, node, verdict, blockers, mode } = decision;
+    const { policy, node, episode, step, verdict, blockers, mode } = decision;
     const reasons = [...new Set(blockers.map(({ reason }) => reason))];
-    const text = `${mode} ${verdict} ${reasons.toSorted().join(" ")}`;
+    // Each step that is acted on is a decision of its own.
+    const about = verdict === "act" ? `${episode} ${step}` : reasons.toSorted().join(" ");
+    const text = `${mode} ${verdict} ${about}`;
     const key = keyOf(policy, node);
     if (ward.told.get(key) === text) return [];
     ward.told.set(key, text);

@@ -96,8 +96,8 @@ export interface Orders {
   release(node: NodeId): Result<string, OrderRefusal>;
   resetBreaker(): Result<string, OrderRefusal>;
   acceptInventory(): Result<string, OrderRefusal>;
-  /** Journals a reload that was tried, with its problems; none: it is in force. */
-  noteReload(problems: readonly string[]): void;
+  /** Journals a reload that was tried, with its problems; none: it is in force. `origin`: what precedes that in the row. */
+  noteReload(problems: readonly string[], origin?: string): void;
 }
 
 /**

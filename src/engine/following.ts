@@ -195,10 +195,11 @@ export function createFollowing(ward: Ward): Following {
   function finish(episode: Episode, action: Action, end: StepEnd, sentUnder: Policy, slot: number): void {
     const now = books.now();
     const policy = policyNamed(ward, episode.policy) ?? sentUnder;
-    const outcome: Outcome = action.shadow ? "dry_run" : end;
+    const isOurs = end !== "verified" || episode.repaired !== true;
+    const outcome: Outcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
     const proof = action.request.kind === "reboot" && !action.shadow ? proofOf(action, slot) : null;
-    const changes = [ended(action, outcome, { proof })];
-    const isProof = end === "verified" && !action.shadow && action.fingerprint === policy.fingerprint;
+    const changes = [ended(action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED })];
+    const isProof = outcome === "verified" && action.fingerprint === policy.fingerprint;
     if (isProof) changes.push({ kind: "fact", key: provenFact(policy.rule.name), value: policy.fingerprint });
     relapses.delete(episode.id);
     settle(ward, episode, afterStep(episode, action, end, policy.rule, now), changes);
@@ -287,6 +288,9 @@ export function createFollowing(ward: Ward): Following {
     },
   };
 }
+
+/** Detail of an action whose node recovered while an operator worked on it. */
+const REPAIRED = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
 
 /** What an episode's policy was about when it began. */
 function aboutOf({ fingerprint }: Episode): string {

@@ -10,9 +10,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createColumns } from "./columns.ts";
 import { createListing, type Lookup } from "./listing.ts";
 import { createPlaces } from "./places.ts";
-
-/** Scale in which the service writes usage: the spec doesn't say. `null`: nobody declared it. */
-export type UsageScale = "ratio" | "percent" | null;
+import { createScaleCheck, type UsageScale } from "./usage-scale.ts";
 
 /** The fleet as the walks and detail reads make it; hands out immutable copies. */
 export interface Inventory {
@@ -85,13 +83,6 @@ export interface EndedWalk {
 const HIDDEN_MS_MAX: DurationMs = DAY_MS;
 /** Walks in a row that miss no more than usual after which an accepted number of missing nodes is no longer accepted. */
 const RECOVERED_WALKS = 10;
-/** Declared as a ratio, a value above this is none; as a percentage, above a hundred times this. */
-const USAGE_RATIO_MAX = 1.5;
-const NO_USAGE: UsageReading = {
-  cpuUsage: Number.NaN,
-  memoryUsage: Number.NaN,
-  diskUsage: Number.NaN,
-};
 
 /** An empty inventory; usage is taken by `initialScale`, and `onFolded` learns of nodes whose place is one too many. */
 export function createInventory(initialScale: UsageScale, onFolded: OnFolded = () => {}): Inventory {
@@ -110,8 +101,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
   let settledAt: MonotonicMs | null = null;
   let walkedAt: MonotonicMs | null = null;
   let lastWalk: WalkEnd | null = null;
-  let scale = initialScale;
-  let contradicted = false;
+  const scale = createScaleCheck(initialScale);
 
   function slotOf(id: NodeId): number {
     const known = slots.get(id);
@@ -156,23 +146,16 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
   }
 
   /** Writes down the usages of a detail and returns them as ratios; NaN: missing, or of a scale that is not known. */
-  function takeUsage(slot: number, { cpuUsage, memoryUsage, diskUsage }: NodeDetail): UsageReading {
-    const unit = scale === "percent" ? 100 : 1;
-    const ratio = (value: number | null): number => (usageKnown() && value !== null ? value / unit : Number.NaN);
-    const ratios = { cpuUsage: ratio(cpuUsage), memoryUsage: ratio(memoryUsage), diskUsage: ratio(diskUsage) };
-    if (Object.values(ratios).some((value) => value > USAGE_RATIO_MAX)) {
-      contradicted = true;
-      forgetUsage();
-      return NO_USAGE;
-    }
+  function takeUsage(slot: number, detail: NodeDetail): UsageReading {
+    const wasKnown = scale.isKnown();
+    const ratios = scale.read(detail);
+    if (wasKnown && !scale.isKnown()) forgetUsage();
     for (const usage of USAGES) columns.numbers.set(usage, slot, ratios[usage]);
     return ratios;
   }
 
   const turnOf = (pick: Pick | null): DetailTurn | null =>
     pick === null ? null : { id: columns.texts.get("ids", pick.slot), cause: pick.cause };
-
-  const usageKnown = (): boolean => scale !== null && !contradicted;
 
   function forgetUsage(): void {
     columns.forgetUsage();
@@ -241,9 +224,9 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
       columns.numbers.set("updatedAtMs", slot, detail.updatedAtMs);
       columns.numbers.set("detailedAt", slot, at);
       columns.numbers.set("detailedAtEpochMs", slot, now);
-      const wasContradicted = contradicted;
+      const wasKnown = scale.isKnown();
       priority.read(slot, takeUsage(slot, detail), at);
-      return contradicted && !wasContradicted ? "contradicts" : "taken";
+      return wasKnown && !scale.isKnown() ? "contradicts" : "taken";
     },
     has: (id) => slots.has(id),
     count: () => slots.size,
@@ -259,7 +242,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
       columns.copy({
         count: slots.size,
         places: places.list(),
-        usageKnown: usageKnown(),
+        usageKnown: scale.isKnown(),
         settledAt,
         walkedAt,
         lastWalk,
@@ -276,10 +259,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnFolded = (
     },
     setThresholds: priority.setThresholds,
     declareScale(declared) {
-      if (declared === scale) return;
-      scale = declared;
-      contradicted = false;
-      forgetUsage();
+      if (scale.declare(declared)) forgetUsage();
     },
   };
 }

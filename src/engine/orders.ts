@@ -27,6 +27,12 @@ interface Subject {
 }
 
 /**
+ * Nodes that are not listed can be held in advance, at most so many: a hold lasts until it is released, and an id that
+ * was mistyped is never listed.
+ */
+export const UNLISTED_HOLDS_MAX = 100;
+
+/**
  * Creates the orders of one operator; null: nobody in particular. An order that can't be journalled is refused, because it
  * would be forgotten.
  */
@@ -65,6 +71,11 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
     return refuse("conflict", `${id} does not wait for approval: it is ${action.state}`);
   }
 
+  /** Nodes other than this one that operators hold and that are not listed. */
+  const unlistedHolds = (node: NodeId): number =>
+    casebook.allHolds().filter((hold) => hold.kind === "held" && hold.node !== node && slotOf(ward, hold.node) === null)
+      .length;
+
   const answered = (action: Action): Action =>
     operator === null ? action : { ...action, answered: { operator, at: books.now() } };
 
@@ -97,13 +108,16 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       return write({ order: "reject", node: row.node, action: id }, [noteAction(row)], said);
     },
     hold(node, reason) {
-      if (slotOf(ward, node) === null) {
-        return refuse("not_found", `there is no node ${JSON.stringify(node)} in the fleet`);
+      const isListed = slotOf(ward, node) !== null;
+      if (!isListed && unlistedHolds(node) >= UNLISTED_HOLDS_MAX) {
+        const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
+        return refuse("conflict", message);
       }
       const because = reason === "" ? "" : `: ${reason}`;
       const base = { node, policy: null, kind: "held", at: books.now(), until: null } as const;
       const row = { ...base, reason: `${who} holds it${because}`, ...named };
-      const said = `${node} is held${because}; it is not touched until release`;
+      const note = isListed ? "" : "; no node of that id is listed now, and the hold is in force once it is";
+      const said = `${node} is held${because}; it is not touched until release${note}`;
       return write({ order: "hold", node }, [{ kind: "hold", row }], said);
     },
     release(node) {
@@ -131,10 +145,10 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       const said = `the inventory is measured by the ${walk.met} nodes of now${without}`;
       return write({ order: "accept-inventory" }, changes, said, adopt);
     },
-    noteReload(problems) {
+    noteReload(problems, origin = "") {
       const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
       const said = problems.length === 0 ? "the new configuration is in force" : `refused: ${problems[0]}${rest}`;
-      books.record([orderRow({ order: "reload" }, said)]);
+      books.record([orderRow({ order: "reload" }, `${origin}${said}`)]);
     },
   };
 }

@@ -9,9 +9,10 @@ import { actOn, readNode } from "../service/endpoints.ts";
 import type { PostResult } from "../service/post.ts";
 import { readActionReply, readNodeDetail } from "../service/wire.ts";
 import { approvedAction } from "./candidates.ts";
+import { keyAccepted, keyRefused } from "./credentials.ts";
 import type { ObstacleCache } from "./obstacles.ts";
 import { noteAction, settle } from "./transitions.ts";
-import { CREDENTIALS_HOLD_MS, slotOf, type Ward } from "./ward.ts";
+import { slotOf, type Ward } from "./ward.ts";
 
 /** Decides again on a candidate by what is known now; null: it is gone. */
 export type Redecide = (candidate: Candidate) => { readonly candidate: Candidate; readonly decision: Decision } | null;
@@ -169,7 +170,7 @@ async function readAfresh(ward: Ward, { node }: Action, signal: AbortSignal): Pr
   const answer = await client.get(readNode(node), "action", signal);
   if (!answer.ok) {
     const { kind, message } = answer.error;
-    if (kind === "unauthorized" || kind === "forbidden") believeRefused(ward, message);
+    if (kind === "unauthorized" || kind === "forbidden") keyRefused(ward, message);
     return `the node could not be read: ${message}`;
   }
   const detail = readNodeDetail(answer.value.json, () => {});
@@ -205,6 +206,7 @@ function conclude(ward: Ward, action: Action, result: PostResult): void {
   const log = { action: action.id, policy, node, kind: request.kind };
   const failed = (detail: string): Action =>
     ({ ...action, state: "ended", sentAt: null, endedAt: now, outcome: "failed", detail }) satisfies Action;
+  if (result.kind === "done" || result.kind === "refused") keyAccepted(ward);
   switch (result.kind) {
     case "done": {
       const reply = readActionReply(result.json);
@@ -231,7 +233,7 @@ function conclude(ward: Ward, action: Action, result: PostResult): void {
       return;
     }
     case "credentials":
-      believeRefused(ward, result.message);
+      keyRefused(ward, result.message);
       count("failed");
       settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message))]);
       return;
@@ -250,8 +252,4 @@ function conclude(ward: Ward, action: Action, result: PostResult): void {
     default:
       result satisfies never;
   }
-}
-
-function believeRefused(ward: Ward, message: string): void {
-  ward.credentials = { message, until: ward.clock.monotonic() + CREDENTIALS_HOLD_MS };
 }

@@ -36,9 +36,11 @@ export interface SightContext {
   serviceTime(at: MonotonicMs): EpochMs | null;
 }
 
-const BASELINE = "warden.baseline";
+/** The fact that keeps the largest complete walks of the last days. */
+export const BASELINE = "warden.baseline";
 const COOLDOWN = "warden.sight_cooldown";
-const ACCEPTED_MISSING = "warden.accepted_missing";
+/** The fact that says how many nodes an operator accepted as missing. */
+export const ACCEPTED_MISSING = "warden.accepted_missing";
 const BASELINE_DAYS = 7;
 /** A last_seen this far after its own observation is still one: clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;

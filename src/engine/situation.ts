@@ -13,7 +13,7 @@ import {
   weather,
 } from "../policy/alarm.ts";
 import { type Facts, isUnderWay, type Survey, surveyFleet } from "../policy/facts.ts";
-import { nodeLimits } from "../policy/limits.ts";
+import { assumedActions, nodeLimits } from "../policy/limits.ts";
 import type { Policy } from "../policy/policy.ts";
 import { windowBlockers } from "../policy/window.ts";
 import type { Proposal } from "./books.ts";
@@ -40,8 +40,10 @@ interface Alerts {
 }
 
 const BREAKER = "warden.breaker";
-const STORM = "warden.storm";
-const INCIDENTS = "warden.incidents";
+/** The fact that keeps the fleet-wide outage. */
+export const STORM = "warden.storm";
+/** The fact that keeps correlated failures. */
+export const INCIDENTS = "warden.incidents";
 /** The fact that says since when, and why, everything is paused. */
 export const PAUSED = "warden.paused";
 /** Nodes that go dark as one are not all seen in one walk. */
@@ -149,6 +151,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       const seen = survey(shadow);
       const alerts = shadow ? shadowed : real;
       const { perMs } = rules.safety.maxActions;
+      const assumed = shadow ? [] : assumedActions(books.beganAt(), rules.safety, now);
       return {
         now,
         instants: instants(),
@@ -164,7 +167,8 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
         ...alerts,
         incidentWithinMs: withinMs(),
         inFlight: inFlight(shadow),
-        actedAt: actedSince(casebook.actions(), shadow, now - Math.min(perMs, DAY_MS)),
+        actedAt: [...assumed, ...actedSince(casebook.actions(), shadow, now - Math.min(perMs, DAY_MS))],
+        assumedActions: assumed.length,
         closed: closedNow(),
       };
     },

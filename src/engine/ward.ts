@@ -1,4 +1,3 @@
-import { HOUR_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Plan } from "../budget/planner.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
@@ -27,6 +26,8 @@ export interface Rules {
 /** What the warden stands on. */
 export interface WardParts {
   readonly rules: Rules;
+  /** `service.base_url`: which service the nodes are of. */
+  readonly serviceUrl: string;
   readonly books: Books;
   readonly client: ServiceClient;
   readonly inventory: Inventory;
@@ -47,7 +48,7 @@ export interface Ward extends WardParts {
   readonly intervals: ReadonlyMap<string, TimeInterval>;
   /** What was seen last, and the plan by which it was; null before the first. */
   view: { readonly snapshot: Snapshot; readonly plan: Plan } | null;
-  /** Why the service takes no action of ours, and until when that is believed. */
+  /** Why the service refuses our actions, and until when (monotonic) they are held for it. */
   credentials: { readonly message: string; readonly until: number } | null;
   /** What decisions said last, by policy and node: only changes are told. */
   readonly told: Map<string, string>;
@@ -69,9 +70,6 @@ export function createWard(parts: WardParts): Ward {
     past: new Map(),
   };
 }
-
-/** A refused key or scope is believed so long; then one action tries again, for it may have been mended at the service. */
-export const CREDENTIALS_HOLD_MS = HOUR_MS / 4;
 
 /** Keys of the facts about one policy. */
 export const provenFact = (policy: string): string => `warden.proven.${policy}`;

@@ -19,6 +19,7 @@ import { createOrders } from "./orders.ts";
 import { beginCounters, createPortrait, removeGauges, showPortrait } from "./portrait.ts";
 import { recover } from "./recover.ts";
 import { pretend, type Redecide, remediate } from "./remediate.ts";
+import { adoptService } from "./service-identity.ts";
 import { createSightKeeper, type Sight } from "./sighting.ts";
 import { createSituation } from "./situation.ts";
 import { resumeTelling } from "./transitions.ts";
@@ -53,6 +54,7 @@ const MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** Starts a warden: first settles what the last one left. */
 export function startWarden(parts: WardenParts): Warden {
   const ward = createWard(parts);
+  adoptService(ward);
   const { books, clock, log } = ward;
   const obstacles = createObstacleCache(ward.obstacles, clock);
   const situation = createSituation(ward, obstacles);
@@ -82,11 +84,14 @@ export function startWarden(parts: WardenParts): Warden {
     if (ward.view === null)
       return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isBroken: false };
     const { snapshot, plan } = ward.view;
-    return keeper.look(snapshot.fleet, {
+    const sight = keeper.look(snapshot.fleet, {
       at: clock.monotonic(),
       freshMs: plan.nodes?.freshMs ?? 0,
       serviceTime: ward.client.serviceTime,
     });
+    const dispute = books.clock.problem();
+    if (dispute === null) return sight;
+    return { ...sight, blockers: [{ reason: "service_clock", detail: dispute }, ...sight.blockers] };
   }
 
   /** A round is wanted: at once, or as soon as the one under way is over. */
@@ -113,6 +118,7 @@ export function startWarden(parts: WardenParts): Warden {
 
   async function round(): Promise<void> {
     if (ward.view === null) return;
+    books.checkClock(ward.client.serviceTime(clock.monotonic()));
     forgetOldBeliefs();
     // Before the list was seen whole once, a node that is not there is not gone.
     if (ward.view.snapshot.fleet.settledAt === null) {
@@ -142,8 +148,8 @@ export function startWarden(parts: WardenParts): Warden {
 
   function forgetOldBeliefs(): void {
     if (ward.credentials !== null && clock.monotonic() >= ward.credentials.until) ward.credentials = null;
-    // Whatever could not be written down so far.
-    if (books.problem() !== null) books.record([]);
+    // Whatever could not be written down so far, and the time.
+    books.record([]);
   }
 
   function showAll(): void {
@@ -200,7 +206,7 @@ export function startWarden(parts: WardenParts): Warden {
     };
 
   function prune(): void {
-    if (clock.monotonic() - prunedAt < PRUNE_EVERY_MS || books.problem() !== null) return;
+    if (clock.monotonic() - prunedAt < PRUNE_EVERY_MS || books.problem() !== null || !books.clock.isSettled()) return;
     prunedAt = clock.monotonic();
     try {
       parts.journal.prune(books.now() - KEPT_MS);

@@ -15,12 +15,13 @@ import { newPageHabits, type PageHabits } from "../service/pages.ts";
 import type { PermitOffice } from "../service/permits.ts";
 import { type Account, type CollectorState, createAccount, type Outcome } from "./account.ts";
 import { readDetails } from "./details.ts";
-import { createInventory, type Inventory, type UsageScale } from "./inventory.ts";
+import { createInventory, type Inventory } from "./inventory.ts";
 import { collectNodes, collectSessions, type ListParts } from "./lists.ts";
 import { createPlanning, createPlanningMemory, type Extent, type PlanningMemory } from "./planning.ts";
 import { type Cadence, type Cadences, type LastBegun, repeat, type Timing, wishesOf } from "./schedule.ts";
 import { createSessionFold, type SessionFold } from "./sessionfold.ts";
 import { collectHourly, collectStats, createTopLists } from "./statistics.ts";
+import type { UsageScale } from "./usage-scale.ts";
 
 /** What a configuration asks of the collectors. */
 export interface WatchSettings {

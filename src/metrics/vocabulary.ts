@@ -116,7 +116,8 @@ export const DECISION_MEANINGS: Readonly<Record<HoldReason | "all_clear", string
     "far fewer nodes than in the last days (`safety.trust.min_inventory`); `accept-inventory` takes them for right",
   inventory_unknown: "too many records that can't be read, or of an unknown status (`safety.trust.max_unknown`)",
   last_seen_stale: "even the freshest last_seen is old (`safety.trust.max_freshest_last_seen`)",
-  service_clock: "the service never said what time it is",
+  service_clock:
+    "the service never said what time it is; or, after a downtime, the wall clock and the service's Date disagree: until they agree, for an hour at most",
   sight_cooldown: "what was seen was not to be believed until a while ago (`safety.storm_cooldown`)",
   verdict_unknown: "a field that decides is missing or too old",
   window: "outside of the policy's windows",

@@ -60,6 +60,11 @@ export interface Episode {
   readonly nodeCreatedAt?: EpochMs;
   /** True where another node has the id by now: the episode says nothing of that one. */
   readonly replaced?: true;
+  /**
+   * Whether the node was seen in maintenance, or in a quarantine that is not ours, before the last step was verified: an
+   * operator works on it, and its recovery proves nothing about the policy. Absent: no.
+   */
+  readonly repaired?: boolean;
 }
 
 /** A quarantine that we made. */

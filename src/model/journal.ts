@@ -42,6 +42,8 @@ export interface JournalQuery {
 /** The durable memory of what was seen, decided and done. */
 export interface Journal {
   load(closedSince: EpochMs): JournalContents;
+  /** Facts whose key begins with `warden.`. */
+  facts(): ReadonlyMap<string, string>;
   /** Writes all changes, or none; returns once they are on the disk. Throws where the disk refuses. */
   commit(changes: readonly Change[]): void;
   decisions(query: JournalQuery): readonly Decision[];
@@ -54,12 +56,10 @@ export interface Journal {
 }
 
 /** A journal as another process than the daemon's may read it: as it was at one moment. All throw where it is broken. */
-export interface JournalReader extends Pick<Journal, "decisions" | "actions" | "episodes" | "orders"> {
+export interface JournalReader extends Pick<Journal, "decisions" | "actions" | "episodes" | "orders" | "facts"> {
   /** Timers of a node, under every policy. */
   timers(node: NodeId): readonly TimerRow[];
   holds(node: NodeId): readonly NodeHold[];
-  /** Facts whose key begins with `warden.`. */
-  facts(): ReadonlyMap<string, string>;
   close(): void;
 }
 

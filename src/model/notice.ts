@@ -6,7 +6,8 @@ import type { EpochMs } from "./time.ts";
 export interface Notice {
   /**
    * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `overdue`; `incident`: many
-   * nodes of one place went bad together; `storm`; `breaker`; `untrusted`; `efficacy`; `approval`: a person is wanted.
+   * nodes of one place went bad together; `storm`; `breaker`; `untrusted`; `credentials`: the service refuses the API key
+   * for actions; `efficacy`; `approval`: a person is wanted.
    */
   readonly kind: NoticeKind;
   /** Equal for the beginning and the end of the same thing. */
@@ -33,6 +34,7 @@ export const NOTICE_KINDS = [
   "storm",
   "breaker",
   "untrusted",
+  "credentials",
   "efficacy",
   "approval",
 ] as const;
@@ -42,7 +44,14 @@ export type NoticeKind = (typeof NOTICE_KINDS)[number];
  * Kinds that last until their end is told. All others are told once, and nobody need tell an end: they are about a
  * moment, or about what a person ends without us. An end that is told of one all the same is passed on.
  */
-const LASTING_KINDS: ReadonlySet<NoticeKind> = new Set(["episode", "incident", "storm", "breaker", "untrusted"]);
+const LASTING_KINDS: ReadonlySet<NoticeKind> = new Set([
+  "episode",
+  "incident",
+  "storm",
+  "breaker",
+  "untrusted",
+  "credentials",
+]);
 
 /** Whether what the notice tells lasts, for all that it says. */
 export const isLasting = ({ kind, endsAt }: Notice): boolean => endsAt === null && LASTING_KINDS.has(kind);

@@ -19,7 +19,7 @@ export type OrderName = (typeof ORDERS)[number];
 export interface OrderRow {
   readonly at: EpochMs;
   readonly order: OrderName;
-  /** Name of the operator whose token was given; null: no operators are configured. */
+  /** Name of the operator whose token was given; null: no operators are configured, or the reload came by SIGHUP. */
   readonly operator: string | null;
   /** The node that it is about, also by its action; null: none. */
   readonly node: NodeId | null;

@@ -12,7 +12,7 @@ export interface Efficacy {
 
 /**
  * How much a policy heals. Of its real episodes under the same text those count in which something was done and that
- * ended by themselves: what a person lifted, or what became of a removed policy, says nothing about it.
+ * ended by themselves: what an operator lifted or repaired, or what became of a removed policy, says nothing about it.
  */
 export function efficacyOf(
   closed: Iterable<Episode>,
@@ -21,6 +21,7 @@ export function efficacyOf(
 ): Efficacy {
   const counted = [...closed]
     .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
+    .filter(({ repaired }) => repaired !== true)
     .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up")
     .sort((a, b) => a.closedAt! - b.closedAt!)
     .slice(-window);

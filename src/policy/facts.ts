@@ -69,6 +69,8 @@ export interface Facts {
   readonly inFlight: readonly Action[];
   /** When actions were sent, within the time that max_actions counts. */
   readonly actedAt: readonly EpochMs[];
+  /** How many of them are assumed, because the journal is new. */
+  readonly assumedActions: number;
   /** What a policy's windows and obstacles say now. */
   closed(policy: Policy): readonly Blocker[];
 }

@@ -50,11 +50,13 @@ export const breakerGuard: Guard = (_candidate, { breaker }) =>
       ];
 
 /** Actions are verified before more are sent. */
-export const inFlightGuard: Guard = (_candidate, { inFlight, limits }) => {
-  if (inFlight.length < limits.maxInFlight) return [];
-  const names = inFlight.slice(0, 3).map(({ id, node }) => `${id} on ${node}`);
+export const inFlightGuard: Guard = ({ node }, { inFlight, limits }) => {
+  // An action under way on the node itself is its open episode's; it blocks other nodes.
+  const others = inFlight.filter((action) => action.node !== node.id);
+  if (others.length < limits.maxInFlight) return [];
+  const names = others.slice(0, 3).map(({ id, node }) => `${id} on ${node}`);
   const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
-  return [{ reason: "in_flight", detail: `${inFlight.length} of ${limits.maxInFlight} are not yet verified${which}` }];
+  return [{ reason: "in_flight", detail: `${others.length} of ${limits.maxInFlight} are not yet verified${which}` }];
 };
 
 /** How many nodes may be under our hand at once. */
@@ -94,13 +96,14 @@ export const minOnlineGuard: Guard = (candidate, { survey, safety }) => {
 };
 
 /** How many actions may be sent in the time that is counted. */
-export const maxActionsGuard: Guard = (_candidate, { actedAt, limits, safety, now }) => {
+export const maxActionsGuard: Guard = (_candidate, { actedAt, assumedActions, limits, safety, now }) => {
   const { maxActions } = limits;
   if (actedAt.length < maxActions) return [];
   const { perMs } = safety.maxActions;
   const frees =
     maxActions === 0 ? "" : `; one is free in ${formatSecondsLeft(freesAt(actedAt, maxActions) + perMs - now)}`;
-  const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}`;
+  const assumed = assumedActions === 0 ? "" : `; ${assumedActions} of them are assumed, because the journal is new`;
+  const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}${assumed}`;
   return [{ reason: "max_actions", detail }];
 };
 

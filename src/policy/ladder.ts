@@ -118,8 +118,9 @@ function after(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
 
 /** After `when` was observed to be false for `clear_for`: closed. */
 export const afterClearing = (episode: Episode, now: EpochMs): Episode => {
-  const wasHealed = episode.state === "suspended" ? episode.healed : episode.state !== "firing";
-  return after(episode, wasHealed ? "healed" : "cleared", now);
+  const recovered = episode.state === "suspended" ? episode.healed : episode.state !== "firing";
+  // What an operator has repaired is not healed by the policy.
+  return after(episode, recovered && episode.repaired !== true ? "healed" : "cleared", now);
 };
 
 /** Closes an episode that can't go on. */
@@ -141,7 +142,15 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
           seenOnline: 0,
           overdue: false,
         };
-  const sent = { ...episode, acted: episode.acted + 1, failures: 0, retryAt: null, quarantine, healed: false };
+  const sent = {
+    ...episode,
+    acted: episode.acted + 1,
+    failures: 0,
+    retryAt: null,
+    quarantine,
+    healed: false,
+    repaired: false,
+  };
   return after(sent, "sent", now);
 }
 
@@ -184,7 +193,8 @@ export function nextRung(episode: Episode, rule: PolicyRule, now: EpochMs): Epis
 }
 
 /** What a look at the node's status makes of our quarantine. */
-export function afterLook(episode: Episode, status: NodeStatus, now: EpochMs): Episode {
+export function afterLook(before: Episode, status: NodeStatus, now: EpochMs): Episode {
+  const episode = isRepaired(before, status) ? { ...before, repaired: true } : before;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
   if (status === "quarantined") {
@@ -205,6 +215,13 @@ export function afterLook(episode: Episode, status: NodeStatus, now: EpochMs): E
   if (seenOnline >= FREED_LOOKS) return after(episode, "freed", now);
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
+
+/** Whether a look at the node's status is the first to show that an operator works on it while our step lasts. */
+const isRepaired = ({ state, shadow, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
+  (state === "acting" || state === "quarantined") &&
+  !shadow &&
+  repaired !== true &&
+  (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
 /** The state of a suspended episode whose node is seen again: what is under way goes on, all else waits for its timer. */
 export function resumed(episode: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {

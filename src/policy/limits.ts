@@ -1,5 +1,7 @@
+import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { DOMAINS, type Domain, type Safety } from "../model/safety.ts";
+import type { EpochMs } from "../model/time.ts";
 
 /** What each limit comes to, in nodes or actions, for a fleet of some size. */
 export interface NodeLimits {
@@ -21,6 +23,24 @@ export function nodeLimits(safety: Safety, nodes: number): NodeLimits {
     maxInFlight: safety.maxInFlight,
     maxActions: safety.maxActions.amount,
   };
+}
+
+/** A journal warms up within this, however long max_actions counts. */
+const WARM_UP_MS: DurationMs = HOUR_MS;
+
+/**
+ * Returns when actions were sent that a new journal can't know of: a state folder that was lost, or moved, must not give
+ * max_actions back at once. The limit is taken for used up, evenly over its time. `beganAt`: null where the journal knows all.
+ */
+export function assumedActions(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
+  const { amount, perMs } = maxActions;
+  const spreadMs = Math.min(perMs, WARM_UP_MS);
+  if (beganAt === null || now - beganAt >= spreadMs) return [];
+  const freed = Math.floor((amount * Math.max(0, now - beganAt)) / spreadMs);
+  return Array.from({ length: amount - freed }, (_, index) => {
+    const freesAt = beganAt + (spreadMs * (freed + index + 1)) / amount;
+    return freesAt - perMs;
+  });
 }
 
 /** Nodes of one place that must go bad together to be one incident. */

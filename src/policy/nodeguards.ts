@@ -1,6 +1,6 @@
 import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
-import type { Episode, Quarantine } from "../model/episode.ts";
+import type { Action, Episode } from "../model/episode.ts";
 import type { Candidate, Guard } from "./candidate.ts";
 import { type Facts, isShadow } from "./facts.ts";
 
@@ -22,24 +22,35 @@ export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
       detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
     }));
 
-/** Who is being worked on by others is left alone. */
+/** A node that an operator, the service or another policy of ours works on is left alone. */
 export const statusGuard: Guard = ({ node, episode }, facts) => {
   if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
   if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
-  if (node.status === "rebooting" && !isRebootedByUs(episode, facts)) {
-    return [{ reason: "status", detail: "it is rebooting, and not for us" }];
-  }
-  return node.status === "quarantined" ? quarantineBlockers(episode?.quarantine ?? null, facts) : [];
+  if (node.status === "rebooting") return rebootBlockers(episode, facts.casebook.open(node.id, false), facts);
+  return node.status === "quarantined" ? quarantineBlockers(episode, facts.casebook.open(node.id, false), facts) : [];
 };
 
-/** Whether its episode sent it a reboot: after another step it reboots for somebody else. */
-const isRebootedByUs = (episode: Episode | null, { casebook }: Facts): boolean =>
-  episode !== null &&
-  casebook.actionsOf(episode.id).some(({ request, sentAt }) => request.kind === "reboot" && sentAt !== null);
+/** A reboot is expected where the episode sent one. `real`: the open episode of the node that is no dry run. */
+function rebootBlockers(episode: Episode | null, real: Episode | null, facts: Facts): readonly Blocker[] {
+  if (sentReboot(episode, facts) !== null) return [];
+  const ours = sentReboot(real, facts);
+  const whose = ours === null ? ", and not for us" : ` for ${ours.id} of the policy ${ours.policy}`;
+  return [{ reason: "status", detail: `it is rebooting${whose}` }];
+}
+
+const sentReboot = (episode: Episode | null, { casebook }: Facts): Action | null =>
+  (episode === null ? [] : casebook.actionsOf(episode.id)).findLast(
+    ({ request, sentAt }) => request.kind === "reboot" && sentAt !== null,
+  ) ?? null;
 
 /** A quarantine is ours until its time is over, on the journal's clock; one that goes on is told, and not touched. */
-function quarantineBlockers(quarantine: Quarantine | null, { now }: Facts): readonly Blocker[] {
-  if (quarantine === null) return [{ reason: "ownership", detail: "it is in a quarantine that is not ours" }];
+function quarantineBlockers(episode: Episode | null, real: Episode | null, { now }: Facts): readonly Blocker[] {
+  const quarantine = episode?.quarantine ?? null;
+  if (quarantine === null) {
+    const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
+    if (!isOurs) return [{ reason: "ownership", detail: "it is in a quarantine that is not ours" }];
+    return [{ reason: "status", detail: `it is in our quarantine of ${real.id} of the policy ${real.policy}` }];
+  }
   if (now < quarantine.endsAt) return [];
   const detail = `our quarantine of it should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, and it is still in one`;
   return [{ reason: "ownership", detail }];

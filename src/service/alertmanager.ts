@@ -56,6 +56,7 @@ export const ALERT_NAMES: Readonly<Record<NoticeKind, string>> = {
   storm: "ProxywardenStorm",
   breaker: "ProxywardenBreakerOpen",
   untrusted: "ProxywardenUntrusted",
+  credentials: "ProxywardenApiKeyRefused",
   efficacy: "ProxywardenPolicyIneffective",
   approval: "ProxywardenApprovalWanted",
 };

@@ -35,6 +35,7 @@ export function createJournal(database: DatabaseSync, assertHeld: () => void = (
       facts: rows.facts(),
       lastNumber: rows.lastNumber(),
     }),
+    facts: rows.facts,
     commit,
     decisions: rows.decisions,
     actions: rows.actions,

@@ -97,6 +97,10 @@ export interface DaemonOptions {
   readonly obstacles?: Obstacles;
   /** Why the journal does not outlive the process; absent: it does. */
   readonly lost?: string;
+  /** Whether actions may have been sent that a new journal does not know of; absent: none were. */
+  readonly isNewJournal?: boolean;
+  /** `service.base_url`. */
+  readonly serviceUrl?: string;
   /** Of a daemon that was reloaded. */
   readonly books?: Books;
   readonly sight?: Sight;
@@ -144,12 +148,19 @@ export function startDaemon(options: DaemonOptions = {}): Daemon {
   });
   const snapshots: { last: Snapshot | null } = { last: null };
   const sight = options.sight ?? createSight(settings, store.facts, { clock, log, metrics });
-  const books = options.books ?? openBooks({ journal: store.journal, clock, log, lost: options.lost ?? null });
+  const books =
+    options.books ??
+    openBooks({
+      ...{ journal: store.journal, clock, log },
+      lost: options.lost ?? null,
+      assumesActions: options.isNewJournal ?? false,
+    });
   const warden =
     options.rules === undefined
       ? null
       : startWarden({
           rules: options.rules,
+          serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
           books,
           journal: store.journal,
           client,

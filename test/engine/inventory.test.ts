@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createInventory, type UsageScale } from "../../src/engine/inventory.ts";
+import { createInventory } from "../../src/engine/inventory.ts";
+import type { UsageScale } from "../../src/engine/usage-scale.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import { detail, ended, record, walkOver } from "./inventory-fixtures.ts";

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { UNLISTED_HOLDS_MAX } from "../../src/engine/orders.ts";
 import type { Secret, Transport } from "../../src/model/ports.ts";
 import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { fixedKey } from "./daemon.ts";
@@ -178,7 +179,25 @@ test("a held node is not touched by any policy until it is released; others are"
   await ward.pass(20 * MINUTE_MS);
   expect(touched(ward)).toEqual([other, held]);
   expect(ward.warden().orders.release(held)).toMatchObject({ ok: false, error: { kind: "not_found" } });
-  expect(ward.warden().orders.hold("node_none", "")).toMatchObject({ ok: false, error: { kind: "not_found" } });
+  await ward.stop();
+});
+
+test("a node that is not listed can be held in advance: the answer says so, and the hold is in force once it is listed", async () => {
+  const ward = await startWard({ rules: rulesOf([rebootOffline()]), scenario: { nodes: 20 } });
+  const held = ward.warden().orders.hold("node_new", "not in service yet");
+  expect(held).toEqual({
+    ok: true,
+    value: expect.stringMatching(/^node_new is held: not in service yet; .*no node of that id is listed now/),
+  });
+  expect(ward.warden().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
+  for (let n = 1; n < UNLISTED_HOLDS_MAX; n++)
+    expect(ward.warden().orders.hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
+  expect(ward.warden().orders.hold("node_more", "")).toMatchObject({ ok: false, error: { kind: "conflict" } });
+  // A hold that is there already may be changed, and a listed node may always be held.
+  expect(ward.warden().orders.hold("node_new", "another reason")).toMatchObject({ ok: true });
+  expect(ward.warden().orders.hold(ward.nodes()[0]!, "")).toMatchObject({ ok: true });
+  expect(ward.warden().orders.release("node_new_1")).toMatchObject({ ok: true });
+  expect(ward.warden().orders.hold("node_more", "")).toMatchObject({ ok: true });
   await ward.stop();
 });
 

@@ -32,6 +32,8 @@ export function configText(serviceUrl: string, sections: Sections = {}): string 
       stats: { every: "5s" },
     },
     web: { listen: "127.0.0.1:0" },
+    // With a new journal no action is possible before the first share of it: here a second.
+    safety: { max_actions: { amount: 600, per: "10m" } },
   };
   const names = new Set([...Object.keys(usual), ...Object.keys(sections)]);
   const merged = Object.fromEntries(

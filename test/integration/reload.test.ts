@@ -39,6 +39,22 @@ test("pain 9: POST /-/reload answers 200 only when the new configuration is in f
   expect(nodesOn(page)).toBe(NODES);
 });
 
+test("a reload by SIGHUP is journalled as one over HTTP is, and says that it came by SIGHUP", async () => {
+  const { network, daemon } = await startWatching();
+  const orders = async () => {
+    const { data } = (await (await daemon.ask("/api/v1/orders")).json()) as { data: Record<string, unknown>[] };
+    return data.map(({ order, operator, detail }) => [order, operator, detail]);
+  };
+  daemon.configure(configText(network.url, { limits: { plan: { calls_per_month: 123_456 } } }));
+  await daemon.app.reload();
+  daemon.configure("collect: 1\n");
+  await daemon.app.reload();
+  expect(await orders()).toEqual([
+    ["reload", null, expect.stringMatching(/^SIGHUP: refused: proxywarden\.yaml/)],
+    ["reload", null, "SIGHUP: the new configuration is in force"],
+  ]);
+});
+
 test("a reload to another service forgets the nodes of the old one", async () => {
   const { daemon } = await startWatching();
   await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);

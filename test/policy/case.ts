@@ -124,6 +124,7 @@ export function factsOf(said: CaseSaid = {}): Facts {
     incidentWithinMs: safety.correlated.withinMs,
     inFlight: actions.filter((action) => action.shadow === shadow && isUnderWay(action)),
     actedAt: [],
+    assumedActions: 0,
     closed: () => [],
     ...said.facts,
   };

@@ -48,6 +48,7 @@ export function createPlainJournal(): Omit<Journal, "prune"> {
 
   return {
     load,
+    facts: () => facts,
     commit: (changes) => changes.forEach(apply),
     decisions: (query) => chosen(decisions, query, ({ at }) => at),
     orders: ({ policy: _, ...query }) => chosen(orders, query, ({ at }) => at),

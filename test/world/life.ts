@@ -101,6 +101,7 @@ export function beginLife(parts: LifeParts): Life {
   const warden = startWarden({
     ...{ rules: parts.rules, journal, client, clock, random, metrics, log },
     books: openBooks({ journal, clock, log, lost: null }),
+    serviceUrl: "https://simulated.invalid",
     inventory: sight.inventory,
     notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
     obstacles: noObstacles,
