@@ -111,7 +111,7 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
     },
     resetBreaker() {
       if (situation.breaker().open === null) return refuse("conflict", "the breaker is not open");
-      const { changes, adopt } = situation.resetBreaker();
+      const { changes, adopt } = situation.resetBreaker([]);
       return write({ order: "reset-breaker" }, changes, "the breaker is closed, and counts from zero", adopt);
     },
     acceptInventory() {

@@ -1,7 +1,6 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Plan } from "../budget/planner.ts";
 import type { Journal } from "../model/journal.ts";
-import type { NodeId } from "../model/node.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
@@ -118,14 +117,13 @@ export function startWarden(parts: WardenParts): Warden {
       return;
     }
     const sight = sightNow();
-    let begun: ReadonlyMap<string, readonly NodeId[]> = new Map();
     if (sight.isBroken) judging.distrust();
     else {
-      begun = (await judging.look()).begun;
+      await judging.look(situation.note);
       books.batch(() => following.follow());
     }
     ward.inventory.awaitDetails(awaitedDetails(ward));
-    situation.update(begun);
+    situation.update(sight.isBroken);
     alarms.tell(sight);
     await askObstacles();
     const acts = await deciding.decideAll((shadow) => situation.facts(shadow, sight));
