@@ -147,7 +147,9 @@ function marksOf({ books, policies }: Ward): ReadonlyMap<string, NodeMark> {
     else mark(node, state === "acting" ? "acting" : "episode");
   }
   const now = books.now();
-  for (const { node, until } of casebook.allHolds()) if (until === null || until > now) mark(node, "held");
+  for (const { node, kind, until } of casebook.allHolds()) {
+    if (kind !== "given_up" && (until === null || until > now)) mark(node, "held");
+  }
   for (const { node, state } of casebook.actions()) if (state === "awaiting") mark(node, "awaiting");
   return marks;
 }

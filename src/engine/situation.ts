@@ -39,7 +39,10 @@ export interface Situation {
   breaker(): Breaker;
   storm(): Storm | null;
   incidents(): readonly Incident[];
-  /** Closes the breaker, once that was written down. What fires now is not counted again, also of `reset` policies. */
+  /**
+   * Closes the breaker if it is open, once that was written down. What fires now is not counted again, also under the
+   * policies `reset`, which act again.
+   */
   resetBreaker(reset: readonly string[]): Proposal;
 }
 
@@ -293,14 +296,15 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
     incidents: () => real.incidents,
     resetBreaker(reset) {
       const acting = [...new Set([...counted, ...reset])];
+      const breaker = real.breaker.open === null ? real.breaker : CLOSED_BREAKER;
       const facts = [
-        [BREAKER, JSON.stringify(CLOSED_BREAKER)],
+        [BREAKER, JSON.stringify(breaker)],
         [ACTING, JSON.stringify(acting)],
       ] as const;
       return {
         changes: facts.map(([key, value]) => ({ kind: "fact", key, value })),
         adopt() {
-          real.breaker = CLOSED_BREAKER;
+          real.breaker = breaker;
           counted = acting;
           for (const [key, text] of facts) written.set(key, { at: books.now(), text });
         },

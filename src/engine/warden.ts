@@ -19,7 +19,7 @@ import { recover } from "./recover.ts";
 import { pretend, type Redecide, remediate } from "./remediate.ts";
 import { createSightKeeper, type Sight } from "./sighting.ts";
 import { createSituation } from "./situation.ts";
-import { resumeTelling } from "./transitions.ts";
+import { endGivenUp, resumeTelling } from "./transitions.ts";
 import { startVerifying } from "./verify.ts";
 import { activePolicies, createWard, policyNamed, type WardParts } from "./ward.ts";
 
@@ -120,7 +120,10 @@ export function startWarden(parts: WardenParts): Warden {
     if (sight.isBroken) judging.distrust();
     else {
       await judging.look(situation.note);
-      books.batch(() => following.follow());
+      books.batch(() => {
+        following.follow();
+        endGivenUp(ward);
+      });
     }
     ward.inventory.awaitDetails(awaitedDetails(ward));
     situation.update(sight.isBroken);
