@@ -5,8 +5,8 @@ import { rebootOffline, rulesOf, steps } from "./rules.ts";
 import { oneOfEach, startWard, type WardRun } from "./ward.ts";
 
 const scenario = { nodes: 24 };
-/** Two episodes, an hour apart. */
-const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS };
+/** Two episodes, half an hour apart. */
+const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: HOUR_MS };
 const rule = rebootOffline({ steps: [steps.reboot], retry });
 
 const policyOf = (ward: WardRun) => ward.warden().view.policies()[0]!;
@@ -15,7 +15,7 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
   const ward = await startWard({ rules: rulesOf([rule]), scenario });
   const dead = oneOfEach(ward, 3);
   for (const node of dead) ward.fell(node, "person");
-  await ward.pass(8 * HOUR_MS);
+  await ward.pass(4 * HOUR_MS);
   expect(policyOf(ward)).toMatchObject({ mode: "enforce", fallen: false });
   // Each was tried twice, given up, and reported once.
   expect(ward.postCount()).toBe(6);
@@ -30,12 +30,11 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
 
 test("a node given up by a ladder that takes longer than forget_after stays given up", async () => {
   const quarantine = { ...steps.quarantine, durationMs: 90 * MINUTE_MS };
-  const quick = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: HOUR_MS };
-  const ladder = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry: quick });
+  const ladder = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
   const ward = await startWard({ rules: rulesOf([ladder]), scenario });
   const [node] = ward.nodes("us-east");
   ward.fell(node!, "person");
-  await ward.pass(8 * HOUR_MS);
+  await ward.pass(6 * HOUR_MS);
   expect(ward.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up"]);
   expect(told(ward, "given_up")).toHaveLength(1);
   expect(told(ward, "step")).toHaveLength(2);
@@ -54,7 +53,7 @@ test("a node given up stays so over a kill at the end of its last episode, until
   await ward.pass(HOUR_MS);
   expect(ward.isAlive()).toBe(false);
   await ward.restart();
-  await ward.pass(5 * HOUR_MS);
+  await ward.pass(2 * HOUR_MS);
   expect(ward.postCount()).toBe(2);
   const blockers = ward.warden().view.explain(node!).policies[0]!.blockers;
   expect(blockers).toMatchObject([
@@ -67,7 +66,7 @@ test("a node given up stays so over a kill at the end of its last episode, until
   ward.people.fallIll(node!, { ailment: "outage", cure: "time", healAt: ward.daemon.clock.now() + MINUTE_MS });
   await ward.pass(30 * MINUTE_MS);
   expect(ward.warden().view.explain(node!).holds).toEqual([]);
-  await ward.pass(4 * HOUR_MS);
+  await ward.pass(HOUR_MS);
   ward.fell(node!);
   await ward.pass(HOUR_MS);
   expect(ward.postCount()).toBe(3);
@@ -102,7 +101,8 @@ test("a policy that fell back acts again after reset-breaker, and is measured an
     maxUnhealthy: { share: 1 },
     efficacy: { window: 3, minSuccess: 0.5 },
   };
-  const ward = await startWard({ rules: rulesOf([rule], free), scenario });
+  const once = rebootOffline({ steps: [steps.reboot] });
+  const ward = await startWard({ rules: rulesOf([once], free), scenario });
   const [first, second, third, fourth] = oneOfEach(ward, 4);
   for (const node of [first!, second!, third!]) ward.fell(node, "person");
   await ward.pass(40 * MINUTE_MS);
