@@ -8,12 +8,13 @@ import { type Breaker, CLOSED_BREAKER, countFirings, type Storm, weather } from 
 import { canaryOf } from "../policy/canary.ts";
 import { canProceed } from "../policy/decide.ts";
 import { type ActivePolicy, type Facts, isShadow, isUnderWay, type Survey, surveyFleet } from "../policy/facts.ts";
-import { type Incident, incidentsNow, merged, type Onset, recentOnsets, withOnsets } from "../policy/incident.ts";
-import { incidentSize, nodeLimits } from "../policy/limits.ts";
+import type { Incident } from "../policy/incident.ts";
+import { nodeLimits } from "../policy/limits.ts";
 import type { Policy } from "../policy/policy.ts";
 import { windowBlockers } from "../policy/window.ts";
 import type { Proposal } from "./books.ts";
-import { candidateOf, nodeSight } from "./candidates.ts";
+import { candidateOf } from "./candidates.ts";
+import { createIncidentTracker, INCIDENTS } from "./incidents.ts";
 import type { ObstacleCache } from "./obstacles.ts";
 import type { Sight } from "./sighting.ts";
 import { activePolicies, type Ward } from "./ward.ts";
@@ -49,44 +50,29 @@ export interface Situation {
 interface Alerts {
   breaker: Breaker;
   storm: Storm | null;
-  incidents: readonly Incident[];
 }
 
 const BREAKER = "warden.breaker";
 const STORM = "warden.storm";
-const INCIDENTS = "warden.correlated";
 /** Policies whose firing nodes the breaker has counted: those that acted when it counted last. */
 const ACTING = "warden.acting";
 /** The fact that says since when, and why, everything is paused. */
 export const PAUSED = "warden.paused";
-/** Nodes that go dark as one are not all seen in one walk. */
-const WALKS_OF_INCIDENT = 2;
 /** How long the end of a storm may move on before it is written down again. */
 const REWRITE_MS = MINUTE_MS;
-
-/** Incidents and recent onsets of all policies, as the journal keeps them. */
-interface IncidentsRow {
-  readonly onsets: readonly Onset[];
-  readonly real: readonly IncidentRow[];
-  readonly shadow: readonly IncidentRow[];
-}
-
-type IncidentRow = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
 /** The situation as the books remember it. */
 export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation {
   const { books, rules, clock, client } = ward;
   const { casebook } = books;
-  const row = parsed<IncidentsRow>(casebook.fact(INCIDENTS)) ?? { onsets: [], real: [], shadow: [] };
-  let onsets = row.onsets;
+  const incidents = createIncidentTracker(ward);
   let counted: readonly string[] = parsed<string[]>(casebook.fact(ACTING)) ?? [];
   const real: Alerts = {
     breaker: parsed<Breaker>(casebook.fact(BREAKER)) ?? CLOSED_BREAKER,
     storm: resumedStorm(),
-    incidents: row.real.map(incidentFrom),
   };
   // Dry runs have a breaker and a storm of their own, which begin anew with the process.
-  const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null, incidents: row.shadow.map(incidentFrom) };
+  const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null };
   const written = new Map<string, { at: EpochMs; text: string }>();
 
   /** A storm that lasted when the process stopped may have lasted until now: its cool-down begins anew. */
@@ -97,16 +83,6 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
 
   const survey = (shadow: boolean): Survey =>
     surveyFleet(ward.view!.snapshot.fleet, casebook, activePolicies(ward), shadow);
-
-  const withinMs = () =>
-    Math.max(rules.safety.correlated.withinMs, WALKS_OF_INCIDENT * (ward.view?.plan.nodes?.pacedMs ?? 0));
-
-  /** How many nodes of a place make an incident. */
-  function incidentSizes(): (place: string) => number {
-    const { by } = rules.safety.correlated;
-    const places = survey(false).places[by];
-    return (place) => incidentSize(rules.safety, places.get(place)?.nodes ?? 0);
-  }
 
   function count(alerts: Alerts, firing: readonly NodeId[]): void {
     const { withinMs: breakerWithin } = rules.safety.breaker;
@@ -128,39 +104,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       [...casebook.timersOf(policy.rule.name)].flatMap(([node, { state }]) => (state === "firing" ? [node] : [])),
     );
     if (firing.length > 0) count(real, firing);
-    const isBad = badUnder(added);
-    for (const incident of shadowed.incidents) {
-      if ([...incident.nodes].some(isBad)) real.incidents = merged(real.incidents, incident);
-    }
-  }
-
-  const badUnder = (policies: readonly ActivePolicy[]) => (node: NodeId) =>
-    policies.some(({ policy }) => casebook.timer(policy.rule.name, node).state !== "inactive");
-
-  function addOnsets(news: News["onsets"], policies: readonly ActivePolicy[]): void {
-    const now = books.now();
-    const { by } = rules.safety.correlated;
-    const more = [...news].flatMap(([policy, nodes]) =>
-      nodes.flatMap((node): Onset[] => {
-        const sight = nodeSight(ward, node);
-        return sight === null ? [] : [{ policy, node, place: sight[by], at: now }];
-      }),
-    );
-    onsets = recentOnsets([...onsets, ...more], now, withinMs());
-    if (more.length === 0) return;
-    const sizes = incidentSizes();
-    const acting = new Set(policies.filter((each) => !isShadow(each)).map(({ policy }) => policy.rule.name));
-    const ofActing = onsets.filter(({ policy }) => acting.has(policy));
-    real.incidents = withOnsets(real.incidents, ofActing, withinMs(), sizes);
-    shadowed.incidents = withOnsets(shadowed.incidents, onsets, withinMs(), sizes);
-  }
-
-  function endIncidents(policies: readonly ActivePolicy[]): void {
-    if (real.incidents.length === 0 && shadowed.incidents.length === 0) return;
-    const terms = { now: books.now(), cooldownMs: rules.safety.stormCooldownMs, sizeOf: incidentSizes() };
-    const acting = policies.filter((each) => !isShadow(each));
-    real.incidents = incidentsNow(real.incidents, badUnder(acting), terms);
-    shadowed.incidents = incidentsNow(shadowed.incidents, badUnder(policies), terms);
+    incidents.takeOver(added);
   }
 
   function updateStorms(): void {
@@ -183,12 +127,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   }
 
   function changedCounts(): Change[] {
-    const value: IncidentsRow = {
-      onsets,
-      real: real.incidents.map(incidentRow),
-      shadow: shadowed.incidents.map(incidentRow),
-    };
-    return [...changed(ACTING, counted), ...changed(BREAKER, real.breaker), ...changed(INCIDENTS, value)];
+    return [...changed(ACTING, counted), ...changed(BREAKER, real.breaker), ...changed(INCIDENTS, incidents.row())];
   }
 
   /** The end of a storm moves on at every look: that alone is not worth a write each time. */
@@ -236,7 +175,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       const nodesOf = (of: readonly ActivePolicy[]) => of.flatMap(({ policy }) => news.firing.get(policy.rule.name)!);
       count(real, nodesOf(firing.filter((each) => !isShadow(each))));
       count(shadowed, nodesOf(firing));
-      addOnsets(news.onsets, policies);
+      incidents.add(news.onsets, policies);
       return changedCounts();
     },
     update(isBroken) {
@@ -252,7 +191,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       }
       updateStorms();
       // Timers that were taken back because nothing is trusted don't show that a node recovered.
-      if (!isBroken) endIncidents(policies);
+      if (!isBroken) incidents.end(policies);
       const changes = [...changedCounts(), ...changedStorm(before)];
       if (changes.length > 0) books.record(changes);
     },
@@ -275,6 +214,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
         credentials: shadow || ward.credentials === null ? null : ward.credentials.message,
         trust: sight.blockers,
         ...alerts,
+        incidents: incidents.current(shadow),
         inFlight: inFlight(shadow),
         actedAt: actedSince(casebook.actions(), shadow, now - Math.min(perMs, DAY_MS)),
         closed: closedNow(),
@@ -293,7 +233,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
     },
     breaker: () => real.breaker,
     storm: () => real.storm,
-    incidents: () => real.incidents,
+    incidents: () => incidents.current(false),
     resetBreaker(reset) {
       const acting = [...new Set([...counted, ...reset])];
       const breaker = real.breaker.open === null ? real.breaker : CLOSED_BREAKER;
@@ -312,9 +252,6 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
     },
   };
 }
-
-const incidentRow = (incident: Incident): IncidentRow => ({ ...incident, nodes: [...incident.nodes] });
-const incidentFrom = (row: IncidentRow): Incident => ({ ...row, nodes: new Set(row.nodes) });
 
 /** When actions were sent since then. */
 function actedSince(actions: Iterable<Action>, shadow: boolean, since: EpochMs): EpochMs[] {
