@@ -47,7 +47,8 @@ export function createPortrait(parts: PortraitParts): WardenView {
         known,
         at: ward.books.now(),
         policies: known ? explainPolicies(parts, node) : [],
-        holds: casebook.holds(node),
+        // A given-up node that was released keeps its row for the tries that count since.
+        holds: casebook.holds(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
         episodes: journal.episodes(query),
         actions: journal.actions(query),
         decisions: journal.decisions(query),

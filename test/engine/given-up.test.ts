@@ -85,6 +85,7 @@ test("release makes a policy try a node again that was given up, as often as the
     value: `${node} is released; reboot-offline may try it again`,
   });
   expect(ward.warden().orders.release(node!)).toMatchObject({ ok: false, error: { kind: "not_found" } });
+  expect(ward.warden().view.explain(node!).holds).toEqual([]);
   ward.kill();
   await ward.restart();
   await ward.pass(4 * HOUR_MS);
