@@ -37,8 +37,14 @@ const helps: Readonly<Record<OrderName, Omit<OrderCommand, "row">>> = {
     description: "let no policy touch a node until release",
     example: 'node_42 --reason "disk is being swapped"',
   },
-  release: { description: "end a hold, or a veto after a quarantine that was lifted by hand", example: "node_42" },
-  "reset-breaker": { description: "close the breaker, once what opened it is understood", example: "" },
+  release: {
+    description: "end a hold, a veto after a quarantine that was lifted by hand, or the giving up of a node",
+    example: "node_42",
+  },
+  "reset-breaker": {
+    description: "close the breaker, and let policies that fell back to dry_run act again",
+    example: "",
+  },
   "accept-inventory": {
     description: "measure the inventory by today's from now on, after nodes were taken away for good",
     example: "",

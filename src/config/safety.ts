@@ -111,11 +111,13 @@ export const safetySchema = section({
     .exactOptional()
     .describe("Nodes for which it holds are never acted on. Unset: no node is protected."),
   efficacy: section({
-    window: whole(1, 1_000).default(10).describe("Number of the policy's last episodes."),
-    min_success: share(0, 100).prefault("50%").describe("Share of them that must have healed."),
+    window: whole(1, 1_000).default(10).describe("Number of different nodes that the policy treated last."),
+    min_success: share(0, 100).prefault("50%").describe("Share of them that must have been healed."),
   })
     .prefault({})
-    .describe("Below it a policy falls back to dry_run, durably, until its text changes."),
+    .describe(
+      "Below it a policy falls back to dry_run, durably, until its text changes or an operator orders reset-breaker.",
+    ),
 })
   .prefault({})
   .describe("The limits over all policies. Every kind of action counts against every limit.");

@@ -1,5 +1,6 @@
 import type { Notice } from "../model/notice.ts";
 import type { EpochMs } from "../model/time.ts";
+import { INCIDENT_MS_MAX } from "../policy/incident.ts";
 import { keyRefusal } from "./credentials.ts";
 import type { Sight } from "./sighting.ts";
 import type { Situation } from "./situation.ts";
@@ -31,8 +32,9 @@ export function createAlarms(ward: Ward, situation: Situation): Alarms {
       const summary = `The breaker is open: ${open.nodes} nodes fired; no node is touched until a person resets it`;
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
-    for (const { place, nodes, from } of situation.incidents()) {
-      const summary = `One incident: ${nodes} nodes of ${place || "no place"} went bad together; they are not touched`;
+    for (const { place, nodes, from, to } of situation.incidents()) {
+      const latest = new Date(to + INCIDENT_MS_MAX).toISOString();
+      const summary = `One incident: ${nodes.size} nodes of ${place || "no place"} went bad together; no action is taken on them until they recover, at the latest until ${latest}`;
       yield { kind: "incident", key: `incident/${place}`, summary, startsAt: from, region: place };
     }
     const refusal = keyRefusal(ward);

@@ -92,7 +92,7 @@ export function createFollowing(ward: Ward): Following {
       if (episode.node === node) withdraw(episode, "another node has the id: its created_at is another one");
     }
     const past = [false, true].flatMap((shadow) => casebook.past(node, shadow));
-    const vetoes = casebook.holds(node).filter(({ kind }) => kind === "vetoed");
+    const vetoes = casebook.holds(node).filter(({ kind }) => kind !== "held");
     books.record([
       ...past.map((episode): Change => ({ kind: "episode", row: { ...episode, replaced: true } })),
       ...vetoes.map(({ policy }): Change => ({ kind: "hold_gone", node, policy })),

@@ -9,21 +9,16 @@ import { createScope, type Scope } from "../policy/scope.ts";
 import { distrusted, INACTIVE, observe, rowOf, type Timer, type TimerRule, unseen } from "../policy/timer.ts";
 import { judge, type MaxAgeOf } from "../policy/verdict.ts";
 import { breath } from "./breath.ts";
+import type { Situation } from "./situation.ts";
 import { active, maxAgeOf, slotOf, type Ward } from "./ward.ts";
-
-/** What a look at the fleet brought. */
-export interface Judged {
-  /** Nodes that began to fire, by policy. */
-  readonly begun: ReadonlyMap<string, readonly NodeId[]>;
-}
 
 /** Runs the timers of all policies over what is seen. */
 export interface Judging {
   /**
    * Looks at every node of which there is something new. `replaced`: nodes whose id another node has by now; their timers
-   * begin anew. Works in slices.
+   * begin anew. What `note` returns is written in the same transaction as the timers that it was called for. Works in slices.
    */
-  look(replaced: ReadonlySet<NodeId>): Promise<Judged>;
+  look(replaced: ReadonlySet<NodeId>, note: Situation["note"]): Promise<void>;
   /** The fleet's data can't be trusted: what is pending starts from zero once it can. */
   distrust(): void;
 }
@@ -35,6 +30,14 @@ interface Course {
   readonly ages: MaxAgeOf;
   readonly rule: TimerRule;
   readonly shadow: boolean;
+  /** What was seen under it before. */
+  readonly before: LastFalse;
+}
+
+/** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
+interface LastFalse {
+  readonly nodes: (NodeId | undefined)[];
+  readonly at: MonotonicMs[];
 }
 
 /** Looks between two breaths: some milliseconds of work. */
@@ -46,13 +49,18 @@ const ROWS_PER_COMMIT_MAX = 20_000;
 export function createJudging(ward: Ward): Judging {
   const { books } = ward;
   const { casebook } = books;
+  /** By policy; empty where this process has looked at nothing, or trusts nothing that it saw. */
+  const lastFalse = new Map<string, LastFalse>();
   let seen: { fleet: Fleet; sessionsAt: MonotonicMs | null } | null = null;
 
   function courseOf(policy: Policy, scope: Scope): Course {
     const { forMs, clearForMs } = policy.rule;
     const ages = maxAgeOf(ward, policy.rule);
     const gapMsMax = Math.max(...sourcesOf(policy).map(ages));
-    return { policy, scope, ages, rule: { forMs, clearForMs, gapMsMax }, shadow: isShadow(active(ward, policy)) };
+    const before = lastFalse.get(policy.rule.name) ?? { nodes: [], at: [] };
+    lastFalse.set(policy.rule.name, before);
+    const shadow = isShadow(active(ward, policy));
+    return { policy, scope, ages, rule: { forMs, clearForMs, gapMsMax }, shadow, before };
   }
 
   /** The slots of which something is new since the look before. */
@@ -69,8 +77,8 @@ export function createJudging(ward: Ward): Judging {
     return slots;
   }
 
-  /** The timer of a node after a look; null: it is as it was. */
-  function lookAt({ policy, scope, ages, rule, shadow }: Course, node: NodeId, slot: number): Timer | null {
+  /** The timer of a node after a look, and whether it was observed to go bad; null: the timer is as it was. */
+  function lookAt({ policy, scope, ages, rule, shadow, before }: Course, node: NodeId, slot: number): Looked | null {
     const { name } = policy.rule;
     const judgement = judge(policy, scope.subject(slot), ages, ward.clock.monotonic());
     const timer = casebook.timer(name, node);
@@ -78,7 +86,12 @@ export function createJudging(ward: Ward): Judging {
     const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
     const { verdict, at, newest } = judgement;
     const next = observe(timer, { verdict, at, newest, now: books.now() }, rule, { clearFrozen });
-    return next === timer ? null : next;
+    const wasFalse = before.nodes[slot] === node && newest - before.at[slot]! <= rule.gapMsMax;
+    if (verdict === "false") {
+      before.nodes[slot] = node;
+      before.at[slot] = newest;
+    }
+    return next === timer ? null : { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 
   /** The open episode of a policy on a node, also a suspended one. */
@@ -113,39 +126,41 @@ export function createJudging(ward: Ward): Judging {
   }
 
   return {
-    async look(replaced) {
+    async look(replaced, note) {
       const { snapshot } = ward.view!;
-      const begun = new Map<string, NodeId[]>();
       const slots = slotsToLookAt(snapshot);
       const scope = createScope(snapshot, ward.client.serviceTime);
       let changes: Change[] = forgetGone(replaced);
+      let news = createNews();
       let looks = 0;
+      const flush = () => {
+        write([...changes, ...note(news)]);
+        changes = [];
+        news = createNews();
+      };
       for (const policy of ward.policies) {
         const course = courseOf(policy, scope);
         const { name } = policy.rule;
-        const firing: NodeId[] = [];
         for (const slot of slots) {
           const node = snapshot.fleet.ids[slot]!;
           const before = casebook.timer(name, node).state;
-          const timer = lookAt(course, node, slot);
-          if (timer !== null) {
+          const looked = lookAt(course, node, slot);
+          if (looked !== null) {
+            const { timer, isOnset } = looked;
             changes.push(setTimer(name, node, timer));
             // One that lapsed was counted when it fired first.
-            if (timer.state === "firing" && before !== "firing" && before !== "lapsed") firing.push(node);
+            if (timer.state === "firing" && before !== "firing" && before !== "lapsed") addTo(news.firing, name, node);
+            if (isOnset) addTo(news.onsets, name, node);
           }
           looks++;
           if (looks % LOOKS_PER_SLICE === 0) await breath();
         }
-        if (firing.length > 0) begun.set(name, firing);
-        if (changes.length > ROWS_PER_COMMIT_MAX) {
-          write(changes);
-          changes = [];
-        }
+        if (changes.length > ROWS_PER_COMMIT_MAX) flush();
       }
-      write(changes);
-      return { begun };
+      flush();
     },
     distrust() {
+      lastFalse.clear();
       const changes: Change[] = [];
       for (const policy of casebook.timedPolicies()) {
         for (const [node, timer] of [...casebook.timersOf(policy)]) {
@@ -158,4 +173,17 @@ export function createJudging(ward: Ward): Judging {
       write(changes);
     },
   };
+}
+
+interface Looked {
+  readonly timer: Timer;
+  readonly isOnset: boolean;
+}
+
+const createNews = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
+
+function addTo(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
+  const known = nodes.get(policy);
+  if (known === undefined) nodes.set(policy, [node]);
+  else known.push(node);
 }

@@ -8,7 +8,7 @@ import type { OrderRefusal, Orders } from "./explanation.ts";
 import type { SightKeeper } from "./sighting.ts";
 import { PAUSED, type Situation } from "./situation.ts";
 import { noteAction } from "./transitions.ts";
-import { slotOf, type Ward } from "./ward.ts";
+import { active, efficacySinceFact, fallenFact, slotOf, type Ward } from "./ward.ts";
 
 /** What orders read and change. */
 export interface OrdersParts {
@@ -121,15 +121,38 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       return write({ order: "hold", node }, [{ kind: "hold", row }], said);
     },
     release(node) {
-      const holds = casebook.holds(node);
+      const holds = casebook.holds(node).filter(({ until }) => until === null || until > books.now());
       if (holds.length === 0) return refuse("not_found", `nobody holds ${JSON.stringify(node)}`);
-      const changes = holds.map(({ policy }): Change => ({ kind: "hold_gone", node, policy }));
-      return write({ order: "release", node }, changes, `${node} is released`);
+      // What was tried before a node was given up counts no more: the row stays, to say since when.
+      const changes = holds.map((hold): Change => {
+        const { kind, policy } = hold;
+        if (kind === "given_up") return { kind: "hold", row: { ...hold, until: books.now() } };
+        return { kind: "hold_gone", node, policy };
+      });
+      const again = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
+      const tried = again.length === 0 ? "" : `; ${again.join(" and ")} may try it again`;
+      return write({ order: "release", node }, changes, `${node} is released${tried}`);
     },
     resetBreaker() {
-      if (situation.breaker().open === null) return refuse("conflict", "the breaker is not open");
-      const { changes, adopt } = situation.resetBreaker();
-      return write({ order: "reset-breaker" }, changes, "the breaker is closed, and counts from zero", adopt);
+      const isOpen = situation.breaker().open !== null;
+      const fallen = ward.policies.filter((policy) => active(ward, policy).fallen).map(({ rule }) => rule.name);
+      if (!isOpen && fallen.length === 0) {
+        return refuse("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
+      }
+      const { changes, adopt } = situation.resetBreaker(fallen);
+      const again = fallen.flatMap((name): Change[] => [
+        { kind: "fact", key: fallenFact(name), value: null },
+        { kind: "fact", key: efficacySinceFact(name), value: String(books.now()) },
+      ]);
+      const said = [
+        ...(isOpen ? ["the breaker is closed, and counts from zero"] : []),
+        ...(fallen.length === 0
+          ? []
+          : [
+              `${fallen.join(" and ")} ${fallen.length === 1 ? "acts" : "act"} again, and its efficacy is measured anew`,
+            ]),
+      ];
+      return write({ order: "reset-breaker" }, [...changes, ...again], said.join("; "), adopt);
     },
     acceptInventory() {
       const walk = ward.view?.snapshot.fleet.lastWalk ?? null;

@@ -47,7 +47,8 @@ export function createPortrait(parts: PortraitParts): WardenView {
         known,
         at: ward.books.now(),
         policies: known ? explainPolicies(parts, node) : [],
-        holds: casebook.holds(node),
+        // A given-up node that was released keeps its row for the tries that count since.
+        holds: casebook.holds(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
         episodes: journal.episodes(query),
         actions: journal.actions(query),
         decisions: journal.decisions(query),
@@ -149,7 +150,9 @@ function marksOf({ books, policies }: Ward): ReadonlyMap<string, NodeMark> {
     else mark(node, state === "acting" ? "acting" : "episode");
   }
   const now = books.now();
-  for (const { node, until } of casebook.allHolds()) if (until === null || until > now) mark(node, "held");
+  for (const { node, kind, until } of casebook.allHolds()) {
+    if (kind !== "given_up" && (until === null || until > now)) mark(node, "held");
+  }
   for (const { node, state } of casebook.actions()) if (state === "awaiting") mark(node, "awaiting");
   return marks;
 }

@@ -4,8 +4,9 @@ import { isLive } from "../policy/casebook.ts";
 import { isUnderWay } from "../policy/facts.ts";
 import { withdrawn } from "../policy/ladder.ts";
 import { INACTIVE } from "../policy/timer.ts";
+import { INCIDENTS } from "./incidents.ts";
 import { ACCEPTED_MISSING, BASELINE } from "./sighting.ts";
-import { INCIDENTS, STORM } from "./situation.ts";
+import { STORM } from "./situation.ts";
 import { noteAction, settle } from "./transitions.ts";
 import { provenFact, type Ward } from "./ward.ts";
 

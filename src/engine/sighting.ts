@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import { NODE_STATUSES } from "../model/node.ts";
 import type { Safety } from "../model/safety.ts";
@@ -42,6 +42,10 @@ const COOLDOWN = "warden.sight_cooldown";
 /** The fact that says how many nodes an operator accepted as missing. */
 export const ACCEPTED_MISSING = "warden.accepted_missing";
 const BASELINE_DAYS = 7;
+/** Fleet data is not trusted now: the cool-down has not begun. */
+const BROKEN = "broken";
+/** `BROKEN`, or when the cool-down ends, on the journal's clock; 0: there was none. */
+type Cooldown = typeof BROKEN | EpochMs;
 /** A last_seen this far after its own observation is still one: clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
@@ -53,8 +57,9 @@ export function createSightKeeper(
 ): SightKeeper {
   /** Largest complete walk of each day, by the number of the day. */
   let days = readDays(books.casebook.fact(BASELINE));
-  let cooldownUntil = Number(books.casebook.fact(COOLDOWN) ?? 0);
-  let wasBroken = false;
+  let cooldown = readCooldown(books.casebook.fact(COOLDOWN));
+  const startedAt = books.now();
+  let hasSettled = false;
   let countedAt: MonotonicMs | null = null;
 
   inventory.acceptMissing(Number(books.casebook.fact(ACCEPTED_MISSING) ?? 0));
@@ -72,27 +77,43 @@ export function createSightKeeper(
     books.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...days]) }]);
   }
 
-  function coolDown(isBroken: boolean): Blocker[] {
-    const now = books.now();
-    if (isBroken) {
-      // Written when it begins and when it ends; a crash in between finds it as it was at the beginning.
-      cooldownUntil = now + safety().stormCooldownMs;
-      if (!wasBroken) writeCooldown();
-    } else if (wasBroken) writeCooldown();
-    wasBroken = isBroken;
-    if (isBroken || now >= cooldownUntil) return [];
-    const detail = `our sight was broken until a while ago; held for another ${Math.ceil((cooldownUntil - now) / 1_000)} s`;
-    return [{ reason: "sight_cooldown", detail }];
+  function setCooldown(next: Cooldown): void {
+    if (next === cooldown) return;
+    cooldown = next;
+    books.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
   }
 
-  const writeCooldown = () => books.record([{ kind: "fact", key: COOLDOWN, value: String(cooldownUntil) }]);
+  /** Whether no walk was complete for longer than one counts as fresh since this process started. */
+  function wasBlind({ settledAt }: Fleet, freshMs: DurationMs): boolean {
+    if (hasSettled || settledAt === null) return false;
+    hasSettled = true;
+    return freshMs > 0 && books.epochOf(settledAt) - startedAt > freshMs;
+  }
+
+  /** The cool-down lasts from when trust returns, whether or not the process was restarted in between. */
+  function coolDown(isBroken: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
+    const { stormCooldownMs } = safety();
+    if (isBroken || wasBlind(fleet, freshMs)) setCooldown(BROKEN);
+    if (isBroken) return [];
+    const full = formatDuration(stormCooldownMs);
+    if (cooldown === BROKEN && fleet.settledAt === null) {
+      const detail = `fleet data was not trusted before the restart; it ends ${full} after the first complete walk`;
+      return [{ reason: "sight_cooldown", detail }];
+    }
+    const now = books.now();
+    if (cooldown === BROKEN) setCooldown(now + stormCooldownMs);
+    const left = Number(cooldown) - now;
+    if (left <= 0) return [];
+    const detail = `fleet data was not trusted until a while ago; it ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
+    return [{ reason: "sight_cooldown", detail }];
+  }
 
   return {
     look(fleet, context) {
       const { blockers, isBroken } = distrust(sightingOf(fleet, context, baseline()), safety().trust);
       // A walk that is itself not believed is no measure of later ones, unless it is larger.
       if (fleet.lastWalk?.complete === true) count(fleet);
-      return { blockers: [...blockers, ...coolDown(isBroken)], isBroken };
+      return { blockers: [...blockers, ...coolDown(isBroken, fleet, context.freshMs)], isBroken };
     },
     baseline,
     accept(nodes, missing) {
@@ -142,6 +163,8 @@ function sightingOf(fleet: Fleet, { at, freshMs, serviceTime }: SightContext, ba
 }
 
 const dayOf = (at: EpochMs): number => Math.floor(at / DAY_MS);
+
+const readCooldown = (text: string | null): Cooldown => (text === BROKEN ? BROKEN : Number(text ?? 0));
 
 function readDays(text: string | null): Map<number, number> {
   return new Map(text === null ? [] : (JSON.parse(text) as [number, number][]));

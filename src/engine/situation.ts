@@ -1,92 +1,141 @@
 import { DAY_MS, MINUTE_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
-import type { Action } from "../model/episode.ts";
+import type { Action, Episode } from "../model/episode.ts";
+import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
-import {
-  type Breaker,
-  CLOSED_BREAKER,
-  countFirings,
-  type Incident,
-  incidentsNow,
-  type Storm,
-  weather,
-} from "../policy/alarm.ts";
-import { type Facts, isUnderWay, type Survey, surveyFleet } from "../policy/facts.ts";
+import { type Breaker, CLOSED_BREAKER, countFirings, type Storm, weather } from "../policy/alarm.ts";
+import { canaryOf } from "../policy/canary.ts";
+import { canProceed } from "../policy/decide.ts";
+import { type ActivePolicy, type Facts, isShadow, isUnderWay, type Survey, surveyFleet } from "../policy/facts.ts";
+import type { Incident } from "../policy/incident.ts";
 import { assumedActions, nodeLimits } from "../policy/limits.ts";
 import type { Policy } from "../policy/policy.ts";
 import { windowBlockers } from "../policy/window.ts";
 import type { Proposal } from "./books.ts";
+import { candidateOf } from "./candidates.ts";
+import { createIncidentTracker, INCIDENTS } from "./incidents.ts";
 import type { ObstacleCache } from "./obstacles.ts";
 import type { Sight } from "./sighting.ts";
 import { activePolicies, type Ward } from "./ward.ts";
 
+/** What a look at the fleet brought, by policy. */
+export interface News {
+  /** Nodes that began to fire. */
+  readonly firing: ReadonlyMap<string, readonly NodeId[]>;
+  /** Nodes that went bad, and were observed not to be so before. */
+  readonly onsets: ReadonlyMap<string, readonly NodeId[]>;
+}
+
 /** Everything beyond the single node that decisions rest on: real ones, and dry runs on their own. */
 export interface Situation {
-  /** Brings alarms up to date with the fleet and the timers. `begun`: nodes that began to fire, by policy. */
-  update(begun: ReadonlyMap<string, readonly NodeId[]>): void;
+  /**
+   * Counts what a look brought. Returns what is to be written in the same transaction as the timers of that look, so that
+   * a kill between two transactions loses nothing that limits count.
+   */
+  note(news: News): readonly Change[];
+  /** Brings alarms up to date with the fleet and the timers. `isBroken`: fleet data is not trusted. */
+  update(isBroken: boolean): void;
   facts(shadow: boolean, sight: Sight): Facts;
   breaker(): Breaker;
   storm(): Storm | null;
   incidents(): readonly Incident[];
-  /** Closes the breaker, once that was written down. */
-  resetBreaker(): Proposal;
+  /**
+   * Closes the breaker if it is open, once that was written down. What fires now is not counted again, also under the
+   * policies `reset`, which act again.
+   */
+  resetBreaker(reset: readonly string[]): Proposal;
 }
 
 interface Alerts {
   breaker: Breaker;
   storm: Storm | null;
-  incidents: readonly Incident[];
 }
 
 const BREAKER = "warden.breaker";
 /** The fact that keeps the fleet-wide outage. */
 export const STORM = "warden.storm";
-/** The fact that keeps correlated failures. */
-export const INCIDENTS = "warden.incidents";
+/** Policies whose firing nodes the breaker has counted: those that acted when it counted last. */
+const ACTING = "warden.acting";
 /** The fact that says since when, and why, everything is paused. */
 export const PAUSED = "warden.paused";
-/** Nodes that go dark as one are not all seen in one walk. */
-const WALKS_OF_INCIDENT = 2;
-/** How long a storm or incident may move on before it is written down again. */
+/** How long the end of a storm may move on before it is written down again. */
 const REWRITE_MS = MINUTE_MS;
 
 /** The situation as the books remember it. */
 export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation {
   const { books, rules, clock, client } = ward;
   const { casebook } = books;
+  const incidents = createIncidentTracker(ward);
+  let counted: readonly string[] = parsed<string[]>(casebook.fact(ACTING)) ?? [];
   const real: Alerts = {
     breaker: parsed<Breaker>(casebook.fact(BREAKER)) ?? CLOSED_BREAKER,
-    storm: parsed<Storm>(casebook.fact(STORM)),
-    incidents: parsed<readonly Incident[]>(casebook.fact(INCIDENTS)) ?? [],
+    storm: resumedStorm(),
   };
-  // Dry runs have alarms of their own, which nobody has to reset: they begin anew with the process.
-  const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null, incidents: [] };
+  // Dry runs have a breaker and a storm of their own, which begin anew with the process.
+  const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null };
   const written = new Map<string, { at: EpochMs; text: string }>();
 
-  const survey = (shadow: boolean): Survey =>
-    surveyFleet(ward.view!.snapshot.fleet, casebook, activePolicies(ward), { shadow, by: rules.safety.correlated.by });
-
-  const withinMs = () =>
-    Math.max(rules.safety.correlated.withinMs, WALKS_OF_INCIDENT * (ward.view?.plan.nodes?.pacedMs ?? 0));
-
-  function advance(alerts: Alerts, now: EpochMs, seen: Survey, begun: readonly NodeId[]): void {
-    const { safety } = rules;
-    const limits = nodeLimits(safety, seen.nodes);
-    const { withinMs: breakerWithin } = safety.breaker;
-    alerts.breaker = countFirings(alerts.breaker, begun, { now, withinMs: breakerWithin, limit: limits.breaker });
-    const unhealthy = { nodes: seen.unhealthy, limit: limits.maxUnhealthy };
-    alerts.storm = weather(alerts.storm, unhealthy, now, safety.stormCooldownMs);
-    alerts.incidents = incidentsNow(alerts.incidents, seen.bad, safety, { now, withinMs: withinMs() });
+  /** A storm that lasted when the process stopped may have lasted until now: its cool-down begins anew. */
+  function resumedStorm(): Storm | null {
+    const storm = parsed<Storm>(casebook.fact(STORM));
+    return storm?.blowing === true ? { ...storm, until: books.now() + rules.safety.stormCooldownMs } : storm;
   }
 
-  /** Ends move on at every look: that alone is no news worth a write a second. */
-  function writeDown(key: string, value: unknown, isNews: boolean): void {
+  const survey = (shadow: boolean): Survey =>
+    surveyFleet(ward.view!.snapshot.fleet, casebook, activePolicies(ward), shadow);
+
+  function count(alerts: Alerts, firing: readonly NodeId[]): void {
+    const { withinMs: breakerWithin } = rules.safety.breaker;
+    const limit = nodeLimits(rules.safety, ward.view!.snapshot.fleet.count).breaker;
+    alerts.breaker = countFirings(alerts.breaker, firing, { now: books.now(), withinMs: breakerWithin, limit });
+  }
+
+  /**
+   * Policies that act since a moment ago: what fired under them in a dry run counts now, and the incidents that the dry
+   * run saw hold the nodes that are still bad.
+   */
+  function takeOver(policies: readonly ActivePolicy[]): void {
+    const acting = policies.filter((each) => !isShadow(each));
+    const names = acting.map(({ policy }) => policy.rule.name);
+    const added = acting.filter(({ policy }) => !counted.includes(policy.rule.name));
+    counted = names;
+    if (added.length === 0) return;
+    const firing = added.flatMap(({ policy }) =>
+      [...casebook.timersOf(policy.rule.name)].flatMap(([node, { state }]) => (state === "firing" ? [node] : [])),
+    );
+    if (firing.length > 0) count(real, firing);
+    incidents.takeOver(added);
+  }
+
+  function updateStorms(): void {
+    for (const [alerts, shadow] of [
+      [real, false],
+      [shadowed, true],
+    ] as const) {
+      const seen = survey(shadow);
+      const unhealthy = { nodes: seen.unhealthy, limit: nodeLimits(rules.safety, seen.nodes).maxUnhealthy };
+      alerts.storm = weather(alerts.storm, unhealthy, books.now(), rules.safety.stormCooldownMs);
+    }
+  }
+
+  /** A fact, where it has changed. */
+  function changed(key: string, value: unknown): Change[] {
     const text = JSON.stringify(value);
-    const last = written.get(key) ?? { at: Number.NEGATIVE_INFINITY, text: casebook.fact(key) ?? "null" };
-    if (text === last.text || (!isNews && books.now() - last.at < REWRITE_MS)) return;
+    if (text === (written.get(key)?.text ?? casebook.fact(key))) return [];
     written.set(key, { at: books.now(), text });
-    books.record([{ kind: "fact", key, value: text }]);
+    return [{ kind: "fact", key, value: text }];
+  }
+
+  function changedCounts(): Change[] {
+    return [...changed(ACTING, counted), ...changed(BREAKER, real.breaker), ...changed(INCIDENTS, incidents.row())];
+  }
+
+  /** The end of a storm moves on at every look: that alone is not worth a write each time. */
+  function changedStorm(before: Storm | null): Change[] {
+    const isNews = (real.storm === null) !== (before === null) || real.storm?.blowing !== before?.blowing;
+    const isDue = books.now() - (written.get(STORM)?.at ?? Number.NEGATIVE_INFINITY) >= REWRITE_MS;
+    return isNews || isDue ? changed(STORM, real.storm) : [];
   }
 
   function inFlight(shadow: boolean): Action[] {
@@ -120,31 +169,32 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   }
 
   return {
-    update(begun) {
-      const now = books.now();
-      const before = { ...real };
+    note(news) {
       const policies = activePolicies(ward);
-      const begunIn = (modes: (mode: string) => boolean) =>
-        policies.flatMap(({ policy, mode }) => (modes(mode) ? (begun.get(policy.rule.name) ?? []) : []));
-      const seen = survey(false);
-      advance(
-        real,
-        now,
-        seen,
-        begunIn((mode) => mode !== "dry_run"),
-      );
-      advance(
-        shadowed,
-        now,
-        survey(true),
-        begunIn(() => true),
-      );
+      takeOver(policies);
+      const firing = policies.filter(({ policy }) => news.firing.has(policy.rule.name));
+      const nodesOf = (of: readonly ActivePolicy[]) => of.flatMap(({ policy }) => news.firing.get(policy.rule.name)!);
+      count(real, nodesOf(firing.filter((each) => !isShadow(each))));
+      count(shadowed, nodesOf(firing));
+      incidents.add(news.onsets, policies);
+      return changedCounts();
+    },
+    update(isBroken) {
+      const policies = activePolicies(ward);
+      const before = real.storm;
+      takeOver(policies);
+      count(real, []);
+      count(shadowed, []);
       // A breaker of dry runs closes by itself, once nothing fired for its time.
       const { open } = shadowed.breaker;
-      if (open !== null && now - open.openedAt > rules.safety.breaker.withinMs) shadowed.breaker = CLOSED_BREAKER;
-      writeDown(BREAKER, real.breaker, true);
-      writeDown(STORM, real.storm, (real.storm === null) !== (before.storm === null));
-      writeDown(INCIDENTS, real.incidents, real.incidents.length !== before.incidents.length);
+      if (open !== null && books.now() - open.openedAt > rules.safety.breaker.withinMs) {
+        shadowed.breaker = CLOSED_BREAKER;
+      }
+      updateStorms();
+      // Timers that were taken back because nothing is trusted don't show that a node recovered.
+      if (!isBroken) incidents.end(policies);
+      const changes = [...changedCounts(), ...changedStorm(before)];
+      if (changes.length > 0) books.record(changes);
     },
     facts(shadow, sight) {
       const now = books.now();
@@ -152,7 +202,8 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       const alerts = shadow ? shadowed : real;
       const { perMs } = rules.safety.maxActions;
       const assumed = shadow ? [] : assumedActions(books.beganAt(), rules.safety, now);
-      return {
+      const canaries = new Map<Policy, Episode | null>();
+      const facts: Facts = {
         now,
         instants: instants(),
         shadow,
@@ -165,23 +216,40 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
         credentials: shadow || ward.credentials === null ? null : ward.credentials.message,
         trust: sight.blockers,
         ...alerts,
-        incidentWithinMs: withinMs(),
+        incidents: incidents.current(shadow),
         inFlight: inFlight(shadow),
         actedAt: [...assumed, ...actedSince(casebook.actions(), shadow, now - Math.min(perMs, DAY_MS))],
         assumedActions: assumed.length,
         closed: closedNow(),
+        canary(active) {
+          const found = canaries.get(active.policy);
+          if (found !== undefined) return found;
+          const canary = canaryOf(active.policy, casebook, ({ node }) => {
+            const candidate = candidateOf(ward, active, node);
+            return candidate !== null && canProceed(candidate, facts);
+          });
+          canaries.set(active.policy, canary);
+          return canary;
+        },
       };
+      return facts;
     },
     breaker: () => real.breaker,
     storm: () => real.storm,
-    incidents: () => real.incidents,
-    resetBreaker() {
-      const text = JSON.stringify(CLOSED_BREAKER);
+    incidents: () => incidents.current(false),
+    resetBreaker(reset) {
+      const acting = [...new Set([...counted, ...reset])];
+      const breaker = real.breaker.open === null ? real.breaker : CLOSED_BREAKER;
+      const facts = [
+        [BREAKER, JSON.stringify(breaker)],
+        [ACTING, JSON.stringify(acting)],
+      ] as const;
       return {
-        changes: [{ kind: "fact", key: BREAKER, value: text }],
+        changes: facts.map(([key, value]) => ({ kind: "fact", key, value })),
         adopt() {
-          real.breaker = CLOSED_BREAKER;
-          written.set(BREAKER, { at: books.now(), text });
+          real.breaker = breaker;
+          counted = acting;
+          for (const [key, text] of facts) written.set(key, { at: books.now(), text });
         },
       };
     },

@@ -3,19 +3,29 @@ import type { Change } from "../model/journal.ts";
 import type { Notice } from "../model/notice.ts";
 import { efficacyOf } from "../policy/efficacy.ts";
 import type { Policy } from "../policy/policy.ts";
-import { fallenFact, policyNamed, type Ward } from "./ward.ts";
+import { failuresInRow, givenUpHold } from "../policy/retry.ts";
+import { candidateOf } from "./candidates.ts";
+import { active, efficacySinceFact, fallenFact, policyNamed, type Ward } from "./ward.ts";
 
-/** Writes down how an episode stands now, with what else belongs to it, and tells people what they should know. */
+/**
+ * Writes down how an episode stands now, with what else belongs to it and with what follows from it, in one transaction;
+ * and tells people what they should know.
+ */
 export function settle(ward: Ward, before: Episode | null, after: Episode, others: readonly Change[] = []): void {
-  ward.books.record([...others, { kind: "episode", row: after }]);
-  ward.log.info(
-    { episode: after.id, policy: after.policy, node: after.node, state: after.state, shadow: after.shadow },
-    before === null ? "an episode begins" : "an episode moves on",
-  );
-  if (after.shadow) return;
-  const policy = policyNamed(ward, after.policy);
+  ward.books.batch(() => {
+    ward.books.record([...others, { kind: "episode", row: after }]);
+    ward.log.info(
+      { episode: after.id, policy: after.policy, node: after.node, state: after.state, shadow: after.shadow },
+      before === null ? "an episode begins" : "an episode moves on",
+    );
+    if (!after.shadow) follow(ward, before, after);
+  });
+}
+
+/** What follows from a change of a real episode. */
+function follow(ward: Ward, before: Episode | null, after: Episode): void {
   if (before === null) ward.notifier.notify(episodeNotice(after));
-  if (after.closedAt !== null && before?.closedAt === null) closeEpisode(ward, after, policy);
+  if (after.closedAt !== null && before?.closedAt === null) closeEpisode(ward, after, policyNamed(ward, after.policy));
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
     const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) has outlasted its time, and is left as it is`;
     tell(ward, after, { kind: "overdue", severity: "warning", summary });
@@ -67,27 +77,51 @@ function episodeNotice({ id, policy, node, region, openedAt, closedAt, state }: 
 
 function closeEpisode(ward: Ward, episode: Episode, policy: Policy | null): void {
   ward.notifier.notify(episodeNotice(episode));
-  const { acted, state, node } = episode;
-  if (state === "given_up" && acted > 0) {
-    const { retry } = policy?.rule ?? {};
-    const rest = retry === undefined ? "" : `, at most ${retry.episodes} episodes are tried`;
-    const summary = `${node} was not healed by the policy ${episode.policy} (${episode.id}) and is given up${rest}`;
-    tell(ward, episode, { kind: "given_up", severity: "critical", summary });
-  }
-  if (policy !== null && acted > 0) judgeEfficacy(ward, policy, episode);
+  if (policy === null) return;
+  if (episode.state === "given_up") giveUp(ward, policy, episode);
+  if (episode.acted > 0) judgeEfficacy(ward, policy, episode);
 }
 
-/** A policy that heals too little does no more than write down what it would do, until its text changes. */
+/** A node that a policy did not heal in as many episodes in a row as it may try is given up, and reported once. */
+function giveUp(ward: Ward, { rule }: Policy, episode: Episode): void {
+  const { books } = ward;
+  const { node } = episode;
+  const failures = failuresInRow(books.casebook, node, rule);
+  if (failures.length < rule.retry.episodes || givenUpHold(books.casebook, node, rule.name) !== null) return;
+  const reason = `${failures.length} ${failures.length === 1 ? "episode" : "episodes in a row"} did not heal it`;
+  const row = { node, policy: rule.name, kind: "given_up", at: books.now(), until: null, reason } as const;
+  books.record([{ kind: "hold", row }]);
+  const ids = failures.map(({ id }) => id).join(", ");
+  const summary = `${node} is given up by the policy ${rule.name}: ${reason} (${ids}). It is not tried again until it is seen healthy or an operator releases it`;
+  tell(ward, episode, { kind: "given_up", severity: "critical", summary });
+}
+
+/** Ends the holds of nodes that were given up and are seen healthy now. Not to be called while fleet data is not trusted. */
+export function endGivenUp(ward: Ward): void {
+  const { books } = ward;
+  for (const { node, policy: name, kind, until } of books.casebook.allHolds()) {
+    if (kind !== "given_up" || until !== null || name === null) continue;
+    const policy = policyNamed(ward, name);
+    const candidate = policy === null ? null : candidateOf(ward, active(ward, policy), node);
+    if (candidate === null || candidate.node.status !== "online") continue;
+    if (candidate.judgement.verdict !== "false" || candidate.timer.state !== "inactive") continue;
+    books.record([{ kind: "hold_gone", node, policy: name }]);
+    ward.log.info({ node, policy: name }, "a node that was given up is healthy again");
+  }
+}
+
+/** A policy that heals too little falls back to dry_run, until its text changes or an operator resets it. */
 function judgeEfficacy(ward: Ward, policy: Policy, episode: Episode): void {
   const { casebook } = ward.books;
   const { name } = policy.rule;
   if (casebook.fact(fallenFact(name)) === policy.fingerprint) return;
   const { fingerprint } = policy;
+  const since = Number(casebook.fact(efficacySinceFact(name)) ?? 0);
   const { efficacy } = ward.rules.safety;
-  const { isPoor, healed, episodes } = efficacyOf(casebook.closed(), { policy: name, fingerprint }, efficacy);
+  const { isPoor, healed, nodes } = efficacyOf(casebook.closed(), { policy: name, fingerprint, since }, efficacy);
   if (!isPoor) return;
   ward.books.record([{ kind: "fact", key: fallenFact(name), value: fingerprint }]);
-  const summary = `The policy ${name} healed ${healed} of its last ${episodes} episodes, and falls back to dry_run until its text changes`;
-  ward.log.warn({ policy: name, healed, episodes }, "a policy heals too little: it falls back to dry_run");
+  const summary = `The policy ${name} healed ${healed} of the last ${nodes} nodes that it treated, and falls back to dry_run until its text changes or an operator orders reset-breaker`;
+  ward.log.warn({ policy: name, healed, nodes }, "a policy heals too little: it falls back to dry_run");
   tell(ward, episode, { kind: "efficacy", severity: "critical", summary });
 }

@@ -75,6 +75,8 @@ export function createWard(parts: WardParts): Ward {
 export const provenFact = (policy: string): string => `warden.proven.${policy}`;
 /** The policy's text under which it healed too little. */
 export const fallenFact = (policy: string): string => `warden.fallen.${policy}`;
+/** Since when the policy's efficacy is measured, where an operator has reset it. */
+export const efficacySinceFact = (policy: string): string => `warden.efficacy_since.${policy}`;
 /** What the policy was about when its timers ran last. */
 export const aboutFact = (policy: string): string => `warden.about.${policy}`;
 

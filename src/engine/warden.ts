@@ -1,7 +1,6 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Plan } from "../budget/planner.ts";
 import type { Journal } from "../model/journal.ts";
-import type { NodeId } from "../model/node.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { type Facts, isShadow } from "../policy/facts.ts";
@@ -22,7 +21,7 @@ import { pretend, type Redecide, remediate } from "./remediate.ts";
 import { adoptService } from "./service-identity.ts";
 import { createSightKeeper, type Sight } from "./sighting.ts";
 import { createSituation } from "./situation.ts";
-import { resumeTelling } from "./transitions.ts";
+import { endGivenUp, resumeTelling } from "./transitions.ts";
 import { startVerifying } from "./verify.ts";
 import { activePolicies, createWard, policyNamed, type WardParts } from "./ward.ts";
 
@@ -126,15 +125,17 @@ export function startWarden(parts: WardenParts): Warden {
       return;
     }
     const sight = sightNow();
-    let begun: ReadonlyMap<string, readonly NodeId[]> = new Map();
     if (sight.isBroken) judging.distrust();
     else {
       const replaced = identities.replaced();
-      begun = (await judging.look(replaced)).begun;
-      books.batch(() => following.follow(replaced));
+      await judging.look(replaced, situation.note);
+      books.batch(() => {
+        following.follow(replaced);
+        endGivenUp(ward);
+      });
     }
     ward.inventory.awaitDetails(awaitedDetails(ward));
-    situation.update(begun);
+    situation.update(sight.isBroken);
     alarms.tell(sight);
     await askObstacles();
     const acts = await deciding.decideAll((shadow) => situation.facts(shadow, sight));

@@ -133,12 +133,14 @@ export const DECISION_MEANINGS: Readonly<Record<HoldReason | "all_clear", string
   other_episode: "another policy's episode has the node",
   cooldown: "the node's last episode ended a moment ago (`safety.cooldown`)",
   retry_wait: "the last episode did not heal it; the next try comes later (`retry.every`)",
-  retry_limit: "given up: as many episodes as the policy allows (`retry.episodes`)",
+  retry_limit:
+    "as many episodes as the policy allows within a time (`retry`), or given up until the node is seen healthy or released",
   backoff: "the last sends did not leave",
   gone: "the node is in the fleet no more",
   storm: "too much of the fleet is unhealthy at once (`safety.max_unhealthy`)",
   storm_cooldown: "there was a storm until a while ago (`safety.storm_cooldown`)",
-  correlated: "many nodes of one place went bad together (`safety.correlated`)",
+  correlated:
+    "many nodes of one place went bad together (`safety.correlated`); ends when most recovered, or 6 h after the last went bad",
   breaker: "too many nodes fired (`safety.breaker`); `reset-breaker` closes it",
   in_flight: "as many actions as allowed are not yet verified (`safety.max_in_flight`)",
   disrupted: "as many nodes as allowed are under our hand (`safety.max_disrupted`)",

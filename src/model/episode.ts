@@ -150,12 +150,16 @@ export type ActionRequest =
   | { readonly kind: "reboot"; readonly force: boolean }
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
-/** A node that must not be touched: held by a person until released, or vetoed for a time. */
+/**
+ * A node that must not be touched. `held`: by an operator until it is released; `vetoed`: for a time, after an operator
+ * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is seen healthy or is released. A
+ * `given_up` with an `until` was released then: the policy's tries count from there.
+ */
 export interface NodeHold {
   readonly node: NodeId;
   /** Null: every policy. */
   readonly policy: string | null;
-  readonly kind: "held" | "vetoed";
+  readonly kind: "held" | "vetoed" | "given_up";
   readonly at: EpochMs;
   /** Null: until it is released. */
   readonly until: EpochMs | null;

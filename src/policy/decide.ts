@@ -1,3 +1,4 @@
+import { formatDuration } from "../base/duration.ts";
 import type { Blocker, Decision, HoldReason } from "../model/decision.ts";
 import { type Candidate, type Guard, nextStep } from "./candidate.ts";
 import { type Facts, isShadow } from "./facts.ts";
@@ -52,13 +53,16 @@ const approvalGuard: Guard = ({ active, episode, approved }, { casebook }) => {
 };
 
 /** Under a changed policy one node at a time is tried until an action of it was verified. */
-const canaryGuard: Guard = ({ active, node }, { survey, safety }) => {
-  if (!safety.canary || active.proven || isShadow(active)) return [];
-  const canary = survey.trials.get(active.policy.rule.name)?.find((episode) => episode.node !== node.id);
-  if (canary === undefined) return [];
-  return [
-    { reason: "canary", detail: `the policy is new or changed, and ${canary.node} (${canary.id}) is tried first` },
-  ];
+const canaryGuard: Guard = ({ active, node }, facts) => {
+  if (!facts.safety.canary || active.proven || isShadow(active)) return [];
+  const canary = facts.canary(active);
+  if (canary === null || canary.node === node.id) return [];
+  const end =
+    canary.state === "suspended"
+      ? `it left the list after our action: the hold ends when it is back, or ${formatDuration(active.policy.rule.retry.forgetAfterMs)} after it left`
+      : "the hold ends when an action on it is verified, or when it can't proceed";
+  const detail = `the policy is new or changed, and ${canary.node} (${canary.id}) is tried first; ${end}`;
+  return [{ reason: "canary", detail }];
 };
 
 /** A policy whose text was changed in mid-episode may have fewer steps than were taken. */
@@ -112,6 +116,33 @@ export function blockersOf(candidate: Candidate, facts: Facts): readonly Blocker
   const guards = nextStep(candidate)?.action === "notify" ? noticeGuards : actionGuards;
   return guards.flatMap((guard) => guard(candidate, facts));
 }
+
+/** Reasons that hold every node of a policy alike, and those that an approval ends. */
+const SHARED: ReadonlySet<HoldReason> = new Set<HoldReason>([
+  "paused",
+  "journal",
+  "credentials",
+  "warming_up",
+  "inventory_incomplete",
+  "inventory_shrunk",
+  "inventory_unknown",
+  "last_seen_stale",
+  "service_clock",
+  "sight_cooldown",
+  "window",
+  "blocked_by",
+  "approval",
+  "storm",
+  "storm_cooldown",
+  "breaker",
+  "in_flight",
+  "disrupted",
+  "max_actions",
+]);
+
+/** Whether a canary can proceed: its next step is due, and nothing holds it that doesn't hold every node of its policy. */
+export const canProceed = (candidate: Candidate, facts: Facts): boolean =>
+  isDue(candidate) && blockersOf(candidate, { ...facts, canary: () => null }).every(({ reason }) => SHARED.has(reason));
 
 /** Whether there is anything to act on: it is ill for as long as the policy asks, and no step of it is under way. */
 const isDue = ({ judgement, timer, episode }: Candidate): boolean =>

@@ -5,8 +5,9 @@ import type { Mode } from "../model/policy.ts";
 import { DOMAINS, type Domain, type Safety } from "../model/safety.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { BadNodes, Breaker, Incident, Onset, Storm } from "./alarm.ts";
+import type { Breaker, Storm } from "./alarm.ts";
 import type { Casebook } from "./casebook.ts";
+import type { Incident } from "./incident.ts";
 import type { NodeLimits } from "./limits.ts";
 import type { Policy } from "./policy.ts";
 import { slotsOf } from "./scope.ts";
@@ -40,9 +41,6 @@ export interface Survey {
   readonly unhealthy: number;
   readonly disrupted: ReadonlySet<NodeId>;
   readonly places: Readonly<Record<Domain, ReadonlyMap<string, PlaceCount>>>;
-  readonly bad: BadNodes;
-  /** By policy, real episodes in which something was sent that is not seen to have worked; two are as good as all. */
-  readonly trials: ReadonlyMap<string, readonly Episode[]>;
 }
 
 /** All that guards look at beside the node itself: of real actions, or of dry runs. */
@@ -64,7 +62,6 @@ export interface Facts {
   readonly storm: Storm | null;
   readonly breaker: Breaker;
   readonly incidents: readonly Incident[];
-  readonly incidentWithinMs: number;
   /** Actions that are sent and not yet verified, of nodes that are there. */
   readonly inFlight: readonly Action[];
   /** When actions were sent, within the time that max_actions counts. */
@@ -73,6 +70,8 @@ export interface Facts {
   readonly assumedActions: number;
   /** What a policy's windows and obstacles say now. */
   closed(policy: Policy): readonly Blocker[];
+  /** The episode on which a policy is tried that was not proven yet; null: none, the next to act is it. */
+  canary(active: ActivePolicy): Episode | null;
 }
 
 /** Whether an action is being sent, or was sent and is not yet judged. */
@@ -88,27 +87,6 @@ export function disruptedNodes(casebook: Casebook, shadow: boolean): Set<NodeId>
   return nodes;
 }
 
-/**
- * Whether an episode is one on which its policy is being tried: it has sent something, and nothing shows yet that it
- * worked. A node that vanished under our hand is the last reason to try another one.
- */
-const isTrial = ({ shadow, state, acted, healed }: Episode): boolean =>
-  !shadow && (state === "acting" || (acted > 0 && (state === "firing" || (state === "suspended" && !healed))));
-
-/** A node has one open episode: of two trials, one is on another node than the candidate's. */
-const TRIALS_MAX = 2;
-
-function trialsOf(casebook: Casebook): Map<string, Episode[]> {
-  const trials = new Map<string, Episode[]>();
-  for (const episode of casebook.openEpisodes()) {
-    if (!isTrial(episode)) continue;
-    const known = trials.get(episode.policy);
-    if (known === undefined) trials.set(episode.policy, [episode]);
-    else if (known.length < TRIALS_MAX) known.push(episode);
-  }
-  return trials;
-}
-
 const OFFLINE = NODE_STATUSES.indexOf("offline");
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
@@ -122,7 +100,7 @@ export function surveyFleet(
   fleet: Fleet,
   casebook: Casebook,
   policies: readonly ActivePolicy[],
-  { shadow, by }: { readonly shadow: boolean; readonly by: Domain },
+  shadow: boolean,
 ): Survey {
   const { ids, place, status, places } = fleet;
   const slots = slotsOf(ids);
@@ -143,24 +121,17 @@ export function surveyFleet(
     tally.disrupted[place[slot]!]!++;
     if (status[slot] === ONLINE) tally.online[place[slot]!]!--;
   }
-  const onsets = new Map<string, Onset[]>();
   for (const { policy } of policies.filter((each) => shadow || !isShadow(each))) {
-    for (const [node, { state, since }] of casebook.timersOf(policy.rule.name)) {
+    for (const [node, { state }] of casebook.timersOf(policy.rule.name)) {
       const slot = slots.get(node);
-      if (slot === undefined) continue;
-      if (state === "firing") isUnhealthy[slot] = 1;
-      // When a lapsed one went bad is not known.
-      if (since !== null && state !== "lapsed") add(onsets, places[place[slot]!]![by], { node, at: since });
+      if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
     }
   }
-  const counts = countsByPlace(fleet, tally);
   return {
     nodes: fleet.count,
     unhealthy: isUnhealthy.reduce((sum, each) => sum + each, 0),
     disrupted,
-    places: counts,
-    bad: { onsets, nodes: new Map([...counts[by]].map(([name, count]) => [name, count.nodes])) },
-    trials: trialsOf(casebook),
+    places: countsByPlace(fleet, tally),
   };
 }
 
@@ -184,12 +155,6 @@ function countsByPlace({ places }: Fleet, tally: Tally): Survey["places"] {
     }
   }
   return counts;
-}
-
-function add(onsets: Map<string, Onset[]>, place: string, onset: Onset): void {
-  const known = onsets.get(place);
-  if (known === undefined) onsets.set(place, [onset]);
-  else known.push(onset);
 }
 
 /** A node as guards see it. */

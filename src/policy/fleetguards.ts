@@ -2,9 +2,10 @@ import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import { DOMAINS, type Domain } from "../model/safety.ts";
 import type { EpochMs } from "../model/time.ts";
-import { incidentOf } from "./alarm.ts";
 import type { Candidate, Guard } from "./candidate.ts";
 import type { PlaceCount } from "./facts.ts";
+import { INCIDENT_MS_MAX, type Incident, incidentOf, sizeToLast } from "./incident.ts";
+import { incidentSize } from "./limits.ts";
 
 /**
  * Too much of the fleet is unhealthy at once: what ails it is not the single node. The storm is as old as the last
@@ -21,21 +22,22 @@ export const stormGuard: Guard = (_candidate, { storm, survey, limits, now }) =>
   ];
 };
 
-/**
- * Nodes of one place that went bad together are one incident, and no business of a reboot. A node belongs to it by any
- * policy's timer: what ails it may show in one policy later than in another.
- */
-export const correlatedGuard: Guard = ({ node, timer }, { incidents, incidentWithinMs, safety, casebook }) => {
-  if (incidents.length === 0) return [];
-  const place = node[safety.correlated.by];
-  const timers = [timer, ...casebook.timedPolicies().map((policy) => casebook.timer(policy, node.id))];
-  const found = timers.flatMap(({ since }) =>
-    since === null ? [] : (incidentOf(incidents, place, since, incidentWithinMs) ?? []),
-  );
-  const incident = found[0];
-  if (incident === undefined) return [];
-  const detail = `${incident.nodes} nodes of the ${safety.correlated.by} ${place || "(none)"} went bad within ${formatDuration(incidentWithinMs)}: one incident`;
-  return [{ reason: "correlated", detail }];
+/** Nodes of one place that went bad together are one incident, which no action on a single node ends. */
+export const correlatedGuard: Guard = ({ node }, { incidents, safety, survey, now }) => {
+  const incident = incidentOf(incidents, node.id);
+  if (incident === null) return [];
+  const { by } = safety.correlated;
+  const what = `${incident.nodes.size} nodes of the ${by} ${incident.place || "(none)"} went bad together: one incident`;
+  return [{ reason: "correlated", detail: `${what}; ${endOf(incident)}` }];
+
+  function endOf({ place, to, until }: Incident): string {
+    const latest = new Date(to + INCIDENT_MS_MAX).toISOString();
+    if (until !== null)
+      return `it is over, and ends in ${formatSecondsLeft(Math.min(until, to + INCIDENT_MS_MAX) - now)}`;
+    const size = sizeToLast(incident!, incidentSize(safety, survey.places[by].get(place)?.nodes ?? 0));
+    const cooldown = formatDuration(safety.stormCooldownMs);
+    return `it ends ${cooldown} after fewer than ${size} of them are unhealthy, at the latest at ${latest}`;
+  }
 };
 
 /** The breaker is durable, and a person resets it. */

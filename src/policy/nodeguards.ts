@@ -3,6 +3,7 @@ import type { Blocker } from "../model/decision.ts";
 import type { Action, Episode } from "../model/episode.ts";
 import type { Candidate, Guard } from "./candidate.ts";
 import { type Facts, isShadow } from "./facts.ts";
+import { givenUpHold, isTried, releasedAt } from "./retry.ts";
 
 /** A node that safety.protected names, or of which that can't be said, is not touched. */
 export const protectedGuard: Guard = ({ node }) => {
@@ -17,6 +18,7 @@ export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
   casebook
     .holds(node.id)
     .filter(({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now)
+    .flatMap(({ kind, ...hold }) => (kind === "given_up" ? [] : [{ kind, ...hold }]))
     .map(({ kind, reason, until }) => ({
       reason: kind,
       detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
@@ -66,7 +68,7 @@ export const otherEpisodeGuard: Guard = ({ active, node, episode }, { casebook }
 /** Between two episodes of a node some time passes, whichever policies they are of. */
 export const cooldownGuard: Guard = (candidate, { casebook, now, safety }) => {
   if ((candidate.episode?.acted ?? 0) > 0) return [];
-  const last = casebook.past(candidate.node.id, isShadow(candidate.active)).filter(tried).at(-1);
+  const last = casebook.past(candidate.node.id, isShadow(candidate.active)).filter(isTried).at(-1);
   const left = (last?.closedAt ?? Number.NEGATIVE_INFINITY) + safety.cooldownMs - now;
   if (last === undefined || left <= 0) return [];
   return [
@@ -77,14 +79,25 @@ export const cooldownGuard: Guard = (candidate, { casebook, now, safety }) => {
   ];
 };
 
-/** A policy that keeps failing on a node waits, and then gives it up. */
+/** A policy that does not heal a node waits, then gives it up; and it begins only so many episodes within a time. */
 export const retryGuard: Guard = (candidate, facts) => {
   if ((candidate.episode?.acted ?? 0) > 0) return [];
-  const { retry } = candidate.active.policy.rule;
+  const { node, active } = candidate;
+  const { name, retry } = active.policy.rule;
+  const givenUp = isShadow(active) ? null : givenUpHold(facts.casebook, node.id, name);
+  if (givenUp !== null) {
+    const end = `the hold ends when the node is seen healthy, or with "release ${node.id}"`;
+    return [{ reason: "retry_limit", detail: `given up: ${givenUp.reason}; ${end}` }];
+  }
   const past = triedBefore(candidate, facts);
   const blockers: Blocker[] = [];
   if (past.length >= retry.episodes) {
-    const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}, of ${retry.episodes} allowed: given up`;
+    const oldest = past[past.length - retry.episodes];
+    const end =
+      oldest === undefined
+        ? "none is allowed"
+        : `the next in ${formatSecondsLeft(oldest.closedAt! + retry.forgetAfterMs - facts.now)}`;
+    const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}, of ${retry.episodes} allowed; ${end}`;
     blockers.push({ reason: "retry_limit", detail });
   }
   const failed = past.filter(({ state }) => state === "given_up").at(-1);
@@ -108,15 +121,8 @@ export const backoffGuard: Guard = ({ episode }, { now }) => {
 
 function triedBefore({ active, node, episode }: Candidate, { casebook, now }: Facts): readonly Episode[] {
   const { name, retry } = active.policy.rule;
+  const after = Math.max(now - retry.forgetAfterMs, isShadow(active) ? 0 : releasedAt(casebook, node.id, name));
   return casebook
     .past(node.id, isShadow(active))
-    .filter(
-      (past) =>
-        past.policy === name && past.id !== episode?.id && tried(past) && past.closedAt! > now - retry.forgetAfterMs,
-    );
+    .filter((past) => past.policy === name && past.id !== episode?.id && isTried(past) && past.closedAt! > after);
 }
-
-/** An episode in which nothing was done counts for nothing. */
-const tried = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
-
-/** A rest of time, rounded up to seconds. */

@@ -4,7 +4,7 @@ import type { Transport } from "../../src/model/ports.ts";
 import type { FaultKind } from "../../src/model/scenario.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { courses, deeds, told, touched } from "./record.ts";
-import { rebootOffline, rulesOf, steps } from "./rules.ts";
+import { onceOnly, rebootOffline, rulesOf, steps } from "./rules.ts";
 import { oneOfEach, startWard } from "./ward.ts";
 
 /** Answers that leave open whether the POST was carried out; the service carried it out, or it did not. */
@@ -100,7 +100,7 @@ const refusals: readonly (readonly [what: string, status: number])[] = [
 
 for (const [what, status] of refusals) {
   test(`${what} to a POST gives the episode up, and that is said`, async () => {
-    const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
+    const ward = await startWard({ rules: rulesOf([rebootOffline({ retry: onceOnly })]) });
     ward.fell(ward.nodes("us-east")[0]!);
     ward.strike({ kind: "status", status }, "POST");
     await ward.pass(30 * MINUTE_MS);

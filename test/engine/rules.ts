@@ -55,6 +55,9 @@ export const rebootOffline = (changed: Partial<PolicyRule> = {}): PolicyRule => 
   ...changed,
 });
 
+/** One episode, after which the node is given up. */
+export const onceOnly: PolicyRule["retry"] = { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
+
 /** Rules of some policies, with the usual safety but for what a test says otherwise. */
 export const rulesOf = (policies: readonly PolicyRule[], safety: Partial<Safety> = {}): Rules => ({
   policies,

@@ -224,3 +224,54 @@ test("a node that vanished and does not come back is forgotten after forget_afte
   expect(told(ward, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
   await ward.stop();
 });
+
+test("a kill while fleet data is not trusted keeps the whole cool-down, from when trust returns", async () => {
+  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
+  const [node] = ward.nodes("us-east");
+  ward.fell(node!);
+  await ward.pass(2 * MINUTE_MS);
+  ward.strike({ kind: "empty_list" });
+  await ward.pass(2 * HOUR_MS);
+  ward.kill();
+  ward.strike(null);
+  await ward.restart();
+  await ward.pass(29 * MINUTE_MS);
+  expect(ward.postCount()).toBe(0);
+  expect(ward.reasons(node!)).toEqual(["sight_cooldown"]);
+  await ward.pass(3 * MINUTE_MS);
+  expect(touched(ward)).toEqual([node]);
+  await ward.stop();
+});
+
+test("the cool-down begins with the first complete walk after a restart, not with the restart", async () => {
+  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
+  const [node] = ward.nodes("us-east");
+  ward.strike({ kind: "status", status: 503 }, "GET /v1/nodes?");
+  await ward.pass(20 * MINUTE_MS);
+  ward.kill();
+  await ward.restart();
+  await ward.pass(2 * HOUR_MS);
+  ward.strike(null);
+  ward.fell(node!);
+  await ward.pass(25 * MINUTE_MS);
+  expect(ward.reasons(node!)).toEqual(["sight_cooldown"]);
+  expect(ward.postCount()).toBe(0);
+  await ward.pass(10 * MINUTE_MS);
+  expect(touched(ward)).toEqual([node]);
+  await ward.stop();
+});
+
+test("a service that answers nothing from the start on is a break of trust: a cool-down follows", async () => {
+  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
+  const [node] = ward.nodes("us-east");
+  ward.fell(node!);
+  ward.strike({ kind: "status", status: 503 }, "GET /v1/nodes?");
+  await ward.restart();
+  await ward.pass(2 * HOUR_MS);
+  ward.strike(null);
+  await ward.pass(20 * MINUTE_MS);
+  expect(ward.postCount()).toBe(0);
+  await ward.pass(15 * MINUTE_MS);
+  expect(touched(ward)).toEqual([node]);
+  await ward.stop();
+});

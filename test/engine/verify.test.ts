@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Step } from "../../src/model/policy.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { courses, deeds, touched } from "./record.ts";
-import { rebootOffline, rulesOf, steps } from "./rules.ts";
+import { onceOnly, rebootOffline, rulesOf, steps } from "./rules.ts";
 import { listsOnly, startWard } from "./ward.ts";
 
 const expecting = <S extends Exclude<Step, { action: "notify" }>>(step: S, text: string): S => ({
@@ -119,6 +119,7 @@ test("a quarantine in which the node is as ill as before is ineffective: the nex
     when: "node.uptime_hours >= 0",
     match: 'node.id == "node_caffe390"',
     steps: [hide, steps.notify],
+    retry: onceOnly,
   });
   const ward = await startWard({ rules: rulesOf([rule]) });
   await ward.pass(10 * MINUTE_MS);

@@ -102,10 +102,7 @@ export function factsOf(said: CaseSaid = {}): Facts {
   const safety = { ...usualSafety, ...said.safety };
   const shadow = said.facts?.shadow ?? false;
   const casebook = createCasebook({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
-  const survey = surveyFleet(fleetOf(said.nodes ?? hundredNodes), casebook, policies, {
-    shadow,
-    by: safety.correlated.by,
-  });
+  const survey = surveyFleet(fleetOf(said.nodes ?? hundredNodes), casebook, policies, shadow);
   return {
     now: NOON,
     instants: [NOON],
@@ -121,11 +118,11 @@ export function factsOf(said: CaseSaid = {}): Facts {
     storm: null,
     breaker: CLOSED_BREAKER,
     incidents: [],
-    incidentWithinMs: safety.correlated.withinMs,
     inFlight: actions.filter((action) => action.shadow === shadow && isUnderWay(action)),
     actedAt: [],
     assumedActions: 0,
     closed: () => [],
+    canary: () => null,
     ...said.facts,
   };
 }

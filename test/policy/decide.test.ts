@@ -3,7 +3,7 @@ import { SECOND_MS } from "../../src/base/duration.ts";
 import { HOLD_REASONS, type HoldReason } from "../../src/model/decision.ts";
 import { type Action, CLOSED_STATES, type Episode, OPEN_STATES } from "../../src/model/episode.ts";
 import type { Candidate } from "../../src/policy/candidate.ts";
-import { blockersOf, decide, mayBegin } from "../../src/policy/decide.ts";
+import { blockersOf, canProceed, decide, mayBegin } from "../../src/policy/decide.ts";
 import { steps } from "../engine/rules.ts";
 import { actionOf, decisionOf, episodeOf } from "../store/sketch.ts";
 import {
@@ -18,6 +18,7 @@ import {
   sightOf,
   texts,
 } from "./case.ts";
+import { caseOf, reasons } from "./reasons.ts";
 
 const said = (candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
   texts(blockersOf(candidateOf(candidate), factsOf(facts)));
@@ -116,49 +117,40 @@ describe("approve: a person says yes to each action", () => {
 
 describe("the canary of a changed policy: the first action is verified before a second is sent", () => {
   const changed = activeOf({}, { proven: false });
-  const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-    said(
-      { active: changed, ...candidate },
-      { ...facts, episodes: [episodeOf(5, { node: "node_7", region: "r-2", ...episode })] },
-    );
-  const held = ["canary: the policy is new or changed, and node_7 (ep-5) is tried first"];
+  const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) => {
+    const canary = () => episodeOf(5, { node: "node_7", ...episode });
+    return said({ active: changed, ...candidate }, { ...facts, facts: { canary } });
+  };
+  const held = "canary: the policy is new or changed, and node_7 (ep-5) is tried first";
 
-  test("holds all but the node on which it is being tried", () => {
-    expect(tried({ state: "acting", acted: 1 })).toEqual(held);
-    expect(tried({ state: "acting", acted: 1 }, { node: sightOf({ id: "node_7", region: "r-2" }) })).toHaveLength(1);
-    expect(tried({ state: "acting", acted: 1 }, { node: sightOf({ id: "node_7" }) })[0]).not.toContain("canary");
-  });
-
-  test("holds until it is seen to have worked, or was given up", () => {
-    expect(tried({ state: "firing", acted: 0 })).toEqual(NOTHING);
-    expect(tried({ state: "firing", acted: 1 })).toEqual(held);
-    expect(tried({ state: "recovering", acted: 1 })).toEqual(NOTHING);
-    expect(tried({ state: "given_up", acted: 1, closedAt: NOON - 1 })).toEqual(NOTHING);
-  });
-
-  test("holds where the node vanished under our hand, and not one that nothing was done to", () => {
-    expect(tried({ state: "suspended", acted: 1 })).toEqual(held);
-    expect(tried({ state: "suspended", acted: 0 })).toEqual(NOTHING);
+  test("holds all but the node on which it is being tried, and says how that ends", () => {
+    expect(tried({ state: "acting" })).toEqual([
+      `${held}; the hold ends when an action on it is verified, or when it can't proceed`,
+    ]);
+    expect(tried({ state: "acting" }, { node: sightOf({ id: "node_7" }) })).toEqual(NOTHING);
+    expect(tried({ state: "suspended" })).toEqual([
+      `${held}; it left the list after our action: the hold ends when it is back, or 1d after it left`,
+    ]);
   });
 
   test("is over once an action under this text was verified, and where safety wants none", () => {
-    expect(tried({ state: "acting", acted: 1 }, { active: activeOf() })).toEqual(NOTHING);
-    expect(tried({ state: "acting", acted: 1 }, {}, { safety: { canary: false } })).toEqual(NOTHING);
+    expect(tried({ state: "acting" }, { active: activeOf() })).toEqual(NOTHING);
+    expect(tried({ state: "acting" }, {}, { safety: { canary: false } })).toEqual(NOTHING);
+    expect(tried({ state: "acting" }, { active: { ...changed, mode: "dry_run" } })).toEqual(NOTHING);
   });
 
-  test("is no other policy's, nor a dry run's", () => {
-    expect(tried({ state: "acting", acted: 1, policy: "another" })).toEqual(NOTHING);
-    expect(tried({ state: "acting", acted: 1, shadow: true })).toEqual(NOTHING);
-    expect(tried({ state: "acting", acted: 1 }, { active: { ...changed, mode: "dry_run" } })).toEqual(NOTHING);
-  });
-
-  test("is found among many that are tried at once", () => {
-    const episodes = [1, 2, 3, 4].map((each) => episodeOf(each, { node: `node_${each}`, state: "firing", acted: 1 }));
-    for (const { node } of episodes) {
-      const own = episodes.find((each) => each.node === node)!;
-      const blockers = said({ active: changed, node: sightOf({ id: node }), episode: own }, { episodes });
-      expect(blockers.filter((text) => text.startsWith("canary"))).toHaveLength(1);
-    }
+  test("can proceed unless something holds it that doesn't hold every node of its policy", () => {
+    const stays = [
+      ...["paused", "journal", "credentials", "warming_up", "inventory_incomplete", "inventory_shrunk"],
+      ...["inventory_unknown", "last_seen_stale", "service_clock", "sight_cooldown", "window", "blocked_by"],
+      ...["approval", "canary", "storm", "storm_cooldown", "breaker", "in_flight", "disrupted", "max_actions"],
+    ];
+    const proceeds = reasons.filter((reason) => {
+      const { candidate, facts } = caseOf([reason]);
+      return canProceed(candidate, facts);
+    });
+    expect(proceeds.toSorted()).toEqual(stays.toSorted());
+    expect(canProceed(candidateOf({ judgement: judgementOf("false") }), factsOf())).toBe(false);
   });
 });
 

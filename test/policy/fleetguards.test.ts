@@ -13,19 +13,19 @@ import {
   minOnlineGuard,
   stormGuard,
 } from "../../src/policy/fleetguards.ts";
+import type { Incident } from "../../src/policy/incident.ts";
 import type { NodeSketch } from "../metrics/sketch.ts";
 import { actionOf, episodeOf } from "../store/sketch.ts";
 import {
+  activeOf,
   type CaseSaid,
   candidateOf,
   factsOf,
-  firingTimer,
   hundredNodes,
   NOON,
   openEpisode,
   sightOf,
   texts,
-  timerRow,
 } from "./case.ts";
 
 const said = (guard: Guard, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
@@ -73,39 +73,33 @@ describe("a storm: pain 1, too many healthy nodes killed", () => {
 });
 
 describe("one incident: pain 11, a whole domain dark", () => {
-  const incident = { place: "r-0", from: NOON - 20 * MINUTE_MS, to: NOON - 19 * MINUTE_MS, nodes: 7, until: NOON + 1 };
-  const told = (since: number, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-    said(correlatedGuard, { timer: firingTimer(since), ...candidate }, { ...facts, facts: { incidents: [incident] } });
+  const incident: Incident = {
+    place: "r-0",
+    from: NOON - 20 * MINUTE_MS,
+    to: NOON - 19 * MINUTE_MS,
+    nodes: new Set(Array.from({ length: 7 }, (_, index) => `node_${index}`)),
+    until: null,
+  };
+  const told = (changed: Partial<Incident> = {}, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+    said(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
 
-  test("holds the nodes that went bad with it, and names their number, place and time", () => {
-    expect(told(NOON - 20 * MINUTE_MS)).toEqual([
-      "correlated: 7 nodes of the region r-0 went bad within 5m: one incident",
+  test("holds the nodes that went bad with it, names their number and place, and says how it ends", () => {
+    expect(told()).toEqual([
+      "correlated: 7 nodes of the region r-0 went bad together: one incident; it ends 30m after fewer than 5 of them are unhealthy, at the latest at 2026-03-01T17:41:00.000Z",
+    ]);
+    expect(told({ until: NOON + 90 * SECOND_MS })).toEqual([
+      "correlated: 7 nodes of the region r-0 went bad together: one incident; it is over, and ends in 1m30s",
     ]);
   });
 
-  test("holds its members alone: those that went bad no further from it than the time that makes one", () => {
-    expect(told(incident.from - 5 * MINUTE_MS)).toHaveLength(1);
-    expect(told(incident.from - 5 * MINUTE_MS - 1)).toEqual(NOTHING);
-    expect(told(incident.to + 5 * MINUTE_MS)).toHaveLength(1);
-    expect(told(incident.to + 5 * MINUTE_MS + 1)).toEqual(NOTHING);
-    expect(told(incident.from, { node: sightOf({ region: "r-1" }) })).toEqual(NOTHING);
-  });
-
-  test("holds a member under every policy, also under one that saw it later", () => {
-    const timers = [timerRow("node_0", { policy: "silent", state: "pending", since: incident.from })];
-    expect(told(NOON - MINUTE_MS)).toEqual(NOTHING);
-    expect(told(NOON - MINUTE_MS, {}, { timers })).toHaveLength(1);
-    expect(told(NOON - MINUTE_MS, { node: sightOf({ id: "node_5" }) }, { timers })).toEqual(NOTHING);
+  test("holds its members alone, under every policy", () => {
+    expect(told({}, { node: sightOf({ id: "node_7" }) })).toEqual(NOTHING);
+    expect(told({}, { active: activeOf({ name: "other" }) })).toHaveLength(1);
   });
 
   test("of nodes that name no place is told as such, and is by country where safety says so", () => {
-    const nowhere = { ...incident, place: "" };
     const safety = { correlated: { by: "country", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS } } as const;
-    const timer = firingTimer(incident.from);
-    const by = (country: string) =>
-      said(correlatedGuard, { timer, node: sightOf({ country }) }, { safety, facts: { incidents: [nowhere] } });
-    expect(by("")).toEqual(["correlated: 7 nodes of the country (none) went bad within 5m: one incident"]);
-    expect(by("DE")).toEqual(NOTHING);
+    expect(told({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) went bad/);
   });
 });
 

@@ -1,87 +1,93 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Safety } from "../../src/model/safety.ts";
-import { type BadNodes, type Incident, incidentOf, incidentsNow, type Onset } from "../../src/policy/alarm.ts";
+import {
+  INCIDENT_MS_MAX,
+  type Incident,
+  incidentOf,
+  incidentsNow,
+  merged,
+  type Onset,
+  recentOnsets,
+  sizeToLast,
+  withOnsets,
+} from "../../src/policy/incident.ts";
+import { incidentSize } from "../../src/policy/limits.ts";
 import { usualSafety } from "../engine/rules.ts";
 
 const RUNS = { numRuns: 2_000 };
 const WITHIN = 5;
 const COOLDOWN = 30;
 
-const safetyOf = (nodes: number, share = 1): Safety => ({
-  ...usualSafety,
-  stormCooldownMs: COOLDOWN,
-  correlated: { by: "region", nodes, share, withinMs: WITHIN },
-});
-
-/** Nodes of one place that went bad, each at some instants. */
-const badOf = (onsets: readonly Onset[], placeNodes = 100, place = "r"): BadNodes => ({
-  onsets: new Map([[place, onsets]]),
-  nodes: new Map([[place, placeNodes]]),
-});
+const onset = (node: string, at: number, place = "r"): Onset => ({ policy: "p", node, place, at });
 
 /** Different nodes, one for each instant. */
-const at = (...instants: number[]): Onset[] => instants.map((each, index) => ({ node: `node_${index}`, at: each }));
+const at = (...instants: number[]): Onset[] => instants.map((each, index) => onset(`node_${index}`, each));
 
-const seen = (onsets: readonly Onset[], safety = safetyOf(3), placeNodes = 100) =>
-  incidentsNow([], badOf(onsets, placeNodes), safety, { now: 1_000, withinMs: WITHIN });
+const seen = (onsets: readonly Onset[], size = 3, before: readonly Incident[] = []) =>
+  withOnsets(before, onsets, WITHIN, () => size);
+
+const incident = (said: Partial<Omit<Incident, "nodes">> = {}, ...nodes: string[]): Incident => ({
+  place: "r",
+  from: 100,
+  to: 102,
+  until: null,
+  ...said,
+  nodes: new Set(nodes),
+});
 
 describe("nodes of one place that go bad together", () => {
   test("are one incident where they are as many as safety says, within its time", () => {
-    expect(seen(at(100, 103, 105))).toEqual([{ place: "r", from: 100, to: 105, nodes: 3, until: 1_030 }]);
+    expect(seen(at(100, 103, 105))).toEqual([incident({ to: 105 }, "node_0", "node_1", "node_2")]);
     expect(seen(at(100, 103, 106))).toEqual([]);
     expect(seen(at(100, 105))).toEqual([]);
   });
 
   test("are counted once each, whatever number of policies says so", () => {
-    const onsets = [...at(100, 101), { node: "node_0", at: 102 }, { node: "node_1", at: 103 }];
+    const onsets = [...at(100, 101), onset("node_0", 102), onset("node_1", 103)];
     expect(seen(onsets)).toEqual([]);
-    expect(seen([...onsets, { node: "node_2", at: 105 }])).toMatchObject([{ from: 100, to: 105, nodes: 3 }]);
-  });
-
-  test("need not be the first that a policy says of them: an old ailment hides no new one", () => {
-    const old = at(1, 21, 41);
-    const dark = old.map(({ node }) => ({ node, at: 100 }));
-    expect(seen([...old, ...dark])).toMatchObject([{ from: 100, to: 100, nodes: 3 }]);
+    expect(seen([...onsets, onset("node_2", 105)])).toMatchObject([{ from: 100, to: 105 }]);
   });
 
   test("are as many as the smaller of number and share, and two at least", () => {
-    expect(seen(at(100, 100), safetyOf(5, 0.5), 4)).toHaveLength(1);
-    expect(seen(at(100, 100), safetyOf(5, 0.5), 6)).toEqual([]);
-    expect(seen(at(100, 100), safetyOf(5, 0), 100)).toHaveLength(1);
-    expect(seen(at(100), safetyOf(2, 0.01), 1)).toEqual([]);
-    expect(seen(at(...Array<number>(28).fill(100)), safetyOf(50, 0.29), 100)).toEqual([]);
-    expect(seen(at(...Array<number>(29).fill(100)), safetyOf(50, 0.29), 100)).toHaveLength(1);
+    const sizeOf = (nodes: number, share: number, ofPlace: number) =>
+      incidentSize({ ...usualSafety, correlated: { by: "region", nodes, share, withinMs: WITHIN } }, ofPlace);
+    expect(sizeOf(5, 0.5, 4)).toBe(2);
+    expect(sizeOf(5, 0.5, 6)).toBe(3);
+    expect(sizeOf(5, 0, 100)).toBe(2);
+    expect(sizeOf(2, 0.01, 1)).toBe(2);
+    expect(sizeOf(50, 0.29, 100)).toBe(29);
+    expect(sizeOf(5, 0.5, 138)).toBe(5);
   });
 
   test("of two places are two incidents, and none where neither place has enough", () => {
-    const both = (count: number): BadNodes => ({
-      onsets: new Map([
-        ["r", at(100, 101, 102).slice(0, count)],
-        ["s", at(100, 101, 102)],
-      ]),
-      nodes: new Map([
-        ["r", 100],
-        ["s", 100],
-      ]),
-    });
-    const now = { now: 1_000, withinMs: WITHIN };
-    expect(incidentsNow([], both(3), safetyOf(3), now).map(({ place }) => place)).toEqual(["r", "s"]);
-    expect(incidentsNow([], both(2), safetyOf(3), now).map(({ place }) => place)).toEqual(["s"]);
+    const both = (count: number) => [
+      ...at(100, 101, 102).slice(0, count),
+      ...["x", "y", "z"].map((node) => onset(node, 101, "s")),
+    ];
+    expect(seen(both(3)).map(({ place }) => place)).toEqual(["r", "s"]);
+    expect(seen(both(2)).map(({ place }) => place)).toEqual(["s"]);
   });
 
   test("are found exactly where a look at every instant finds them", () => {
-    const onsets = fc.array(fc.record({ node: fc.constantFrom("a", "b", "c", "d", "e"), at: fc.nat({ max: 60 }) }), {
-      maxLength: 25,
-      size: "max",
-    });
+    const onsets = fc.array(
+      fc
+        .record({ node: fc.constantFrom("a", "b", "c", "d", "e"), at: fc.nat({ max: 60 }) })
+        .map((each) => onset(each.node, each.at)),
+      { maxLength: 25, size: "max" },
+    );
     fc.assert(
       fc.property(onsets, fc.integer({ min: 2, max: 5 }), (all, size) => {
-        const found = seen(all, safetyOf(size)).map(({ from, to, nodes }) => ({ from, to, nodes }));
+        const found = seen(all, size).map(({ from, to }) => ({ from, to }));
         expect(found).toEqual(plainClusters(all, size));
       }),
       RUNS,
     );
+  });
+
+  test("are remembered for the time in which another one makes an incident of them", () => {
+    const onsets = at(100, 103, 105);
+    expect(recentOnsets(onsets, 105, WITHIN)).toBe(onsets);
+    expect(recentOnsets(onsets, 106, WITHIN)).toEqual(onsets.slice(1));
   });
 });
 
@@ -95,92 +101,67 @@ function plainClusters(onsets: readonly Onset[], size: number) {
       to: Math.max(...inside.map((each) => each.at)),
       nodes: new Set(inside.map(({ node }) => node)).size,
     }))
-    .filter(({ nodes }) => nodes >= size);
+    .filter(({ nodes }) => nodes >= size)
+    .map(({ from, to }) => ({ from, to }));
   const joined: typeof windows = [];
   for (const window of windows) {
     const last = joined.at(-1);
     if (last === undefined || window.from > last.to) joined.push({ ...window });
-    else {
-      last.to = Math.max(last.to, window.to);
-      last.nodes = Math.max(last.nodes, window.nodes);
-    }
+    else last.to = Math.max(last.to, window.to);
   }
   return joined;
 }
 
 describe("an incident over time", () => {
-  const step = (before: readonly Incident[], onsets: readonly Onset[], now: number) =>
-    incidentsNow(before, badOf(onsets), safetyOf(3), { now, withinMs: WITHIN });
-
-  test("lasts while it is seen, and cools down after", () => {
-    const first = step([], at(100, 101, 102), 103);
-    const second = step(first, at(100, 101, 102), 120);
-    expect(second).toEqual([{ place: "r", from: 100, to: 102, nodes: 3, until: 150 }]);
-    const cooling = step(second, at(100, 101), 149);
-    expect(cooling).toEqual(second);
-    expect(step(cooling, at(100, 101), 150)).toEqual([]);
+  test("grows with the nodes that go bad during it or soon after, and only as many as make one prolong it", () => {
+    const first = seen(at(100, 101, 102));
+    const stray = seen([onset("late", 107)], 3, first);
+    expect(stray).toEqual([incident({}, "node_0", "node_1", "node_2", "late")]);
+    expect(seen([onset("later", 108)], 3, stray)).toEqual(stray);
+    const more = [onset("node_2", 102), onset("x", 104), onset("y", 106)];
+    expect(seen(more, 3, first)).toEqual([incident({ to: 106 }, "node_0", "node_1", "node_2", "x", "y")]);
   });
 
-  test("grows with the nodes that join it, and keeps those that left", () => {
-    const first = step([], at(100, 101, 102), 103);
-    const grown = step(first, at(101, 102, 104, 105, 106), 107);
-    expect(grown).toEqual([{ place: "r", from: 100, to: 106, nodes: 5, until: 137 }]);
-    expect(step(grown, at(104, 105, 106), 108)).toEqual([{ place: "r", from: 100, to: 106, nodes: 5, until: 138 }]);
-  });
-
-  test("that continues in two clusters is one", () => {
-    const long: Incident = { place: "r", from: 100, to: 140, nodes: 9, until: 200 };
-    expect(step([long], at(100, 101, 102, 138, 139, 140), 150)).toEqual([{ ...long, until: 180 }]);
+  test("that continues in two clusters is one, and lasts again", () => {
+    const long = incident({ to: 140, until: 200 }, "old");
+    const onsets = at(100, 101, 102, 138, 139, 141);
+    expect(seen(onsets, 3, [long])).toMatchObject([{ from: 100, to: 141, until: null }]);
   });
 
   test("is no other place's, and a later one is another", () => {
-    const elsewhere: Incident = { place: "s", from: 90, to: 110, nodes: 9, until: 500 };
-    const earlier: Incident = { place: "r", from: 10, to: 12, nodes: 3, until: 500 };
-    const now = step([elsewhere, earlier], at(100, 101, 102), 103);
-    expect(now).toEqual([{ place: "r", from: 100, to: 102, nodes: 3, until: 133 }, elsewhere, earlier]);
+    const others = [incident({ place: "s", from: 90, to: 110 }, "a"), incident({ from: 10, to: 12 }, "b")];
+    const now = seen(at(100, 101, 102), 3, others);
+    expect(now).toEqual([...others, incident({}, "node_0", "node_1", "node_2")]);
   });
 
-  test("is never forgotten before its time, and every node that was in it stays in it", () => {
-    const looks = fc.array(
-      fc.record({
-        step: fc.nat({ max: 20 }),
-        onsets: fc.array(fc.record({ node: fc.constantFrom("a", "b", "c", "d"), at: fc.nat({ max: 80 }) }), {
-          maxLength: 12,
-        }),
-      }),
-      { maxLength: 8 },
-    );
-    fc.assert(
-      fc.property(looks, (all) => {
-        let incidents: readonly Incident[] = [];
-        let now = 100;
-        for (const { step: passed, onsets } of all) {
-          now += passed;
-          const before = incidents;
-          incidents = step(before, onsets, now);
-          for (const { from, to, until, nodes } of before.filter((each) => each.until > now)) {
-            const kept = incidents.find((each) => each.from <= from && each.to >= to);
-            expect(kept).toBeDefined();
-            expect(kept!.nodes).toBeGreaterThanOrEqual(nodes);
-            expect(kept!.until).toBeGreaterThanOrEqual(Math.min(until, now + COOLDOWN));
-          }
-          for (const one of incidents) {
-            expect(one.until).toBeGreaterThan(now);
-            const others = incidents.filter((each) => each !== one && each.from <= one.to && one.from <= each.to);
-            expect(others).toEqual([]);
-          }
-        }
-      }),
-      RUNS,
-    );
+  test("takes in another one that it overlaps", () => {
+    const more = incident({ from: 101, to: 110 }, "b");
+    expect(merged([incident({ until: 130 }, "a")], more)).toEqual([incident({ to: 110 }, "a", "b")]);
+  });
+
+  const tenNodes = incident({}, ..."abcdefghij");
+  const as = (bad: string, now: number, before = tenNodes, size = 5) =>
+    incidentsNow([before], (node) => bad.includes(node), { now, cooldownMs: COOLDOWN, sizeOf: () => size });
+
+  test("lasts while as many are bad as make one, and half of its nodes, and then cools down", () => {
+    expect(as("abcde", 500)).toEqual([tenNodes]);
+    expect(as("abcd", 500)).toEqual([{ ...tenNodes, until: 530 }]);
+    expect(as("abcd", 500, tenNodes, 2)).toEqual([{ ...tenNodes, until: 530 }]);
+    const cooling = { ...tenNodes, until: 530 };
+    expect(as("abcd", 529, cooling)).toEqual([cooling]);
+    expect(as("abcde", 529, cooling)).toEqual([tenNodes]);
+    expect(as("abcd", 530, cooling)).toEqual([]);
+    expect(sizeToLast(incident({}, ...Array.from({ length: 138 }, (_, index) => `n${index}`)), 5)).toBe(69);
+  });
+
+  test("ends six hours after its last onset, whatever is still bad", () => {
+    const end = 102 + INCIDENT_MS_MAX;
+    expect(as("abcdefghij", end - 1)).toEqual([tenNodes]);
+    expect(as("abcdefghij", end)).toEqual([]);
   });
 });
 
-test("a node is of the incident of its place within whose time it went bad", () => {
-  const first: Incident = { place: "r", from: 100, to: 110, nodes: 3, until: 500 };
-  const other: Incident = { ...first, place: "s", from: 0, to: 1_000 };
-  const of = (since: number, place = "r") => incidentOf([other, first], place, since, WITHIN);
-  expect([94, 95, 100, 110, 115, 116].map((since) => of(since))).toEqual([null, first, first, first, first, null]);
-  expect(of(100, "t")).toBeNull();
-  expect(of(100, "s")).toBe(other);
+test("a node is of the incident that it went bad with", () => {
+  const all = [incident({}, "a", "b"), incident({ place: "s" }, "c")];
+  expect(["a", "c", "d"].map((node) => incidentOf(all, node))).toEqual([all[0], all[1], null]);
 });

@@ -179,19 +179,19 @@ describe("retry: pain 7, endless loops", () => {
     said(retryGuard, candidate, { episodes });
 
   test("a node has no more episodes than allowed within forget_after, healed ones too", () => {
-    const limit = ["retry_limit: 2 episodes within 1d, of 2 allowed: given up"];
+    const limit = (next: string) => [`retry_limit: 2 episodes within 1d, of 2 allowed; the next in ${next}`];
     expect(told([past(3, 9 * HOUR_MS)])).toEqual(NOTHING);
-    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS - 1)])).toEqual(limit);
+    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS - 1)])).toEqual(limit("1s"));
     expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS)])).toEqual(NOTHING);
     expect(told([past(3, 9 * HOUR_MS), past(4, 8 * HOUR_MS), past(5, 7 * HOUR_MS)])).toEqual([
-      "retry_limit: 3 episodes within 1d, of 2 allowed: given up",
+      "retry_limit: 3 episodes within 1d, of 2 allowed; the next in 16h",
     ]);
   });
 
   test("episodes: 0 lets none begin", () => {
     const { retry } = rebootOffline();
     const none = activeOf({ retry: { ...retry, episodes: 0 } });
-    expect(told([], { active: none })).toEqual(["retry_limit: 0 episodes within 1d, of 0 allowed: given up"]);
+    expect(told([], { active: none })).toEqual(["retry_limit: 0 episodes within 1d, of 0 allowed; none is allowed"]);
   });
 
   test("after one that did not heal, the next begins no sooner than every", () => {
@@ -202,10 +202,28 @@ describe("retry: pain 7, endless loops", () => {
     expect(told([past(3, HOUR_MS, { state: "healed" })])).toEqual(NOTHING);
   });
 
+  test("a node that the policy has given up is not tried until it is healthy or released, and then anew", () => {
+    const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up" })];
+    const given = {
+      kind: "given_up",
+      policy: "reboot-offline",
+      reason: "2 episodes in a row did not heal it",
+    } as const;
+    const until = (end: number | null) =>
+      said(retryGuard, {}, { episodes: failed, holds: [holdOf("node_0", { ...given, until: end })] });
+    expect(until(null)).toEqual([
+      'retry_limit: given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release node_0"',
+    ]);
+    expect(until(NOON - HOUR_MS)).toEqual(NOTHING);
+    expect(said(holdGuard, {}, { holds: [holdOf("node_0", given)] })).toEqual(NOTHING);
+    const other = holdOf("node_0", { ...given, policy: "another" });
+    expect(said(retryGuard, {}, { holds: [other] })).toEqual(NOTHING);
+  });
+
   test("both are told where both hold", () => {
     const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up", acted: 0 })];
     expect(told(failed)).toEqual([
-      "retry_limit: 2 episodes within 1d, of 2 allowed: given up",
+      "retry_limit: 2 episodes within 1d, of 2 allowed; the next in 22h",
       "retry_wait: ep-4 did not heal it; the next try in 5h",
     ]);
   });

@@ -55,7 +55,7 @@ export const causes: Readonly<Record<Exclude<HoldReason, "gone">, Cause>> = {
   },
   canary: {
     active: { proven: false },
-    said: { episodes: [episodeOf(60, { node: "node_7", state: "firing", acted: 1 })] },
+    said: { facts: { canary: () => episodeOf(60, { node: "node_7", state: "firing", acted: 1 }) } },
   },
   protected: { node: { protected: "true" } },
   held: { said: { holds: [holdOf("node_0")] } },
@@ -72,7 +72,9 @@ export const causes: Readonly<Record<Exclude<HoldReason, "gone">, Cause>> = {
   storm: { said: { safety: { maxUnhealthy: { share: 0 } } } },
   storm_cooldown: facts({ storm: { since: 0, until: NOON + 1, blowing: false } }),
   correlated: facts({
-    incidents: [{ place: "r-0", from: NOON - HOUR_MS, to: NOON - HOUR_MS, nodes: 9, until: NOON + 1 }],
+    incidents: [
+      { place: "r-0", from: NOON - HOUR_MS, to: NOON - HOUR_MS, nodes: new Set(["node_0"]), until: NOON + 1 },
+    ],
   }),
   breaker: facts({ breaker: { ...CLOSED_BREAKER, open: { openedAt: NOON, nodes: 11 } } }),
   in_flight: facts({ inFlight: [actionOf(80, "ep-80", { state: "sent", endedAt: null })] }),

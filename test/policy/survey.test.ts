@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CLOSED_STATES, type Episode, OPEN_STATES, type TimerRow } from "../../src/model/episode.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
-import { DOMAINS, type Domain } from "../../src/model/safety.ts";
+import type { Domain } from "../../src/model/safety.ts";
 import { createCasebook } from "../../src/policy/casebook.ts";
 import { type ActivePolicy, disruptedNodes, isUnderWay, surveyFleet } from "../../src/policy/facts.ts";
 import { fleetOf, type NodeSketch } from "../metrics/sketch.ts";
@@ -16,14 +16,13 @@ interface Scene {
   readonly episodes?: readonly Episode[];
   readonly policies?: readonly ActivePolicy[];
   readonly shadow?: boolean;
-  readonly by?: Domain;
 }
 
 const casebookOf = ({ timers = [], episodes = [] }: Pick<Scene, "timers" | "episodes">) =>
   createCasebook({ timers, episodes, actions: [], holds: [], facts: new Map(), lastNumber: 0 });
 
-function survey({ nodes, policies = [activeOf()], shadow = false, by = "region", ...rest }: Scene) {
-  return surveyFleet(fleetOf(nodes), casebookOf(rest), policies, { shadow, by });
+function survey({ nodes, policies = [activeOf()], shadow = false, ...rest }: Scene) {
+  return surveyFleet(fleetOf(nodes), casebookOf(rest), policies, shadow);
 }
 
 const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
@@ -85,35 +84,6 @@ describe("unhealthy", () => {
   });
 });
 
-describe("nodes that went bad", () => {
-  test("are told by place, pending ones too, once for each policy", () => {
-    const policies = [activeOf(), activeOf({ name: "two" })];
-    const timers = [
-      timerRow("a", { since: 5, state: "pending" }),
-      timerRow("a", { since: 9, policy: "two" }),
-      timerRow("b", { since: 7 }),
-      timerRow("gone", { since: 7 }),
-    ];
-    const nodes = [node("a"), node("b", "online", "s"), node("c", "online", "s")];
-    const { bad } = survey({ nodes, timers, policies });
-    expect([...bad.onsets]).toEqual([
-      [
-        "r",
-        [
-          { node: "a", at: 5 },
-          { node: "a", at: 9 },
-        ],
-      ],
-      ["s", [{ node: "b", at: 7 }]],
-    ]);
-    expect([...bad.nodes]).toEqual([
-      ["r", 1],
-      ["s", 2],
-    ]);
-    expect([...survey({ nodes, timers, policies, by: "country" }).bad.onsets.keys()]).toEqual(["DE"]);
-  });
-});
-
 describe("the survey", () => {
   const ids = Array.from({ length: 12 }, (_, index) => `node_${index}`);
   const sketch = fc.record({
@@ -144,9 +114,8 @@ describe("the survey", () => {
         fc.constantFrom("dry_run" as const, "approve" as const),
       ),
       shadow: fc.boolean(),
-      by: fc.constantFrom(...DOMAINS),
     })
-    .map(({ sketches, timers, episodes, modes, shadow, by }) => ({
+    .map(({ sketches, timers, episodes, modes, shadow }) => ({
       nodes: sketches.map((each, index) => each && { ...each, id: ids[index]! }),
       timers: timers.map(({ isFiring, ...key }, since) =>
         timerRow(key.node, { ...key, since, state: isFiring ? "firing" : "pending" }),
@@ -154,40 +123,16 @@ describe("the survey", () => {
       episodes: episodes.map((each, index) => episodeOf(index, each)),
       policies: ["one", "two"].map((name, index) => activeOf({ name }, { mode: modes[index]! })),
       shadow,
-      by,
     }));
 
   test("counts what a plain look at every node counts", () => {
     fc.assert(
       fc.property(scenes, (scene) => {
-        const { unhealthy, nodes, places, bad, disrupted } = survey(scene);
+        const { unhealthy, nodes, places, disrupted } = survey(scene);
         const plain = plainSurvey(scene);
         expect({ unhealthy, nodes }).toEqual({ unhealthy: plain.unhealthy, nodes: plain.nodes });
         expect(disrupted).toEqual(plain.disrupted);
         expect(places).toEqual(plain.places);
-        expect(bad.nodes).toEqual(plain.badNodes);
-        const onsets = [...bad.onsets].flatMap(([place, all]) => all.map(({ node, at }) => `${place} ${node} ${at}`));
-        expect(onsets.toSorted()).toEqual(plain.onsets.toSorted());
-      }),
-      { numRuns: 1_000 },
-    );
-  });
-
-  test("names of each policy the trials that can hold another node, two at most", () => {
-    fc.assert(
-      fc.property(scenes, (scene) => {
-        const { trials } = survey(scene);
-        for (const policy of ["one", "two"]) {
-          const all = scene.episodes!.filter(
-            (each) =>
-              each.policy === policy &&
-              !each.shadow &&
-              (each.state === "acting" || (each.acted > 0 && ["firing", "suspended"].includes(each.state))),
-          );
-          const found = trials.get(policy) ?? [];
-          expect(found).toHaveLength(Math.min(2, all.length));
-          expect(all).toEqual(expect.arrayContaining([...found]));
-        }
       }),
       { numRuns: 1_000 },
     );
@@ -195,7 +140,7 @@ describe("the survey", () => {
 });
 
 /** Each node by itself, and each count by a search. */
-function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow = false, by = "region" }: Scene) {
+function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow = false }: Scene) {
   const present = nodes.filter((each) => each !== null);
   const counted = policies.filter(({ mode }) => shadow || mode !== "dry_run").map(({ policy }) => policy.rule.name);
   const mine = timers.filter(({ policy }) => counted.includes(policy));
@@ -227,10 +172,5 @@ function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow 
     unhealthy: present.filter(isUnhealthy).length,
     disrupted: new Set(episodes.map((each) => each.node).filter(isDisrupted)),
     places,
-    badNodes: new Map([...places[by]].map(([place, count]) => [place, count.nodes])),
-    onsets: mine.flatMap(({ node: id, since }) => {
-      const found = present.find((each) => each.id === id);
-      return found === undefined ? [] : [`${found[by]} ${id} ${since}`];
-    }),
   };
 }

@@ -211,7 +211,7 @@ const decision: fc.Arbitrary<Decision> = fc.record({
 const hold: fc.Arbitrary<NodeHold> = fc.record({
   node,
   policy: orNull(policy),
-  kind: fc.constantFrom("held", "vetoed"),
+  kind: fc.constantFrom("held", "vetoed", "given_up"),
   at: instant,
   until: orNull(instant),
   reason: text,
