@@ -58,7 +58,8 @@ export function createSightKeeper(
   /** Largest complete walk of each day, by the number of the day. */
   let days = readDays(books.casebook.fact(BASELINE));
   let cooldown = readCooldown(books.casebook.fact(COOLDOWN));
-  const startedAt = books.now();
+  /** When this process first looked. */
+  let startedAt: MonotonicMs | null = null;
   let hasSettled = false;
   let countedAt: MonotonicMs | null = null;
 
@@ -87,7 +88,7 @@ export function createSightKeeper(
   function wasBlind({ settledAt }: Fleet, freshMs: DurationMs): boolean {
     if (hasSettled || settledAt === null) return false;
     hasSettled = true;
-    return freshMs > 0 && books.epochOf(settledAt) - startedAt > freshMs;
+    return freshMs > 0 && startedAt !== null && settledAt - startedAt > freshMs;
   }
 
   /** The cool-down lasts from when trust returns, whether or not the process was restarted in between. */
@@ -110,6 +111,7 @@ export function createSightKeeper(
 
   return {
     look(fleet, context) {
+      startedAt ??= context.at;
       const { blockers, isBroken } = distrust(sightingOf(fleet, context, baseline()), safety().trust);
       // A walk that is itself not believed is no measure of later ones, unless it is larger.
       if (fleet.lastWalk?.complete === true) count(fleet);
