@@ -37,7 +37,7 @@ interface Standing {
   isStopping: boolean;
 }
 
-/** Starts the daemon: way to the service, store and metrics, web server, collectors; `stop` takes them down in reverse. */
+/** Starts the daemon: transport to the service, store and metrics, web server, collectors; `stop` takes them down in reverse. */
 export async function startApp(parts: AppParts): Promise<Result<App, readonly string[]>> {
   const read = await parts.readConfig();
   if (!read.ok) return read;

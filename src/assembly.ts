@@ -88,7 +88,7 @@ function serviceTls({ ca_file, tls_config }: Config["service"], read: ReadSecret
 const withCa = (tls: TlsConfig, ca_file: string | undefined): TlsConfig =>
   ca_file === undefined ? tls : { ...tls, ca_file };
 
-/** The way to the service, by the certificates as they are when a request is sent. Throws where it can't be. */
+/** Creates the transport to the service. Each request uses the certificates of that moment. Throws if they can't be read. */
 function serviceTransport(service: Config["service"], tls: PeerTls): Transport {
   const current = createCurrentTransport();
   const transport = () =>

@@ -39,7 +39,7 @@ export const secretReader =
     return found.ok ? found.value : UNREAD;
   };
 
-/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Connects to nobody. */
+/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Opens no connection. */
 export function prepareRelations(config: Config, parts: Parts): Result<Relations, readonly string[]> {
   const problems: string[] = [];
   const secret = secretReader(parts.clock, problems);

@@ -5,7 +5,8 @@ import type { NodeId } from "../model/node.ts";
  * Tells failures of single nodes from failures of the service, by what other reads bring. A read that succeeds shows that
  * the service answers, so the failures before it were the nodes' own. After several failures in a row without a success
  * the service is suspected: then probes, reads of nodes from all over the fleet, go out one at a time, and each one that
- * fails doubles the wait for the next.
+ * fails doubles the wait for the next. After a probe that succeeds, the service is not suspected again for some reads.
+ * Where a node is not found, the service has answered: such reads are not counted here.
  */
 export interface DetailFailures {
   /** A read succeeded. Returns the nodes whose own the failures since the last success were. */
@@ -25,15 +26,20 @@ const FAILURES_BEFORE_PROBE = 4;
 /** Probes of a service that is down are no farther apart, unless the plan says so: it must be seen to be back. */
 const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const DOUBLINGS_MAX = 20;
+/** Reads after a successful probe in which failures are taken for the nodes' own: most nodes may be bad. */
+const READS_AFTER_PROBE = 60;
 
 /** No failure is known yet. */
 export function createDetailFailures(): DetailFailures {
-  // No more than reads were under way when the service came under suspicion.
+  // At most the reads after a probe, and those under way when the service came under suspicion.
   const unjudged = new Set<NodeId>();
   let inRow = 0;
   let failedProbes = 0;
+  let trusted = 0;
+  const isSuspected = () => inRow >= FAILURES_BEFORE_PROBE;
   return {
     succeeded(id) {
+      trusted = isSuspected() ? READS_AFTER_PROBE : Math.max(0, trusted - 1);
       unjudged.delete(id);
       const judged = [...unjudged];
       unjudged.clear();
@@ -42,13 +48,14 @@ export function createDetailFailures(): DetailFailures {
       return judged;
     },
     failed(id, mayBeNode) {
-      inRow++;
+      if (trusted === 0) inRow++;
+      else trusted--;
       if (mayBeNode) unjudged.add(id);
     },
     probeFailed() {
       failedProbes = Math.min(DOUBLINGS_MAX, failedProbes + 1);
     },
-    isServiceSuspected: () => inRow >= FAILURES_BEFORE_PROBE,
+    isServiceSuspected: isSuspected,
     spacing: (spacing) => Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** failedProbes)),
   };
 }

@@ -82,7 +82,7 @@ export function createFairShare(): FairShare {
 const UNSEEN_FACTOR = 4;
 
 /** Of a long walk, only so much is read at once, as a share of what the category carries in a minute: others wait meanwhile. */
-const SAVED_MINUTES_MAX = 0.25;
+const SAVED_MINUTES_MAX = 0.15;
 
 /**
  * Shares by which the plan comes true: the planned calls a minute of each flow. A list of unknown length comes before

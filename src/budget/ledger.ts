@@ -14,6 +14,7 @@ import {
 } from "./others.ts";
 import { type Pace, payPace, startPace } from "./pace.ts";
 import { explainsRefusal, settleAnswered, settleRefused } from "./refusal.ts";
+import { createRouteRecord, type Route, type RouteRecord } from "./route.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
 import {
   createView,
@@ -36,14 +37,22 @@ export interface Permit {
 
 /**
  * What became of a call. `answered`: by any status but 429; `retryAfterMs`: how long an overloaded service asks to be left
- * alone. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was sent, so that nobody
- * counted anything.
+ * alone. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was sent, so that the
+ * service counted nothing.
  */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: Reading | null; readonly retryAfterMs?: DurationMs | null }
   | { readonly kind: "refused"; readonly reading: Reading | null; readonly retryAfterMs: DurationMs | null }
   | { readonly kind: "lost" }
   | { readonly kind: "unused" };
+
+/** A hold for a refusal that may concern more than the route that was refused. */
+export interface DoubtfulHold {
+  /** When the last one began. */
+  at: MonotonicMs;
+  /** When the last one ends. */
+  until: MonotonicMs;
+}
 
 /** Account of one category. */
 export interface Account {
@@ -53,7 +62,14 @@ export interface Account {
   readonly actions: Pace;
   /** Whether the last answer stated the limit. Where none did for a window, and the last didn't, the even pace alone rules. */
   stated: boolean;
+  /** No call may go before: headers or an overloaded service said so. */
   refusedUntil: MonotonicMs;
+  /** Holds the category after a refusal, of whatever category, that doesn't say what it concerns. */
+  readonly doubt: DoubtfulHold;
+  /** Recent calls by route. */
+  readonly routes: Readonly<Record<Route, RouteRecord>>;
+  /** When the last call that was answered or refused was sent. */
+  triedAt: MonotonicMs;
   /** Refusals in a row, those of calls that were under way together counted once. */
   refusals: number;
   /** When the last of them was counted. */
@@ -71,6 +87,7 @@ export interface Ledger {
   readonly plan: Pace;
   /** What actions pay among themselves, beside `plan`. */
   readonly planActions: Pace;
+  /** No call of any category may go before: headers said so. */
   planRefusedUntil: MonotonicMs;
   /** Spaces the calls of all categories where a limit was learned: a gateway may count them together, and allow no burst. */
   readonly front: Pace;
@@ -88,6 +105,14 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     actions: startPace(categoryTerms(limits, category).actions, now),
     stated: false,
     refusedUntil: Number.NEGATIVE_INFINITY,
+    doubt: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
+    routes: {
+      action: createRouteRecord(),
+      walk: createRouteRecord(),
+      detail: createRouteRecord(),
+      stats: createRouteRecord(),
+    },
+    triedAt: Number.NEGATIVE_INFINITY,
     refusals: 0,
     refusedAt: Number.NEGATIVE_INFINITY,
     answeredAt: Number.NEGATIVE_INFINITY,

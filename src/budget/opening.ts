@@ -6,6 +6,7 @@ import { concurrency, type Ledger, speaksOfMore } from "./ledger.ts";
 import { allowanceOf, type Category, dipOf, floorOf, type Lane, pollingMonth, reserved } from "./limits.ts";
 import { expectedOfPlan, yieldsUntil } from "./others.ts";
 import { paceOpensAt } from "./pace.ts";
+import { refusedUntil } from "./refusal.ts";
 import { categoryTerms, planTerms } from "./terms.ts";
 import { leastRemaining, ROUNDING_MS, settleLost, underWay } from "./view.ts";
 
@@ -41,7 +42,7 @@ export function opening(ledger: Ledger, category: Category, lane: Lane, now: Mon
   settleLost(ledger.accounts[category].view, now);
   const left = leastRemaining(ledger.accounts[category].view);
   const constraints: Opening[] = [
-    { at: Math.max(ledger.accounts[category].refusedUntil, ledger.planRefusedUntil), hold: "refused" },
+    { at: refusedUntil(ledger, category, lane), hold: "refused" },
     viewOpening(ledger, category, lane, now),
     { at: yieldsUntil(ledger.others, ledger.limits, { category, lane, left }, now), hold: "others" },
     paceOpening(ledger, category, lane, now),

@@ -16,6 +16,8 @@ export interface Source {
   readonly isGoYaml?: boolean;
   /** YAML tokens that the text may have, where it is read in the thread that serves requests. Absent: any number. */
   readonly tokensMax?: number;
+  /** Values that it may hold with all aliases expanded. Absent: 50,000. */
+  readonly valuesMax?: number;
 }
 
 /** The content of a YAML file, before it is compared with a schema. */
@@ -39,7 +41,7 @@ const LINE_TOKENS = 8;
 const WHOLE = { line: 1, column: 1, path: [] } as const;
 
 /** Parses one YAML document. */
-export function parseYaml({ text, env, tokensMax, isGoYaml = false }: Source): YamlDocument {
+export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }: Source): YamlDocument {
   const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
@@ -81,7 +83,12 @@ export function parseYaml({ text, env, tokensMax, isGoYaml = false }: Source): Y
     const expected = "must hold a mapping of keys and values";
     return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
-  const tree = readTree(document.contents, { source: text, lines, env });
+  const tree = readTree(document.contents, {
+    source: text,
+    lines,
+    env,
+    ...(valuesMax === undefined ? {} : { valuesMax }),
+  });
   return tree.excess === null ? tree : broken(tree.excess);
 }
 

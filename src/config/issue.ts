@@ -81,6 +81,7 @@ function choices(issue: z.core.$ZodIssue): readonly string[] {
 
 function foundAt(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | null, written: unknown): string {
   if (here !== null && kindOf(here)?.secret && mark.kind === "scalar") return SECRET_FOUND;
+  if (issue.code === "too_big" && Array.isArray(written)) return `a list of ${written.length}`;
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
   return keys.length === 0 ? "no keys" : `the keys ${listed(keys)}`;

@@ -5,7 +5,7 @@ import { findingsOf, valueAt } from "./issue.ts";
 import type { Check, Kind } from "./kind.ts";
 import type { Mark, Marks } from "./mark.ts";
 import { type ConfigProblem, type Finding, problemsOf, quote } from "./problem.ts";
-import { innermost, kindOf, schemaAt, sectionKeys } from "./shape.ts";
+import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./shape.ts";
 
 /** What is wrong with a value: the clause that says what would be right, and the search for the nearest right one. */
 export interface Refusal extends Pick<Finding, "expected" | "suggest"> {
@@ -45,7 +45,7 @@ export function readAs<S extends z.ZodType>(
     if (source.isGoYaml) adaptToGo(schema, mark, raw);
     const kind = scalarKind(schema, mark, raw);
     if (kind === null) continue;
-    refusals.push(...checked(kind, mark, raw, rules));
+    if (!isBeyondList(schema, mark, raw)) refusals.push(...checked(kind, mark, raw, rules));
     adapt(schema, kind, mark, raw, rules);
   }
   const parsed = schema.safeParse(raw);
@@ -61,6 +61,13 @@ function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): Kind | null {
   const here = schemaAt(schema, mark.path, raw);
   return here === null ? null : kindOf(here);
 }
+
+/** Whether a value is in an item that its list has no room for: the list is refused, and a check may be costly. */
+const isBeyondList = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
+  path.some((step, index) => {
+    const list = typeof step === "number" && step > 0 ? schemaAt(schema, path.slice(0, index), raw) : null;
+    return list !== null && (step as number) >= itemsMax(list);
+  });
 
 function checked(kind: Kind, mark: Mark, raw: unknown, rules: Rules): Finding[] {
   const value = valueAt(raw, mark.path);

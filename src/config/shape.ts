@@ -47,6 +47,12 @@ export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   return def.type === "array" ? def.element : null;
 }
 
+/** The most items that a list may have; Infinity: any number. */
+export function itemsMax(schema: z.core.$ZodType): number {
+  const bounds = (innermost(schema)._zod.def.checks ?? []).map(({ _zod }) => _zod.def);
+  return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
+}
+
 /** The schema of what every key of a mapping from names holds; null where the schema is none. */
 export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   const { def } = innermost(schema)._zod;

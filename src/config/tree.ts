@@ -18,7 +18,6 @@ const VALUES_MAX = 50_000;
 /** Levels of nesting: the deepest file that a schema accepts has about ten. */
 const DEPTH_MAX = 32;
 const SIZE_FOUND = "the file is too large";
-const SIZE_EXPECTED = `it may have at most ${VALUES_MAX} values, aliases expanded`;
 
 /** How a document that is nested too deeply is described. */
 export const DEPTH_FOUND = "the file is nested too deeply";
@@ -34,6 +33,7 @@ interface Reader {
   readonly open: Set<unknown>;
   readonly marks: Map<string, Mark>;
   readonly findings: Finding[];
+  readonly valuesMax: number;
   values: number;
   excess: Finding | null;
 }
@@ -46,12 +46,23 @@ export interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
+  /** Values that the document may hold with all aliases expanded. Absent: 50,000. */
+  readonly valuesMax?: number;
 }
 
 /** Turns YAML nodes into values. `${NAME}` is filled in here, in values alone: a variable can't add structure. */
 export function readTree(root: unknown, from: TreeSource): Tree {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
-  const reader: Reader = { ...from, anchors, open, marks, findings: [], values: 0, excess: null };
+  const reader: Reader = {
+    valuesMax: VALUES_MAX,
+    ...from,
+    anchors,
+    open,
+    marks,
+    findings: [],
+    values: 0,
+    excess: null,
+  };
   const value = readNode(reader, root, { path: [], key: null, place: { line: 1, column: 1 } });
   return { value, marks, findings: reader.findings, excess: reader.excess };
 }
@@ -73,8 +84,11 @@ function readNode(reader: Reader, node: unknown, spot: Spot): unknown {
 /** The node itself, or what an alias stands for; null, and reported, where it stands for nothing or goes too far. */
 function enter(reader: Reader, node: unknown, spot: Spot): unknown {
   reader.values += 1;
-  if (reader.values > VALUES_MAX) reader.excess ??= excessAt(spot, SIZE_FOUND, SIZE_EXPECTED);
-  else if (spot.path.length > DEPTH_MAX) reader.excess ??= excessAt(spot, DEPTH_FOUND, DEPTH_EXPECTED);
+  if (reader.values > reader.valuesMax) {
+    const expected = `it may have at most ${reader.valuesMax} values, aliases expanded`;
+    reader.excess ??= excessAt(spot, SIZE_FOUND, expected);
+  }
+  if (spot.path.length > DEPTH_MAX) reader.excess ??= excessAt(spot, DEPTH_FOUND, DEPTH_EXPECTED);
   if (reader.excess !== null) return null;
   if (!isAlias(node)) {
     remember(reader, node);

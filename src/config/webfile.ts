@@ -42,6 +42,8 @@ export function webFileOf({ file, config }: Pick<WebFile, "file" | "config">, fr
 
 /** A thousand users need 8,000. The file is read between two requests, and more would keep others waiting over 50 ms. */
 const TOKENS_MAX = 10_000;
+/** A thousand users are a thousand values. Aliases of aliases make many values of few tokens. */
+const VALUES_MAX = 3_000;
 
 function readWith(file: string, from: Bearings, readFile: ReadFile | undefined) {
   const text = readNamed(file, readFile);
@@ -51,7 +53,7 @@ function readWith(file: string, from: Bearings, readFile: ReadFile | undefined) 
   const bearings: Bearings = { ...from, source, resolvePath };
   return readAs(
     webSchema,
-    { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX },
+    { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
     { check: (check, value) => checkValue(check, value, bearings), resolvePath },
   );
 }

@@ -45,7 +45,7 @@ const tlsServerConfig = section({
     .register(kinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "What is asked of clients, as Go names it; left out: `NoClientCert`. Only `RequireAndVerifyClientCert` keeps out who has no certificate of the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
+      "What is asked of clients, as Go names it; left out: `NoClientCert`. Only `RequireAndVerifyClientCert` refuses clients without a certificate signed by the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities that clients' certificates are checked against. Either this or `client_ca`.",
@@ -151,7 +151,7 @@ const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs
 /** Go counts nanoseconds in 64 bits: some 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
-/** A duration as Go writes it, not below 0. Null: it is none. */
+/** Reads a duration as Go writes it, such as `1.5s`, from 0. Null: it is not one. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
@@ -197,7 +197,7 @@ const users = z
   .register(kinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
-    "Who is let in by basic auth. None: everybody is. `/-/healthy` and `/-/ready` stay open, and an operator's token opens everything as well.",
+    "Users of basic auth. Without users, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted in its place.",
   );
 
 /** The web configuration file: that of Prometheus' exporter-toolkit. The reference and the JSON Schema come from it. */

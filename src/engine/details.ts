@@ -132,12 +132,14 @@ function createReads(parts: DetailParts, failures: DetailFailures, signal: Abort
       const lane = turn.cause === null ? "detail" : "suspect";
       const error = await collectDetail(parts, { id: turn.id, lane }, signal, onSending);
       if (error !== null) seen.failure = { id: turn.id, error };
-      const isOfNode = error !== null && !isProbe && !failuresOfService.has(error.kind);
+      const isMissing = error?.kind === "not_found";
+      const isOfNode = error !== null && (isMissing || (!isProbe && !failuresOfService.has(error.kind)));
       return { complete: inventory.isDetailed(), error, isOfNode };
     });
     if (signal.aborted) return;
     if (seen.sentAt !== null) latency.note(clock.monotonic() - seen.sentAt);
     if (succeeded) for (const id of failures.succeeded(turn.id)) inventory.detailFailed(id);
+    else if (seen.failure?.error.kind === "not_found") inventory.detailFailed(turn.id);
     else if (isProbe) failures.probeFailed();
     else failures.failed(turn.id, seen.failure !== null && !failuresOfService.has(seen.failure.error.kind));
     report(seen.failure);

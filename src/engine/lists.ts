@@ -76,7 +76,11 @@ export async function collectNodes(
  */
 async function lookUpUnlisted(parts: ListParts, inventory: Inventory, max: number, signal: AbortSignal): Promise<void> {
   const ids = inventory.unlisted(max);
-  if (ids.length === 0 || !(await canLookUp(parts, inventory, signal))) return;
+  if (ids.length === 0) return;
+  if (!(await canLookUp(parts, inventory, signal))) {
+    for (const id of ids) inventory.lookedUp(id, "unknown", parts.clock.monotonic());
+    return;
+  }
   let failures = 0;
   for (const id of ids) {
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;

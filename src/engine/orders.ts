@@ -33,7 +33,7 @@ interface Subject {
 export const UNLISTED_HOLDS_MAX = 100;
 
 /**
- * Creates the orders of one operator; null: nobody in particular. An order that can't be journalled is refused, because it
+ * Creates the orders of one operator; null: no operators are configured. An order that can't be journalled is refused, because it
  * would be forgotten.
  */
 export function createOrders(parts: OrdersParts, operator: string | null = null): Orders {

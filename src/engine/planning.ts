@@ -61,6 +61,8 @@ export interface PlanningMemory {
   readonly paced: Map<Collector, DurationMs>;
   /** Lists whose extent this process has seen whole. */
   readonly seen: Set<"nodes" | "sessions">;
+  /** How many runs of each collector failed before one succeeded. */
+  readonly failed: Map<Collector, number>;
 }
 
 /** Creates a memory in which nothing was learned yet. */
@@ -69,6 +71,7 @@ export const createPlanningMemory = (): PlanningMemory => ({
   measured: new Map(),
   paced: new Map(),
   seen: new Set(),
+  failed: new Map(),
 });
 
 /** What is kept of the run that began last, for the process after this one. */
@@ -84,13 +87,16 @@ interface KeptRun {
  */
 const RESTART_SHARE = 0.25;
 
+/** A list of unknown length comes before routine reads until so many of its runs have failed. */
+const UNSEEN_FAILURES_MAX = 3;
+
 const runFact = (collector: Collector): string => `collect.${collector}.run`;
 const EXTENT = "collect.extent";
 
 /** A plan of what is known by now. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { clock, facts, office } = parts;
-  const { runs, measured, paced, seen } = parts.memory;
+  const { runs, measured, paced, seen, failed } = parts.memory;
   const kept = new Map(COLLECTORS.map((collector) => [collector, keptRun(parts, collector)]));
   const before = extentKept(facts.read);
   let isFailing = false;
@@ -161,11 +167,13 @@ export function createPlanning(parts: PlanningParts): Planning {
     return planned;
   }
 
-  /** Lists whose extent nothing tells yet. */
+  /** Lists whose extent is unknown, except those whose runs keep failing: their first walk may never come. */
   function unseen(): ReadonlySet<Flow> {
+    const isUnseen = (list: "nodes" | "sessions", pagesBefore: number) =>
+      !seen.has(list) && pagesBefore === 0 && (failed.get(list) ?? 0) < UNSEEN_FAILURES_MAX;
     const lists = new Set<Flow>();
-    if (!seen.has("nodes") && before.nodePages === 0) lists.add("nodes");
-    if (!seen.has("sessions") && before.sessionPages === 0) lists.add("sessions");
+    if (isUnseen("nodes", before.nodePages)) lists.add("nodes");
+    if (isUnseen("sessions", before.sessionPages)) lists.add("sessions");
     return lists;
   }
 
@@ -204,6 +212,7 @@ export function createPlanning(parts: PlanningParts): Planning {
       const { at, calls } = keptRun(parts, collector) ?? { at: clock.now(), calls: 0 };
       if (run.made > calls) keep(runFact(collector), { at, calls: run.made } satisfies KeptRun);
       if (succeeded) measured.set(collector, clock.monotonic() - run.beganAt);
+      failed.set(collector, succeeded ? 0 : (failed.get(collector) ?? 0) + 1);
     },
     settle(collector) {
       seen.add(collector);

@@ -20,7 +20,7 @@ const TICK_MS: DurationMs = 5 * SECOND_MS;
  */
 export async function startVerifying(ward: Ward, signal: AbortSignal): Promise<void> {
   const { books, clock } = ward;
-  // By id of an action under way: when its node was last asked for, also in vain.
+  // By id of an action under way: when its node was last read, with success or not.
   let triedAt: ReadonlyMap<string, MonotonicMs> = new Map();
   while (!signal.aborted) {
     await clock.sleep(TICK_MS, signal);

@@ -134,7 +134,7 @@ export interface Action {
   /** Whether the node was seen rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: Proof | null;
-  /** The operator who approved or rejected it, and when; absent: nobody did, or no operators were configured. */
+  /** The operator who approved or rejected it, and when; absent: it has no answer yet, or no operators were configured. */
   readonly answered?: Answer;
 }
 

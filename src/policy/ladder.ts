@@ -49,7 +49,7 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
  *   │ └───next_step─────────────────────────┘ (of recovering)               │
  *   └─────next_step─────────────────────────────────────────────────────────┘
  *
- * firing                                  ──cleared────▶ cleared
+ * firing, or repaired by an operator      ──cleared────▶ cleared
  * firing, acting, recovering, probation   ──steps_over─▶ given_up
  *   while our quarantine lasts            ──quarantined▶ quarantined
  * any open state                          ──unseen─────▶ suspended
@@ -94,11 +94,12 @@ export const EPISODE_MOVES: Readonly<Record<OpenState, Readonly<Partial<Record<E
   },
   recovering: {
     ...{ next_step: "firing", steps_over: "given_up", quarantined: "quarantined", healed: "healed" },
-    ...{ freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
+    ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
   },
   quarantined: { quarantine_over: "probation", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
   probation: {
-    ...{ next_step: "firing", steps_over: "given_up", healed: "healed", unseen: "suspended", withdrawn: "withdrawn" },
+    ...{ next_step: "firing", steps_over: "given_up", healed: "healed", cleared: "cleared" },
+    ...{ unseen: "suspended", withdrawn: "withdrawn" },
   },
   suspended: {
     ...{ proven: "firing", next_step: "firing", steps_over: "given_up", acting: "acting", quarantined: "quarantined" },

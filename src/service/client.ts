@@ -120,7 +120,7 @@ export function createClient(parts: ClientParts): ServiceClient {
       return { kind: "failed", error, isUnsent: sent.error.kind === "unreachable" || sent.error.unsent === true };
     }
     const reading = rateLimitReading(sent.value.headers, at);
-    office.giveBack(permit, outcomeOf(sent.value, reading, clock.now()));
+    office.giveBack(permit, outcomeOf(call.endpoint, sent.value, reading, clock.now()));
     observe(call.endpoint, sent.value, reading, sentAt, at);
     return { kind: "answered", response: sent.value, at, key };
   }
@@ -211,12 +211,19 @@ function noPermit(hold: Hold | null): ServiceError {
     : { kind: "budget", message: `the limits left no room for the call within ${minutes} minutes` };
 }
 
-function outcomeOf(response: ServiceResponse, reading: Reading | null, now: EpochMs): CallOutcome {
+function outcomeOf(
+  endpoint: EndpointLabel,
+  response: ServiceResponse,
+  reading: Reading | null,
+  now: EpochMs,
+): CallOutcome {
   // Without a valid key it was counted under none of ours, whatever limit it states.
   if (response.status === 401) return { kind: "answered", reading: null };
   const retryAfterMs = retryAfter(response.headers, now);
   if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
-  return { kind: "answered", reading, retryAfterMs: response.status >= 500 ? retryAfterMs : null };
+  // A 5xx for one node may be that node's own: it holds no other call. Where many nodes fail, their reads slow down.
+  const holds = response.status >= 500 && endpoint !== "node";
+  return { kind: "answered", reading, retryAfterMs: holds ? retryAfterMs : null };
 }
 
 function failureError(failure: TransportFailure, expired: boolean, timeoutMs: DurationMs): ServiceError {

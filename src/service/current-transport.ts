@@ -1,10 +1,10 @@
 import type { Transport } from "../model/ports.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
 
-/** The transport by options that may change while it is used, such as renewed certificates. */
+/** Keeps one transport for options that may change while it is used, such as renewed certificates. */
 export interface CurrentTransport {
-  /** The transport by these options. Where they differ from those before, the one before closes behind its last request. */
-  by(options: TransportOptions): Transport;
+  /** Returns a sender by these options. Where they differ from the last ones, the old transport closes after its last request. */
+  by(options: TransportOptions): Pick<Transport, "request">;
   /** Closes all of them; requests in flight fail. */
   close(): Promise<void>;
 }
@@ -45,7 +45,6 @@ export function createCurrentTransport(): CurrentTransport {
           closeIdle();
           return outcome;
         },
-        close: used.transport.close,
       };
     },
     async close() {

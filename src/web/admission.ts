@@ -81,7 +81,7 @@ export function createAdmission({ clock, log, passwords, gate, operators, refuse
 
   /** The guard of an admin route asks for the token by itself. */
   const isOpen = (route: Route | undefined): boolean =>
-    route?.admission === "everybody" || (route?.admission === "admin" && operators().length > 0);
+    route?.admission === "all" || (route?.admission === "admin" && operators().length > 0);
 
   return {
     admit(request, reply, terms, route) {
@@ -134,6 +134,6 @@ function refusalOf(login: Login): Refusal | null {
 }
 
 function trafficOf(route: Route | undefined): Traffic {
-  if (route?.admission === "everybody") return "health";
+  if (route?.admission === "all") return "health";
   return route?.path === "/metrics" ? "metrics" : "other";
 }

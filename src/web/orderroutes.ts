@@ -29,7 +29,7 @@ export function orderRoutes(deps: OrderDeps, parts: RouteParts, guard: OperatorG
 
 const statuses: Readonly<Record<OrderRefusal["kind"], number>> = { not_found: 404, conflict: 409, journal: 503 };
 
-/** The orders as an operator gives them; null: nobody in particular does. */
+/** Returns the orders in the name of an operator; null: no operators are configured. */
 export const givenBy = (orders: Orders, operator: string | null): Orders =>
   operator === null ? orders : orders.of(operator);
 

@@ -8,10 +8,10 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   /**
-   * Who is let in where the web configuration has users. Absent: they, and operators by their tokens. `everybody`: it
-   * is open. `admin`: `admits` says, where there are operators.
+   * Which requests are admitted where the web configuration has users. Absent: those of users, and of operators by their
+   * tokens. `all`: every request. `admin`: where there are operators, those that `admits` accepts.
    */
-  readonly admission?: "everybody" | "admin";
+  readonly admission?: "all" | "admin";
   /** Asked at each request; absent: always. */
   exists?(): boolean;
   /** Asked before a body is read. False: it has answered, and the request ends there. */

@@ -53,10 +53,10 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
     {
       method: "GET",
       path: "/-/healthy",
-      admission: "everybody",
+      admission: "all",
       handle: (_, reply) => sendText(reply, 200, "healthy"),
     },
-    { method: "GET", path: "/-/ready", admission: "everybody", handle: (_request, reply) => sendReady(deps, reply) },
+    { method: "GET", path: "/-/ready", admission: "all", handle: (_request, reply) => sendReady(deps, reply) },
     {
       method: "POST",
       path: "/-/reload",

@@ -40,3 +40,16 @@ test("one success ends the suspicion", () => {
   expect(failures.isServiceSuspected()).toBe(false);
   expect(failures.spacing(1_000)).toBe(1_000);
 });
+
+test("after a probe that succeeded, the next sixty reads bring no suspicion", () => {
+  const failures = createDetailFailures();
+  const fail = (count: number) => {
+    for (let read = 0; read < count; read++) failures.failed(`node_${read}`, true);
+  };
+  fail(4);
+  failures.succeeded("good");
+  fail(60);
+  expect(failures.isServiceSuspected()).toBe(false);
+  fail(4);
+  expect(failures.isServiceSuspected()).toBe(true);
+});

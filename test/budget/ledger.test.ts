@@ -89,7 +89,7 @@ const refusedWaits = (retryAfterMs: number | null, jitter: number, refusals: num
   return Array.from({ length: refusals }, () => {
     const permit = take(ledger, "node_management", "walk", now);
     settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs }, jitter, now);
-    const { at } = opening(ledger, "node_management", "action", now);
+    const { at } = opening(ledger, "node_management", "walk", now);
     const wait = at - now;
     now = at;
     return wait;
@@ -135,6 +135,19 @@ test("where the other category is answered between two refusals, they concern th
   expect(opening(ledger, "node_management", "action", 60_000)).toEqual({ at: 81_000, hold: "refused" });
 });
 
+test("a category that is held in doubt is open afterwards for as long, whatever the other one is answered", () => {
+  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  const sessionsOpenAt = (now: number) => opening(ledger, "session_monitoring", "walk", now).at;
+  const asksForHours: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 3_600_000 };
+  node(ledger, 10_000, asksForHours);
+  expect(sessionsOpenAt(10_000)).toBe(310_000);
+  node(ledger, 320_000, asksForHours);
+  expect(sessionsOpenAt(320_000)).toBeLessThan(321_000);
+  settle(ledger, take(ledger, "session_monitoring", "walk", 320_000), bare, 0, 320_000);
+  expect(sessionsOpenAt(320_000)).toBe(341_000);
+  expect(opening(ledger, "node_management", "walk", 320_000).at).toBe(320_000 + 3_601_000);
+});
+
 test("a refusal that states the category's limit holds that category alone", () => {
   const ledger = createLedger(endlessLimits("business"), 0, 0);
   node(ledger, 10_000, { ...bare, reading: { limit: 100, remaining: 0, resetAt: null } });
@@ -146,7 +159,7 @@ test("refusals of calls that were under way together double the wait once", () =
   const permits = [1, 2, 3, 4, 5].map(() => take(ledger, "node_management", "walk", 10_000));
   for (const permit of permits)
     settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
-  expect(ledger.accounts.node_management.refusedUntil).toBe(11_050);
+  expect(ledger.accounts.node_management.doubt.until).toBe(11_050);
 });
 
 test("a repeated Retry-After waits for the doubled backoff once that is longer", () => {

@@ -1,12 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
 import { httpClientSchema } from "../../src/config/endpoint.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { loadPolicyTests } from "../../src/config/policytest.ts";
 import { type ConfigProblem, formatProblem, PROBLEMS_MAX } from "../../src/config/problem.ts";
 import { readAs } from "../../src/config/read.ts";
 import { loadScenario } from "../../src/config/scenario.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
-import { errors, loadWith, problems, sourceOf, webFile, withService } from "./reading.ts";
+import { errors, loadWith, problems, sourceOf, webErrors, webFile, withService } from "./reading.ts";
 
 /** Characters that the longest answer may have: a few screens. */
 const ANSWER_LENGTH_MAX = 50_000;
@@ -139,6 +140,14 @@ describe("a file that is too large is said to be, with the limit:", () => {
     expect(errors(text)).toEqual([expect.stringMatching(expected)]);
   });
 
+  test("a web configuration, which is read between two requests, is refused after 3,000 values", () => {
+    const letters = "abcdefghijklmnop".split("");
+    const levels = letters.slice(1).map((name, index) => `${name}: &${name} [${`*${letters[index]},`.repeat(9)}]`);
+    expect(webErrors(["a: &a [x]", ...levels].join("\n"))).toEqual([
+      expect.stringMatching(/: the file is too large: it may have at most 3000 values, aliases expanded$/),
+    ]);
+  });
+
   test("the policy files of one configuration are measured together", () => {
     const policy = `# ${"x".repeat(75_000)}\npolicies: []\n`;
     const found = errorsOf(loadWith(withService("policies: ['*.yaml']\n"), { "a.yaml": policy, "b.yaml": policy }));
@@ -184,4 +193,41 @@ test("a web configuration is read between two requests, so it has a limit of its
   expect(errorsOf(webFile("web.yml", users(1_300))).map(formatProblem)).toEqual([
     "web.yml:1:1: the file is too large: it has more than 10000 YAML tokens, about 1250 lines",
   ]);
+});
+
+describe("a list that is too long is refused with its length:", () => {
+  const items = (count: number, item: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => item(index)).join(", ");
+
+  test.each([
+    [
+      `policies: [${items(32, (index) => `p${index}.yaml`)}]`,
+      "a list of 32; must be a list of globs of policy files, at most 20",
+    ],
+    [
+      `web: { trusted_proxies: [${items(200, (index) => `10.0.0.${index}`)}] }`,
+      "a list of 200; must be a list of IP addresses and networks, at most 100",
+    ],
+    [
+      `receivers: [${items(200, (index) => `{ name: r${index} }`)}]`,
+      "a list of 200; must be a list of receivers, at most 100",
+    ],
+    [
+      `time_intervals: [${items(200, (index) => `{ name: t${index} }`)}]`,
+      "a list of 200; must be a list of time intervals, at most 100",
+    ],
+  ])("%#", (text, expected) => {
+    expect(errors(withService(text)).join("\n")).toContain(`found ${expected}`);
+  });
+
+  test("its globs beyond the limit are not expanded", () => {
+    const expanded: string[] = [];
+    const source = sourceOf(withService(`policies: [${items(32_000 / 8, (index) => `p${index}`)}]`));
+    const listFiles = (glob: string) => {
+      expanded.push(glob);
+      return [];
+    };
+    expect(loadConfig({ ...source, listFiles }).ok).toBe(false);
+    expect(expanded.length).toBe(20);
+  });
 });

@@ -103,6 +103,33 @@ test("a node is read less often the longer it fails, and in its turn again after
   await stopDaemon(fleet.daemon);
 });
 
+test("details that are not found of any node are failures of the nodes, and not of the service", async () => {
+  const fleet = startFleet("not_found", { nodes: 120 });
+  await fleet.pass(20 * MINUTE_MS);
+  fleet.spoil(fleet.order());
+  await fleet.pass(2 * HOUR_MS);
+  expect(await fleet.failing()).toBe(120);
+  expect(fleet.state().failure).toBeNull();
+  fleet.spoil([]);
+  // A node that fails is left out of seven turns at most.
+  await fleet.pass(8 * fleet.daemon.watch.plan().details!.intervalMs);
+  expect(await fleet.failing()).toBe(0);
+  await stopDaemon(fleet.daemon);
+});
+
+test.each(MODES)("good details are read on time where those of nine nodes in ten are bad (%s)", async (mode) => {
+  const fleet = startFleet(mode);
+  await fleet.pass(2 * MINUTE_MS);
+  const { ids } = fleet.daemon.snapshots.last!.fleet;
+  fleet.spoil(ids.filter((_, slot) => slot % 10 !== 0));
+  await fleet.pass(HOUR_MS);
+  const since = fleet.daemon.clock.monotonic();
+  await fleet.pass(HOUR_MS);
+  const { detailedAt } = fleet.daemon.snapshots.last!.fleet;
+  expect(detailedAt.filter((at) => at >= since).length).toBe(NODES / 10);
+  await stopDaemon(fleet.daemon);
+});
+
 test("a fleet of which most details are bad from its first reads on is read all the same", async () => {
   const fleet = startFleet("not_found", { latencyMs: 1_000 });
   await fleet.pass(2 * MINUTE_MS);
@@ -135,20 +162,25 @@ test.each(MODES)(
   },
 );
 
-test.each(MODES)("details that fail for all nodes (%s) slow all reads, and one success ends that", async (mode) => {
-  const fleet = startFleet(mode);
-  await fleet.pass(30 * MINUTE_MS);
-  fleet.spoil(fleet.order());
-  await fleet.pass(HOUR_MS);
-  const callsPerRead = mode === "server_error" ? 3 : 1;
-  expect((await fleet.pass(HOUR_MS)).bad).toBeLessThanOrEqual(13 * callsPerRead);
-  expect(fleet.state().failure).not.toBeNull();
-  expect(await fleet.failing()).toBe(0);
-  fleet.spoil([]);
-  await fleet.pass(5 * MINUTE_MS);
-  const planned = fleet.daemon.watch.plan().details!.callsPerMinute;
-  expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
-  expect(fleet.state().failure).toBeNull();
-  expect(fleet.logged()).toEqual(["warn collecting fails", "info collecting works again"]);
-  await stopDaemon(fleet.daemon);
-});
+const failingModes = ["unreadable", "server_error"] as const;
+
+test.each(failingModes)(
+  "details that fail for all nodes (%s) slow all reads, and one success ends that",
+  async (mode) => {
+    const fleet = startFleet(mode);
+    await fleet.pass(30 * MINUTE_MS);
+    fleet.spoil(fleet.order());
+    await fleet.pass(HOUR_MS);
+    const callsPerRead = mode === "server_error" ? 3 : 1;
+    expect((await fleet.pass(HOUR_MS)).bad).toBeLessThanOrEqual(13 * callsPerRead);
+    expect(fleet.state().failure).not.toBeNull();
+    expect(await fleet.failing()).toBe(0);
+    fleet.spoil([]);
+    await fleet.pass(5 * MINUTE_MS);
+    const planned = fleet.daemon.watch.plan().details!.callsPerMinute;
+    expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
+    expect(fleet.state().failure).toBeNull();
+    expect(fleet.logged()).toEqual(["warn collecting fails", "info collecting works again"]);
+    await stopDaemon(fleet.daemon);
+  },
+);

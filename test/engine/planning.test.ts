@@ -1,11 +1,16 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { PLANS } from "../../src/budget/limits.ts";
+import { createPlanning, createPlanningMemory } from "../../src/engine/planning.ts";
+import { wishesOf } from "../../src/engine/schedule.ts";
+import { createWardenMetrics } from "../../src/metrics/warden.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
 import { createService } from "../../src/simulator/service.ts";
 import { createMemoryStore } from "../../src/store/sqlite.ts";
-import { createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "./daemon.ts";
+import { createBell } from "../../src/system/bell.ts";
+import { setUp } from "../service/desk.ts";
+import { createKeptLog, createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "./daemon.ts";
 
 const nodesAndSessions = { nodes: 500, sessions: 20_000 };
 
@@ -85,4 +90,31 @@ test("where no policy reads details and no family shows them, none is read and n
   expect(daemon.watch.plan().details).toBeNull();
   expect(await daemon.metrics.render("text")).not.toContain('proxywarden_plan_interval_seconds{collector="details"}');
   await stopDaemon(daemon);
+});
+
+test("a list of unknown length comes first until three of its runs have failed", () => {
+  const { clock, client, office } = setUp();
+  let weight = 0;
+  const planning = createPlanning({
+    ...minuteSettings,
+    ...{ client, clock, facts: createMemoryStore().facts, log: createKeptLog(), memory: createPlanningMemory() },
+    metrics: createWardenMetrics({ process: false }),
+    office: {
+      ...office,
+      share(shares) {
+        weight = shares.sessions.weight;
+      },
+    },
+    wishes: wishesOf(minuteSettings.cadences, { clock, bell: createBell() }),
+    extent: () => ({ nodes: 0, nodePages: 0, sessions: 0, sessionPages: 0 }),
+  });
+  const first = weight;
+  const weights = [1, 2, 3].map(() => {
+    planning.begin("sessions");
+    planning.end("sessions", false);
+    planning.renew();
+    return weight;
+  });
+  expect(weights.slice(0, 2)).toEqual([first, first]);
+  expect(weights[2]).toBeLessThan(first / 10);
 });
