@@ -78,7 +78,9 @@ async function lookUpUnlisted(parts: ListParts, inventory: Inventory, max: numbe
   const ids = inventory.unlisted(max);
   if (ids.length === 0) return;
   if (!(await canLookUp(parts, inventory, signal))) {
-    for (const id of ids) inventory.lookedUp(id, "unknown", parts.clock.monotonic());
+    for (const id of inventory.unlisted(Number.POSITIVE_INFINITY)) {
+      inventory.lookedUp(id, "unknown", parts.clock.monotonic());
+    }
     return;
   }
   let failures = 0;
