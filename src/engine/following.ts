@@ -1,17 +1,16 @@
-import { SECOND_MS } from "../base/duration.ts";
 import type { Action, Episode, Outcome } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import { NODE_STATUSES, type NodeStatus } from "../model/node.ts";
-import { isLive } from "../policy/casebook.ts";
-import { isUnderWay } from "../policy/facts.ts";
-import { afterLook, afterRefusal, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
+import type { EpochMs } from "../model/time.ts";
+import { isLost, isUnderWay } from "../policy/facts.ts";
+import { afterLook, afterLoss, afterRefusal, afterStep, closed, moved, nextRung, resumed } from "../policy/ladder.ts";
 import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { rebootProof } from "../policy/proof.ts";
 import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
 import { holds, type Judgement, judge } from "../policy/verdict.ts";
-import { type Aftermath, type StepEnd, stepEnd } from "../policy/verification.ts";
+import { type Aftermath, deadlines, type StepEnd, stepEnd } from "../policy/verification.ts";
 import { scopeOf } from "./candidates.ts";
-import { noteAction, settle } from "./transitions.ts";
+import { endAction, endActions, noteAction, settle } from "./transitions.ts";
 import { active, maxAgeOf, policyAsOf, policyNamed, provenFact, slotOf, type Ward } from "./ward.ts";
 
 /** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
@@ -38,6 +37,7 @@ export function createFollowing(ward: Ward): Following {
     }
     const policy = policyNamed(ward, episode.policy);
     const present = episode.state === "suspended" ? back(episode) : episode;
+    if (present.closedAt !== null) return;
     const { fleet } = ward.view!.snapshot;
     const isNew = fleet.listedAt[slot]! > (lookedAt.get(episode.id) ?? begunAt);
     lookedAt.set(episode.id, fleet.listedAt[slot]!);
@@ -53,12 +53,32 @@ export function createFollowing(ward: Ward): Following {
 
   const underWay = ({ id }: Episode): Action | null => books.casebook.actionsOf(id).find(isUnderWay) ?? null;
 
+  /**
+   * The node of an episode has left the list. Without an action of ours it is forgotten after `forget_after`. A lost one is
+   * not: only its return or accept-inventory ends that.
+   */
   function missing(episode: Episode): void {
     const now = books.now();
-    const forgetAfterMs = policyOf(episode)?.rule.retry.forgetAfterMs ?? 0;
-    if (episode.state !== "suspended") settle(ward, episode, moved(episode, "suspended", now));
-    else if (now - episode.stateAt >= forgetAfterMs)
+    if (episode.state !== "suspended") {
+      settle(ward, episode, moved(episode, "suspended", now));
+      return;
+    }
+    const action = underWay(episode);
+    if (action !== null && now >= endOfStep(action)) {
+      const change = ended(action, action.shadow ? "dry_run" : "ineffective", { detail: "the node left the list" });
+      settle(ward, episode, afterLoss(episode, action), [change]);
+    } else if (!isLost(episode) && isForgotten(episode, now)) {
       settle(ward, episode, closed(episode, "withdrawn", now), looseEnds(episode, "the node did not come back"));
+    }
+  }
+
+  const isForgotten = (episode: Episode, now: EpochMs): boolean =>
+    now - episode.stateAt >= (policyOf(episode)?.rule.retry.forgetAfterMs ?? 0);
+
+  /** When the time of a step is up; at once where it is not understood any more. */
+  function endOfStep(action: Action): EpochMs {
+    const step = policyAsOf(ward, action.fingerprint)?.rule.steps[action.step];
+    return step === undefined || step.action === "notify" ? 0 : deadlines(action, step.verify).end;
   }
 
   /** The policy of an episode as it is now; if it is no more, as it was. */
@@ -66,15 +86,16 @@ export function createFollowing(ward: Ward): Following {
     policyNamed(ward, policy) ?? policyAsOf(ward, fingerprint);
 
   /** What was under way and can't be told any more. */
-  function looseEnds({ id }: Episode, detail: string): Change[] {
-    return books.casebook
-      .actionsOf(id)
-      .filter(isLive)
-      .map((action) => ended(action, isUnderWay(action) ? "in_doubt" : null, { detail }));
-  }
+  const looseEnds = (episode: Episode, detail: string): Change[] => endActions(ward, episode, detail);
 
   function back(episode: Episode): Episode {
-    const after = resumed(episode, underWay(episode) !== null, books.now());
+    const now = books.now();
+    if (isForgotten(episode, now)) {
+      const after = closed(episode, "withdrawn", now);
+      settle(ward, episode, after, looseEnds(episode, "the node came back too late"));
+      return after;
+    }
+    const after = resumed(episode, underWay(episode) !== null, now);
     settle(ward, episode, after);
     return after;
   }
@@ -184,20 +205,8 @@ export function createFollowing(ward: Ward): Following {
     });
   }
 
-  function ended(action: Action, outcome: Outcome | null, more: Partial<Pick<Action, "proof" | "detail">>): Change {
-    const endedAt = books.now();
-    if (outcome === null) return noteAction({ ...action, ...more, state: "withdrawn", endedAt });
-    const { policy, request, shadow, id, node } = action;
-    if (!shadow) {
-      ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
-      const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
-      if (outcome === "verified") {
-        ward.metrics.observe("proxywarden_action_duration_seconds", { action: request.kind }, seconds);
-      }
-      ward.log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "an action ended");
-    }
-    return noteAction({ ...action, ...more, state: "ended", outcome, endedAt });
-  }
+  const ended = (action: Action, outcome: Outcome | null, more: Partial<Pick<Action, "proof" | "detail">>): Change =>
+    endAction(ward, action, outcome, more);
 
   /** An episode that waits: for its next step, for its clearing, or for the end of a quarantine. */
   function mind(episode: Episode, policy: Policy, slot: number): void {

@@ -3,10 +3,11 @@ import type { Action } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { OrderName } from "../model/order.ts";
+import { isLost } from "../policy/facts.ts";
 import type { OrderRefusal, Orders } from "./explanation.ts";
 import type { SightKeeper } from "./sighting.ts";
 import { PAUSED, type Situation } from "./situation.ts";
-import { noteAction } from "./transitions.ts";
+import { acceptLosses, noteAction } from "./transitions.ts";
 import { slotOf, type Ward } from "./ward.ts";
 
 /** What orders read and change. */
@@ -125,8 +126,13 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       const { changes, adopt } = sight.accept(walk.met, walk.missing);
       const without =
         walk.missing === 0 ? "" : `; ${walk.missing} that it does not show, or does not count, are accepted`;
-      const said = `the inventory is measured by the ${walk.met} nodes of now${without}`;
-      return write({ order: "accept-inventory" }, changes, said, adopt);
+      const lost = books.casebook.openEpisodes().filter(isLost).length;
+      const gone = lost === 0 ? "" : `; the loss of ${lost} that left the list after an action is accepted`;
+      const said = `the inventory is measured by the ${walk.met} nodes of now${without}${gone}`;
+      return write({ order: "accept-inventory" }, changes, said, () => {
+        adopt();
+        acceptLosses(ward);
+      });
     },
     noteReload(problems) {
       const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Evidence } from "./decision.ts";
-import type { NodeId } from "./node.ts";
+import type { NodeId, NodeStatus } from "./node.ts";
 import type { EpochMs } from "./time.ts";
 
 /** A timer of one policy over one node, as the journal keeps it. A pair without one is inactive. */
@@ -19,7 +19,7 @@ export interface TimerRow {
 /**
  * Where an episode stands. Open ones: `firing`: its next step waits for leave; `acting`: a step is under way;
  * `recovering`: a step has healed it, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: it ended, and
- * `clear_for` runs; `suspended`: the node vanished.
+ * `clear_for` runs; `suspended`: the node left the list, and is lost if a step of ours was sent.
  * Closed ones: `healed`; `cleared`: it passed without a step of ours that healed it; `given_up`: refused, or no step was
  * left; `freed`: a person lifted our quarantine; `withdrawn`: its node is gone for good, or its policy is gone or changed
  * what it is about.
@@ -51,6 +51,8 @@ export interface Episode {
   /** Sends of this step in a row that never left; the next one waits until `retryAt`. */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
+  /** Sends of this step that the service answered with 429; absent: none. */
+  readonly limited?: number;
   /** Our quarantine, while it should last. */
   readonly quarantine: Quarantine | null;
   /** Steps taken so far healed it, at least for a while. */
@@ -109,7 +111,7 @@ export interface Action {
   readonly evidence: Evidence;
   /** When it was first written down. */
   readonly createdAt: EpochMs;
-  /** When it was sent, or would have been; null: not yet. */
+  /** When it was sent, or would have been; null: not yet, or nothing of it reached the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: Outcome | null;
@@ -119,6 +121,8 @@ export interface Action {
   readonly detail: string | null;
   /** Uptime before it was sent. */
   readonly uptimeHoursBefore: number | null;
+  /** Status before it was sent; absent: not sent yet. */
+  readonly statusBefore?: NodeStatus;
   /** Whether the node was seen rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: Proof | null;

@@ -5,7 +5,8 @@ import type { EpochMs } from "./time.ts";
 /** What is told to people: an alert that begins and ends, as Alertmanager's do. */
 export interface Notice {
   /**
-   * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `overdue`; `incident`: many
+   * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `lost`: a node
+   * left the list after an action; `overdue`; `incident`: many
    * nodes of one place went bad together; `storm`; `breaker`; `untrusted`; `efficacy`; `approval`: a person is wanted.
    */
   readonly kind: NoticeKind;
@@ -28,6 +29,7 @@ export const NOTICE_KINDS = [
   "episode",
   "step",
   "given_up",
+  "lost",
   "overdue",
   "incident",
   "storm",

@@ -11,8 +11,8 @@ export interface Efficacy {
 }
 
 /**
- * How much a policy heals. Of its real episodes under the same text those count in which something was done and that
- * ended by themselves: what a person lifted, or what became of a removed policy, says nothing about it.
+ * How much a policy heals. A suspended episode is one whose node is lost: a failure. Of its real episodes under the same text those count in which something was done and that
+ * ended by themselves, or lost their node: what a person lifted, or what became of a removed policy, says nothing about it.
  */
 export function efficacyOf(
   closed: Iterable<Episode>,
@@ -21,8 +21,8 @@ export function efficacyOf(
 ): Efficacy {
   const counted = [...closed]
     .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
-    .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up")
-    .sort((a, b) => a.closedAt! - b.closedAt!)
+    .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")
+    .sort((a, b) => (a.closedAt ?? a.stateAt) - (b.closedAt ?? b.stateAt))
     .slice(-window);
   const healed = counted.filter(({ state }) => state === "healed").length;
   const isPoor = window > 0 && counted.length >= window && healed < minSuccess * counted.length - 1e-9;

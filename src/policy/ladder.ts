@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Action, Episode, Quarantine } from "../model/episode.ts";
 import type { NodeStatus } from "../model/node.ts";
 import type { PolicyRule } from "../model/policy.ts";
@@ -9,12 +9,19 @@ import type { StepEnd } from "./verification.ts";
 /** Sends that never left are tried again after this, doubled each time, up to the most. */
 const BACKOFF_MS = MINUTE_MS;
 const BACKOFF_MS_MAX = 30 * MINUTE_MS;
+/** The wait after the first 429, doubled with each. */
+const LIMITED_MS: DurationMs = SECOND_MS;
+/** Attempts of one step that may be answered with 429: more would only add to what the service refuses. */
+export const LIMITED_MAX = 5;
 /** A quarantine that ends this much before its time has ended by itself: clocks differ, and minutes are whole. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** One that is still on this long after its end is overdue. */
 const OVERDUE_MS = 5 * MINUTE_MS;
 /** So many looks in a row that show a node online, and it was freed: one may come from a moment before. */
 const FREED_LOOKS = 2;
+
+/** What an episode remembers of the attempts of a step, before the first. */
+const FRESH_STEP = { failures: 0, limited: 0, retryAt: null } as const;
 
 /** An episode that begins. */
 export function begun(active: ActivePolicy, node: NodeSight, id: string, now: EpochMs): Episode {
@@ -32,8 +39,7 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
     closedAt: null,
     step: 0,
     acted: 0,
-    failures: 0,
-    retryAt: null,
+    ...FRESH_STEP,
     quarantine: null,
     healed: false,
   };
@@ -63,7 +69,7 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
           seenOnline: 0,
           overdue: false,
         };
-  const sent = { ...episode, acted: episode.acted + 1, failures: 0, retryAt: null, quarantine, healed: false };
+  const sent = { ...episode, acted: episode.acted + 1, ...FRESH_STEP, quarantine, healed: false };
   return moved(sent, "acting", now);
 }
 
@@ -73,9 +79,17 @@ export function afterFailure(episode: Episode, now: EpochMs): Episode {
   return moved({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "firing", now);
 }
 
-/** After the service asked to wait: the same step again, not before. */
-export const afterLimit = (episode: Episode, waitMs: number, now: EpochMs): Episode =>
-  moved({ ...episode, retryAt: now + waitMs }, "firing", now);
+/**
+ * After a 429: nothing was executed, and the same step is sent again. `retryAfterMs`: the wait that the service asks for;
+ * null: it names none, and the wait doubles from 1 s (spec, section 7.1). After {@link LIMITED_MAX} the episode is given up.
+ */
+export function afterLimit(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
+  const limited = (episode.limited ?? 0) + 1;
+  const wait = retryAfterMs ?? LIMITED_MS * 2 ** (limited - 1);
+  const next: Episode = { ...episode, limited, retryAt: now + wait };
+  if (limited < LIMITED_MAX) return moved(next, "firing", now);
+  return next.quarantine === null ? closed(next, "given_up", now) : moved(next, "quarantined", now);
+}
 
 /** After the service refused a step: the episode is given up, unless our quarantine is still to be watched. */
 export function afterRefusal(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
@@ -99,9 +113,15 @@ export function afterStep(episode: Episode, action: Action, end: StepEnd, rule: 
   }
 }
 
+/** After the time of a step ended while its node was lost: it stays lost, and the next step follows once it is back. */
+export const afterLoss = (episode: Episode, action: Action): Episode => ({
+  ...withoutUnseen(episode, action),
+  ...{ step: episode.step + 1, ...FRESH_STEP, healed: false },
+});
+
 /** The next step, or, where none is left, the end. */
 export function nextRung(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
-  const next = { ...episode, step: episode.step + 1, failures: 0, retryAt: null, healed: false };
+  const next = { ...episode, step: episode.step + 1, ...FRESH_STEP, healed: false };
   return next.step < rule.steps.length ? moved(next, "firing", now) : afterRefusal(next, rule, now);
 }
 
