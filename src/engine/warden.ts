@@ -12,6 +12,7 @@ import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
 import { createEpisodeGauge } from "./episodegauge.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
+import { createForeignActions } from "./foreign-actions.ts";
 import { createJudging } from "./judging.ts";
 import { ASK_MS, createObstacleCache } from "./obstacles.ts";
 import { createOrders } from "./orders.ts";
@@ -57,6 +58,7 @@ export function startWarden(parts: WardenParts): Warden {
   const situation = createSituation(ward, obstacles);
   const keeper = createSightKeeper(books, () => ward.rules.safety, ward.inventory);
   const judging = createJudging(ward);
+  const foreign = createForeignActions(ward);
   const following = createFollowing(ward);
   const deciding = createDeciding(ward);
   const alarms = createAlarms(ward, situation);
@@ -122,6 +124,7 @@ export function startWarden(parts: WardenParts): Warden {
     if (sight.isBroken) judging.distrust();
     else {
       begun = (await judging.look()).begun;
+      foreign.look();
       books.batch(() => following.follow());
     }
     ward.inventory.awaitDetails(awaitedDetails(ward));
@@ -179,8 +182,11 @@ export function startWarden(parts: WardenParts): Warden {
     }
   }
 
-  const redecide: Redecide = (candidate) =>
-    redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
+  const redecide: Redecide = (candidate) => {
+    // The node has just been read afresh: others may have acted on it since the last walk.
+    foreign.look();
+    return redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
+  };
 
   const redecideWith =
     (facts: Facts): Redecide =>

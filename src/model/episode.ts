@@ -142,16 +142,19 @@ export type ActionRequest =
   | { readonly kind: "reboot"; readonly force: boolean }
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
-/** A node that must not be touched: held by a person until released, or vetoed for a time. */
+/**
+ * A node that must not be acted on: `held` by an operator; `vetoed`: an operator lifted our quarantine; `ownership`: others
+ * acted on it a moment ago.
+ */
 export interface NodeHold {
   readonly node: NodeId;
   /** Null: every policy. */
   readonly policy: string | null;
-  readonly kind: "held" | "vetoed";
+  readonly kind: "held" | "vetoed" | "ownership";
   readonly at: EpochMs;
   /** Null: until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
-  /** The operator who holds it; absent: it is a veto, or no operators were configured. */
+  /** The operator who holds it; absent: no operator does, or none were configured. */
   readonly operator?: string;
 }

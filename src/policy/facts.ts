@@ -1,3 +1,4 @@
+import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Action, Episode } from "../model/episode.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
@@ -92,6 +93,24 @@ export function disruptedEpisodes(casebook: Casebook, shadow: boolean): readonly
     if (episode.state === "suspended") return isLost(episode);
     return episode.state === "acting" || (episode.quarantine !== null && !wasOffline(casebook, episode));
   });
+}
+
+/** A reboot of ours explains that a node reboots, or that its uptime fell, for so long after it was sent. */
+const OWN_REBOOT_MS: DurationMs = HOUR_MS;
+
+/** Whether we have rebooted a node lately, under any policy. */
+export function isRebootedByUs(casebook: Casebook, node: NodeId, now: EpochMs): boolean {
+  const open = casebook.open(node, false);
+  return [...casebook.past(node, false), ...(open === null ? [] : [open])]
+    .flatMap(({ id }) => casebook.actionsOf(id))
+    .some(
+      ({ request, sentAt, outcome }) =>
+        request.kind === "reboot" &&
+        sentAt !== null &&
+        now - sentAt <= OWN_REBOOT_MS &&
+        outcome !== "failed" &&
+        outcome !== "refused",
+    );
 }
 
 /** Whether the node was offline before the first action of its episode: a quarantine takes nothing away from the fleet. */

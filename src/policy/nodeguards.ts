@@ -2,7 +2,7 @@ import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Episode, Quarantine } from "../model/episode.ts";
 import type { Candidate, Guard } from "./candidate.ts";
-import { type Facts, isShadow } from "./facts.ts";
+import { type Facts, isRebootedByUs, isShadow } from "./facts.ts";
 
 /** A node that safety.protected names, or of which that can't be said, is not touched. */
 export const protectedGuard: Guard = ({ node }) => {
@@ -26,16 +26,11 @@ export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
 export const statusGuard: Guard = ({ node, episode }, facts) => {
   if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
   if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
-  if (node.status === "rebooting" && !isRebootedByUs(episode, facts)) {
-    return [{ reason: "status", detail: "it is rebooting, and not for us" }];
+  if (node.status === "rebooting" && !isRebootedByUs(facts.casebook, node.id, facts.now)) {
+    return [{ reason: "status", detail: "it is rebooting, but not by us" }];
   }
   return node.status === "quarantined" ? quarantineBlockers(episode?.quarantine ?? null, facts) : [];
 };
-
-/** Whether its episode sent it a reboot: after another step it reboots for somebody else. */
-const isRebootedByUs = (episode: Episode | null, { casebook }: Facts): boolean =>
-  episode !== null &&
-  casebook.actionsOf(episode.id).some(({ request, sentAt }) => request.kind === "reboot" && sentAt !== null);
 
 /** A quarantine is ours until its time is over, on the journal's clock; one that goes on is told, and not touched. */
 function quarantineBlockers(quarantine: Quarantine | null, { now }: Facts): readonly Blocker[] {
@@ -107,5 +102,3 @@ function triedBefore({ active, node, episode }: Candidate, { casebook, now }: Fa
 
 /** An episode in which nothing was done counts for nothing. */
 const tried = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
-
-/** A rest of time, rounded up to seconds. */
