@@ -42,7 +42,7 @@ async function fallIllOneByOne(ward: WardRun, count: number): Promise<number> {
 describe("nodes that leave the list after an action", () => {
   test("count as disrupted until they are back: no more are lost at once than max_disrupted", async () => {
     const ward = await startVanishing({ canary: false });
-    expect(await fallIllOneByOne(ward, 24)).toBe(5);
+    expect(await fallIllOneByOne(ward, 12)).toBe(5);
     // Longer than forget_after.
     await ward.pass(5 * HOUR_MS);
     expect(lost(ward)).toBe(5);
@@ -54,7 +54,7 @@ describe("nodes that leave the list after an action", () => {
 
   test("count once their policy is proven, too", async () => {
     const ward = await startVanishing({}, { scenario: vanishing({ share: 0.5 }) });
-    expect(await fallIllOneByOne(ward, 24)).toBeLessThanOrEqual(5);
+    expect(await fallIllOneByOne(ward, 12)).toBeLessThanOrEqual(5);
     expect(courses(ward)).toContain("healed");
     await ward.stop();
   });
