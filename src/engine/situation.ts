@@ -62,6 +62,8 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   };
   // Dry runs have alarms of their own, which nobody has to reset: they begin anew with the process.
   const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null, incidents: [] };
+  /** Losses after this instant are new to the breaker. Those of the last hour are counted again after a restart. */
+  let lossesCountedTo = books.now() - rules.safety.breaker.withinMs;
   const written = new Map<string, { at: EpochMs; text: string }>();
 
   const survey = (shadow: boolean): Survey =>
@@ -90,10 +92,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   }
 
   function inFlight(shadow: boolean): Action[] {
-    return [...casebook.actions()].filter(
-      (action) =>
-        action.shadow === shadow && isUnderWay(action) && casebook.episode(action.episode)?.state !== "suspended",
-    );
+    return [...casebook.actions()].filter((action) => action.shadow === shadow && isUnderWay(action));
   }
 
   /** Windows are looked up once a policy: many candidates ask. */
@@ -127,12 +126,9 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       const begunIn = (modes: (mode: string) => boolean) =>
         policies.flatMap(({ policy, mode }) => (modes(mode) ? (begun.get(policy.rule.name) ?? []) : []));
       const seen = survey(false);
-      advance(
-        real,
-        now,
-        seen,
-        begunIn((mode) => mode !== "dry_run"),
-      );
+      const newlyLost = seen.lost.flatMap(({ node, unlistedAt }) => (unlistedAt! > lossesCountedTo ? [node] : []));
+      lossesCountedTo = now;
+      advance(real, now, seen, [...begunIn((mode) => mode !== "dry_run"), ...newlyLost]);
       advance(
         shadowed,
         now,

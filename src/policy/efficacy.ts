@@ -12,7 +12,8 @@ export interface Efficacy {
 
 /**
  * How much a policy heals. Of its real episodes under the same text those count in which something was done and that
- * ended by themselves: what an operator lifted or repaired, or what became of a removed policy, says nothing about it.
+ * ended by themselves, or whose node is lost (they are suspended): what an operator lifted or repaired, or what became of
+ * a removed policy, says nothing about it.
  */
 export function efficacyOf(
   closed: Iterable<Episode>,
@@ -22,8 +23,8 @@ export function efficacyOf(
   const counted = [...closed]
     .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
     .filter(({ repaired }) => repaired !== true)
-    .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up")
-    .sort((a, b) => a.closedAt! - b.closedAt!)
+    .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")
+    .sort((a, b) => (a.closedAt ?? a.stateAt) - (b.closedAt ?? b.stateAt))
     .slice(-window);
   const healed = counted.filter(({ state }) => state === "healed").length;
   const isPoor = window > 0 && counted.length >= window && healed < minSuccess * counted.length - 1e-9;
