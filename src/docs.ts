@@ -9,7 +9,7 @@ import {
 } from "./config/describe.ts";
 import { policyTestJsonSchema, policyTestReference } from "./config/describetest.ts";
 import { type GeneratedFile, generate, json, readText } from "./generated.ts";
-import { metricsReference } from "./metrics/reference.ts";
+import { metricsReference, withHolds } from "./metrics/reference.ts";
 import { expressionReference } from "./policy/reference.ts";
 import { defaultScenario } from "./simulator/defaults.ts";
 
@@ -36,6 +36,7 @@ export const generatedFiles: readonly GeneratedFile[] = [
     content: () => scenarioReference(defaultScenario, readText("config/scenarios/rough-day.yaml") ?? ""),
   },
   { path: "docs/metrics.md", content: metricsReference },
+  { path: "docs/remediation.md", content: () => withHolds(readText("docs/remediation.md") ?? "") },
   { path: "config/scenario.schema.json", content: () => json(scenarioJsonSchema(defaultScenario)) },
 ];
 

@@ -1,5 +1,6 @@
 import { formatDuration } from "../base/duration.ts";
 import type { Config } from "../config/schema.ts";
+import { HOLDS } from "../model/hold-reasons.ts";
 import { DOMAINS } from "../model/safety.ts";
 import type { EpochMs } from "../model/time.ts";
 import { namedLimits, nodeLimits } from "../policy/limits.ts";
@@ -41,8 +42,12 @@ export function limitsText(config: Config, size: FleetSize | null): string {
     `no action while more than ${unhealthy}`,
     `the breaker opens when more than ${firing}`,
   ];
-  return `limits on ${counted(size.nodes, "node")} (${source}): ${terms.join("; ")}\n`;
+  const ends = LIMITS.map((reason) => `  a hold for ${reason} ends ${HOLDS[reason].ends.replaceAll("`", "")}\n`);
+  return `limits on ${counted(size.nodes, "node")} (${source}): ${terms.join("; ")}\n${ends.join("")}`;
 }
+
+/** The reasons to hold that these limits give. */
+const LIMITS = ["disrupted", "disrupted_domain", "max_actions", "in_flight", "storm", "breaker"] as const;
 
 /** The same in snake_case, by the names of the limits in the configuration; null: the size is not known. */
 export const limitsJson = (config: Config, size: FleetSize | null): object | null =>

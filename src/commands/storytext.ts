@@ -1,5 +1,6 @@
 import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import type { Blocker, Evidence } from "../model/decision.ts";
+import { HOLDS } from "../model/hold-reasons.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../web/rowviews.ts";
 import type { Paint } from "./colour.ts";
 import { printable } from "./daemon.ts";
@@ -147,7 +148,13 @@ const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): rea
 const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
   blockers.length === 0
     ? ["nothing would hold an action"]
-    : [`${count(blockers.length, "reason")} would hold an action`, ...reasonLines(blockers)];
+    : [
+        `${count(blockers.length, "reason")} would hold an action`,
+        ...blockers.flatMap((blocker) => [
+          ...reasonLines([blocker]),
+          `  ends ${HOLDS[blocker.reason].ends.replaceAll("`", "")}`,
+        ]),
+      ];
 
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
 

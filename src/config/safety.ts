@@ -78,7 +78,7 @@ export const safetySchema = section({
   })
     .prefault({})
     .describe(
-      "Nodes that our actions make unavailable at once: rebooting, disconnected or in our quarantine. The smaller counts.",
+      "Nodes that our actions make unavailable at once: rebooting, disconnected, in our quarantine (unless they were offline before it), or gone from the list since we acted. The smaller counts.",
     ),
   max_disrupted_per: perDomain(
     "The same in one failure domain: region, country or both.",
@@ -90,11 +90,13 @@ export const safetySchema = section({
   ),
   max_in_flight: whole(0, 1_000).default(1).describe("Actions sent and not yet verified."),
   max_actions: section({
-    amount: nodes().default(6).describe("Number of nodes."),
-    per: duration("1m", "1d").prefault("1h").describe("Time in which they are acted on."),
+    amount: nodes().default(6).describe("Number of actions."),
+    per: duration("1m", "1d").prefault("1h").describe("Time in which they are sent."),
   })
     .prefault({})
-    .describe("Nodes acted on. Above it, all actions are held until some of these are older than that."),
+    .describe(
+      "Actions sent, of any kind; every attempt counts. Above it, all actions are held until some of these are older than that.",
+    ),
   breaker,
   approval_ttl: duration("1m", "30d")
     .prefault("4h")

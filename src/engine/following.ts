@@ -1,27 +1,29 @@
-import { SECOND_MS } from "../base/duration.ts";
 import type { Action, Episode, Outcome } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
-import { isLive } from "../policy/casebook.ts";
-import { isUnderWay } from "../policy/facts.ts";
+import type { EpochMs } from "../model/time.ts";
+import { isLost, isUnderWay, isUnlisted } from "../policy/facts.ts";
 import {
   afterClearing,
   afterLook,
+  afterLoss,
   afterRefusal,
   afterStep,
   nextRung,
   proven,
   resumed,
   suspended,
+  unlisted,
   withdrawn,
 } from "../policy/ladder.ts";
 import { type Policy, sourcesOf } from "../policy/policy.ts";
 import { rebootProof } from "../policy/proof.ts";
 import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
 import { holds, type Judgement, judge, type MaxAgeOf } from "../policy/verdict.ts";
-import { type Aftermath, type StepEnd, stepEnd } from "../policy/verification.ts";
+import { type Aftermath, deadlines, type StepEnd, stepEnd } from "../policy/verification.ts";
 import { scopeOf } from "./candidates.ts";
-import { noteAction, settle } from "./transitions.ts";
+import { disown } from "./identity.ts";
+import { endAction, endActions, noteAction, settle } from "./transitions.ts";
 import { active, maxAgeOf, policyAsOf, policyNamed, provenFact, slotOf, type Ward } from "./ward.ts";
 
 /** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
@@ -51,6 +53,7 @@ export function createFollowing(ward: Ward): Following {
     }
     const policy = policyNamed(ward, episode.policy);
     const present = episode.state === "suspended" ? back(episode) : episode;
+    if (present.closedAt !== null) return;
     const { fleet } = ward.view!.snapshot;
     const isNew = fleet.listedAt[slot]! > (lookedAt.get(episode.id) ?? begunAt);
     lookedAt.set(episode.id, fleet.listedAt[slot]!);
@@ -66,9 +69,21 @@ export function createFollowing(ward: Ward): Following {
 
   const underWay = ({ id }: Episode): Action | null => books.casebook.actionsOf(id).find(isUnderWay) ?? null;
 
+  /**
+   * The node of an episode has left the list. Without an action of ours it is forgotten after `forget_after`. A lost one is
+   * not: only its return or accept-inventory ends that.
+   */
   function missing(episode: Episode): void {
-    if (episode.state !== "suspended") suspend(episode);
-    else forget(episode, "the node did not come back");
+    const now = books.now();
+    if (!isUnlisted(episode)) {
+      settle(ward, episode, unlisted(episode, now));
+      return;
+    }
+    const action = underWay(episode);
+    if (action !== null && now >= endOfStep(action)) {
+      const change = ended(action, action.shadow ? "dry_run" : "ineffective", { detail: "the node left the list" });
+      settle(ward, episode, afterLoss(episode, action, now), [change]);
+    } else if (!isLost(episode)) forget(episode, "the node did not come back");
   }
 
   function suspend(episode: Episode): void {
@@ -77,27 +92,20 @@ export function createFollowing(ward: Ward): Following {
 
   /** Ends an episode that was suspended for `retry.forget_after`. */
   function forget(episode: Episode, why: string): void {
-    const forgetAfterMs = policyOf(episode)?.rule.retry.forgetAfterMs ?? 0;
-    if (books.now() - episode.stateAt >= forgetAfterMs) withdraw(episode, why);
+    if (isForgotten(episode, episode.stateAt)) withdraw(episode, why);
   }
+
+  const isForgotten = (episode: Episode, since: EpochMs): boolean =>
+    books.now() - since >= (policyOf(episode)?.rule.retry.forgetAfterMs ?? 0);
 
   function withdraw(episode: Episode, why: string): void {
     settle(ward, episode, withdrawn(episode, books.now()), looseEnds(episode, why));
   }
 
-  /** What is written down of a node whose id another node has by now says nothing of that one. */
-  function disown(node: NodeId): void {
-    const { casebook } = books;
-    for (const episode of casebook.openEpisodes()) {
-      if (episode.node === node) withdraw(episode, "another node has the id: its created_at is another one");
-    }
-    const past = [false, true].flatMap((shadow) => casebook.past(node, shadow));
-    const vetoes = casebook.holds(node).filter(({ kind }) => kind !== "held");
-    books.record([
-      ...past.map((episode): Change => ({ kind: "episode", row: { ...episode, replaced: true } })),
-      ...vetoes.map(({ policy }): Change => ({ kind: "hold_gone", node, policy })),
-    ]);
-    ward.log.warn({ node, episodes: past.length }, "another node has the id; what was known of the old one is dropped");
+  /** When the time of a step is up; at once where it is not understood any more. */
+  function endOfStep(action: Action): EpochMs {
+    const step = policyAsOf(ward, action.fingerprint)?.rule.steps[action.step];
+    return step === undefined || step.action === "notify" ? 0 : deadlines(action, step.verify).end;
   }
 
   /** The policy of an episode as it is now; if it is no more, as it was. */
@@ -105,14 +113,13 @@ export function createFollowing(ward: Ward): Following {
     policyNamed(ward, policy) ?? policyAsOf(ward, fingerprint);
 
   /** What was under way and can't be told any more. */
-  function looseEnds({ id }: Episode, detail: string): Change[] {
-    return books.casebook
-      .actionsOf(id)
-      .filter(isLive)
-      .map((action) => ended(action, isUnderWay(action) ? "in_doubt" : null, { detail }));
-  }
+  const looseEnds = (episode: Episode, detail: string): Change[] => endActions(ward, episode, detail);
 
   function back(episode: Episode): Episode {
+    if (isUnlisted(episode) && isForgotten(episode, episode.unlistedAt!)) {
+      withdraw(episode, "the node came back too late");
+      return books.casebook.episode(episode.id)!;
+    }
     const after = resumed(episode, underWay(episode) !== null, books.now());
     if (after !== episode) settle(ward, episode, after);
     return after;
@@ -219,20 +226,8 @@ export function createFollowing(ward: Ward): Following {
     });
   }
 
-  function ended(action: Action, outcome: Outcome | null, more: Partial<Pick<Action, "proof" | "detail">>): Change {
-    const endedAt = books.now();
-    if (outcome === null) return noteAction({ ...action, ...more, state: "withdrawn", endedAt });
-    const { policy, request, shadow, id, node } = action;
-    if (!shadow) {
-      ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
-      const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
-      if (outcome === "verified") {
-        ward.metrics.observe("proxywarden_action_duration_seconds", { action: request.kind }, seconds);
-      }
-      ward.log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "an action ended");
-    }
-    return noteAction({ ...action, ...more, state: "ended", outcome, endedAt });
-  }
+  const ended = (action: Action, outcome: Outcome | null, more: Partial<Pick<Action, "proof" | "detail">>): Change =>
+    endAction(ward, action, outcome, more);
 
   /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or to be seen again. */
   function mind(episode: Episode, policy: Policy, slot: number): void {
@@ -279,7 +274,7 @@ export function createFollowing(ward: Ward): Following {
 
   return {
     follow(replaced) {
-      for (const node of replaced) disown(node);
+      for (const node of replaced) disown(ward, node);
       const open = books.casebook.openEpisodes();
       for (const episode of open) followOne(episode);
       const ids = new Set(open.map(({ id }) => id));

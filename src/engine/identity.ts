@@ -1,6 +1,9 @@
+import type { Change } from "../model/journal.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
+import { withdrawn } from "../policy/ladder.ts";
+import { endActions, settle } from "./transitions.ts";
 import { slotOf, type Ward } from "./ward.ts";
 
 /**
@@ -68,4 +71,22 @@ export function createIdentities(ward: Ward): Identities {
 function isChanged(before: Fleet, now: Fleet, slot: number): boolean {
   const [one, other] = [before.createdAtMs[slot]!, now.createdAtMs[slot]!];
   return one !== other && before.ids[slot] === now.ids[slot] && !Number.isNaN(one) && !Number.isNaN(other);
+}
+
+/** Drops what the journal says of a node whose id another node has by now: it says nothing of that one. */
+export function disown(ward: Ward, node: NodeId): void {
+  const { books } = ward;
+  const { casebook } = books;
+  for (const episode of casebook.openEpisodes()) {
+    if (episode.node !== node) continue;
+    const why = "another node has the id: its created_at is another one";
+    settle(ward, episode, withdrawn(episode, books.now()), endActions(ward, episode, why));
+  }
+  const past = [false, true].flatMap((shadow) => casebook.past(node, shadow));
+  const dropped = casebook.holds(node).filter(({ kind }) => kind !== "held");
+  books.record([
+    ...past.map((episode): Change => ({ kind: "episode", row: { ...episode, replaced: true } })),
+    ...dropped.map(({ policy }): Change => ({ kind: "hold_gone", node, policy })),
+  ]);
+  ward.log.warn({ node, episodes: past.length }, "another node has the id; what was known of the old one is dropped");
 }

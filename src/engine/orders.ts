@@ -7,7 +7,7 @@ import { expiryOf } from "./candidates.ts";
 import type { OrderRefusal, Orders } from "./explanation.ts";
 import type { SightKeeper } from "./sighting.ts";
 import { PAUSED, type Situation } from "./situation.ts";
-import { noteAction } from "./transitions.ts";
+import { acceptLosses, lostNodes, noteAction } from "./transitions.ts";
 import { active, efficacySinceFact, fallenFact, slotOf, type Ward } from "./ward.ts";
 
 /** What orders read and change. */
@@ -165,8 +165,13 @@ export function createOrders(parts: OrdersParts, operator: string | null = null)
       const { changes, adopt } = sight.accept(walk.met, walk.missing);
       const without =
         walk.missing === 0 ? "" : `; ${walk.missing} that it does not show, or does not count, are accepted`;
-      const said = `the inventory is measured by the ${walk.met} nodes of now${without}`;
-      return write({ order: "accept-inventory" }, changes, said, adopt);
+      const lost = lostNodes(ward).size;
+      const gone = lost === 0 ? "" : `; the loss of ${lost} that left the list after an action is accepted`;
+      const said = `the inventory is measured by the ${walk.met} nodes of now${without}${gone}`;
+      return write({ order: "accept-inventory" }, changes, said, () => {
+        adopt();
+        acceptLosses(ward);
+      });
     },
     noteReload(problems, origin = "") {
       const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";

@@ -1,7 +1,9 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Decision } from "../model/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/episode.ts";
+import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { Step } from "../model/policy.ts";
+import type { EpochMs } from "../model/time.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
 import { isShadow } from "../policy/facts.ts";
 import { afterFailure, afterLimit, afterRefusal, afterSending } from "../policy/ladder.ts";
@@ -11,7 +13,7 @@ import { readActionReply, readNodeDetail } from "../service/wire.ts";
 import { approvedAction } from "./candidates.ts";
 import { keyAccepted, keyRefused } from "./credentials.ts";
 import type { ObstacleCache } from "./obstacles.ts";
-import { noteAction, settle } from "./transitions.ts";
+import { noteAction, settle, tell } from "./transitions.ts";
 import { slotOf, type Ward } from "./ward.ts";
 
 /** Decides again on a candidate by what is known now; null: it is gone. */
@@ -23,8 +25,6 @@ export interface Signals {
   readonly cutting: AbortSignal;
 }
 
-/** A wait that the service asked for without saying how long. */
-const LIMIT_WAIT_MS: DurationMs = MINUTE_MS;
 const TEXT_CHARACTERS_MAX = 500;
 /** A node is acted on within this after it was read afresh. */
 const READING_MS_MAX: DurationMs = 30 * SECOND_MS;
@@ -55,7 +55,7 @@ export async function remediate(
     return;
   }
   const readAt = ward.clock.monotonic();
-  const posting: Action = { ...intent, state: "posting", uptimeHoursBefore: uptimeOf(ward, intent.node) };
+  const posting: Action = { ...intent, ...stateBefore(ward, intent.node), state: "posting" };
   let sent = posting;
   let late: string | null = null;
   const leave = new AbortController();
@@ -94,7 +94,11 @@ function hindranceOf(again: ReturnType<Redecide>): string | null {
 export function pretend(ward: Ward, { active, episode, ...candidate }: Candidate): void {
   const now = ward.books.now();
   const intent = intended(ward, { active, episode, ...candidate });
-  const action: Action = { ...intent, state: "sent", sentAt: now, outcome: "dry_run" };
+  const action: Action = {
+    ...intent,
+    ...stateBefore(ward, intent.node),
+    ...{ state: "sent", sentAt: now, outcome: "dry_run" },
+  };
   const { policy, request } = action;
   ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "dry_run" });
   ward.log.info({ policy, node: action.node, kind: request.kind, episode: episode!.id }, "would act, but for dry_run");
@@ -181,10 +185,13 @@ async function readAfresh(ward: Ward, { node }: Action, signal: AbortSignal): Pr
   return null;
 }
 
-function uptimeOf(ward: Ward, node: string): number | null {
+/** How the node stands before something is done to it. */
+function stateBefore(ward: Ward, node: NodeId): Pick<Action, "uptimeHoursBefore" | "statusBefore"> {
   const slot = slotOf(ward, node);
-  const uptime = slot === null ? Number.NaN : ward.view!.snapshot.fleet.uptimeHours[slot]!;
-  return Number.isNaN(uptime) ? null : uptime;
+  if (slot === null) return { uptimeHoursBefore: null };
+  const { uptimeHours, status } = ward.view!.snapshot.fleet;
+  const uptime = uptimeHours[slot]!;
+  return { uptimeHoursBefore: Number.isNaN(uptime) ? null : uptime, statusBefore: NODE_STATUSES[status[slot]!]! };
 }
 
 function withdraw(ward: Ward, action: Action, episode: Episode, detail: string, isFailure: boolean): void {
@@ -204,8 +211,9 @@ function conclude(ward: Ward, action: Action, result: PostResult): void {
   const count = (outcome: "refused" | "failed" | "in_doubt") =>
     ward.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
   const log = { action: action.id, policy, node, kind: request.kind };
-  const failed = (detail: string): Action =>
-    ({ ...action, state: "ended", sentAt: null, endedAt: now, outcome: "failed", detail }) satisfies Action;
+  /** `sentAt`: when it reached the service, which counts against max_actions; null: it did not. */
+  const failed = (detail: string, sentAt: EpochMs | null): Action =>
+    ({ ...action, state: "ended", sentAt, endedAt: now, outcome: "failed", detail }) satisfies Action;
   if (result.kind === "done" || result.kind === "refused") keyAccepted(ward);
   switch (result.kind) {
     case "done": {
@@ -235,21 +243,33 @@ function conclude(ward: Ward, action: Action, result: PostResult): void {
     case "credentials":
       keyRefused(ward, result.message);
       count("failed");
-      settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message))]);
+      settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message, action.sentAt))]);
       return;
-    case "limited": {
+    case "limited":
       count("failed");
-      const wait = result.retryAfterMs ?? LIMIT_WAIT_MS;
-      const detail = `the service asked to wait ${wait / SECOND_MS} s`;
-      settle(ward, episode, afterLimit(episode, wait, now), [noteAction(failed(detail))]);
+      concludeLimited(ward, episode, failed(result.message, action.sentAt), result.retryAfterMs);
       return;
-    }
     case "not_sent":
       count("failed");
       ward.log.warn({ ...log, problem: result.message }, "an action could not be sent");
-      settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message))]);
+      settle(ward, episode, afterFailure(episode, now), [noteAction(failed(result.message, null))]);
       return;
     default:
       result satisfies never;
   }
+}
+
+/** After a 429: the same step is tried again after a wait, and its episode is given up after too many of them. */
+function concludeLimited(ward: Ward, episode: Episode, action: Action, retryAfterMs: DurationMs | null): void {
+  const now = ward.books.now();
+  const after = afterLimit(episode, retryAfterMs, now);
+  settle(ward, episode, after, [noteAction(action)]);
+  const log = { action: action.id, policy: action.policy, node: action.node, attempts: after.limited };
+  if (after.closedAt === null) {
+    ward.log.warn({ ...log, problem: action.detail }, "an action was rate limited; it is sent again later");
+    return;
+  }
+  ward.log.warn({ ...log, problem: action.detail }, "an action was rate limited too often; its episode is given up");
+  const summary = `${action.node}: the service answered 429 to ${after.limited} attempts of ${action.policy} (${episode.id}); it is given up for now`;
+  tell(ward, after, { kind: "given_up", severity: "critical", summary });
 }

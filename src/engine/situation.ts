@@ -74,6 +74,8 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   };
   // Dry runs have a breaker and a storm of their own, which begin anew with the process.
   const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null };
+  /** Losses after this instant are new to the breaker. Those of the last hour are counted again after a restart. */
+  let lossesCountedTo = books.now() - rules.safety.breaker.withinMs;
   const written = new Map<string, { at: EpochMs; text: string }>();
 
   /** A storm that lasted when the process stopped may have lasted until now: its cool-down begins anew. */
@@ -139,10 +141,7 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   }
 
   function inFlight(shadow: boolean): Action[] {
-    return [...casebook.actions()].filter(
-      (action) =>
-        action.shadow === shadow && isUnderWay(action) && casebook.episode(action.episode)?.state !== "suspended",
-    );
+    return [...casebook.actions()].filter((action) => action.shadow === shadow && isUnderWay(action));
   }
 
   /** Windows are looked up once a policy: many candidates ask. */
@@ -183,7 +182,12 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       const policies = activePolicies(ward);
       const before = real.storm;
       takeOver(policies);
-      count(real, []);
+      const { lost } = survey(false);
+      count(
+        real,
+        lost.flatMap(({ node, unlistedAt }) => (unlistedAt! > lossesCountedTo ? [node] : [])),
+      );
+      lossesCountedTo = books.now();
       count(shadowed, []);
       // A breaker of dry runs closes by itself, once nothing fired for its time.
       const { open } = shadowed.breaker;

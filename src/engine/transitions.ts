@@ -1,7 +1,12 @@
-import type { Action, Episode } from "../model/episode.ts";
+import { SECOND_MS } from "../base/duration.ts";
+import type { Action, Episode, Outcome } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
+import type { NodeId } from "../model/node.ts";
 import type { Notice } from "../model/notice.ts";
+import { isLive } from "../policy/casebook.ts";
 import { efficacyOf } from "../policy/efficacy.ts";
+import { isLost, isUnderWay } from "../policy/facts.ts";
+import { withdrawn } from "../policy/ladder.ts";
 import type { Policy } from "../policy/policy.ts";
 import { failuresInRow, givenUpHold } from "../policy/retry.ts";
 import { candidateOf } from "./candidates.ts";
@@ -25,7 +30,13 @@ export function settle(ward: Ward, before: Episode | null, after: Episode, other
 /** What follows from a change of a real episode. */
 function follow(ward: Ward, before: Episode | null, after: Episode): void {
   if (before === null) ward.notifier.notify(episodeNotice(after));
-  if (after.closedAt !== null && before?.closedAt === null) closeEpisode(ward, after, policyNamed(ward, after.policy));
+  const policy = policyNamed(ward, after.policy);
+  if (after.closedAt !== null && before?.closedAt === null) closeEpisode(ward, after, policy);
+  if (isLost(after) && before !== null && !isLost(before)) {
+    const summary = `${after.node} left the list after an action of ${after.policy} (${after.id}): it counts against the limits until it is back, or accept-inventory`;
+    tell(ward, after, { kind: "lost", severity: "critical", summary });
+    if (policy !== null) judgeEfficacy(ward, policy, after);
+  }
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
     const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) has outlasted its time, and is left as it is`;
     tell(ward, after, { kind: "overdue", severity: "warning", summary });
@@ -34,6 +45,51 @@ function follow(ward: Ward, before: Episode | null, after: Episode): void {
 
 /** Writes down how an action stands now. */
 export const noteAction = (row: Action): Change => ({ kind: "action", row });
+
+/** Returns the row of an action that ended, and counts it. Null: it was never sent. */
+export function endAction(
+  { books, metrics, log }: Ward,
+  action: Action,
+  outcome: Outcome | null,
+  more: Partial<Pick<Action, "proof" | "detail">>,
+): Change {
+  const endedAt = books.now();
+  if (outcome === null) return noteAction({ ...action, ...more, state: "withdrawn", endedAt });
+  const { policy, request, shadow, id, node } = action;
+  if (!shadow) {
+    metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
+    const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
+    if (outcome === "verified") {
+      metrics.observe("proxywarden_action_duration_seconds", { action: request.kind }, seconds);
+    }
+    log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "an action ended");
+  }
+  return noteAction({ ...action, ...more, state: "ended", outcome, endedAt });
+}
+
+/** Returns the rows of the actions of an episode that closes while they are not over: what was sent is in doubt. */
+export function endActions(ward: Ward, { id }: Episode, detail: string): Change[] {
+  return ward.books.casebook
+    .actionsOf(id)
+    .filter(isLive)
+    .map((action) => endAction(ward, action, isUnderWay(action) ? "in_doubt" : null, { detail }));
+}
+
+const lostEpisodes = ({ books }: Ward): Episode[] => books.casebook.openEpisodes().filter(isLost);
+
+/** Nodes that left the list after an action of ours. */
+export const lostNodes = (ward: Ward): ReadonlySet<NodeId> => new Set(lostEpisodes(ward).map(({ node }) => node));
+
+/**
+ * Ends the losses of nodes that left the list after an action, since an operator accepts them. Their episodes are
+ * withdrawn: they count against no limit and no policy any more.
+ */
+export function acceptLosses(ward: Ward): void {
+  for (const episode of lostEpisodes(ward)) {
+    const after = withdrawn(episode, ward.books.now());
+    settle(ward, episode, after, endActions(ward, episode, "an operator accepted the loss of the node"));
+  }
+}
 
 /** Tells people about an episode, once; `receiver`: only that one. */
 export function tell(
@@ -118,7 +174,8 @@ function judgeEfficacy(ward: Ward, policy: Policy, episode: Episode): void {
   const { fingerprint } = policy;
   const since = Number(casebook.fact(efficacySinceFact(name)) ?? 0);
   const { efficacy } = ward.rules.safety;
-  const { isPoor, healed, nodes } = efficacyOf(casebook.closed(), { policy: name, fingerprint, since }, efficacy);
+  const counted = [...casebook.closed(), ...lostEpisodes(ward)];
+  const { isPoor, healed, nodes } = efficacyOf(counted, { policy: name, fingerprint, since }, efficacy);
   if (!isPoor) return;
   ward.books.record([{ kind: "fact", key: fallenFact(name), value: fingerprint }]);
   const summary = `The policy ${name} healed ${healed} of the last ${nodes} nodes that it treated, and falls back to dry_run until its text changes or an operator orders reset-breaker`;

@@ -11,6 +11,7 @@ import { createDeciding, isWaiting, sendNotice } from "./deciding.ts";
 import { createEpisodeGauge } from "./episodegauge.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
+import { createForeignActions } from "./foreign-actions.ts";
 import { createIdentities } from "./identity.ts";
 import { createJudging } from "./judging.ts";
 import { ASK_MS, createObstacleCache } from "./obstacles.ts";
@@ -59,6 +60,7 @@ export function startWarden(parts: WardenParts): Warden {
   const situation = createSituation(ward, obstacles);
   const keeper = createSightKeeper(books, () => ward.rules.safety, ward.inventory);
   const judging = createJudging(ward);
+  const foreign = createForeignActions(ward);
   const following = createFollowing(ward);
   const identities = createIdentities(ward);
   const deciding = createDeciding(ward);
@@ -129,6 +131,7 @@ export function startWarden(parts: WardenParts): Warden {
     else {
       const replaced = identities.replaced();
       await judging.look(replaced, situation.note);
+      foreign.look();
       books.batch(() => {
         following.follow(replaced);
         endGivenUp(ward);
@@ -189,10 +192,12 @@ export function startWarden(parts: WardenParts): Warden {
     }
   }
 
-  const redecide: Redecide = (candidate) =>
-    identities.isReplaced(candidate.node.id)
-      ? null
-      : redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
+  const redecide: Redecide = (candidate) => {
+    if (identities.isReplaced(candidate.node.id)) return null;
+    // The node has just been read afresh: others may have acted on it since the last walk.
+    foreign.look();
+    return redecideWith(situation.facts(isShadow(candidate.active), sightNow()))(candidate);
+  };
 
   const redecideWith =
     (facts: Facts): Redecide =>

@@ -1,4 +1,6 @@
+import { HOLD_REASONS } from "../model/decision.ts";
 import { OUTCOMES } from "../model/episode.ts";
+import { HOLDS, type HoldRow } from "../model/hold-reasons.ts";
 import { NODE_STATUSES } from "../model/node.ts";
 import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
@@ -9,8 +11,6 @@ import { NODE_INFO } from "./nodefamilies.ts";
 import { unitOf } from "./text.ts";
 import {
   CATEGORY_LABELS,
-  DECISION_MEANINGS,
-  DECISION_REASONS,
   ENDPOINT_LABELS,
   EPISODE_STATES,
   FAILURE_MEANINGS,
@@ -52,8 +52,11 @@ export const metricsReference = (): string =>
     ),
     "### `reason` of `proxywarden_decisions_total`\n",
     table(
-      ["reason", "meaning"],
-      DECISION_REASONS.map((reason) => [code(reason), DECISION_MEANINGS[reason]]),
+      ["reason", "when", "how it ends"],
+      [
+        ...HOLD_REASONS.map((reason) => [code(reason), HOLDS[reason].when, HOLDS[reason].ends]),
+        [code("all_clear"), "nothing holds the node: it is acted on", "–"],
+      ],
     ),
     "### `reason` of `proxywarden_web_refusals_total`\n",
     table(
@@ -190,3 +193,18 @@ const examples: readonly (readonly [question: string, query: string])[] = [
   ["Nodes that were given up:", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
   ["Share of the month's calls that is used:", "proxywarden_month_calls / proxywarden_month_calls_limit"],
 ];
+
+const HOLDS_BEGIN = "<!-- holds: written by npm run docs -->\n";
+const HOLDS_END = "<!-- end of holds -->";
+
+/** A document with the table of all holds between its two marks. Throws where it has no marks. */
+export function withHolds(text: string): string {
+  const [begin, end] = [text.indexOf(HOLDS_BEGIN) + HOLDS_BEGIN.length, text.indexOf(HOLDS_END)];
+  if (begin < HOLDS_BEGIN.length || end < begin) throw new Error("the document has no marks for the table of holds");
+  const rows = HOLD_REASONS.map((reason) => {
+    const { counts, when, ends, todo = "–" }: HoldRow = HOLDS[reason];
+    return [code(reason), counts, when, ends, todo];
+  });
+  const holds = table(["reason", "what it counts", "when it holds", "how that ends", "what to do"], rows);
+  return `${text.slice(0, begin)}\n${holds}\n${text.slice(end)}`;
+}

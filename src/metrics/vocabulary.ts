@@ -1,6 +1,6 @@
 import { SCOPES, type Scope } from "../budget/others.ts";
 import { PLAN_BOUNDS } from "../budget/planner.ts";
-import { HOLD_REASONS, type HoldReason } from "../model/decision.ts";
+import { HOLD_REASONS } from "../model/decision.ts";
 import { OPEN_STATES } from "../model/episode.ts";
 import { ACTION_KINDS } from "../model/policy.ts";
 
@@ -103,51 +103,6 @@ export const EPISODE_STATES = ["pending", ...OPEN_STATES, "given_up"] as const;
 
 /** Values of the label `action` of `proxywarden_node_episode`: the action sent last, or that none was. */
 export const EPISODE_ACTIONS = [...ACTION_KINDS, "none"] as const;
-
-/** What each reason of a decision means, for people. */
-export const DECISION_MEANINGS: Readonly<Record<HoldReason | "all_clear", string>> = {
-  all_clear: "nothing at all speaks against it: the node is acted on",
-  paused: "a person paused everything; `resume` ends it",
-  journal: "the journal can't be written: nothing is done that can't be written down",
-  credentials: "the service refused the API key, or its scope, for an action",
-  warming_up: "too few complete walks since the start (`safety.trust.warmup_walks`)",
-  inventory_incomplete: "the last walk of the nodes was not complete",
-  inventory_shrunk:
-    "far fewer nodes than in the last days (`safety.trust.min_inventory`); `accept-inventory` takes them for right",
-  inventory_unknown: "too many records that can't be read, or of an unknown status (`safety.trust.max_unknown`)",
-  last_seen_stale: "even the freshest last_seen is old (`safety.trust.max_freshest_last_seen`)",
-  service_clock:
-    "the service never said what time it is; or, after a downtime, the wall clock and the service's Date disagree: until they agree, for an hour at most",
-  sight_cooldown: "what was seen was not to be believed until a while ago (`safety.storm_cooldown`)",
-  verdict_unknown: "a field that decides is missing or too old",
-  window: "outside of the policy's windows",
-  blocked_by: "a query or an alert blocks the policy, or could not be asked",
-  approval: "an operator has to approve it",
-  rejected: "a person rejected it",
-  canary: "the policy is new or changed, and is tried on another node first",
-  protected: "`safety.protected` names the node, or can't be told",
-  held: "a person holds the node; `release` ends it",
-  status: "the node is in maintenance, rebooting, or of an unknown status",
-  ownership: "the node is in a quarantine that is not ours",
-  vetoed: "a person lifted our quarantine",
-  other_episode: "another policy's episode has the node",
-  cooldown: "the node's last episode ended a moment ago (`safety.cooldown`)",
-  retry_wait: "the last episode did not heal it; the next try comes later (`retry.every`)",
-  retry_limit:
-    "as many episodes as the policy allows within a time (`retry`), or given up until the node is seen healthy or released",
-  backoff: "the last sends did not leave",
-  gone: "the node is in the fleet no more",
-  storm: "too much of the fleet is unhealthy at once (`safety.max_unhealthy`)",
-  storm_cooldown: "there was a storm until a while ago (`safety.storm_cooldown`)",
-  correlated:
-    "many nodes of one place went bad together (`safety.correlated`); ends when most recovered, or 6 h after the last went bad",
-  breaker: "too many nodes fired (`safety.breaker`); `reset-breaker` closes it",
-  in_flight: "as many actions as allowed are not yet verified (`safety.max_in_flight`)",
-  disrupted: "as many nodes as allowed are under our hand (`safety.max_disrupted`)",
-  disrupted_domain: "the same of the node's region or country (`safety.max_disrupted_per`)",
-  min_online: "too few nodes would stay online (`safety.min_online_per`)",
-  max_actions: "as many actions as allowed were sent (`safety.max_actions`)",
-};
 
 /** Values of the label `reason` of `proxywarden_web_refusals_total`. */
 export const WEB_REFUSALS = [

@@ -1,55 +1,12 @@
+import { HOLDS } from "./hold-reasons.ts";
 import type { NodeId } from "./node.ts";
 import type { Mode } from "./policy.ts";
 import type { EpochMs } from "./time.ts";
 
-/**
- * Why a node is not touched: values of the label `reason` of `proxywarden_decisions_total` where the verdict is `hold`.
- * All that apply are given, not the first one.
- */
-export const HOLD_REASONS = [
-  // The daemon's own state.
-  "paused",
-  "journal",
-  "credentials",
-  // Trust: our eyes.
-  "warming_up",
-  "inventory_incomplete",
-  "inventory_shrunk",
-  "inventory_unknown",
-  "last_seen_stale",
-  "service_clock",
-  "sight_cooldown",
-  // The policy.
-  "verdict_unknown",
-  "window",
-  "blocked_by",
-  "approval",
-  "rejected",
-  "canary",
-  // The node.
-  "protected",
-  "held",
-  "status",
-  "ownership",
-  "vetoed",
-  "other_episode",
-  "cooldown",
-  "retry_wait",
-  "retry_limit",
-  "backoff",
-  "gone",
-  // The fleet.
-  "storm",
-  "storm_cooldown",
-  "correlated",
-  "breaker",
-  "in_flight",
-  "disrupted",
-  "disrupted_domain",
-  "min_online",
-  "max_actions",
-] as const;
-export type HoldReason = (typeof HOLD_REASONS)[number];
+/** A reason for which a node is held: a row of {@link HOLDS}. */
+export type HoldReason = keyof typeof HOLDS;
+/** All reasons for which a node is held. All that apply are given, not the first one. */
+export const HOLD_REASONS = Object.keys(HOLDS) as [HoldReason, ...HoldReason[]];
 
 /** One reason to hold, in words that name the numbers. */
 export interface Blocker {

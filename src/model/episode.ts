@@ -1,6 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Evidence } from "./decision.ts";
-import type { NodeId } from "./node.ts";
+import type { NodeId, NodeStatus } from "./node.ts";
 import type { EpochMs } from "./time.ts";
 
 /** A timer of one policy over one node, as the journal keeps it. A pair without one is inactive. */
@@ -20,7 +20,7 @@ export interface TimerRow {
 /**
  * Where an episode stands. Open ones: `firing`: its next step waits until nothing holds it; `acting`: a step is under way;
  * `recovering`: a step has healed it, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: it ended, and
- * `clear_for` runs; `suspended`: the node left the fleet, or its verdict was unknown for too long: it has the node no more.
+ * `clear_for` runs; `suspended`: the node left the list, or its verdict was unknown for too long: it has the node no more.
  * Closed ones: `healed`; `cleared`: it passed without a step of ours that healed it; `given_up`: refused, or no step was
  * left; `freed`: an operator lifted our quarantine; `withdrawn`: it was suspended for too long, another node has the id, or
  * its policy is gone or is about something else.
@@ -52,10 +52,14 @@ export interface Episode {
   /** Sends of this step in a row that never left; the next one waits until `retryAt`. */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
+  /** Sends of this step that the service answered with 429; absent: none. */
+  readonly limited?: number;
   /** Our quarantine, while it should last. */
   readonly quarantine: Quarantine | null;
   /** Steps taken so far healed it, at least for a while. */
   readonly healed: boolean;
+  /** When the node left the list, of a suspended one; null or absent: it is on the list. */
+  readonly unlistedAt?: EpochMs | null;
   /** The node's `created_at`; absent: not known yet. Another one is another node under the same id. */
   readonly nodeCreatedAt?: EpochMs;
   /** True where another node has the id by now: the episode says nothing of that one. */
@@ -121,7 +125,7 @@ export interface Action {
   readonly createdAt: EpochMs;
   /** When an operator approved it; absent: it was not approved. */
   readonly approvedAt?: EpochMs;
-  /** When it was sent, or would have been; null: not yet. */
+  /** When it was sent, or would have been; null: not yet, or nothing of it reached the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: Outcome | null;
@@ -131,6 +135,8 @@ export interface Action {
   readonly detail: string | null;
   /** Uptime before it was sent. */
   readonly uptimeHoursBefore: number | null;
+  /** Status before it was sent; absent: not sent yet. */
+  readonly statusBefore?: NodeStatus;
   /** Whether the node was seen rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: Proof | null;
@@ -151,19 +157,20 @@ export type ActionRequest =
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
 /**
- * A node that must not be touched. `held`: by an operator until it is released; `vetoed`: for a time, after an operator
- * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is seen healthy or is released. A
- * `given_up` with an `until` was released then: the policy's tries count from there.
+ * A node that must not be acted on. `held`: by an operator until it is released; `vetoed`: for a time, after an operator
+ * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is seen healthy or is released; a
+ * `given_up` with an `until` was released then: the policy's tries count from there. `ownership`: others acted on it a
+ * moment ago.
  */
 export interface NodeHold {
   readonly node: NodeId;
   /** Null: every policy. */
   readonly policy: string | null;
-  readonly kind: "held" | "vetoed" | "given_up";
+  readonly kind: "held" | "vetoed" | "given_up" | "ownership";
   readonly at: EpochMs;
   /** Null: until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
-  /** The operator who holds it; absent: it is a veto, or no operators were configured. */
+  /** The operator who holds it; absent: no operator does, or none were configured. */
   readonly operator?: string;
 }

@@ -5,9 +5,9 @@ import type { EpochMs } from "./time.ts";
 /** What is told to people: an alert that begins and ends, as Alertmanager's do. */
 export interface Notice {
   /**
-   * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `overdue`; `incident`: many
-   * nodes of one place went bad together; `storm`; `breaker`; `untrusted`; `credentials`: the service refuses the API key
-   * for actions; `efficacy`; `approval`: a person is wanted.
+   * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `lost`: a node left the list
+   * after an action; `overdue`; `incident`: many nodes of one place went bad together; `storm`; `breaker`; `untrusted`;
+   * `credentials`: the service refuses the API key for actions; `efficacy`; `approval`: an operator is wanted.
    */
   readonly kind: NoticeKind;
   /** Equal for the beginning and the end of the same thing. */
@@ -29,6 +29,7 @@ export const NOTICE_KINDS = [
   "episode",
   "step",
   "given_up",
+  "lost",
   "overdue",
   "incident",
   "storm",

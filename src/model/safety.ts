@@ -25,14 +25,14 @@ export interface Safety {
   };
   /** Share of the fleet offline, unknown or firing at once; over it: a storm. */
   readonly maxUnhealthy: { readonly share: Share };
-  /** Nodes under our hand at once; the smaller holds. */
+  /** Nodes that our actions make unavailable at once; the smaller holds. */
   readonly maxDisrupted: { readonly share: Share; readonly amount: number };
   readonly maxDisruptedPer: PerDomain;
   /** An online node is not taken out where fewer than this would stay online. */
   readonly minOnlinePer: PerDomain;
   /** Actions sent and not yet verified. */
   readonly maxInFlight: number;
-  /** Nodes touched. */
+  /** Actions sent, of any kind; every attempt counts. */
   readonly maxActions: { readonly amount: number; readonly perMs: DurationMs };
   /** More nodes firing than the larger of both within the time: opens, and stays open until a person resets it. */
   readonly breaker: { readonly share: Share; readonly amount: number; readonly withinMs: DurationMs };

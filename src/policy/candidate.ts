@@ -1,4 +1,4 @@
-import type { Blocker } from "../model/decision.ts";
+import type { Blocker, HoldReason } from "../model/decision.ts";
 import type { Episode } from "../model/episode.ts";
 import type { Step } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -22,6 +22,14 @@ export interface Candidate {
 
 /** Everything of one kind that speaks against touching a candidate. */
 export type Guard = (candidate: Candidate, facts: Facts) => readonly Blocker[];
+
+/** A guard, and the reasons for which it may hold a node: {@link HOLDS} says what each counts and how it ends. */
+export interface GuardRow {
+  readonly reasons: readonly HoldReason[];
+  readonly check: Guard;
+  /** Whether it also holds a step that only notifies. */
+  readonly holdsNotices: boolean;
+}
 
 /** The step that would be taken; null: the ladder has none left. */
 export const nextStep = ({ active, episode }: Candidate): Step | null =>

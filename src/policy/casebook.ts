@@ -19,6 +19,8 @@ export interface Casebook {
   open(node: NodeId, shadow: boolean): Episode | null;
   /** The suspended episode of a node under a policy; null: there is none. */
   suspended(policy: string, node: NodeId, shadow: boolean): Episode | null;
+  /** Open episodes of a node, the suspended ones too. */
+  openOf(node: NodeId, shadow: boolean): readonly Episode[];
   /** All open episodes, the suspended ones too. */
   openEpisodes(): readonly Episode[];
   episode(id: string): Episode | null;
@@ -50,7 +52,7 @@ export const isLive = ({ state }: Action): boolean => LIVE.has(state);
 export function createCasebook(contents: JournalContents): Casebook {
   const timers = new Map<string, Map<NodeId, Timer>>();
   const holders = [new Map<NodeId, Episode>(), new Map<NodeId, Episode>()] as const;
-  const suspended = new Map<string, Episode>();
+  const suspended = new Map<NodeId, readonly Episode[]>();
   const openIds = new Set<string>();
   const episodes = new Map<string, Episode>();
   const past = new Map<NodeId, Episode[]>();
@@ -74,8 +76,7 @@ export function createCasebook(contents: JournalContents): Casebook {
     const { id, node, state } = episode;
     const isOpen = episode.closedAt === null;
     setHolder(episode, isOpen && state !== "suspended");
-    if (isOpen && state === "suspended") suspended.set(suspendedKey(episode), episode);
-    else if (suspended.get(suspendedKey(episode))?.id === id) suspended.delete(suspendedKey(episode));
+    setSuspended(episode, isOpen && state === "suspended");
     if (isOpen) {
       openIds.add(id);
       episodes.set(id, episode);
@@ -93,6 +94,23 @@ export function createCasebook(contents: JournalContents): Casebook {
     const holding = holdersOf(episode.shadow);
     if (holds) holding.set(episode.node, episode);
     else if (holding.get(episode.node)?.id === episode.id) holding.delete(episode.node);
+  }
+
+  function setSuspended(episode: Episode, isSuspended: boolean): void {
+    const { id, node } = episode;
+    const others = (suspended.get(node) ?? []).filter((each) => each.id !== id);
+    const left = isSuspended ? [...others, episode] : others;
+    if (left.length > 0) suspended.set(node, left);
+    else suspended.delete(node);
+  }
+
+  function suspendedOf(node: NodeId, shadow: boolean): readonly Episode[] {
+    return (suspended.get(node) ?? []).filter((episode) => episode.shadow === shadow);
+  }
+
+  function openOf(node: NodeId, shadow: boolean): readonly Episode[] {
+    const holder = holdersOf(shadow).get(node);
+    return [...(holder === undefined ? [] : [holder]), ...suspendedOf(node, shadow)];
   }
 
   function setAction(action: Action): void {
@@ -167,7 +185,8 @@ export function createCasebook(contents: JournalContents): Casebook {
     timersOf: (policy) => timers.get(policy) ?? NO_TIMERS,
     timedPolicies: () => [...timers.keys()],
     open: (node, shadow) => holdersOf(shadow).get(node) ?? null,
-    suspended: (policy, node, shadow) => suspended.get(suspendedKey({ policy, node, shadow })) ?? null,
+    suspended: (policy, node, shadow) => suspendedOf(node, shadow).findLast((each) => each.policy === policy) ?? null,
+    openOf,
     openEpisodes: () => [...openIds].map((id) => episodes.get(id)!),
     episode: (id) => episodes.get(id) ?? null,
     past: (node, shadow) =>
@@ -191,9 +210,6 @@ export function createCasebook(contents: JournalContents): Casebook {
     prune,
   };
 }
-
-const suspendedKey = ({ policy, node, shadow }: Pick<Episode, "policy" | "node" | "shadow">): string =>
-  JSON.stringify([policy, node, shadow]);
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
 

@@ -1,6 +1,6 @@
 import { formatDuration } from "../base/duration.ts";
 import type { Blocker, Decision, HoldReason } from "../model/decision.ts";
-import { type Candidate, type Guard, nextStep } from "./candidate.ts";
+import { type Candidate, type Guard, type GuardRow, nextStep } from "./candidate.ts";
 import { type Facts, isShadow } from "./facts.ts";
 import {
   breakerGuard,
@@ -21,6 +21,12 @@ import {
   retryGuard,
   statusGuard,
 } from "./nodeguards.ts";
+
+/** What {@link Facts.trust} may say. */
+const TRUST_REASONS: readonly HoldReason[] = [
+  ...(["warming_up", "inventory_incomplete", "inventory_shrunk", "inventory_unknown"] as const),
+  ...(["last_seen_stale", "service_clock", "sight_cooldown"] as const),
+];
 
 const trustGuard: Guard = (_candidate, { trust }) => trust;
 
@@ -72,49 +78,41 @@ const ladderGuard: Guard = (candidate) => {
   return [{ reason: "retry_limit", detail }];
 };
 
-/** What holds a step that only tells people. */
-const noticeGuards: readonly Guard[] = [
-  journalGuard,
-  trustGuard,
-  verdictGuard,
-  otherEpisodeGuard,
-  cooldownGuard,
-  retryGuard,
-  backoffGuard,
-];
+const always = { holdsNotices: true } as const;
+const actionsOnly = { holdsNotices: false } as const;
 
-/** What holds a step that touches a node. All are evaluated, and all that they say is reported. */
-const actionGuards: readonly Guard[] = [
-  pauseGuard,
-  journalGuard,
-  credentialsGuard,
-  trustGuard,
-  verdictGuard,
-  closedGuard,
-  approvalGuard,
-  canaryGuard,
-  ladderGuard,
-  protectedGuard,
-  holdGuard,
-  statusGuard,
-  otherEpisodeGuard,
-  cooldownGuard,
-  retryGuard,
-  backoffGuard,
-  stormGuard,
-  correlatedGuard,
-  breakerGuard,
-  inFlightGuard,
-  disruptedGuard,
-  disruptedPlaceGuard,
-  minOnlineGuard,
-  maxActionsGuard,
+/** Every guard. All are evaluated, and all that they say is reported. */
+export const GUARDS: readonly GuardRow[] = [
+  { reasons: ["paused"], check: pauseGuard, ...actionsOnly },
+  { reasons: ["journal"], check: journalGuard, ...always },
+  { reasons: ["credentials"], check: credentialsGuard, ...actionsOnly },
+  { reasons: TRUST_REASONS, check: trustGuard, ...always },
+  { reasons: ["verdict_unknown"], check: verdictGuard, ...always },
+  { reasons: ["window", "blocked_by"], check: closedGuard, ...actionsOnly },
+  { reasons: ["approval", "rejected"], check: approvalGuard, ...actionsOnly },
+  { reasons: ["canary"], check: canaryGuard, ...actionsOnly },
+  { reasons: ["retry_limit"], check: ladderGuard, ...actionsOnly },
+  { reasons: ["protected"], check: protectedGuard, ...actionsOnly },
+  { reasons: ["held", "vetoed", "ownership"], check: holdGuard, ...actionsOnly },
+  { reasons: ["status", "ownership"], check: statusGuard, ...actionsOnly },
+  { reasons: ["other_episode"], check: otherEpisodeGuard, ...always },
+  { reasons: ["cooldown"], check: cooldownGuard, ...always },
+  { reasons: ["retry_limit", "retry_wait"], check: retryGuard, ...always },
+  { reasons: ["backoff"], check: backoffGuard, ...always },
+  { reasons: ["storm", "storm_cooldown"], check: stormGuard, ...actionsOnly },
+  { reasons: ["correlated"], check: correlatedGuard, ...actionsOnly },
+  { reasons: ["breaker"], check: breakerGuard, ...actionsOnly },
+  { reasons: ["in_flight"], check: inFlightGuard, ...actionsOnly },
+  { reasons: ["disrupted"], check: disruptedGuard, ...actionsOnly },
+  { reasons: ["disrupted_domain"], check: disruptedPlaceGuard, ...actionsOnly },
+  { reasons: ["min_online"], check: minOnlineGuard, ...actionsOnly },
+  { reasons: ["max_actions"], check: maxActionsGuard, ...actionsOnly },
 ];
 
 /** Everything that speaks against the candidate's next step. */
 export function blockersOf(candidate: Candidate, facts: Facts): readonly Blocker[] {
-  const guards = nextStep(candidate)?.action === "notify" ? noticeGuards : actionGuards;
-  return guards.flatMap((guard) => guard(candidate, facts));
+  const isNotice = nextStep(candidate)?.action === "notify";
+  return GUARDS.filter(({ holdsNotices }) => holdsNotices || !isNotice).flatMap(({ check }) => check(candidate, facts));
 }
 
 /** Reasons that hold every node of a policy alike, and those that an approval ends. */

@@ -13,9 +13,9 @@ export interface Efficacy {
 }
 
 /**
- * How much a policy heals. Of each node the last real episode under the same text counts that closed after `since`, in
- * which something was done and that ended by itself: what an operator lifted or repaired, or a change of the policy, says
- * nothing about it.
+ * How much a policy heals. Of each node the last real episode under the same text counts that closed after `since`, or
+ * whose node is lost (it is suspended), in which something was done and that ended by itself: what an operator lifted or
+ * repaired, or a change of the policy, says nothing about it.
  */
 export function efficacyOf(
   closed: Iterable<Episode>,
@@ -25,10 +25,9 @@ export function efficacyOf(
   const counted = [...closed]
     .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
     .filter(({ repaired }) => repaired !== true)
-    .filter(
-      ({ state, closedAt }) => (state === "healed" || state === "cleared" || state === "given_up") && closedAt! > since,
-    )
-    .sort((a, b) => a.closedAt! - b.closedAt!);
+    .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")
+    .filter((each) => endOf(each) > since)
+    .sort((a, b) => endOf(a) - endOf(b));
   const lastOfNode = new Map<NodeId, Episode>();
   for (const episode of counted) {
     // Last of all, so that the map is in the order in which the nodes were treated last.
@@ -40,3 +39,6 @@ export function efficacyOf(
   const isPoor = window > 0 && last.length >= window && healed < minSuccess * last.length - 1e-9;
   return { nodes: last.length, healed, isPoor };
 }
+
+/** When an episode closed, or its node was lost. */
+const endOf = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

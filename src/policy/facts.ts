@@ -1,3 +1,4 @@
+import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Action, Episode } from "../model/episode.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
@@ -26,20 +27,23 @@ export interface ActivePolicy {
 /** Dry runs have limits of their own: what they count never meets what was really done. */
 export const isShadow = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
-/** Nodes of one region or country. */
+/** Nodes of one region or country, lost ones included. */
 export interface PlaceCount {
   readonly nodes: number;
-  /** Online, and not under our hand: one that we took out a moment ago may still be listed as online. */
+  /** Online, and not disrupted: one that we took out a moment ago may still be listed as online. */
   readonly online: number;
   readonly disrupted: number;
 }
 
 /** A survey of the fleet, as limits count it. */
 export interface Survey {
+  /** Nodes of the fleet, and lost ones. Nodes that left without an action of ours are no part of it. */
   readonly nodes: number;
-  /** Offline, of unknown status, firing, or under our hand. */
+  /** Offline, of unknown status, firing, or disrupted. */
   readonly unhealthy: number;
   readonly disrupted: ReadonlySet<NodeId>;
+  /** Episodes whose node is lost: see {@link isLost}. */
+  readonly lost: readonly Episode[];
   readonly places: Readonly<Record<Domain, ReadonlyMap<string, PlaceCount>>>;
 }
 
@@ -62,7 +66,7 @@ export interface Facts {
   readonly storm: Storm | null;
   readonly breaker: Breaker;
   readonly incidents: readonly Incident[];
-  /** Actions that are sent and not yet verified, of nodes that are there. */
+  /** Actions that are sent and not yet verified. */
   readonly inFlight: readonly Action[];
   /** When actions were sent, within the time that max_actions counts. */
   readonly actedAt: readonly EpochMs[];
@@ -77,15 +81,50 @@ export interface Facts {
 /** Whether an action is being sent, or was sent and is not yet judged. */
 export const isUnderWay = ({ state }: Action): boolean => state === "posting" || state === "sent";
 
-/** Nodes that are under our hand: an action of ours is under way, or our quarantine lasts. */
-export function disruptedNodes(casebook: Casebook, shadow: boolean): Set<NodeId> {
-  const nodes = new Set<NodeId>();
-  for (const episode of casebook.openEpisodes()) {
-    if (episode.shadow !== shadow || episode.state === "suspended") continue;
-    if (episode.state === "acting" || episode.quarantine !== null) nodes.add(episode.node);
-  }
-  return nodes;
+/** Whether the node of an episode has left the list. */
+export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
+  state === "suspended" && unlistedAt !== null && unlistedAt !== undefined;
+
+/**
+ * Whether the node of an episode is lost: it left the list after an action of ours. It counts as disrupted, as unhealthy and
+ * as a failure of its policy until it is back or an operator accepts the loss.
+ */
+export const isLost = (episode: Episode): boolean => !episode.shadow && episode.acted > 0 && isUnlisted(episode);
+
+/**
+ * Episodes whose node our actions make unavailable: a step is under way, our quarantine lasts, or the node is lost. One a
+ * node: several policies may have lost the same node.
+ */
+export function disruptedEpisodes(casebook: Casebook, shadow: boolean): readonly Episode[] {
+  const disrupted = casebook.openEpisodes().filter((episode) => {
+    if (episode.shadow !== shadow) return false;
+    if (episode.state === "suspended") return isLost(episode);
+    return episode.state === "acting" || (episode.quarantine !== null && !wasOffline(casebook, episode));
+  });
+  return [...new Map(disrupted.map((episode) => [episode.node, episode])).values()];
 }
+
+/** A reboot of ours explains that a node reboots, or that its uptime fell, for so long after it was sent. */
+const OWN_REBOOT_MS: DurationMs = HOUR_MS;
+
+/** Whether an action is a reboot of ours that a node may show now. */
+export const isOwnReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
+  request.kind === "reboot" &&
+  sentAt !== null &&
+  now - sentAt <= OWN_REBOOT_MS &&
+  outcome !== "failed" &&
+  outcome !== "refused";
+
+/** Whether we have rebooted a node lately, under any policy. */
+export function isRebootedByUs(casebook: Casebook, node: NodeId, now: EpochMs): boolean {
+  return [...casebook.past(node, false), ...casebook.openOf(node, false)]
+    .flatMap(({ id }) => casebook.actionsOf(id))
+    .some((action) => isOwnReboot(action, now));
+}
+
+/** Whether the node was offline before the first action of its episode: a quarantine takes nothing away from the fleet. */
+const wasOffline = (casebook: Casebook, { id }: Episode): boolean =>
+  casebook.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
 
 const OFFLINE = NODE_STATUSES.indexOf("offline");
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
@@ -113,8 +152,9 @@ export function surveyFleet(
     if (state === ONLINE) tally.online[place[slot]!]!++;
     if (state === OFFLINE || state === UNKNOWN) isUnhealthy[slot] = 1;
   }
-  const disrupted = disruptedNodes(casebook, shadow);
-  for (const node of disrupted) {
+  const disrupted = disruptedEpisodes(casebook, shadow);
+  const absent = disrupted.filter(({ node }) => !slots.has(node));
+  for (const { node } of disrupted) {
     const slot = slots.get(node);
     if (slot === undefined) continue;
     isUnhealthy[slot] = 1;
@@ -127,11 +167,18 @@ export function surveyFleet(
       if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
     }
   }
+  const counts = countsByPlace(fleet, tally);
+  for (const episode of absent) {
+    for (const domain of DOMAINS) {
+      addCount(counts[domain], episode[domain], { nodes: 1, online: 0, disrupted: 1 });
+    }
+  }
   return {
-    nodes: fleet.count,
-    unhealthy: isUnhealthy.reduce((sum, each) => sum + each, 0),
-    disrupted,
-    places: countsByPlace(fleet, tally),
+    nodes: fleet.count + absent.length,
+    unhealthy: isUnhealthy.reduce((sum, each) => sum + each, absent.length),
+    disrupted: new Set(disrupted.map(({ node }) => node)),
+    lost: disrupted.filter(isLost),
+    places: counts,
   };
 }
 
@@ -140,21 +187,23 @@ type Tally = Readonly<Record<keyof PlaceCount, Uint32Array>>;
 const counters = (places: Fleet["places"]): Uint32Array => new Uint32Array(places.length);
 
 /** What was counted by index of the place, by region and by country. */
-function countsByPlace({ places }: Fleet, tally: Tally): Survey["places"] {
+function countsByPlace({ places }: Fleet, tally: Tally): Record<Domain, Map<string, PlaceCount>> {
   const counts = { region: new Map<string, PlaceCount>(), country: new Map<string, PlaceCount>() };
   for (const [index, place] of places.entries()) {
-    const [nodes, online, disrupted] = [tally.nodes[index]!, tally.online[index]!, tally.disrupted[index]!];
-    if (nodes === 0) continue;
-    for (const domain of DOMAINS) {
-      const known = counts[domain].get(place[domain]) ?? { nodes: 0, online: 0, disrupted: 0 };
-      counts[domain].set(place[domain], {
-        nodes: known.nodes + nodes,
-        online: known.online + online,
-        disrupted: known.disrupted + disrupted,
-      });
-    }
+    const count = { nodes: tally.nodes[index]!, online: tally.online[index]!, disrupted: tally.disrupted[index]! };
+    if (count.nodes === 0) continue;
+    for (const domain of DOMAINS) addCount(counts[domain], place[domain], count);
   }
   return counts;
+}
+
+function addCount(counts: Map<string, PlaceCount>, place: string, { nodes, online, disrupted }: PlaceCount): void {
+  const known = counts.get(place) ?? { nodes: 0, online: 0, disrupted: 0 };
+  counts.set(place, {
+    nodes: known.nodes + nodes,
+    online: known.online + online,
+    disrupted: known.disrupted + disrupted,
+  });
 }
 
 /** A node as guards see it. */

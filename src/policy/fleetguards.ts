@@ -1,11 +1,15 @@
 import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
+import type { Episode } from "../model/episode.ts";
 import { DOMAINS, type Domain } from "../model/safety.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { Candidate, Guard } from "./candidate.ts";
 import type { PlaceCount } from "./facts.ts";
 import { INCIDENT_MS_MAX, type Incident, incidentOf, sizeToLast } from "./incident.ts";
 import { incidentSize } from "./limits.ts";
+
+/** Nodes or actions that a detail names; the rest is only counted. */
+const NAMES_MAX = 3;
 
 /**
  * Too much of the fleet is unhealthy at once: what ails it is not the single node. The storm is as old as the last
@@ -56,20 +60,28 @@ export const inFlightGuard: Guard = ({ node }, { inFlight, limits }) => {
   // An action under way on the node itself is its open episode's; it blocks other nodes.
   const others = inFlight.filter((action) => action.node !== node.id);
   if (others.length < limits.maxInFlight) return [];
-  const names = others.slice(0, 3).map(({ id, node }) => `${id} on ${node}`);
+  const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
   const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
   return [{ reason: "in_flight", detail: `${others.length} of ${limits.maxInFlight} are not yet verified${which}` }];
 };
 
-/** How many nodes may be under our hand at once. */
+/** Limits how many nodes our actions make unavailable at once. */
 export const disruptedGuard: Guard = ({ node }, { survey, limits }) => {
   const after = survey.disrupted.size + (survey.disrupted.has(node.id) ? 0 : 1);
   if (after <= limits.maxDisrupted) return [];
-  const detail = `${survey.disrupted.size} nodes are under our hand, of ${limits.maxDisrupted} at most`;
-  return [{ reason: "disrupted", detail }];
+  const detail = `${survey.disrupted.size} nodes are disrupted, of ${limits.maxDisrupted} at most`;
+  return [{ reason: "disrupted", detail: `${detail}${lostAmong(survey.lost)}` }];
 };
 
-/** How many of one region or country may be. */
+/** What a limit says of lost nodes among those that it counts. */
+function lostAmong(lost: readonly Episode[]): string {
+  if (lost.length === 0) return "";
+  const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);
+  const more = lost.length > NAMES_MAX ? ", …" : "";
+  return `; ${lost.length} of them left the list after an action (${names.join(", ")}${more}) and count until they are back, or accept-inventory`;
+}
+
+/** The same in one region or country. */
 export const disruptedPlaceGuard: Guard = (candidate, facts) => {
   const { survey, safety } = facts;
   const more = survey.disrupted.has(candidate.node.id) ? 0 : 1;
@@ -78,7 +90,7 @@ export const disruptedPlaceGuard: Guard = (candidate, facts) => {
       ? null
       : {
           reason: "disrupted_domain",
-          detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are under our hand, of ${limit} at most`,
+          detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted, of ${limit} at most${lostAmong(survey.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
         },
   );
 };

@@ -1,20 +1,27 @@
-import { MINUTE_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../model/episode.ts";
 import type { NodeStatus } from "../model/node.ts";
 import type { PolicyRule } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
-import { type ActivePolicy, isShadow, type NodeSight } from "./facts.ts";
+import { type ActivePolicy, isShadow, isUnlisted, type NodeSight } from "./facts.ts";
 import type { StepEnd } from "./verification.ts";
 
 /** Sends that never left are tried again after this, doubled each time, up to the most. */
 const BACKOFF_MS = MINUTE_MS;
 const BACKOFF_MS_MAX = 30 * MINUTE_MS;
+/** The wait after the first 429, doubled with each. */
+const LIMITED_MS: DurationMs = SECOND_MS;
+/** Attempts of one step that may be answered with 429: more would only add to what the service refuses. */
+export const LIMITED_MAX = 5;
 /** A quarantine that ends this much before its time has ended by itself: clocks differ, and minutes are whole. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** One that is still on this long after its end is overdue. */
 const OVERDUE_MS = 5 * MINUTE_MS;
 /** So many looks in a row that show a node online, and it was freed: one may come from a moment before. */
 const FREED_LOOKS = 2;
+
+/** What an episode remembers of the attempts of a step, before the first. */
+const FRESH_STEP = { failures: 0, limited: 0, retryAt: null } as const;
 
 /** An episode that begins. */
 export function begun(active: ActivePolicy, node: NodeSight, id: string, now: EpochMs): Episode {
@@ -32,8 +39,7 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
     closedAt: null,
     step: 0,
     acted: 0,
-    failures: 0,
-    retryAt: null,
+    ...FRESH_STEP,
     quarantine: null,
     healed: false,
   };
@@ -53,6 +59,7 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
  * firing, acting, recovering, probation   ──steps_over─▶ given_up
  *   while our quarantine lasts            ──quarantined▶ quarantined
  * any open state                          ──unseen─────▶ suspended
+ * suspended, its step's time is up        ──step_lost──▶ suspended, at the next step
  * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
  *                                         ──acting, quarantined─▶ as it was, where that is under way
  *                                         ──cleared, healed─▶ closed
@@ -61,7 +68,7 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
  * ```
  *
  * `unseen` suspends an episode of any open state: its node left the fleet, or its timer lapsed. A suspended one has its node
- * no more. It goes on once `for` is proven again.
+ * no more. It goes on once `for` is proven again. One whose node left the list after an action is lost: no time ends it.
  */
 export type EpisodeEvent =
   | "sent"
@@ -75,6 +82,7 @@ export type EpisodeEvent =
   | "healed"
   | "freed"
   | "unseen"
+  | "step_lost"
   | "acting"
   | "proven"
   | "withdrawn";
@@ -103,7 +111,7 @@ export const EPISODE_MOVES: Readonly<Record<OpenState, Readonly<Partial<Record<E
   },
   suspended: {
     ...{ proven: "firing", next_step: "firing", steps_over: "given_up", acting: "acting", quarantined: "quarantined" },
-    ...{ cleared: "cleared", healed: "healed", withdrawn: "withdrawn" },
+    ...{ step_lost: "suspended", cleared: "cleared", healed: "healed", withdrawn: "withdrawn" },
   },
 };
 
@@ -127,8 +135,14 @@ export const afterClearing = (episode: Episode, now: EpochMs): Episode => {
 /** Closes an episode that can't go on. */
 export const withdrawn = (episode: Episode, now: EpochMs): Episode => after(episode, "withdrawn", now);
 
-/** After its node left the fleet, or its verdict was unknown for too long. */
+/** After its verdict was unknown for too long. */
 export const suspended = (episode: Episode, now: EpochMs): Episode => after(episode, "unseen", now);
+
+/** After its node left the list. */
+export const unlisted = (episode: Episode, now: EpochMs): Episode => ({
+  ...(episode.state === "suspended" ? episode : suspended(episode, now)),
+  unlistedAt: now,
+});
 
 /** After a step was sent, or may have been. `minutes`: how long a quarantine lasts, as the service said or as it was asked. */
 export function afterSending(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
@@ -143,15 +157,7 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
           seenOnline: 0,
           overdue: false,
         };
-  const sent = {
-    ...episode,
-    acted: episode.acted + 1,
-    failures: 0,
-    retryAt: null,
-    quarantine,
-    healed: false,
-    repaired: false,
-  };
+  const sent = { ...episode, acted: episode.acted + 1, ...FRESH_STEP, quarantine, healed: false, repaired: false };
   return after(sent, "sent", now);
 }
 
@@ -161,9 +167,18 @@ export function afterFailure(episode: Episode, now: EpochMs): Episode {
   return after({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);
 }
 
-/** After the service asked to wait: the same step again, not before. */
-export const afterLimit = (episode: Episode, waitMs: number, now: EpochMs): Episode =>
-  after({ ...episode, retryAt: now + waitMs }, "unsent", now);
+/**
+ * After a 429: nothing was executed, and the same step is sent again. `retryAfterMs`: the wait that the service asks for;
+ * null: it names none, and the wait doubles from 1 s (spec, section 7.1). After {@link LIMITED_MAX} the episode is given up,
+ * unless our quarantine is still to be watched.
+ */
+export function afterLimit(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
+  const limited = (episode.limited ?? 0) + 1;
+  const wait = retryAfterMs ?? LIMITED_MS * 2 ** (limited - 1);
+  const next: Episode = { ...episode, limited, retryAt: now + wait };
+  if (limited < LIMITED_MAX) return after(next, "unsent", now);
+  return after(next, next.quarantine === null ? "steps_over" : "quarantined", now);
+}
 
 /** After the service refused a step: the episode is given up, unless our quarantine is still to be watched. */
 export function afterRefusal(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
@@ -187,9 +202,15 @@ export function afterStep(episode: Episode, action: Action, end: StepEnd, rule: 
   }
 }
 
+/** After the time of a step ended while its node was lost: it stays lost, and the next step follows once it is back. */
+export function afterLoss(episode: Episode, action: Action, now: EpochMs): Episode {
+  const next = { ...withoutUnseen(episode, action), step: episode.step + 1, ...FRESH_STEP, healed: false };
+  return after(next, "step_lost", now);
+}
+
 /** The next step, or, where none is left, the end. */
 export function nextRung(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
-  const next = { ...episode, step: episode.step + 1, failures: 0, retryAt: null, healed: false };
+  const next = { ...episode, step: episode.step + 1, ...FRESH_STEP, healed: false };
   return next.step < rule.steps.length ? after(next, "next_step", now) : afterRefusal(next, rule, now);
 }
 
@@ -225,14 +246,17 @@ const isRepaired = ({ state, shadow, repaired, quarantine }: Episode, status: No
   (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
 /** The state of a suspended episode whose node is seen again: what is under way goes on, all else waits for its timer. */
-export function resumed(episode: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
+export function resumed(before: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
+  const episode = isUnlisted(before) ? { ...before, unlistedAt: null } : before;
   if (hasActionUnderWay) return after(episode, "acting", now);
   return episode.quarantine === null ? episode : after(episode, "quarantined", now);
 }
 
 /** A suspended episode after `for` was proven again: what a step has healed is a relapse, and gets the next step. */
-export const proven = (episode: Episode, rule: PolicyRule, now: EpochMs): Episode =>
-  episode.healed ? nextRung(episode, rule, now) : after(episode, "proven", now);
+export function proven(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
+  if (episode.healed) return nextRung(episode, rule, now);
+  return episode.step < rule.steps.length ? after(episode, "proven", now) : afterRefusal(episode, rule, now);
+}
 
 /** A quarantine that nobody ever saw did not come about. */
 const withoutUnseen = (episode: Episode, action: Action): Episode =>

@@ -1,8 +1,9 @@
 import { formatDuration, formatSecondsLeft } from "../base/duration.ts";
 import type { Blocker } from "../model/decision.ts";
 import type { Action, Episode } from "../model/episode.ts";
+import type { NodeId } from "../model/node.ts";
 import type { Candidate, Guard } from "./candidate.ts";
-import { type Facts, isShadow } from "./facts.ts";
+import { type Facts, isOwnReboot, isRebootedByUs, isShadow } from "./facts.ts";
 import { givenUpHold, isTried, releasedAt } from "./retry.ts";
 
 /** A node that safety.protected names, or of which that can't be said, is not touched. */
@@ -28,22 +29,23 @@ export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
 export const statusGuard: Guard = ({ node, episode }, facts) => {
   if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
   if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
-  if (node.status === "rebooting") return rebootBlockers(episode, facts.casebook.open(node.id, false), facts);
+  if (node.status === "rebooting") return rebootBlockers(node.id, episode, facts.casebook.open(node.id, false), facts);
   return node.status === "quarantined" ? quarantineBlockers(episode, facts.casebook.open(node.id, false), facts) : [];
 };
 
 /** A reboot is expected where the episode sent one. `real`: the open episode of the node that is no dry run. */
-function rebootBlockers(episode: Episode | null, real: Episode | null, facts: Facts): readonly Blocker[] {
+function rebootBlockers(node: NodeId, episode: Episode | null, real: Episode | null, facts: Facts): readonly Blocker[] {
   if (sentReboot(episode, facts) !== null) return [];
   const ours = sentReboot(real, facts);
-  const whose = ours === null ? ", and not for us" : ` for ${ours.id} of the policy ${ours.policy}`;
-  return [{ reason: "status", detail: `it is rebooting${whose}` }];
+  if (ours !== null) {
+    return [{ reason: "status", detail: `it is rebooting for ${ours.id} of the policy ${ours.policy}` }];
+  }
+  const whose = isRebootedByUs(facts.casebook, node, facts.now) ? "after an action of ours" : "but not by us";
+  return [{ reason: "status", detail: `it is rebooting, ${whose}` }];
 }
 
-const sentReboot = (episode: Episode | null, { casebook }: Facts): Action | null =>
-  (episode === null ? [] : casebook.actionsOf(episode.id)).findLast(
-    ({ request, sentAt }) => request.kind === "reboot" && sentAt !== null,
-  ) ?? null;
+const sentReboot = (episode: Episode | null, { casebook, now }: Facts): Action | null =>
+  (episode === null ? [] : casebook.actionsOf(episode.id)).findLast((action) => isOwnReboot(action, now)) ?? null;
 
 /** A quarantine is ours until its time is over, on the journal's clock; one that goes on is told, and not touched. */
 function quarantineBlockers(episode: Episode | null, real: Episode | null, { now }: Facts): readonly Blocker[] {

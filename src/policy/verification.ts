@@ -1,4 +1,4 @@
-import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import type { Action } from "../model/episode.ts";
 import type { NodeStatus } from "../model/node.ts";
 import type { Verify } from "../model/policy.ts";
@@ -23,6 +23,12 @@ export type StepEnd = "verified" | "ineffective" | "in_doubt";
 /** What can't be judged when the time is up gets so much longer, at least. */
 const PATIENCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 
+/**
+ * A step whose node is not seen stays under way so long, and counts as such: two walks of a large fleet on a small plan
+ * settle by then whether the node is there or has left the list.
+ */
+export const UNSEEN_MS_MAX: DurationMs = 6 * HOUR_MS;
+
 /** When a step is over, and when it is given up waiting to tell how it ended. */
 export function deadlines({ sentAt }: Action, { withinMs }: Verify): { readonly end: EpochMs; readonly last: EpochMs } {
   const end = (sentAt ?? 0) + withinMs;
@@ -35,7 +41,7 @@ export function deadlines({ sentAt }: Action, { withinMs }: Verify): { readonly 
  */
 export function stepEnd(action: Action, verify: Verify, seen: Aftermath): StepEnd | null {
   const { end, last } = deadlines(action, verify);
-  if (!seen.isFresh) return seen.now >= last ? "in_doubt" : null;
+  if (!seen.isFresh) return seen.now >= Math.max(last, end + UNSEEN_MS_MAX) ? "in_doubt" : null;
   const isMet = seen.expect === null ? meetsDefault(action, seen) : seen.expect === "true";
   if (!isMet && seen.now < end) return null;
   if (action.request.kind === "quarantine" && seen.status === "quarantined") {

@@ -12,9 +12,9 @@ export interface Reach {
   readonly acting: readonly string[];
   /** Policies that touch nodes after a person's yes. */
   readonly asking: readonly string[];
-  /** Nodes touched in any hour. */
+  /** Nodes acted on in any hour: as many as actions, for each may be on another node. */
   readonly nodesAnHour: Extent;
-  /** Nodes under our hand at once. In a small fleet the share of max_disrupted may hold earlier. */
+  /** Nodes disrupted at once. In a small fleet the share of max_disrupted may hold earlier. */
   readonly nodesAtOnce: Extent;
 }
 

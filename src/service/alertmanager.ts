@@ -51,6 +51,7 @@ export const ALERT_NAMES: Readonly<Record<NoticeKind, string>> = {
   episode: "ProxywardenEpisode",
   step: "ProxywardenNotifyStep",
   given_up: "ProxywardenNodeGivenUp",
+  lost: "ProxywardenNodeLost",
   overdue: "ProxywardenQuarantineOverdue",
   incident: "ProxywardenIncident",
   storm: "ProxywardenStorm",

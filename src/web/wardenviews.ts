@@ -1,5 +1,6 @@
 import type { Explanation, PolicyExplanation, PolicyStatus, WardenStatus, WardenView } from "../engine/explanation.ts";
 import type { Blocker } from "../model/decision.ts";
+import { HOLDS } from "../model/hold-reasons.ts";
 import type { BlockedBy, PolicyRule, Step } from "../model/policy.ts";
 import type { ShownTimer } from "../policy/timer.ts";
 import { iso, isoAt, seconds } from "./notation.ts";
@@ -38,7 +39,8 @@ export interface PolicyExplanationView {
   readonly episode: EpisodeView | null;
   /** What each step of the policy does, in order. */
   readonly steps: readonly string[];
-  readonly blockers: readonly Blocker[];
+  /** `ends`: how the hold ends. */
+  readonly blockers: readonly (Blocker & { readonly ends: string })[];
 }
 
 /** Why a node was, or was not, acted on, as JSON shows it. */
@@ -148,7 +150,7 @@ const policyExplanationView = (each: PolicyExplanation, steps: readonly string[]
   timer: each.timer === null ? null : timerView(each.timer),
   episode: each.episode === null ? null : episodeView(each.episode),
   steps,
-  blockers: each.blockers,
+  blockers: each.blockers.map((blocker) => ({ ...blocker, ends: HOLDS[blocker.reason].ends.replaceAll("`", "") })),
 });
 
 const policyView = (status: PolicyStatus): object => ({

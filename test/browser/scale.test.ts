@@ -93,7 +93,7 @@ test("a daemon that goes away is said to, and one that comes back in its place i
   if (!second.ok) throw new Error(second.error);
   onTestFinished(() => second.value.close());
   await says("live");
-  await page.locator("#activity").getByText("6 of 6 nodes touched within 1h").waitFor();
+  await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
   await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
 });
 

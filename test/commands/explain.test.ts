@@ -31,9 +31,10 @@ reboot-offline (enforce)
             at step 2 of 4 (forced reboot), 1 sent
   decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce
             - window: outside of nights, which begins at 23:00
-            - max_actions: 6 of 6 nodes touched within 1h
+            - max_actions: 6 of 6 actions within 1h
   now       1 reason would hold an action
             - approval: act-3 waits for a person
+              ends with approve or reject
 
 actions, newest first
   act-3  quarantine for 1d by reboot-offline, step 3 of ep-1
@@ -105,7 +106,7 @@ decisions, newest first
       warden: () => ({ ...tellingWarden(), explain: (node) => ({ ...story(node), policies: [] }) }),
     });
     const { out } = await run("node_1", { url });
-    expect(paragraph(out, "reboot-offline")).toContain("            - max_actions: 6 of 6 nodes touched within 1h");
+    expect(paragraph(out, "reboot-offline")).toContain("            - max_actions: 6 of 6 actions within 1h");
   });
 
   test("and gives machines all of it", async () => {

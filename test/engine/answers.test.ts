@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import type { FaultKind } from "../../src/model/scenario.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
-import { courses, deeds, told, touched } from "./record.ts";
+import { courses, deeds, heldBy, told, touched } from "./record.ts";
 import { onceOnly, rebootOffline, rulesOf, steps } from "./rules.ts";
 import { oneOfEach, startWard } from "./ward.ts";
 
@@ -52,7 +52,7 @@ for (const status of [401, 403] as const) {
     ward.fell(second!);
     await ward.pass(10 * MINUTE_MS);
     expect(ward.postCount()).toBe(1);
-    expect(ward.actions()).toMatchObject([{ outcome: "failed", sentAt: null }]);
+    expect(ward.actions()).toMatchObject([{ outcome: "failed" }]);
     expect(ward.reasons(first!)).toContain("credentials");
     expect(ward.reasons(second!)).toEqual(["credentials"]);
     // The key was mended at the service.
@@ -88,6 +88,32 @@ test("a 429 was not executed: the same step is sent again after Retry-After, and
   expect(deeds(ward)).toEqual(["reboot: failed", "reboot: verified"]);
   expect(second!.createdAt - first!.endedAt!).toBeGreaterThanOrEqual(100 * SECOND_MS);
   expect(ward.episodes()).toMatchObject([{ state: "healed", acted: 1 }]);
+  await ward.stop();
+});
+
+test("429 with Retry-After: 0 to every POST: at most five attempts a step, all counted by max_actions", async () => {
+  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
+  ward.fell(ward.nodes("us-east")[0]!);
+  ward.strike({ kind: "status", status: 429, retryAfter: "0" }, "POST");
+  await ward.pass(3 * HOUR_MS);
+  expect(ward.postCount()).toBe(5);
+  expect(deeds(ward)).toEqual(Array(5).fill("reboot: failed"));
+  const sentAt = ward.actions().map((action) => action.sentAt!);
+  const waits = sentAt.slice(1).map((at, index) => at - sentAt[index]!);
+  for (const [index, wait] of waits.entries()) expect(wait).toBeGreaterThanOrEqual(SECOND_MS * 2 ** index);
+  expect(courses(ward)).toEqual(["given_up"]);
+  expect(told(ward, "given_up")).toMatchObject([{ summary: expect.stringContaining("429") }]);
+  await ward.stop();
+});
+
+test("attempts that are answered with 429 leave no room for others within max_actions", async () => {
+  const maxActions = { amount: 3, perMs: HOUR_MS };
+  const ward = await startWard({ rules: rulesOf([rebootOffline()], { maxActions }) });
+  ward.fell(ward.nodes("us-east")[0]!);
+  ward.strike({ kind: "status", status: 429, retryAfter: "0" }, "POST");
+  await ward.pass(50 * MINUTE_MS);
+  expect(ward.postCount()).toBe(3);
+  expect(heldBy(ward)).toContain("max_actions");
   await ward.stop();
 });
 

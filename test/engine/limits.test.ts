@@ -32,31 +32,50 @@ test("max_in_flight: no more are sent than may be unverified at once", async () 
   await ward.stop();
 });
 
-test("max_disrupted counts nodes that are in a quarantine of ours, for as long as it lasts", async () => {
-  const rules = rulesOf([rebootOffline({ steps: [steps.quarantine] })], {
-    ...free,
-    maxDisrupted: { share: 1, amount: 2 },
+/** A policy that quarantines some nodes that are online. */
+const quarantineOnline = (nodes: readonly string[]) =>
+  rebootOffline({
+    match: `node.id in ${JSON.stringify(nodes)}`,
+    when: 'node.status == "online"',
+    steps: [steps.quarantine],
   });
-  const ward = await startWard({ rules });
-  const ill = oneOfEach(ward, 4);
-  fellAll(ward, ill);
+
+test("max_disrupted counts nodes that are in a quarantine of ours, for as long as it lasts", async () => {
+  const ward = await startWard({ rules: rulesOf([]) });
+  const four = oneOfEach(ward, 4);
+  await ward.reload({
+    rules: rulesOf([quarantineOnline(four)], { ...free, maxDisrupted: { share: 1, amount: 2 } }),
+  });
   await ward.pass(HOUR_MS);
   expect(courses(ward).toSorted()).toEqual(["firing", "firing", "quarantined", "quarantined"]);
   expect(heldBy(ward)).toEqual(["disrupted"]);
   await ward.stop();
 });
 
+test("a node that was offline before we quarantined it is not disrupted: a curable node of its region is healed", async () => {
+  const rule = rebootOffline({ steps: [steps.reboot, { ...steps.quarantine, durationMs: 24 * HOUR_MS }] });
+  const ward = await startWard({ rules: rulesOf([rule]) });
+  const [dead, curable] = ward.nodes("us-east");
+  ward.fell(dead!, "person");
+  await ward.pass(HOUR_MS);
+  expect(courses(ward)).toEqual(["quarantined"]);
+  ward.fell(curable!);
+  const before = ward.daemon.clock.monotonic();
+  await ward.passUntil(() => ward.status(curable!) === "rebooting");
+  expect(ward.daemon.clock.monotonic() - before).toBeLessThan(15 * MINUTE_MS);
+  await ward.pass(30 * MINUTE_MS);
+  expect(courses(ward)).toEqual(["quarantined", "healed"]);
+  await ward.stop();
+});
+
 test("max_disrupted_per: of one region only so many are under our hand", async () => {
-  const rules = rulesOf([rebootOffline({ steps: [steps.quarantine] })], {
-    ...free,
-    maxDisruptedPer: { region: 2, country: null },
-  });
-  const ward = await startWard({ rules });
-  const ill = [...ward.nodes("us-east").slice(0, 3), ward.nodes("eu-west")[0]!];
-  fellAll(ward, ill);
+  const ward = await startWard({ rules: rulesOf([]) });
+  const nodes = [...ward.nodes("us-east").slice(0, 3), ward.nodes("eu-west")[0]!];
+  const limits = { ...free, maxDisruptedPer: { region: 2, country: null } };
+  await ward.reload({ rules: rulesOf([quarantineOnline(nodes)], limits) });
   await ward.pass(10 * MINUTE_MS);
   expect(ward.postCount()).toBe(3);
-  expect(touched(ward)).toContain(ill[3]);
+  expect(touched(ward)).toContain(nodes[3]);
   expect(heldBy(ward)).toEqual(["disrupted_domain"]);
   await ward.stop();
 });

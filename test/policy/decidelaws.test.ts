@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HOLD_REASONS } from "../../src/model/decision.ts";
+import { HOLDS } from "../../src/model/hold-reasons.ts";
 import { MODES } from "../../src/model/policy.ts";
 import type { Guard } from "../../src/policy/candidate.ts";
-import { decide } from "../../src/policy/decide.ts";
+import { decide, GUARDS } from "../../src/policy/decide.ts";
 import * as fleetGuards from "../../src/policy/fleetguards.ts";
 import * as nodeGuards from "../../src/policy/nodeguards.ts";
 import { steps } from "../engine/rules.ts";
@@ -133,4 +134,15 @@ test("a step that only tells people is held by doubt and repetition alone, and b
     }),
     RUNS,
   );
+});
+
+test("every guard names its reasons: a row says nothing else, and each reason has a row that says how its hold ends", () => {
+  expect(new Set([...GUARDS.flatMap((guard) => guard.reasons), "gone"])).toEqual(new Set(HOLD_REASONS));
+  for (const reason of reasons) {
+    const { candidate, facts } = caseOf([reason]);
+    for (const { check, reasons: own } of GUARDS) {
+      for (const blocker of check(candidate, facts)) expect(own).toContain(blocker.reason);
+    }
+  }
+  for (const row of Object.values(HOLDS)) expect(row.ends).toMatch(/^(?:by itself|with )/);
 });

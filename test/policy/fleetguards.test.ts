@@ -135,7 +135,7 @@ describe("max_disrupted: pain 10, limits on the second action only", () => {
 
   test("is the smaller of share and amount, with the candidate counted", () => {
     expect(told(0.03, 5, "node_1", "node_2")).toEqual(NOTHING);
-    expect(told(0.02, 5, "node_1", "node_2")).toEqual(["disrupted: 2 nodes are under our hand, of 2 at most"]);
+    expect(told(0.02, 5, "node_1", "node_2")).toEqual(["disrupted: 2 nodes are disrupted, of 2 at most"]);
     expect(told(0.5, 2, "node_1", "node_2")).toHaveLength(1);
     expect(told(0.5, 3, "node_1", "node_2")).toEqual(NOTHING);
   });
@@ -146,7 +146,7 @@ describe("max_disrupted: pain 10, limits on the second action only", () => {
   });
 
   test("0 means nobody; above 0 it is one node at least", () => {
-    expect(told(0, 5)).toEqual(["disrupted: 0 nodes are under our hand, of 0 at most"]);
+    expect(told(0, 5)).toEqual(["disrupted: 0 nodes are disrupted, of 0 at most"]);
     expect(told(0.5, 0)).toHaveLength(1);
     expect(told(0.0001, 5)).toEqual(NOTHING);
     expect(told(0.0001, 5, "node_1")).toHaveLength(1);
@@ -162,10 +162,10 @@ describe("max_disrupted_per", () => {
     const all = acting("node_5", "node_1", "node_3");
     expect(told({ region: 2, country: 3 }, all)).toEqual(NOTHING);
     expect(told({ region: 1, country: null }, all)).toEqual([
-      "disrupted_domain: 1 nodes of the region r-0 are under our hand, of 1 at most",
+      "disrupted_domain: 1 nodes of the region r-0 are disrupted, of 1 at most",
     ]);
     expect(told({ region: null, country: 2 }, all)).toEqual([
-      "disrupted_domain: 2 nodes of the country DE are under our hand, of 2 at most",
+      "disrupted_domain: 2 nodes of the country DE are disrupted, of 2 at most",
     ]);
     expect(told({ region: 1, country: 2 }, all)).toHaveLength(2);
     expect(told({ region: null, country: null }, all)).toEqual(NOTHING);
@@ -178,7 +178,7 @@ describe("max_disrupted_per", () => {
 
   test("takes nodes without a region for one place", () => {
     expect(told({ region: 0, country: null }, [], { node: sightOf({ region: "" }) })).toEqual([
-      "disrupted_domain: 0 nodes of the region (none) are under our hand, of 0 at most",
+      "disrupted_domain: 0 nodes of the region (none) are disrupted, of 0 at most",
     ]);
   });
 });

@@ -9,6 +9,7 @@ import {
   afterFailure,
   afterLimit,
   afterLook,
+  afterLoss,
   afterRefusal,
   afterSending,
   afterStep,
@@ -16,7 +17,7 @@ import {
   nextRung,
   proven,
   resumed,
-  suspended,
+  unlisted,
 } from "../../src/policy/ladder.ts";
 import { rebootOffline, steps } from "../engine/rules.ts";
 import { actionOf } from "../store/sketch.ts";
@@ -40,7 +41,7 @@ const fates: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> =
   recovering: ["relapse", "relapse", "relapse", "vanish", "clear", ...looks],
   probation: ["relapse", "relapse", "relapse", "vanish", "vanish", "clear", ...looks],
   quarantined: ["outlast", "outlast", "outlast", "vanish", ...looks],
-  suspended: ["return", "return", "proven", "proven", "clear", "outlast"],
+  suspended: ["return", "return", "proven", "proven", "clear", "outlast", "step lost"],
 };
 const draws = fc.array(fc.record({ draw: fc.nat(), passedMs: fc.nat({ max: 20 * MINUTE_MS }) }), {
   maxLength: 60,
@@ -65,14 +66,17 @@ function happen(course: Course, event: string, rule: PolicyRule): void {
   const { state } = episode;
   if (episode.closedAt !== null) return;
   if (state === "suspended") {
-    if (event === "return") course.episode = resumed(episode, course.action !== null, now);
+    if (event === "step lost" && course.action !== null) {
+      course.episode = afterLoss(episode, course.action, now);
+      course.action = null;
+    } else if (event === "return") course.episode = resumed(episode, course.action !== null, now);
     else if (event === "proven" && isLapsed(course)) course.episode = proven(episode, rule, now);
     else if (event === "clear" && isLapsed(course)) course.episode = afterClearing(episode, now);
     else course.now += 3 * HOUR_MS;
     return;
   }
   if (event === "outlast") course.now = Math.max(now, episode.quarantine?.endsAt ?? now);
-  else if (event === "vanish") course.episode = suspended(episode, now);
+  else if (event === "vanish") course.episode = unlisted(episode, now);
   else if (event.startsWith("look ")) {
     const status = NODE_STATUSES.find((each) => event.endsWith(` ${each}`))!;
     course.episode = afterLook(episode, status, now);
@@ -113,7 +117,7 @@ function send(course: Course, event: string, rule: PolicyRule): void {
   course.episode = afterSending(episode, course.action, null, now);
 }
 
-const ADVANCING = ["ineffective", "relapse", "proven"];
+const ADVANCING = ["ineffective", "relapse", "proven", "step lost"];
 
 describe("whatever becomes of the steps", () => {
   const runs = { numRuns: 1_500 };
@@ -150,7 +154,7 @@ describe("whatever becomes of the steps", () => {
     expect(most).toBeGreaterThanOrEqual(4);
   });
 
-  test("only an ineffective step, a relapse, or a notice that was sent leads to the next", () => {
+  test("only an ineffective or lost step, a relapse, or a notice that was sent leads to the next", () => {
     fc.assert(
       fc.property(rules, draws, (rule, all) => {
         follow(rule, all, (before, { episode }, event) => {

@@ -13,7 +13,7 @@ import {
   statusGuard,
 } from "../../src/policy/nodeguards.ts";
 import { rebootOffline } from "../engine/rules.ts";
-import { actionOf, closedEpisodeOf, holdOf } from "../store/sketch.ts";
+import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../store/sketch.ts";
 import { activeOf, type CaseSaid, candidateOf, factsOf, NOON, openEpisode, sightOf, texts } from "./case.ts";
 
 const said = (guard: Guard, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
@@ -82,16 +82,35 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
     expect(told(status)).toEqual(NOTHING);
   });
 
-  test("a reboot is ours only where this episode sent one", () => {
-    const foreign = ["status: it is rebooting, and not for us"];
+  test("a reboot is ours only where we sent one within the hour, under any policy", () => {
+    const foreign = ["status: it is rebooting, but not by us"];
     const episode = openEpisode({ acted: 1 });
     const sent = actionOf(2, "ep-1", { node: "node_0", sentAt: NOON - MINUTE_MS });
     expect(told("rebooting")).toEqual(foreign);
     expect(told("rebooting", episode)).toEqual(foreign);
-    expect(told("rebooting", episode, { actions: [{ ...sent, request: { kind: "disconnect" } }] })).toEqual(foreign);
-    expect(told("rebooting", episode, { actions: [{ ...sent, sentAt: null }] })).toEqual(foreign);
-    expect(told("rebooting", episode, { actions: [{ ...sent, episode: "ep-9" }] })).toEqual(foreign);
-    expect(told("rebooting", episode, { actions: [sent] })).toEqual(NOTHING);
+    expect(
+      told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, request: { kind: "disconnect" } }] }),
+    ).toEqual(foreign);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: null }] })).toEqual(foreign);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, episode: "ep-9" }] })).toEqual(
+      foreign,
+    );
+    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, outcome: "failed" }] })).toEqual(
+      foreign,
+    );
+    expect(
+      told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: NOON - HOUR_MS - 1 }] }),
+    ).toEqual(foreign);
+    const another = episodeOf(9, { node: "node_0", policy: "another", acted: 1 });
+    const actions = [{ ...sent, episode: "ep-9" }];
+    expect(told("rebooting", null, { episodes: [another], actions })).toEqual([
+      "status: it is rebooting for act-2 of the policy reboot-offline",
+    ]);
+    const over = { ...another, state: "healed", closedAt: NOON } as const;
+    expect(told("rebooting", null, { episodes: [over], actions })).toEqual([
+      "status: it is rebooting, after an action of ours",
+    ]);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NOTHING);
   });
 
   test("a quarantine is ours while it should last, and not a moment longer", () => {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CLOSED_STATES, type Episode, OPEN_STATES, type TimerRow } from "../../src/model/episode.ts";
-import { NODE_STATUSES } from "../../src/model/node.ts";
+import { type Action, CLOSED_STATES, type Episode, OPEN_STATES, type TimerRow } from "../../src/model/episode.ts";
+import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Domain } from "../../src/model/safety.ts";
 import { createCasebook } from "../../src/policy/casebook.ts";
-import { type ActivePolicy, disruptedNodes, isUnderWay, surveyFleet } from "../../src/policy/facts.ts";
+import { type ActivePolicy, disruptedEpisodes, isUnderWay, surveyFleet } from "../../src/policy/facts.ts";
 import { fleetOf, type NodeSketch } from "../metrics/sketch.ts";
 import { actionOf, episodeOf } from "../store/sketch.ts";
 import { activeOf, NOON, timerRow } from "./case.ts";
@@ -14,12 +14,13 @@ interface Scene {
   readonly nodes: readonly (NodeSketch | null)[];
   readonly timers?: readonly TimerRow[];
   readonly episodes?: readonly Episode[];
+  readonly actions?: readonly Action[];
   readonly policies?: readonly ActivePolicy[];
   readonly shadow?: boolean;
 }
 
-const casebookOf = ({ timers = [], episodes = [] }: Pick<Scene, "timers" | "episodes">) =>
-  createCasebook({ timers, episodes, actions: [], holds: [], facts: new Map(), lastNumber: 0 });
+const casebookOf = ({ timers = [], episodes = [], actions = [] }: Pick<Scene, "timers" | "episodes" | "actions">) =>
+  createCasebook({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
 function survey({ nodes, policies = [activeOf()], shadow = false, ...rest }: Scene) {
   return surveyFleet(fleetOf(nodes), casebookOf(rest), policies, shadow);
@@ -33,17 +34,31 @@ const node = (id: string, status: NodeSketch["status"] = "online", region = "r")
   ...(status !== undefined && { status }),
 });
 
-describe("the nodes under our hand", () => {
-  const of = (said: Partial<Episode>, shadow = false) => [
-    ...disruptedNodes(casebookOf({ episodes: [episodeOf(1, said)] }), shadow),
-  ];
+describe("disrupted nodes", () => {
+  const of = (said: Partial<Episode>, shadow = false, actions: readonly Action[] = []) =>
+    disruptedEpisodes(casebookOf({ episodes: [episodeOf(1, said)], actions }), shadow).map((each) => each.node);
 
-  test("are those on which a step is under way, and those in our quarantine; what vanished is nobody's", () => {
+  test("are those on which a step is under way, those in our quarantine, and those lost after an action", () => {
     for (const state of OPEN_STATES) {
       expect(of({ state })).toEqual(state === "acting" ? ["node_1"] : []);
       expect(of({ state, quarantine })).toEqual(state === "suspended" ? [] : ["node_1"]);
+      expect(of({ state, acted: 1 })).toEqual(state === "acting" ? ["node_1"] : []);
+      expect(of({ state, acted: 1, unlistedAt: 1 })).toEqual(
+        state === "acting" || state === "suspended" ? ["node_1"] : [],
+      );
     }
-    for (const state of CLOSED_STATES) expect(of({ state, closedAt: 1 })).toEqual([]);
+    for (const state of CLOSED_STATES) expect(of({ state, closedAt: 1, acted: 1, unlistedAt: 1 })).toEqual([]);
+    expect(of({ state: "suspended", acted: 1, unlistedAt: 1, shadow: true }, true)).toEqual([]);
+  });
+
+  test("are not those in our quarantine that were offline before the first action", () => {
+    const inQuarantine = { state: "quarantined", quarantine, acted: 2 } as const;
+    const sent = (number: number, statusBefore: NodeStatus) => actionOf(number, "ep-1", { statusBefore });
+    expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "offline")])).toEqual([]);
+    // The reboot took it away, not what ailed it.
+    expect(of(inQuarantine, false, [sent(1, "online"), sent(2, "offline")])).toEqual(["node_1"]);
+    expect(of({ ...inQuarantine, state: "acting" }, false, [sent(1, "offline")])).toEqual(["node_1"]);
+    expect(of({ ...inQuarantine, state: "suspended", unlistedAt: 1 }, false, [sent(1, "offline")])).toEqual(["node_1"]);
   });
 
   test("are counted of dry runs by themselves, and of real ones", () => {
@@ -84,6 +99,19 @@ describe("unhealthy", () => {
   });
 });
 
+test("a lost node counts as unhealthy, disrupted, and as one of its place; one that left without an action counts as none", () => {
+  const lost = (number: number, node: string, acted: number) =>
+    episodeOf(number, { node, region: "s", state: "suspended", acted, unlistedAt: 1 });
+  // Two policies may have lost the same node.
+  const seen = survey({
+    nodes: [node("a")],
+    episodes: [lost(1, "gone", 1), lost(2, "gone", 1), lost(3, "retired", 0)],
+  });
+  expect(seen).toMatchObject({ nodes: 2, unhealthy: 1, disrupted: new Set(["gone"]), lost: [{ node: "gone" }] });
+  expect(seen.places.region.get("s")).toEqual({ nodes: 1, online: 0, disrupted: 1 });
+  expect(seen.places.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
+});
+
 describe("the survey", () => {
   const ids = Array.from({ length: 12 }, (_, index) => `node_${index}`);
   const sketch = fc.record({
@@ -105,6 +133,7 @@ describe("the survey", () => {
           state: fc.constantFrom(...OPEN_STATES),
           quarantine: fc.constantFrom(null, quarantine),
           acted: fc.nat({ max: 1 }),
+          unlistedAt: fc.constantFrom(null, 1),
           policy: fc.constantFrom("one", "two"),
         }),
         { maxLength: 12, size: "max", selector: (each) => `${each.node} ${each.shadow}` },
@@ -144,14 +173,19 @@ function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow 
   const present = nodes.filter((each) => each !== null);
   const counted = policies.filter(({ mode }) => shadow || mode !== "dry_run").map(({ policy }) => policy.rule.name);
   const mine = timers.filter(({ policy }) => counted.includes(policy));
-  const isDisrupted = (id: string) =>
-    episodes.some(
-      (each) =>
-        each.node === id &&
-        each.shadow === shadow &&
-        each.state !== "suspended" &&
-        (each.state === "acting" || each.quarantine !== null),
-    );
+  const disrupting = episodes.filter(
+    (each) =>
+      each.shadow === shadow &&
+      (each.state === "suspended"
+        ? !shadow && each.acted > 0 && each.unlistedAt === 1
+        : each.state === "acting" || each.quarantine !== null),
+  );
+  const isDisrupted = (id: string) => disrupting.some((each) => each.node === id);
+  const absent = disrupting.filter((each) => !present.some(({ id }) => id === each.node));
+  const counting = [
+    ...present,
+    ...absent.map(({ node: id, country, region }): NodeSketch => ({ id, country, region, status: "offline" })),
+  ];
   const isUnhealthy = ({ id, status }: NodeSketch) =>
     status === "offline" ||
     status === "unknown" ||
@@ -159,8 +193,8 @@ function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow 
     mine.some((timer) => timer.node === id && timer.state === "firing");
   const countsBy = (domain: Domain) =>
     new Map(
-      [...new Set(present.map((each) => each[domain]!))].map((place) => {
-        const there = present.filter((each) => each[domain] === place);
+      [...new Set(counting.map((each) => each[domain]!))].map((place) => {
+        const there = counting.filter((each) => each[domain] === place);
         const free = there.filter(({ id }) => !isDisrupted(id));
         const online = free.filter(({ status }) => status === "online").length;
         return [place, { nodes: there.length, online, disrupted: there.length - free.length }] as const;
@@ -168,9 +202,9 @@ function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow 
     );
   const places = { region: countsBy("region"), country: countsBy("country") };
   return {
-    nodes: present.length,
-    unhealthy: present.filter(isUnhealthy).length,
-    disrupted: new Set(episodes.map((each) => each.node).filter(isDisrupted)),
+    nodes: counting.length,
+    unhealthy: counting.filter(isUnhealthy).length,
+    disrupted: new Set(disrupting.map((each) => each.node)),
     places,
   };
 }

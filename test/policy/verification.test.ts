@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import type { Action } from "../../src/model/episode.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
-import { type Aftermath, deadlines, stepEnd } from "../../src/policy/verification.ts";
+import { type Aftermath, deadlines, stepEnd, UNSEEN_MS_MAX } from "../../src/policy/verification.ts";
 import { actionOf } from "../store/sketch.ts";
 import { NOON } from "./case.ts";
 
@@ -11,6 +11,8 @@ const WITHIN = 15 * MINUTE_MS;
 const END = NOON + WITHIN;
 /** What can't be told by then won't be. */
 const LAST = END + WITHIN;
+/** When a step is given up whose node was not seen since. */
+const UNSEEN = END + UNSEEN_MS_MAX;
 
 const requests = {
   disconnect: { kind: "disconnect" },
@@ -115,8 +117,8 @@ describe("a record from before the step", () => {
       for (const status of NODE_STATUSES) {
         const stale = { isFresh: false, when, status, expect: "true" } as const;
         expect(judged(kind, stale, "…")).toBeNull();
-        expect(judged(kind, { ...stale, now: LAST - 1 }, "…")).toBeNull();
-        expect(judged(kind, { ...stale, now: LAST }, "…")).toBe("in_doubt");
+        expect(judged(kind, { ...stale, now: UNSEEN - 1 }, "…")).toBeNull();
+        expect(judged(kind, { ...stale, now: UNSEEN }, "…")).toBe("in_doubt");
       }
     }
   });
@@ -155,7 +157,7 @@ describe("of whatever is seen", () => {
   test("every step ends", () => {
     fc.assert(
       fc.property(fc.constantFrom(...kinds), seen, (kind, all) => {
-        expect(stepEnd(sent(kind), verify, { ...all, now: LAST })).not.toBeNull();
+        expect(stepEnd(sent(kind), verify, { ...all, now: UNSEEN })).not.toBeNull();
       }),
       { numRuns: 2_000 },
     );

@@ -32,7 +32,7 @@ export const heldDecision: Decision = {
   verdict: "hold",
   blockers: [
     { reason: "window", detail: "outside of nights, which begins at 23:00" },
-    { reason: "max_actions", detail: "6 of 6 nodes touched within 1h" },
+    { reason: "max_actions", detail: "6 of 6 actions within 1h" },
   ],
   evidence,
 };

@@ -37,7 +37,7 @@ describe("decisions", () => {
           verdict: "hold",
           blockers: [
             { reason: "window", detail: "outside of nights, which begins at 23:00" },
-            { reason: "max_actions", detail: "6 of 6 nodes touched within 1h" },
+            { reason: "max_actions", detail: "6 of 6 actions within 1h" },
           ],
           evidence: {
             observed_at: "2026-11-21T03:00:00.000Z",

@@ -145,6 +145,8 @@ function guardsOf({ blockers }: PolicyExplanationView): HTMLElement {
   return h(
     "ul",
     { class: "guards", "aria-label": "What would hold an action now" },
-    ...blockers.map(({ reason, detail }) => h("li", {}, h("b", {}, words(reason)), h("span", {}, detail))),
+    ...blockers.map(({ reason, detail, ends }) =>
+      h("li", {}, h("b", {}, words(reason)), h("span", {}, `${detail}; ends ${ends}`)),
+    ),
   );
 }
