@@ -16,7 +16,7 @@ import {
   unlisted,
   withdrawn,
 } from "../policy/ladder.ts";
-import { type Policy, sourcesOf } from "../policy/policy.ts";
+import { aboutOf, type Policy, sourcesOf } from "../policy/policy.ts";
 import { rebootProof } from "../policy/proof.ts";
 import { INACTIVE, observe, type Timer } from "../policy/timer.ts";
 import { holds, type Judgement, judge, type MaxAgeOf } from "../policy/verdict.ts";
@@ -63,7 +63,7 @@ export function createFollowing(ward: Ward): Following {
     if (action !== null) verify(looked, action, slot);
     const judged = books.casebook.episode(looked.id)!;
     if (judged.closedAt !== null) return;
-    if (policy === null || policy.about !== aboutOf(judged) || isElsewhere(judged, policy)) abandon(judged);
+    if (policy === null || policy.about !== aboutOf(judged.fingerprint) || isElsewhere(judged, policy)) abandon(judged);
     else if (action === null) mind(judged, policy, slot);
   }
 
@@ -81,7 +81,9 @@ export function createFollowing(ward: Ward): Following {
     }
     const action = underWay(episode);
     if (action !== null && now >= endOfStep(action)) {
-      const change = ended(action, action.shadow ? "dry_run" : "ineffective", { detail: "the node left the list" });
+      const change = endAction(ward, action, action.shadow ? "dry_run" : "ineffective", {
+        detail: "the node left the list",
+      });
       settle(ward, episode, afterLoss(episode, action, now), [change]);
     } else if (!isLost(episode)) forget(episode, "the node did not come back");
   }
@@ -99,7 +101,7 @@ export function createFollowing(ward: Ward): Following {
     books.now() - since >= (policyOf(episode)?.rule.retry.forgetAfterMs ?? 0);
 
   function withdraw(episode: Episode, why: string): void {
-    settle(ward, episode, withdrawn(episode, books.now()), looseEnds(episode, why));
+    settle(ward, episode, withdrawn(episode, books.now()), endActions(ward, episode, why));
   }
 
   /** When the time of a step is up; at once where it is not understood any more. */
@@ -111,9 +113,6 @@ export function createFollowing(ward: Ward): Following {
   /** The policy of an episode as it is now; if it is no more, as it was. */
   const policyOf = ({ policy, fingerprint }: Episode): Policy | null =>
     policyNamed(ward, policy) ?? policyAsOf(ward, fingerprint);
-
-  /** What was under way and can't be told any more. */
-  const looseEnds = (episode: Episode, detail: string): Change[] => endActions(ward, episode, detail);
 
   function back(episode: Episode): Episode {
     if (isUnlisted(episode) && isForgotten(episode, episode.unlistedAt!)) {
@@ -129,7 +128,7 @@ export function createFollowing(ward: Ward): Following {
     const after = afterLook(episode, status, books.now());
     if (after === episode) return after;
     const detail = "a person lifted the quarantine";
-    settle(ward, episode, after, after.state === "freed" ? [veto(after), ...looseEnds(after, detail)] : []);
+    settle(ward, episode, after, after.state === "freed" ? [veto(after), ...endActions(ward, after, detail)] : []);
     return after;
   }
 
@@ -205,7 +204,7 @@ export function createFollowing(ward: Ward): Following {
     const isOurs = end !== "verified" || episode.repaired !== true;
     const outcome: Outcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
     const proof = action.request.kind === "reboot" && !action.shadow ? proofOf(action, slot) : null;
-    const changes = [ended(action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED })];
+    const changes = [endAction(ward, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED })];
     const isProof = outcome === "verified" && action.fingerprint === policy.fingerprint;
     if (isProof) changes.push({ kind: "fact", key: provenFact(policy.rule.name), value: policy.fingerprint });
     relapses.delete(episode.id);
@@ -226,9 +225,6 @@ export function createFollowing(ward: Ward): Following {
     });
   }
 
-  const ended = (action: Action, outcome: Outcome | null, more: Partial<Pick<Action, "proof" | "detail">>): Change =>
-    endAction(ward, action, outcome, more);
-
   /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or to be seen again. */
   function mind(episode: Episode, policy: Policy, slot: number): void {
     const now = books.now();
@@ -238,7 +234,7 @@ export function createFollowing(ward: Ward): Following {
     if (episode.quarantine === null && state !== "firing") {
       relapses.delete(episode.id);
       if (state !== "lapsed") {
-        settle(ward, episode, afterClearing(episode, now), looseEnds(episode, "the node is well again"));
+        settle(ward, episode, afterClearing(episode, now), endActions(ward, episode, "the node is well again"));
       } else if (episode.state !== "suspended") suspend(episode);
       else forget(episode, "its verdict stayed unknown");
       return;
@@ -286,9 +282,3 @@ export function createFollowing(ward: Ward): Following {
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
-
-/** What an episode's policy was about when it began. */
-function aboutOf({ fingerprint }: Episode): string {
-  const { match, when } = JSON.parse(fingerprint) as { match: string | null; when: string };
-  return JSON.stringify([match, when]);
-}

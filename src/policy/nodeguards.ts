@@ -15,15 +15,21 @@ export const protectedGuard: Guard = ({ node }) => {
 };
 
 /** People may hold a node; and who lifts our quarantine early has vetoed what the policy does. */
-export const holdGuard: Guard = ({ node, active }, { casebook, now }) =>
-  casebook
+export const holdGuard: Guard = (candidate, facts) => {
+  const { node, active } = candidate;
+  const { casebook, now } = facts;
+  // The guard of the status names a quarantine by others itself.
+  const isSaid = statusGuard(candidate, facts).some(({ reason }) => reason === "ownership");
+  return casebook
     .holds(node.id)
     .filter(({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now)
+    .filter(({ kind }) => kind !== "ownership" || !isSaid)
     .flatMap(({ kind, ...hold }) => (kind === "given_up" ? [] : [{ kind, ...hold }]))
     .map(({ kind, reason, until }) => ({
       reason: kind,
       detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
     }));
+};
 
 /** A node that an operator, the service or another policy of ours works on is left alone. */
 export const statusGuard: Guard = ({ node, episode }, facts) => {

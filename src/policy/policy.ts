@@ -47,3 +47,9 @@ export const sourcesOf = ({ match, when }: Pick<Policy, "match" | "when">): Coll
 
 /** The lesser of two modes. */
 export const lesser = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;
+
+/** What the policy of a fingerprint was about: see {@link Policy.about}. */
+export function aboutOf(fingerprint: string): string {
+  const { match, when } = JSON.parse(fingerprint) as { match: string | null; when: string };
+  return JSON.stringify([match, when]);
+}

@@ -65,7 +65,7 @@ describe("a node that returns after an absence", () => {
     ward.fell(node, "person");
     await ward.pass(30 * MINUTE_MS);
     expect(courses(ward)).toEqual(["given_up"]);
-    expect(ward.reasons(node)).toEqual(expect.arrayContaining(["cooldown", "retry_limit", "retry_wait"]));
+    expect(ward.reasons(node)).toEqual(expect.arrayContaining(["cooldown", "retry_limit"]));
     await leaveAndReturn(ward, node, 2 * HOUR_MS);
     await ward.pass(10 * MINUTE_MS);
     expect(courses(ward)).toEqual(["given_up", "recovering"]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { courses } from "./record.ts";
+import { courses, told } from "./record.ts";
 import { rebootOffline, rulesOf, steps } from "./rules.ts";
 import { startWard, type WardRun } from "./ward.ts";
 
@@ -79,6 +79,24 @@ describe("an episode whose verdict stays unknown", () => {
     expect(courses(ward)).toEqual(["suspended"]);
     await ward.stop();
   });
+});
+
+test("a node that stays on the list is not lost after an action whose episode is suspended", async () => {
+  const twice = { ...busy(`node.id == "${ONE}"`), steps: [steps.disconnect, steps.disconnect] };
+  const ward = await startWard({ rules: rulesOf([twice]), scenario: { nodes: 60, sessions: 600 } });
+  await ward.passUntil(() => ward.warden().view.approvals().length === 1);
+  ward.warden().orders.approve(ward.warden().view.approvals()[0]!.id);
+  await ward.passUntil(() => ward.actions()[0]!.outcome === "ineffective");
+  ward.people.fallIll(ONE, { ailment: "outage", cure: "time", healAt: now(ward) + 24 * HOUR_MS });
+  await ward.passUntil(() => courses(ward)[0] === "suspended");
+  expect(ward.episodes()).toMatchObject([{ acted: 1 }]);
+  expect(told(ward, "lost")).toEqual([]);
+  expect(ward.warden().orders.acceptInventory()).toMatchObject({ value: expect.not.stringContaining("loss") });
+  expect(courses(ward)).toEqual(["suspended"]);
+  ward.people.leave(ONE, Number.POSITIVE_INFINITY);
+  await ward.pass(30 * MINUTE_MS);
+  expect(told(ward, "lost")).toHaveLength(1);
+  await ward.stop();
 });
 
 test("nodes whose verdict stays unknown are no outage of the fleet", async () => {
