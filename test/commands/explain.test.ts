@@ -34,7 +34,7 @@ reboot-offline (enforce)
             - max_actions: 6 of 6 actions within 1h
   now       1 reason would hold an action
             - approval: act-3 waits for a person
-              ends with approve or reject
+              ends with approve or reject; an approval expires after safety.approval_ttl
 
 actions, newest first
   act-3  quarantine for 1d by reboot-offline, step 3 of ep-1

@@ -61,7 +61,7 @@ test("a pause holds every node, a hold one; each ends by its order, over HTTP or
   people.fallIll(second, OUTAGE);
   await untilHeld(doctor, second, "held");
   expect((await doctor.explain(second)).policies[0]!.blockers).toEqual([
-    { reason: "held", detail: "admin holds it: its disk is swapped" },
+    { reason: "held", detail: "admin holds it: its disk is swapped", ends: "with release" },
   ]);
   expect(gate.posts).toHaveLength(1);
   expect(await doctor.order(`/api/v1/nodes/${second}/release`)).toMatchObject({ status: 200 });
@@ -143,7 +143,7 @@ test("the breaker stays open until reset-breaker, and explain names every reason
   expect(clinic.gate.posts).toHaveLength(2);
   expect(await doctor.command("reset-breaker")).toMatchObject({
     code: 1,
-    err: "proxywarden: the breaker is not open\n",
+    err: "proxywarden: the breaker is not open, and no policy has fallen back to dry_run\n",
   });
 });
 
