@@ -22,8 +22,8 @@ const SPENT_SHARE_MIN = 0.97;
 const SAME_CALLS_MAX = 1.01;
 /** Some walks' worth of joins and leaves: an inventory that follows the fleet is never further from it. */
 const INVENTORY_ERROR_MAX = 0.01;
-/** Always: joins and leaves are no reason to show nothing. */
-const FRESH_SHARE_MIN = 1;
+/** Share of the time in which node metrics are shown: all but the moment before the first walk after the start. */
+const FRESH_SHARE_MIN = 0.999;
 
 /** The median of how long that kind of fault took to be found. */
 export const medianOf = ({ latencies }: Showing, kind: Kind): number => quantile(latencies[kind], 0.5);

@@ -96,8 +96,8 @@ export interface WalkReport {
 export const PAGE_LIMIT_FALLBACK = 100;
 /** What was learned is tried again after so many walks: the refusal of a page size may have been a passing fault. */
 const WALKS_TO_DOUBT = 100;
-/** The end of a list that ends on a full page is proved again after so many walks: its total may no longer be true. */
-const WALKS_TO_PROVE = 10;
+/** Where a list ends is proved again, by one page more, after so many walks: its total may no longer be true. */
+const WALKS_TO_PROVE = 30;
 
 /** Walks a list to its end (spec, section 2.5). Fails only where the first page fails. */
 export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result<WalkReport, ServiceError>> {
