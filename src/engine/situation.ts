@@ -110,15 +110,10 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
     incidents.takeOver(added);
   }
 
-  function updateStorms(): void {
-    for (const [alerts, shadow] of [
-      [real, false],
-      [shadowed, true],
-    ] as const) {
-      const seen = survey(shadow);
-      const unhealthy = { nodes: seen.unhealthy, limit: nodeLimits(rules.safety, seen.nodes).maxUnhealthy };
-      alerts.storm = weather(alerts.storm, unhealthy, books.now(), rules.safety.stormCooldownMs);
-    }
+  function updateStorm(alerts: Alerts, { nodes, unhealthy }: Survey): void {
+    const limit = nodeLimits(rules.safety, nodes).maxUnhealthy;
+    const { stormCooldownMs } = rules.safety;
+    alerts.storm = weather(alerts.storm, { nodes: unhealthy, limit }, books.now(), stormCooldownMs);
   }
 
   /** A fact, where it has changed. */
@@ -182,10 +177,10 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       const policies = activePolicies(ward);
       const before = real.storm;
       takeOver(policies);
-      const { lost } = survey(false);
+      const seen = survey(false);
       count(
         real,
-        lost.flatMap(({ node, unlistedAt }) => (unlistedAt! > lossesCountedTo ? [node] : [])),
+        seen.lost.flatMap(({ node, unlistedAt }) => (unlistedAt! > lossesCountedTo ? [node] : [])),
       );
       lossesCountedTo = books.now();
       count(shadowed, []);
@@ -194,7 +189,8 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       if (open !== null && books.now() - open.openedAt > rules.safety.breaker.withinMs) {
         shadowed.breaker = CLOSED_BREAKER;
       }
-      updateStorms();
+      updateStorm(real, seen);
+      updateStorm(shadowed, survey(true));
       // Timers that were taken back because nothing is trusted don't show that a node recovered.
       if (!isBroken) incidents.end(policies);
       const changes = [...changedCounts(), ...changedStorm(before)];

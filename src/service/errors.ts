@@ -35,3 +35,6 @@ export const isHopeless = ({ kind }: ServiceError): boolean => HOPELESS.has(kind
 
 /** Shows a JSON value in a message: as JSON, and short. Undefined is `missing`. */
 export const describe = (value: unknown): string => (value === undefined ? "missing" : clip(JSON.stringify(value)));
+
+/** Whether the service answered that there is no such thing, or that it does not take such a request. */
+export const isRefusal = ({ kind }: ServiceError): boolean => kind === "client_error" || kind === "not_found";

@@ -2,7 +2,7 @@ import { ok, type Result } from "../base/result.ts";
 import { createMeanLatency, type MeanLatency } from "../budget/in-flight.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { PageQuery } from "./endpoints.ts";
-import type { ServiceError } from "./errors.ts";
+import { isRefusal, type ServiceError } from "./errors.ts";
 import { type Fetched, WalkProgress } from "./walk-progress.ts";
 import type { RawPage } from "./wire.ts";
 
@@ -154,8 +154,6 @@ async function fetchAt(walk: Walk, page: number, signal: AbortSignal): Promise<F
   if (smaller.ok) changeLimit(habits, PAGE_LIMIT_FALLBACK);
   return smaller;
 }
-
-const isRefusal = ({ kind }: ServiceError): boolean => kind === "client_error" || kind === "not_found";
 
 /** Another page size ends on another last page. */
 function changeLimit(habits: PageHabits, limit: number): void {

@@ -1,4 +1,4 @@
-import { isHopeless, type ServiceError } from "./errors.ts";
+import { isHopeless, isRefusal, type ServiceError } from "./errors.ts";
 import type { Walk, WalkReport } from "./pages.ts";
 
 /** Pages of one walk: ten million sessions are not more at 500 a page. */
@@ -75,9 +75,8 @@ export class WalkProgress {
   }
 
   #fail(number: number, error: ServiceError): void {
-    const isRefusal = error.kind === "client_error" || error.kind === "not_found";
     // Some services answer a page past the end with a 4xx, and some every page past some record.
-    if (isRefusal && number > this.#last.page) {
+    if (isRefusal(error) && number > this.#last.page) {
       this.#refusal ??= error;
       if (this.#end === "open") this.#end = "reached";
       return;

@@ -2,21 +2,11 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { PolicyRule } from "../../src/model/policy.ts";
 import { touched } from "./record.ts";
-import { rebootOffline, rulesOf, steps } from "./rules.ts";
+import { free, rebootOffline, rulesOf, steps } from "./rules.ts";
 import { oneOfEach, startWard, type WardRun } from "./ward.ts";
 
 /** Only the canary limits anything. */
-const canaryOnly = {
-  canary: true,
-  maxInFlight: 100,
-  maxDisrupted: { share: 1, amount: 100 },
-  maxDisruptedPer: { region: null, country: null },
-  minOnlinePer: { region: null, country: null },
-  maxActions: { amount: 100, perMs: HOUR_MS },
-  maxUnhealthy: { share: 1 },
-  breaker: { share: 1, amount: 1_000, withinMs: HOUR_MS },
-  correlated: { by: "region", nodes: 1_000, share: 1, withinMs: 5 * MINUTE_MS },
-} as const;
+const canaryOnly = { ...free, canary: true };
 
 const rules = (rule: Partial<PolicyRule> = {}) => rulesOf([rebootOffline(rule)], canaryOnly);
 

@@ -35,10 +35,6 @@ test("while a list of 500 pages is walked, nodes, details and statistics are rea
     worst.stats = Math.max(worst.stats, (now - stats!.at) / MINUTE_MS);
     worst.nodes = Math.max(worst.nodes, (now - fleet.settledAt!) / MINUTE_MS);
   }
-  console.log(
-    worst,
-    Object.values(planned).map((p) => [p!.intervalMs / 60000, p!.callsPerMinute]),
-  );
   expect(worst.details).toBeGreaterThan(planned.details!.callsPerMinute / 1.3);
   expect(worst.stats).toBeLessThan((1.3 * planned.stats!.intervalMs) / MINUTE_MS);
   expect(worst.nodes).toBeLessThan((1.3 * planned.nodes!.intervalMs) / MINUTE_MS);

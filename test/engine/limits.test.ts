@@ -1,21 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { courses, heldBy, told, touched } from "./record.ts";
-import { rebootOffline, rulesOf, steps } from "./rules.ts";
+import { free, rebootOffline, rulesOf, steps } from "./rules.ts";
 import { oneOfEach, startWard, type WardRun } from "./ward.ts";
-
-/** Nothing holds but what a test says. */
-const free = {
-  canary: false,
-  maxInFlight: 100,
-  maxDisrupted: { share: 1, amount: 100 },
-  maxDisruptedPer: { region: null, country: null },
-  minOnlinePer: { region: null, country: null },
-  maxActions: { amount: 100, perMs: HOUR_MS },
-  maxUnhealthy: { share: 1 },
-  breaker: { share: 1, amount: 1_000, withinMs: HOUR_MS },
-  correlated: { by: "region", nodes: 1_000, share: 1, withinMs: 5 * MINUTE_MS },
-} as const;
 
 const fellAll = (ward: WardRun, nodes: readonly string[]) => {
   for (const node of nodes) ward.fell(node, "person");

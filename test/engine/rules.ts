@@ -64,3 +64,16 @@ export const rulesOf = (policies: readonly PolicyRule[], safety: Partial<Safety>
   safety: { ...usualSafety, ...safety },
   intervals: [],
 });
+
+/** Nothing holds but what a test says. */
+export const free = {
+  canary: false,
+  maxInFlight: 100,
+  maxDisrupted: { share: 1, amount: 100 },
+  maxDisruptedPer: { region: null, country: null },
+  minOnlinePer: { region: null, country: null },
+  maxActions: { amount: 100, perMs: HOUR_MS },
+  maxUnhealthy: { share: 1 },
+  breaker: { share: 1, amount: 1_000, withinMs: HOUR_MS },
+  correlated: { by: "region", nodes: 1_000, share: 1, withinMs: 5 * MINUTE_MS },
+} as const;
