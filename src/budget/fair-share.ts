@@ -11,7 +11,7 @@ export type Flow = (typeof FLOWS)[number];
 export interface FlowShare {
   /** Its weight, in a unit that all flows have in common, such as calls a minute. */
   readonly weight: number;
-  /** Calls that it may save up while it is idle, so that a short walk is read at once when it is due. */
+  /** Calls that it may make ahead of its weight, and earns back while it is idle: a short walk is read at once when it is due. */
   readonly savedMax: number;
 }
 
@@ -59,22 +59,24 @@ export function createFairShare(): FairShare {
   let shares: Shares = { nodes: even, sessions: even, details: even, stats: even };
   /** Virtual time that one call of the flow takes. */
   const costOf = (flow: Flow): number => 1 / Math.max(WEIGHT_MIN, shares[flow].weight);
-  /** Virtual time: the start of the call served last. */
+  /** Virtual time: when the call served last was due. */
   let now = 0;
-  /** When the next call of each flow starts, in virtual time. */
+  /** When the next call of each flow starts at the rate of its weight, in virtual time. */
   const starts: Record<Flow, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
+  /** When it is due: what the flow saved up comes early. */
+  const dueAt = (flow: Flow): number => starts[flow] - shares[flow].savedMax * costOf(flow);
   return {
     setShares(next) {
       shares = next;
     },
     begin(flow) {
-      starts[flow] = Math.max(starts[flow], now - shares[flow].savedMax * costOf(flow));
+      starts[flow] = Math.max(starts[flow], now);
     },
     serve(flow) {
-      now = Math.max(now, starts[flow]);
+      now = Math.max(now, dueAt(flow));
       starts[flow] += costOf(flow);
     },
-    order: (flows) => flows.toSorted((a, b) => starts[a] - starts[b] || FLOWS.indexOf(a) - FLOWS.indexOf(b)),
+    order: (flows) => flows.toSorted((a, b) => dueAt(a) - dueAt(b) || FLOWS.indexOf(a) - FLOWS.indexOf(b)),
   };
 }
 

@@ -57,6 +57,8 @@ export interface PlanningMemory {
   readonly runs: Map<Collector, Run>;
   /** How long the last run that succeeded took. */
   readonly measured: Map<Collector, DurationMs>;
+  /** Calls that a run takes on average, by {@link RUN_CALLS_SMOOTHING}: look-ups and repeated pages included. */
+  readonly calls: Map<Collector, number>;
   /** The last {@link CollectorPlan.pacedMs}. */
   readonly paced: Map<Collector, DurationMs>;
   /** Lists whose extent this process has seen whole. */
@@ -69,6 +71,7 @@ export interface PlanningMemory {
 export const createPlanningMemory = (): PlanningMemory => ({
   runs: new Map(),
   measured: new Map(),
+  calls: new Map(),
   paced: new Map(),
   seen: new Set(),
   failed: new Map(),
@@ -90,13 +93,16 @@ const RESTART_SHARE = 0.25;
 /** A list of unknown length comes before routine reads until so many of its runs have failed. */
 const UNSEEN_FAILURES_MAX = 3;
 
+/** Weight of the last run in the average number of calls: a few runs settle it, and a page more now and then counts in part. */
+const RUN_CALLS_SMOOTHING = 0.2;
+
 const runFact = (collector: Collector): string => `collect.${collector}.run`;
 const EXTENT = "collect.extent";
 
 /** A plan of what is known by now. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { clock, facts, office } = parts;
-  const { runs, measured, paced, seen, failed } = parts.memory;
+  const { runs, measured, calls, paced, seen, failed } = parts.memory;
   const kept = new Map(COLLECTORS.map((collector) => [collector, keptRun(parts, collector)]));
   const before = extentKept(facts.read);
   let isFailing = false;
@@ -109,18 +115,14 @@ export function createPlanning(parts: PlanningParts): Planning {
     return { nodes, nodePages, sessions, sessionPages };
   }
 
-  /** What the next runs take: no fewer calls than the last ones did. */
+  /** What the next runs take: no fewer calls than runs took on average. */
   function callsNow(): Extent {
     const extent = extentNow();
-    const last = (collector: Collector) => {
-      const run = runs.get(collector);
-      if (run === undefined) return kept.get(collector)?.calls ?? 0;
-      return run.isOver ? run.made : 0;
-    };
+    const usual = (collector: Collector) => calls.get(collector) ?? kept.get(collector)?.calls ?? 0;
     return {
       ...extent,
-      nodePages: Math.max(extent.nodePages, last("nodes")),
-      sessionPages: Math.max(extent.sessionPages, last("sessions")),
+      nodePages: Math.max(extent.nodePages, usual("nodes")),
+      sessionPages: Math.max(extent.sessionPages, usual("sessions")),
     };
   }
 
@@ -133,8 +135,8 @@ export function createPlanning(parts: PlanningParts): Planning {
     const run = runs.get(collector);
     if (run !== undefined) {
       const { beganAt, made, isOver } = run;
-      const calls = isOver ? made : Math.max(made, callsOf(collector, extentNow()));
-      return { sinceMs: clock.monotonic() - beganAt, calls, made };
+      const all = isOver ? made : Math.max(made, callsOf(collector, extentNow()));
+      return { sinceMs: clock.monotonic() - beganAt, calls: all, made };
     }
     const last = kept.get(collector) ?? null;
     return last === null ? null : { sinceMs: Math.max(0, clock.now() - last.at), calls: last.calls, made: last.calls };
@@ -196,12 +198,12 @@ export function createPlanning(parts: PlanningParts): Planning {
     },
     begin(collector) {
       const run: Run = { beganAt: clock.monotonic(), made: 0, isOver: false };
-      const calls = callsOf(collector, callsNow());
+      const expected = Math.ceil(callsOf(collector, callsNow()));
       runs.set(collector, run);
-      keep(runFact(collector), { at: clock.now(), calls } satisfies KeptRun);
+      keep(runFact(collector), { at: clock.now(), calls: expected } satisfies KeptRun);
       return clientOfRun(parts.client, run, {
         clock,
-        budget: runBudget(calls, pollingLeft(parts.limits, monthNow(), 0)),
+        budget: runBudget(expected, pollingLeft(parts.limits, monthNow(), 0)),
         plan: () => current[collector],
       });
     },
@@ -209,8 +211,10 @@ export function createPlanning(parts: PlanningParts): Planning {
       const run = runs.get(collector);
       if (run === undefined) return;
       run.isOver = true;
-      const { at, calls } = keptRun(parts, collector) ?? { at: clock.now(), calls: 0 };
-      if (run.made > calls) keep(runFact(collector), { at, calls: run.made } satisfies KeptRun);
+      const before = calls.get(collector) ?? run.made;
+      calls.set(collector, before + (run.made - before) * RUN_CALLS_SMOOTHING);
+      const { at, calls: expected } = keptRun(parts, collector) ?? { at: clock.now(), calls: 0 };
+      if (run.made > expected) keep(runFact(collector), { at, calls: run.made } satisfies KeptRun);
       if (succeeded) measured.set(collector, clock.monotonic() - run.beganAt);
       failed.set(collector, succeeded ? 0 : (failed.get(collector) ?? 0) + 1);
     },

@@ -63,3 +63,24 @@ test("a flow that was idle is served the calls of one run at once, and its share
   expect(order.slice(0, 5)).toEqual(["nodes", "nodes", "nodes", "nodes", "nodes"]);
   expect(order.slice(5).filter((flow) => flow === "nodes").length).toBeLessThanOrEqual(11);
 });
+
+test("runs that take just their share are each served at once", () => {
+  const share = createFairShare();
+  const pages = 5;
+  const callsPerRun = 100;
+  share.setShares({
+    ...sharesOf({ nodes: pages, sessions: 1, details: callsPerRun - pages, stats: 1 }),
+    nodes: { weight: pages, savedMax: pages },
+  });
+  share.begin("details");
+  for (let run = 0; run < 10; run++) {
+    share.begin("nodes");
+    let waiting = pages;
+    for (let call = 0; call < callsPerRun; call++) {
+      const [flow] = share.order(waiting > 0 ? ["nodes", "details"] : ["details"]);
+      expect(flow).toBe(call < pages ? "nodes" : "details");
+      share.serve(flow!);
+      if (flow === "nodes") waiting--;
+    }
+  }
+});

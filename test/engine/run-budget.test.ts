@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { HOUR_MS } from "../../src/base/duration.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { PLANS, pollingMonth } from "../../src/budget/limits.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/defaults.ts";
@@ -47,5 +48,22 @@ test("runs of a cron schedule that the month can't carry are skipped", async () 
   const daemon = startDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
   await daemon.clock.advance(12 * HOUR_MS);
   expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
+  await stopDaemon(daemon);
+}, 120_000);
+
+test("calls that prove the end of a list are part of the plan: half a day takes its share of the month", async () => {
+  const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
+  const cadences = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
+  const service = { ...defaultScenario.service, plan: "starter" } as const;
+  const daemon = startDaemon({
+    settings: { limits: starter, cadences },
+    scenario: { nodes: 500, sessions: 0, service },
+  });
+  await daemon.clock.advance(HOUR_MS);
+  const before = daemon.office.monthUsed();
+  const leftMs = 31 * DAY_MS - HOUR_MS;
+  const share = ((pollingMonth(PLANS.starter.callsPerMonth) - before) * (DAY_MS / 2)) / leftMs;
+  await daemon.clock.advance(DAY_MS / 2);
+  expect(daemon.office.monthUsed() - before).toBeLessThanOrEqual(1.002 * share);
   await stopDaemon(daemon);
 }, 120_000);
