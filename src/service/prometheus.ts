@@ -16,7 +16,7 @@ export async function queryGives(peer: Peer, query: string, signal: AbortSignal)
   if (!answer.ok) return fail(`Prometheus: ${answer.error}`);
   const { status, body } = answer.value;
   const text = bodyText(body);
-  const json = jsonOf(text);
+  const json = jsonOf(body);
   if (fieldOf(json, "status") === "error") {
     const [type, error] = [fieldOf(json, "errorType"), fieldOf(json, "error")].map(textOf);
     return fail(clip(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));

@@ -49,10 +49,15 @@ export interface RawPage {
   readonly total: number;
 }
 
+/** Records of one page: no body that a transport accepts holds more of the usual size. They are folded in one go. */
+export const PAGE_RECORDS_MAX = 50_000;
+/** Entries of a top list that are taken. */
+const TOP_ENTRIES_MAX = 100_000;
+
 const count = z.number().int().min(0);
 
 const pageShape = z.object({
-  data: z.array(z.unknown()),
+  data: z.array(z.unknown()).max(PAGE_RECORDS_MAX),
   pagination: z.object({ limit: count.nullish().catch(null), total: count }),
 });
 
@@ -168,7 +173,7 @@ export function readStatistics(json: unknown, onRemark: OnRemark): Result<Sessio
 }
 
 function readTop(entries: unknown, field: string, onRemark: OnRemark) {
-  return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
+  return ((entries ?? []) as readonly unknown[]).slice(0, TOP_ENTRIES_MAX).flatMap((entry) => {
     const raw = rawOf(entry);
     const [name, sessions] = [raw[field], raw.sessions];
     if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantity(sessions) ?? 0 }];

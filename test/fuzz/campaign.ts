@@ -33,6 +33,8 @@ export interface CampaignOptions {
   readonly seed: number;
   readonly from: number;
   readonly to: number;
+  /** A case that is not over by then is cut off; absent: {@link HANG_MS}. */
+  readonly hangMs?: DurationMs;
 }
 
 /** A case that takes longer fails, if it does so again alone: another process may have had the processor. */
@@ -104,7 +106,7 @@ interface Round {
   readonly heapGrowthBytes: number;
 }
 
-function runThread({ module, seed, from, to }: CampaignOptions, slowMs: DurationMs): Promise<Round> {
+function runThread({ module, seed, from, to, hangMs = HANG_MS }: CampaignOptions, slowMs: DurationMs): Promise<Round> {
   const shared = new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
   const heartbeat = new Int32Array(shared);
   heartbeat[HEARTBEAT.number] = from;
@@ -131,7 +133,9 @@ function runThread({ module, seed, from, to }: CampaignOptions, slowMs: Duration
       failures.push({ kind, number: number(), detail });
       settle(number() + 1);
     };
-    const watchdog = watch(heartbeat, (waitedMs) => cut("hang", `it is not over after ${Math.round(waitedMs)} ms`));
+    const watchdog = watch(heartbeat, hangMs, (waitedMs) =>
+      cut("hang", `it is not over after ${Math.round(waitedMs)} ms`),
+    );
     thread.on("message", (found: WorkerReport) => {
       if (found.kind === "done") return settle(to, found.heapGrowthBytes);
       failures.push(found);
@@ -145,7 +149,7 @@ function runThread({ module, seed, from, to }: CampaignOptions, slowMs: Duration
 }
 
 /** Calls once a case has been under way for too long. */
-function watch(heartbeat: Int32Array, onHang: (waitedMs: DurationMs) => void): NodeJS.Timeout {
+function watch(heartbeat: Int32Array, hangMs: DurationMs, onHang: (waitedMs: DurationMs) => void): NodeJS.Timeout {
   let last = -1;
   let since = performance.now();
   return setInterval(() => {
@@ -153,6 +157,6 @@ function watch(heartbeat: Int32Array, onHang: (waitedMs: DurationMs) => void): N
     const isReady = Atomics.load(heartbeat, HEARTBEAT.isReady) === 1;
     const now = performance.now();
     if (number !== last && isReady) [last, since] = [number, now];
-    if (now - since > (isReady ? HANG_MS : START_MS_MAX)) onHang(now - since);
+    if (now - since > (isReady ? hangMs : START_MS_MAX)) onHang(now - since);
   }, LOOK_MS);
 }

@@ -14,6 +14,9 @@ const CHANGES_MAX = 4;
 /** Deeper than any reader may recurse without a limit; a body of 16 MiB can hold a thousand times as many. */
 const DEPTH = 20_000;
 const LONG_TEXT = 5_000;
+/** Values of a body near the 16 MiB that transports accept; made rarely, for each takes as long as a thousand others. */
+const LARGE_LENGTH = 4_000_000;
+const LARGE_SHARE = 0.00005;
 
 const numbers = [0, -0, -1, 1.5, 1e-320, 1e15, 2 ** 31, 2 ** 53, 1e300, 8.64e15, 8.64e15 + 1, -1e21, 4_294_967_296];
 
@@ -133,6 +136,8 @@ function changedObject(random: Random, object: Readonly<Record<string, Json>>): 
 /** The text of a JSON value; sometimes with numbers and nesting that JSON.stringify never writes. */
 export function jsonText(random: Random, value: Json): string {
   const text = JSON.stringify(value);
+  if (random() < LARGE_SHARE)
+    return text.replace("[", `[${pick(random, ["{},", "1,", "[],", '"",'] as const).repeat(LARGE_LENGTH)}`);
   const dice = random();
   if (dice < 0.03)
     return text.replace(/-?\d+(?:\.\d+)?/, pick(random, ["1e999", "-0", "1e-999", "01", "123456789".repeat(9)]));

@@ -175,6 +175,20 @@ test("a page without its total is no page, and the error says where it falls sho
   expect(page.ok ? "" : page.error.message).toContain("this is not a page: pagination.total");
 });
 
+test("a page of more records than a body of the usual size holds is no page", () => {
+  const page = (records: number) => ({ data: new Array(records).fill(node), pagination: { total: records } });
+  expect(readPage(page(50_000))).toMatchObject({ ok: true });
+  const refused = readPage(page(50_001));
+  expect(refused).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
+  expect(!refused.ok && refused.error.message).toMatch(/^this is not a page: data: .*50000/);
+});
+
+test("the entries of a top list beyond the first 100,000 are left out", () => {
+  const topCountries = Array.from({ length: 100_001 }, (_, index) => ({ country: `c${index}`, sessions: index }));
+  const read = readStatistics({ top_countries: topCountries }, () => undefined);
+  expect(read.ok && read.value.topCountries.length).toBe(100_000);
+});
+
 test("a page that states an odd limit is a page", () => {
   const page = readPage({ data: [1], pagination: { page: 1, limit: "50", total: 1 } });
   expect(page).toEqual({ ok: true, value: { records: [1], limit: null, total: 1 } });

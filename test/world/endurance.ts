@@ -34,8 +34,8 @@ export interface EnduranceDay {
   readonly nodes: number;
   /** Nodes that the page shows and that left the fleet more than two walks ago. */
   readonly goneNodesShown: number;
-  /** Most values of one label of one family. */
-  readonly labelValuesMax: Readonly<Record<string, number>>;
+  /** Different values of each label, over all families. */
+  readonly labelValues: Readonly<Record<string, number>>;
 }
 
 /** What the run came to. */
@@ -146,11 +146,11 @@ async function measure(run: Run, day: number): Promise<EnduranceDay> {
   );
   const present = new Set(fleet.nodes.map(({ id }) => id));
   const justLeft = new Set(fleet.moves.filter(({ at }) => at >= now - GONE_MS).map(({ id }) => id));
-  const labelValuesMax = labelValues(page);
+  const values = labelValues(page);
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return {
-    ...{ day, rows, oldestRowDays, labelValuesMax, series: lines.length, nodes: present.size },
+    ...{ day, rows, oldestRowDays, labelValues: values, series: lines.length, nodes: present.size },
     ...{ heapBytes: heapUsed, bufferBytes: arrayBuffers },
     goneNodesShown: [...shown].filter((id) => !present.has(id) && !justLeft.has(id)).length,
   };
