@@ -41,12 +41,12 @@ export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenari
   };
 }
 
-/** Long intervals: 90 days of a fleet are affordable, and each node is still judged 72 times a day. */
+/** Long intervals: 90 days of a fleet are affordable, and each node is still judged 48 times a day. */
 const CONFIG = `
 service: { base_url: "https://proxy.example.net", api_key: ${SIMULATION_KEY}, usage_scale: ratio }
 limits: { plan: enterprise }
 collect:
-  nodes: { every: 20m }
+  nodes: { every: 30m }
   details: { max_age: 3d }
   sessions: { every: 1h }
   stats: { every: 1h }
@@ -63,21 +63,21 @@ policies:
   - name: reboot-offline
     mode: enforce
     when: node.status == "offline"
-    for: 40m
-    clear_for: 40m
+    for: 1h
+    clear_for: 1h
     steps:
-      - { action: reboot, verify: { within: 1h } }
-      - { action: reboot, force: true, verify: { within: 1h } }
-      - { action: quarantine, duration: 6h, verify: { within: 1h } }
+      - { action: reboot, verify: { within: 2h } }
+      - { action: reboot, force: true, verify: { within: 2h } }
+      - { action: quarantine, duration: 6h, verify: { within: 2h } }
     retry: { episodes: 2, every: 6h, forget_after: 24h }
   - name: worn-out
     when: node.status == "online" && (node.memory_usage > 0.95 || node.disk_usage > 0.97 || node.cpu_usage > 0.97)
     for: 0s
-    steps: [{ action: disconnect, verify: { within: 1h } }]
+    steps: [{ action: disconnect, verify: { within: 2h } }]
   - name: failing-sessions
     when: sessions.failed_ratio > 0.5 && sessions.total >= 2
     for: 1h
-    steps: [{ action: disconnect, verify: { within: 1h } }]
+    steps: [{ action: disconnect, verify: { within: 2h } }]
 `;
 
 /** Writes the configuration into a folder, its journal beside it. Returns the path of its file. */

@@ -64,7 +64,7 @@ const SCRAPE_EVERY_MS: DurationMs = 6 * HOUR_MS;
 /** The collectors look once a second whether there is something to publish, and publish at least every 5 s. */
 const LOOK_MS: DurationMs = SECOND_MS;
 /** In place of that: 90 days of 17,000 rounds a day, each over the whole fleet, would take hours. */
-const COARSE_LOOK_MS: DurationMs = 20 * MINUTE_MS;
+const COARSE_LOOK_MS: DurationMs = 30 * MINUTE_MS;
 
 /** A whole daemon, but for the web server, over a simulated service on virtual time. */
 interface Run {
@@ -112,7 +112,7 @@ function start(size: EnduranceSize): Run {
   return { clock, service, foundation, assembly, folder, errors: () => errors };
 }
 
-/** A clock on which the collectors publish every 20 minutes. */
+/** A clock on which the collectors publish every half an hour. */
 const coarse = (clock: Clock): Clock => ({
   ...clock,
   sleep: (ms, signal) => clock.sleep(ms === LOOK_MS ? COARSE_LOOK_MS : ms, signal),
