@@ -50,14 +50,13 @@ export interface RawPage {
 }
 
 /** Records of one page: no body that a transport accepts holds more of the usual size. They are folded in one go. */
-export const PAGE_RECORDS_MAX = 50_000;
-/** Entries of a top list that are taken. */
-const TOP_ENTRIES_MAX = 100_000;
+const PAGE_RECORDS_MAX = 50_000;
+const TOO_LONG = { issues: [{ path: ["data"], message: `it has more than ${PAGE_RECORDS_MAX} records` }] };
 
 const count = z.number().int().min(0);
 
 const pageShape = z.object({
-  data: z.array(z.unknown()).max(PAGE_RECORDS_MAX),
+  data: z.array(z.unknown()),
   pagination: z.object({ limit: count.nullish().catch(null), total: count }),
 });
 
@@ -66,6 +65,7 @@ export function readPage(json: unknown): Result<RawPage, ServiceError> {
   const parsed = pageShape.safeParse(json);
   if (!parsed.success) return fail(wrongShape("a page", parsed.error));
   const { data, pagination } = parsed.data;
+  if (data.length > PAGE_RECORDS_MAX) return fail(wrongShape("a page", TOO_LONG));
   return ok({ records: data, limit: pagination.limit ?? null, total: pagination.total });
 }
 
@@ -173,7 +173,7 @@ export function readStatistics(json: unknown, onRemark: OnRemark): Result<Sessio
 }
 
 function readTop(entries: unknown, field: string, onRemark: OnRemark) {
-  return ((entries ?? []) as readonly unknown[]).slice(0, TOP_ENTRIES_MAX).flatMap((entry) => {
+  return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
     const raw = rawOf(entry);
     const [name, sessions] = [raw[field], raw.sessions];
     if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantity(sessions) ?? 0 }];

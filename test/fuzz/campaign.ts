@@ -37,7 +37,7 @@ export interface CampaignOptions {
   readonly hangMs?: DurationMs;
 }
 
-/** A case that takes longer fails, if it does so again alone: another process may have had the processor. */
+/** A case that takes more of the processor fails, if it does so again alone: the first may have paid for a collection. */
 export const SLOW_MS: DurationMs = SECOND_MS;
 /** A case that is not over by then is cut off: it may have no end. */
 const HANG_MS: DurationMs = 10 * SECOND_MS;
