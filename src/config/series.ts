@@ -14,9 +14,9 @@ const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
  */
 export function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
   const expected = `must be a ${kind}, such as ${example}, or a list of such over time, as in [${example} for 10m, …]`;
-  const scalar = z.union([z.string(), z.number().min(0)]);
+  const scalar = z.union([z.string(), z.number().min(0, expected)], { error: expected });
   const written = z
-    .union([scalar, z.array(scalar).min(1).max(SPANS_MAX)], { error: expected })
+    .union([scalar, z.array(scalar).min(1, expected).max(SPANS_MAX)], { error: expected })
     .register(kinds, { name: `${kind}, or a list over time` });
   return written.transform((value, context): Series<Value> => {
     const spans = [value].flat().map((each) => spanOf(String(each), read));

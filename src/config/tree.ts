@@ -120,10 +120,15 @@ function readList(reader: Reader, items: readonly unknown[], spot: Spot): unknow
   return values;
 }
 
+/**
+ * What every mapping inherits. Without the usual prototype a key such as `__proto__` is a key like any other. Zod compares
+ * the `length` of a value that is no list with the limits of lists: a mapping there is no number, and must not throw.
+ */
+const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
+
 function readMap(reader: Reader, map: YAMLMap, spot: Spot): Record<string, unknown> {
   mark(reader, spot, { kind: "mapping", found: "a mapping" });
-  // Without a prototype a key such as __proto__ is a key like any other.
-  const result: Record<string, unknown> = Object.create(null);
+  const result: Record<string, unknown> = Object.create(MAPPING);
   for (const pair of map.items) if (!isMergeKey(pair.key)) readPair(reader, pair, spot, result);
   for (const pair of map.items) if (isMergeKey(pair.key)) merge(reader, pair.value, spot, result);
   return result;

@@ -24,7 +24,7 @@ export async function alertsFire(
   const { status, body } = answer.value;
   const text = bodyText(body);
   if (status !== 200) return fail(`Alertmanager answered ${status}: ${excerpt(text)}`);
-  const alerts = jsonOf(text);
+  const alerts = jsonOf(body);
   return Array.isArray(alerts) ? ok(alerts.length > 0) : fail(`this is no answer of Alertmanager: ${excerpt(text)}`);
 }
 

@@ -8,10 +8,11 @@ const utf8 = new TextDecoder("utf-8");
 /** The text of a body; what is no UTF-8 becomes replacement characters. */
 export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 
-/** The value of a JSON text; undefined where it is none. */
-export function jsonOf(text: string): unknown {
+/** The value of a body in JSON; undefined where it is none, or has more than {@link VALUES_MAX} values. */
+export function jsonOf(body: Uint8Array): unknown {
+  if (hasTooManyValues(body)) return undefined;
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(bodyText(body)) as unknown;
   } catch {
     return undefined;
   }
@@ -24,8 +25,15 @@ export const fieldOf = (json: unknown, field: string): unknown =>
 /** The end of a text that is quoted where it is cut off, characters. */
 const TAIL_CHARACTERS = 40;
 
+/**
+ * Values, lists and objects of one JSON text. The largest body of usual records has half as many, and takes a fraction of
+ * a second to read; a body of the same size that is made of `{},` would hold up the event loop for seconds.
+ */
+export const VALUES_MAX = 1_000_000;
+
 /** The JSON of a response's body. The error says what the body is instead, and where it breaks off. */
 export function readJson(response: ServiceResponse): Result<unknown, string> {
+  if (hasTooManyValues(response.body)) return fail(`the JSON has more than ${VALUES_MAX} values`);
   const text = bodyText(response.body);
   try {
     return ok(JSON.parse(text) as unknown);
@@ -33,6 +41,19 @@ export function readJson(response: ServiceResponse): Result<unknown, string> {
     return fail(encodingProblem(response) ?? jsonProblem(response, text, (error as SyntaxError).message));
   }
 }
+
+/** Whether there may be more than {@link VALUES_MAX} values: each but the first follows a comma or an opening bracket. */
+function hasTooManyValues(body: Uint8Array): boolean {
+  if (body.length <= VALUES_MAX) return false;
+  let values = 0;
+  for (let index = 0; index < body.length && values <= VALUES_MAX; index++) {
+    const byte = body[index];
+    if (byte === COMMA || byte === OPENING_BRACKET || byte === OPENING_BRACE) values++;
+  }
+  return values > VALUES_MAX;
+}
+
+const [COMMA, OPENING_BRACKET, OPENING_BRACE] = [0x2c, 0x5b, 0x7b];
 
 function jsonProblem({ headers }: ServiceResponse, text: string, found: string): string {
   if (text.trim() === "") return "expected JSON, got an empty body";

@@ -14,9 +14,9 @@ export type ServiceErrorKind = FailureReason | "aborted";
 
 const EXCERPT_CHARACTERS_MAX = 80;
 
-/** The beginning of a text that may be long. */
-export const clip = (text: string): string =>
-  text.length > EXCERPT_CHARACTERS_MAX ? `${text.slice(0, EXCERPT_CHARACTERS_MAX)}…` : text;
+/** The beginning of a text that may be long: at most `charactersMax` characters of it. */
+export const clip = (text: string, charactersMax = EXCERPT_CHARACTERS_MAX): string =>
+  text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
 
 /** Shows foreign text in a message: short, quoted and escaped. */
 export const excerpt = (text: string): string => JSON.stringify(clip(text));
@@ -34,7 +34,25 @@ const HOPELESS: ReadonlySet<ServiceError["kind"]> = new Set([
 export const isHopeless = ({ kind }: ServiceError): boolean => HOPELESS.has(kind);
 
 /** Shows a JSON value in a message: as JSON, and short. Undefined is `missing`. */
-export const describe = (value: unknown): string => (value === undefined ? "missing" : clip(JSON.stringify(value)));
+export function describe(value: unknown): string {
+  if (value === undefined) return "missing";
+  try {
+    return clip(JSON.stringify(value));
+  } catch {
+    // JSON.parse reads any depth, and JSON.stringify overflows the stack after some thousands of levels.
+    return `${Array.isArray(value) ? "a list" : "an object"} that is nested too deeply to be shown`;
+  }
+}
 
 /** Whether the service answered that there is no such thing, or that it does not take such a request. */
 export const isRefusal = ({ kind }: ServiceError): boolean => kind === "client_error" || kind === "not_found";
+
+/** The error of a body that is not `what`, by the first issue that a schema found with it. */
+export function wrongShape(
+  what: string,
+  { issues }: { readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] },
+): ServiceError {
+  const { path, message } = issues[0]!;
+  const where = path.length === 0 ? "the body" : path.join(".");
+  return { kind: "wrong_shape", message: `this is not ${what}: ${where}: ${message}` };
+}

@@ -1,7 +1,10 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { bodyText, fieldOf, jsonOf } from "./body.ts";
-import { excerpt } from "./errors.ts";
+import { clip, describe, excerpt } from "./errors.ts";
 import type { Peer } from "./peer.ts";
+
+/** An error message becomes the detail of a hold, which the journal keeps; those of PromQL quote the query. */
+const MESSAGE_CHARACTERS_MAX = 500;
 
 /**
  * Whether an instant query, evaluated now, gives anything. As with an alerting rule, a vector or a matrix does if it has
@@ -13,26 +16,29 @@ export async function queryGives(peer: Peer, query: string, signal: AbortSignal)
   if (!answer.ok) return fail(`Prometheus: ${answer.error}`);
   const { status, body } = answer.value;
   const text = bodyText(body);
-  const json = jsonOf(text);
+  const json = jsonOf(body);
   if (fieldOf(json, "status") === "error") {
-    const [type, error] = [fieldOf(json, "errorType"), fieldOf(json, "error")].map(String);
-    return fail(`Prometheus answered ${status}: ${type}: ${error}`);
+    const [type, error] = [fieldOf(json, "errorType"), fieldOf(json, "error")].map(textOf);
+    return fail(clip(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));
   }
   if (status !== 200) return fail(`Prometheus answered ${status}: ${excerpt(text)}`);
   if (fieldOf(json, "status") !== "success") return fail(`this is no answer of Prometheus: ${excerpt(text)}`);
   return readAnswer(json);
 }
 
+/** A text as it is, and any other JSON value as JSON: an object may have a field `toString`, which String would call. */
+const textOf = (value: unknown): string => (typeof value === "string" ? value : describe(value));
+
 function readAnswer(json: unknown): Result<boolean, string> {
   const data = fieldOf(json, "data");
   const [type, result] = [fieldOf(data, "resultType"), fieldOf(data, "result")];
   if (!Array.isArray(result)) return fail("Prometheus answered without a result");
-  const gives = givesAnything(String(type), result);
+  const gives = givesAnything(textOf(type), result);
   if (!gives.ok || gives.value) return gives;
   // A part of what was asked could not be read: nothing found there is no proof that there is nothing.
   const warnings = fieldOf(json, "warnings");
   if (!Array.isArray(warnings) || warnings.length === 0) return gives;
-  return fail(`Prometheus found nothing, and warned: ${excerpt(String(warnings[0]))}`);
+  return fail(`Prometheus found nothing, and warned: ${excerpt(textOf(warnings[0]))}`);
 }
 
 function givesAnything(type: string, result: readonly unknown[]): Result<boolean, string> {
@@ -47,6 +53,6 @@ function givesAnything(type: string, result: readonly unknown[]): Result<boolean
       return ok(Number(value) !== 0);
     }
     default:
-      return fail(`the query gives a ${type}, of which nobody can say whether it is anything`);
+      return fail(`the query gives a ${clip(type)}, of which nobody can say whether it is anything`);
   }
 }

@@ -11,7 +11,7 @@ import {
   type SessionStatus,
   type SessionType,
 } from "../model/session.ts";
-import { describe, type ServiceError } from "./errors.ts";
+import { describe, type ServiceError, wrongShape } from "./errors.ts";
 import {
   type Fields,
   findWrong,
@@ -49,6 +49,10 @@ export interface RawPage {
   readonly total: number;
 }
 
+/** Records of one page: no body that a transport accepts holds more of the usual size. They are folded in one go. */
+const PAGE_RECORDS_MAX = 50_000;
+const TOO_LONG = { issues: [{ path: ["data"], message: `it has more than ${PAGE_RECORDS_MAX} records` }] };
+
 const count = z.number().int().min(0);
 
 const pageShape = z.object({
@@ -59,8 +63,9 @@ const pageShape = z.object({
 /** Reads the envelope of a list. */
 export function readPage(json: unknown): Result<RawPage, ServiceError> {
   const parsed = pageShape.safeParse(json);
-  if (!parsed.success) return wrongShape("a page", parsed.error);
+  if (!parsed.success) return fail(wrongShape("a page", parsed.error));
   const { data, pagination } = parsed.data;
+  if (data.length > PAGE_RECORDS_MAX) return fail(wrongShape("a page", TOO_LONG));
   return ok({ records: data, limit: pagination.limit ?? null, total: pagination.total });
 }
 
@@ -194,7 +199,7 @@ const hourlyShape = z.object({ data: z.array(z.unknown()) });
  */
 export function readHours(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ServiceError> {
   const parsed = hourlyShape.safeParse(json);
-  if (!parsed.success) return wrongShape("hourly statistics", parsed.error);
+  if (!parsed.success) return fail(wrongShape("hourly statistics", parsed.error));
   const entries = parsed.data.data.slice(0, HOURS_MAX).flatMap((entry) => {
     const { hour } = rawOf(entry);
     const hourMs = isTime(hour) ? time(hour) : null;
@@ -291,10 +296,4 @@ function oneOf<T extends string>(
   if (known.has(value)) return value as T;
   onRemark({ reason, id, detail: `${field} is ${describe(value)}; known are ${[...known].join(", ")}` });
   return "unknown";
-}
-
-function wrongShape(what: string, error: z.ZodError): Result<never, ServiceError> {
-  const issue = error.issues[0]!;
-  const where = issue.path.length === 0 ? "the body" : issue.path.join(".");
-  return fail({ kind: "wrong_shape", message: `this is not ${what}: ${where}: ${issue.message}` });
 }

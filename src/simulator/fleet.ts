@@ -17,8 +17,8 @@ export interface Fleet extends Hazards {
   /** When the simulation starts. */
   readonly startMs: EpochMs;
   readonly churn: ChurnRates;
-  /** Every node that ever belonged to it, by index. */
-  readonly all: SimulatedNode[];
+  /** Every node that ever belonged to it, by index; null: it left for good. */
+  readonly all: (SimulatedNode | null)[];
   /** Those that belong to it now, by index. */
   readonly nodes: SimulatedNode[];
   /** The last joins and leaves, oldest first, and how many there ever were. */
@@ -81,8 +81,8 @@ export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
 /** Lets the fleet's next event happen, at its own time. */
 export function runFleetEvent(fleet: Fleet): void {
   const at = fleet.agenda.nextAt();
-  const node = fleet.all[fleet.agenda.take()]!;
-  if (node.nextAt !== at) return;
+  const node = fleet.all[fleet.agenda.take()];
+  if (node?.nextAt !== at) return;
   node.nextAt = NEVER;
   if (!node.isPresent) returnNode(fleet, node, at);
   else if (node.rebootUntil <= at && vanishes(fleet, node, at)) {
@@ -130,7 +130,8 @@ export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, retur
     fleet.serving.leave(node);
     fleet.onStopped(node, at, "lost");
   }
-  schedule(fleet, node);
+  if (returnAt === NEVER) fleet.all[node.index] = null;
+  else schedule(fleet, node);
 }
 
 /** Puts a node into quarantine until `until`; a second quarantine replaces the first. */

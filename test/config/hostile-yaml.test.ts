@@ -185,6 +185,18 @@ test.each([
   expect(errors(text)).toEqual([expected]);
 });
 
+test.each([
+  "policies: { length: {} }",
+  "receivers: { length: { toString: 1, valueOf: 1 } }",
+  "web: { trusted_proxies: { length: [{}] } }",
+  "service: { api_key: { length: {} } }",
+  "safety: { trust: { size: { length: {} } } }",
+])("%s, a mapping that could be taken for a list by its length, is refused in its line", (text) => {
+  const found = problems(text);
+  expectBrief(found);
+  expect(found.every(({ line }) => line === 1)).toBe(true);
+});
+
 test("a web configuration is read between two requests, so it has a limit of its own; a thousand users fit", () => {
   const users = (count: number) => {
     return `basic_auth_users:\n${numbered(count, (index) => `  user-${index}: $2y$10$${"x".repeat(53)}\n`)}`;

@@ -41,3 +41,11 @@ test("a compressed body that can't be read is named as such", () => {
   expect(problemOf("{", { "content-encoding": "gzip" })).toBe("the body is not the gzip that its header says");
   expect(problemOf("{", { "content-encoding": "identity" })).toContain("cut off");
 });
+
+test.each(["{},", "1,", "["])("a body that repeats %s a million times is refused before it is parsed", (unit) => {
+  const body = Buffer.from(`[${unit.repeat(1_000_001)}`);
+  expect(readJson({ status: 200, headers: {}, body })).toEqual({
+    ok: false,
+    error: "the JSON has more than 1000000 values",
+  });
+});

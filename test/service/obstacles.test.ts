@@ -45,6 +45,26 @@ describe("a Prometheus query", () => {
 
   test.each<[string, { status?: number; body: string }, RegExp]>([
     ["nothing, with a warning", { body: success(vector(), { warnings: ["a store is down"] }) }, /warned: "a store/],
+    [
+      "a type that is no text",
+      { body: success({ resultType: { toString: 1 }, result: [] }) },
+      /gives a \{"toString":1\}/,
+    ],
+    [
+      "a warning that is no text",
+      { body: success(vector(), { warnings: [{ toString: 1 }] }) },
+      /warned: "\{\\"toString\\":1\}"/,
+    ],
+    [
+      "an error that is no text",
+      { status: 400, body: JSON.stringify({ status: "error", errorType: { toString: 1 } }) },
+      /^Prometheus answered 400: \{"toString":1\}: missing$/,
+    ],
+    [
+      "an error that is too long for a reason to hold",
+      { status: 400, body: JSON.stringify({ status: "error", errorType: "bad_data", error: "x".repeat(10_000) }) },
+      /^.{500}…$/,
+    ],
     ["a string", { body: success({ resultType: "string", result: [1, "x"] }) }, /gives a string/],
     ["a scalar without a value", { body: success(scalar(undefined)) }, /no value/],
     ["no result", { body: success({ resultType: "vector" }) }, /without a result/],

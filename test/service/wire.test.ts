@@ -158,9 +158,31 @@ test("no JSON whatever makes a reader throw, and what is not read is remarked on
   );
 });
 
+test("a value that is nested deeper than the stack is rejected like any other", () => {
+  const deep: unknown = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
+  const details: string[] = [];
+  const note = ({ detail }: Remark) => void details.push(detail);
+  expect(readNodeRecord(deep, note)).toBeNull();
+  expect(readNodeRecord({ id: "node_1", status: "online", name: deep }, note)?.name).toBeNull();
+  expect(readStatistics({ active_sessions: 1, top_countries: [deep] }, note)).toMatchObject({ ok: true });
+  expect(readHours({ data: [deep] }, note)).toEqual({ ok: true, value: [] });
+  expect(details).toHaveLength(4);
+  expect(details[0]).toBe("found a list that is nested too deeply to be shown; a record is an object");
+});
+
 test("a page without its total is no page, and the error says where it falls short", () => {
   const page = readPage({ data: [], pagination: { page: 1, limit: 10 } });
   expect(page.ok ? "" : page.error.message).toContain("this is not a page: pagination.total");
+});
+
+test("a page of more records than a body of the usual size holds is no page", () => {
+  const page = (records: number) => ({ data: new Array(records).fill(node), pagination: { total: records } });
+  expect(readPage(page(50_000))).toMatchObject({ ok: true });
+  const refused = readPage(page(50_001));
+  expect(refused).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
+  expect(!refused.ok && refused.error.message).toBe("this is not a page: data: it has more than 50000 records");
+  const odd = { data: { length: { toString: 1 } }, pagination: { total: 1 } };
+  expect(readPage(odd)).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
 });
 
 test("a page that states an odd limit is a page", () => {

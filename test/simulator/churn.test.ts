@@ -24,6 +24,14 @@ const carriers = (caller: Caller): ReadonlySet<string> =>
       .map(({ node_id }) => node_id),
   );
 
+test("a node that left for good is not kept, however many there were", () => {
+  const caller = callerOf(churning({ joinEveryMs: MINUTE_MS, leaveEveryMs: MINUTE_MS }));
+  const present = pass(caller, 24 * HOUR_MS);
+  const { all } = caller.service.world.fleet;
+  expect(all.length).toBeGreaterThan(1_000);
+  expect(all.filter((node) => node !== null).map(({ id }) => id)).toEqual(present);
+});
+
 test("nodes join at the rate, with new ids, fresh and without a past, and take sessions", () => {
   const caller = callerOf(churning({ joinEveryMs: MINUTE_MS }));
   const before = pass(caller, 0);

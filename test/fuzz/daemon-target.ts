@@ -1,0 +1,80 @@
+import { MINUTE_MS } from "../../src/base/duration.ts";
+import { seededRandom } from "../../src/base/random.ts";
+import { createRenderer } from "../../src/metrics/renderer.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import { COLLECTORS } from "../../src/model/snapshot.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/defaults.ts";
+import { createService } from "../../src/simulator/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/transport.ts";
+import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../engine/daemon.ts";
+import { free, rebootOffline, rulesOf } from "../engine/rules.ts";
+import { bytesOf, jsonText, mutated } from "./mutation.ts";
+import { type FuzzTarget, insist } from "./target.ts";
+
+interface Input {
+  readonly seed: number;
+  /** Share of the answers that are mutated. */
+  readonly share: number;
+}
+
+const NODES = 8;
+const PASS_MS = 6 * MINUTE_MS;
+const SECONDS_STALE = 600;
+
+/** The whole engine over a service of which some answers are mutated: walks, folds, policies and rendering. */
+export const createTarget = (): FuzzTarget<Input> => ({
+  generate: (random) => ({ seed: Math.floor(random() * 2 ** 31), share: random() < 0.5 ? 0.2 : 1 }),
+  async run({ seed, share }) {
+    const random = seededRandom(seed);
+    const clock = createVirtualClock(START_MS);
+    const service = createService({ ...defaultScenario, seed, nodes: NODES, sessions: 20 }, START_MS);
+    const daemon = startDaemon({
+      ...{ clock, service, seed },
+      transport: mutating(createSimulatedTransport(service, clock, { latencyMs: 50 }), random, share),
+      settings: {
+        ...minuteSettings,
+        cadences: { ...minuteSettings.cadences, details: { kind: "every", intervalMs: MINUTE_MS } },
+      },
+      rules: rulesOf(
+        [
+          rebootOffline({ forMs: MINUTE_MS }),
+          rebootOffline({ name: "hot", when: "node.cpu_usage > 0.5 || sessions.failed_ratio > 0.1", forMs: 0 }),
+        ],
+        free,
+      ),
+    });
+    await clock.advance(PASS_MS);
+    const { last } = daemon.snapshots;
+    if (last !== null) {
+      const input = {
+        ...{ snapshot: last, now: clock.monotonic(), serviceNowMs: clock.now() },
+        staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, SECONDS_STALE * 1_000])) as never,
+        options: { nodeLabels: ["name" as const], topCustomers: 5, deny: new Set<string>(), seriesMax: 10_000 },
+      };
+      for (const steps = createRenderer().refresh(input); ; ) if (steps.next().done === true) break;
+    }
+    for (const id of last?.fleet.ids ?? []) daemon.warden!.view.explain(id);
+    await stopDaemon(daemon);
+    const broken = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
+    insist(broken === undefined, `${broken?.message}: ${(broken?.fields.err as Error | undefined)?.stack}`);
+  },
+});
+
+function mutating(transport: Transport, random: () => number, share: number): Transport {
+  return {
+    ...transport,
+    async request(request, signal) {
+      const answer = await transport.request(request, signal);
+      if (!answer.ok || random() >= share) return answer;
+      const text = Buffer.from(answer.value.body).toString();
+      let body = text;
+      try {
+        body = jsonText(random, mutated(random, JSON.parse(text)));
+      } catch {
+        // No JSON: an answer without a body.
+      }
+      return { ok: true, value: { ...answer.value, body: bytesOf(body) } };
+    },
+  };
+}

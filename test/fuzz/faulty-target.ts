@@ -1,0 +1,23 @@
+import type { FuzzTarget } from "./target.ts";
+
+/** What is wrong with the target: the query of the URL by which this module is imported. */
+const fault = new URL(import.meta.url).searchParams.get("fault");
+/** The fault shows in one case of so many. */
+const FAULTY_SHARE = 0.02;
+const LEAKED_NUMBERS = 3_000;
+const SLOW_MS = 2_000;
+
+const leaked: number[][] = [];
+
+/** A target with a defect, which shows how each kind of failure is reported. */
+export const createTarget = (): FuzzTarget<boolean> => ({
+  generate: (random) => random() < FAULTY_SHARE,
+  async run(isFaulty) {
+    if (fault === "leak") leaked.push(new Array(LEAKED_NUMBERS).fill(leaked.length));
+    if (!isFaulty) return;
+    if (fault === "exception") throw new Error("the reader broke");
+    if (fault === "unhandled") void Promise.reject(new Error("nothing handles this"));
+    if (fault === "slow") for (const end = performance.now() + SLOW_MS; performance.now() < end; );
+    if (fault === "hang") for (;;);
+  },
+});

@@ -1,0 +1,72 @@
+import { ok } from "../../src/base/result.ts";
+import { alertsFire } from "../../src/service/alertmanager.ts";
+import type { Peer } from "../../src/service/peer.ts";
+import { queryGives } from "../../src/service/prometheus.ts";
+import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
+import { type FuzzTarget, insist } from "./target.ts";
+
+interface Input {
+  readonly peer: "prometheus" | "alertmanager";
+  readonly status: number;
+  readonly body: string;
+}
+
+const sample = (value: string) => [1_767_225_600.123, value];
+const success = (resultType: string, result: readonly unknown[]) => ({
+  status: "success",
+  data: { resultType, result },
+});
+
+const seeds = {
+  prometheus: [
+    success("vector", [{ metric: { __name__: "ALERTS", alertname: "Upstream" }, value: sample("1") }]),
+    success("vector", []),
+    success("matrix", [{ metric: { job: "x" }, values: [sample("1"), sample("NaN")] }]),
+    success("scalar", sample("0")),
+    success("string", sample("text")),
+    { ...success("vector", []), warnings: ["a store could not be read"], infos: ["x"] },
+    { status: "error", errorType: "bad_data", error: 'invalid parameter "query": 1:4: parse error' },
+  ],
+  alertmanager: [
+    [],
+    [
+      {
+        annotations: { summary: "x" },
+        endsAt: "2026-03-01T00:00:00.000Z",
+        fingerprint: "0123456789abcdef",
+        receivers: [{ name: "oncall" }],
+        startsAt: "2026-03-01T00:00:00.000Z",
+        status: { inhibitedBy: [], silencedBy: [], state: "active" },
+        labels: { alertname: "Upstream", severity: "critical" },
+      },
+    ],
+    { code: 602, message: "bad matcher" },
+    "bad request",
+  ],
+} as const;
+
+const statuses = [200, 200, 200, 200, 204, 301, 400, 404, 422, 500, 503];
+/** A message is shown to people as a reason to hold; more would be a page of its own. */
+const MESSAGE_CHARACTERS_MAX = 2_000;
+
+/** Replies of Prometheus and Alertmanager through the clients that read them. */
+export const createTarget = (): FuzzTarget<Input> => ({
+  generate(random) {
+    const peer = pick(random, ["prometheus", "alertmanager"] as const);
+    const seed = pick(random, seeds[peer] as readonly Parameters<typeof mutated>[1][]);
+    const body = random() < 0.02 ? randomBytes(random, 200) : jsonText(random, mutated(random, seed));
+    return { peer, status: pick(random, statuses), body };
+  },
+  async run({ peer: name, status, body }) {
+    const peer: Peer = {
+      exchange: () => Promise.resolve(ok({ status, headers: {}, body: bytesOf(body) })),
+      close: () => Promise.resolve(),
+    };
+    const signal = new AbortController().signal;
+    const found = await (name === "prometheus"
+      ? queryGives(peer, "up == 0", signal)
+      : alertsFire(peer, ['severity="critical"'], signal));
+    if (found.ok) insist(typeof found.value === "boolean", "the answer is neither true nor false");
+    else insist(found.error.length <= MESSAGE_CHARACTERS_MAX, `the error has ${found.error.length} characters`);
+  },
+});

@@ -1,0 +1,97 @@
+import type { Random } from "../../src/base/random.ts";
+import { readJson } from "../../src/service/body.ts";
+import {
+  readActionReply,
+  readHours,
+  readNodeDetail,
+  readNodeRecord,
+  readPage,
+  readSessionRecord,
+  readStatistics,
+} from "../../src/service/wire.ts";
+import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
+import { actionReply, hours, node, pageOf, session, statistics } from "./record-seeds.ts";
+import { type FuzzTarget, insist } from "./target.ts";
+
+interface Input {
+  readonly reader: keyof typeof seeds;
+  readonly body: string;
+}
+
+const { cpu_usage, memory_usage, disk_usage, created_at, updated_at, ...listed } = node;
+
+const seeds = {
+  nodes: pageOf([listed, { ...listed, id: "node_2", status: "offline", last_seen: null }]),
+  sessions: pageOf([session, { ...session, id: "sess_2", customer_id: "", node_id: null }]),
+  detail: node,
+  statistics,
+  hours,
+  reply: actionReply,
+} as const;
+
+/** Longer details of remarks would fill logs. */
+const DETAIL_CHARACTERS_MAX = 2_000;
+
+/** Bodies of the management service through the readers of pages and records. */
+export const createTarget = (): FuzzTarget<Input> => ({
+  generate(random: Random) {
+    const reader = pick(random, Object.keys(seeds) as (keyof typeof seeds)[]);
+    const body = random() < 0.02 ? randomBytes(random, 200) : jsonText(random, mutated(random, seeds[reader]));
+    return { reader, body };
+  },
+  run({ reader, body }) {
+    const json = readJson({ status: 200, headers: {}, body: bytesOf(body) });
+    if (!json.ok) return;
+    read(reader, json.value);
+  },
+});
+
+function read(reader: Input["reader"], json: unknown): void {
+  const remark = ({ detail }: { readonly detail: string }) =>
+    insist(detail.length <= DETAIL_CHARACTERS_MAX, `a remark has ${detail.length} characters`);
+  switch (reader) {
+    case "nodes":
+    case "sessions": {
+      const page = readPage(json);
+      if (!page.ok) return;
+      insist(Number.isSafeInteger(page.value.total) && page.value.total >= 0, "the total is no count");
+      for (const record of page.value.records) {
+        const found = reader === "nodes" ? readNodeRecord(record, remark) : readSessionRecord(record, remark);
+        if (found !== null) expectPlain(found);
+      }
+      return;
+    }
+    case "detail": {
+      const found = readNodeDetail(json, remark);
+      if (found !== null) expectPlain(found);
+      return;
+    }
+    case "statistics": {
+      const found = readStatistics(json, remark);
+      if (found.ok) JSON.stringify(found.value);
+      return;
+    }
+    case "hours": {
+      const found = readHours(json, remark);
+      if (found.ok) for (const hour of found.value) expectPlain(hour);
+      return;
+    }
+    case "reply":
+      expectPlain(readActionReply(json));
+      return;
+    default:
+      reader satisfies never;
+  }
+}
+
+/** Whether every field is null, a boolean, a finite number or a text that can become UTF-8. */
+function expectPlain(record: object): void {
+  for (const [field, value] of Object.entries(record)) {
+    const isPlain =
+      value === null ||
+      typeof value === "boolean" ||
+      (typeof value === "number" && Number.isFinite(value)) ||
+      (typeof value === "string" && value.isWellFormed());
+    insist(isPlain, `${field} is ${String(typeof value)} ${JSON.stringify(value)}`);
+  }
+}

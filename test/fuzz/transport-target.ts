@@ -1,0 +1,75 @@
+import type { AddressInfo } from "node:net";
+import { createServer, type Socket } from "node:net";
+import { createPeer } from "../../src/service/peer.ts";
+import { createTransport } from "../../src/service/transport.ts";
+import { createSystemClock } from "../../src/system/clock.ts";
+import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
+import { type FuzzTarget, insist } from "./target.ts";
+
+interface Input {
+  readonly client: "service" | "peer";
+  readonly method: "GET" | "POST";
+  /** What the server sends before it closes the connection, as Latin-1. */
+  readonly reply: string;
+}
+
+const body = '{"data":[],"pagination":{"page":1,"limit":50,"total":0}}';
+const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+const head = (...headers: string[]) => ["HTTP/1.1 200 OK", ...headers, "", ""].join("\r\n");
+
+const seeds = [
+  head("Content-Type: application/json", `Content-Length: ${body.length}`, "X-RateLimit-Limit: 100") + body,
+  head("Content-Type: application/json", "Transfer-Encoding: chunked", "Date: Sun, 01 Mar 2026 00:00:00 GMT") + chunked,
+  head("Content-Encoding: gzip", "Transfer-Encoding: chunked") + chunked,
+  head("Content-Encoding: br", `Content-Length: ${body.length}`) + body,
+  `HTTP/1.1 100 Continue\r\n\r\n${head("Connection: close")}${body}`,
+  "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n",
+  "HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+  "HTTP/1.1 204 No Content\r\n\r\n",
+];
+
+const words = [
+  ...["\r\n", "\n", "\r", "\0", ":", " ", "\r\n\r\n", "HTTP/1.1 ", "HTTP/2", "HTTP/0.9", "101", "000", "99999", "-1"],
+  ...["Content-Length: 5\r\n", "Content-Length: 99999999999999999999\r\n", "Transfer-Encoding: chunked\r\n"],
+  ...["Connection: upgrade\r\nUpgrade: h2c\r\n", "Content-Encoding: gzip, gzip, gzip, br\r\n", "ffffffffffffffff\r\n"],
+  ...["X: ".concat("y".repeat(20_000), "\r\n"), "Set-Cookie: a\r\n".repeat(200), "\u001f\u008b\b\0\0\0\0\0", "é"],
+];
+
+/** Raw bytes of a server through the transports of the service and of its peers, over real sockets. */
+export async function createTarget(): Promise<FuzzTarget<Input>> {
+  let reply: Buffer = Buffer.alloc(0);
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => sockets.delete(socket));
+    socket.once("data", () => socket.end(reply));
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const transport = createTransport({ baseUrl: url });
+  const peer = createPeer({ access: { url }, clock: createSystemClock(), agent: "proxywarden/fuzz" });
+  return {
+    generate: (random) => ({
+      client: pick(random, ["service", "peer"] as const),
+      method: pick(random, ["GET", "GET", "POST"] as const),
+      reply: random() < 0.05 ? randomBytes(random, 300) : mutatedText(random, pick(random, seeds), words),
+    }),
+    async run({ client, method, reply: next }) {
+      reply = bytesOf(next);
+      const { signal } = new AbortController();
+      if (client === "peer") {
+        const answer = await peer.exchange({ method, path: "/api/v1/query", body: "{}" }, signal);
+        if (!answer.ok) insist(answer.error !== "", "a failure has no message");
+        return;
+      }
+      const answer = await transport.request({ method, path: "/v1/nodes", headers: {} }, signal);
+      if (!answer.ok) insist(answer.error.kind !== "aborted", "it is aborted, and nothing aborted it");
+    },
+    async close() {
+      await Promise.all([transport.close(), peer.close()]);
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    },
+  };
+}

@@ -1,0 +1,277 @@
+import { connect } from "node:net";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { Random } from "../../src/base/random.ts";
+import { ok } from "../../src/base/result.ts";
+import { planMonth } from "../../src/budget/month.ts";
+import type { Clock, Log } from "../../src/model/ports.ts";
+import { createExposition } from "../../src/web/exposition.ts";
+import { createFeed } from "../../src/web/feed.ts";
+import { createHistory } from "../../src/web/history.ts";
+import { orderRows } from "../../src/web/orders.ts";
+import type { WebDeps } from "../../src/web/routes.ts";
+import { createWeb, type Web } from "../../src/web/server.ts";
+import { budgetView, nodesView, nodeView, type Scene, statusView } from "../../src/web/views.ts";
+import { type Daemon, fixedKey, START_MS, startDaemon } from "../engine/daemon.ts";
+import { free, rebootOffline, rulesOf } from "../engine/rules.ts";
+import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
+import { type FuzzTarget, insist } from "./target.ts";
+
+interface Input {
+  /** The bytes of the request, as Latin-1. */
+  readonly request: string;
+  /** Whether it is framed as HTTP/1.1 wants it, so that there must be an answer. */
+  readonly isFramed: boolean;
+}
+
+const TOKEN = "sesame";
+const EVENTS = "/api/v1/events";
+const paths = [
+  ...["/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/page/main.js", "/page/base.css", "/api/v1/status"],
+  ...["/api/v1/nodes", "/api/v1/nodes/:id", "/api/v1/decisions", "/api/v1/actions", "/api/v1/policies"],
+  ...["/api/v1/budget", "/api/v1/orders", "/api/v1/fleet", "/api/v1/history", EVENTS, "/api/v1/none"],
+  ...orderRows.map(({ path }) => path),
+];
+const ids = [
+  "node_1",
+  "act-1",
+  "ep-1",
+  "",
+  ".",
+  "..",
+  "%2e%2e",
+  "%2f",
+  "%00",
+  "%",
+  "%zz",
+  "x".repeat(300),
+  "é",
+  "%ff",
+  "%ed%a0%80",
+];
+const parameters = [
+  "page",
+  "limit",
+  "status",
+  "country",
+  "region",
+  "q",
+  "node",
+  "policy",
+  "until",
+  "state",
+  "last_event_id",
+  "__proto__",
+];
+const values = [
+  ...[
+    "",
+    "1",
+    "0",
+    "-1",
+    "1e9",
+    "1000",
+    "999999999",
+    "offline",
+    "DE",
+    "awaiting",
+    "2026-03-01T00:00:00Z",
+    "x".repeat(300),
+  ],
+  ...["%", "%00", "%ff", "a&b", "[]", "+", "%2B", "now-1", "9999-12-31T23:59:59.999Z", "2026-02-30T00:00:00Z", "null"],
+];
+const methods = [
+  "GET",
+  "GET",
+  "GET",
+  "HEAD",
+  "POST",
+  "POST",
+  "PUT",
+  "DELETE",
+  "OPTIONS",
+  "PATCH",
+  "TRACE",
+  "PROPFIND",
+  "QUERY",
+  "get",
+  "X",
+];
+const headers = [
+  `Authorization: Bearer ${TOKEN}`,
+  "Authorization: Bearer wrong",
+  "Authorization: Basic dTpw",
+  "Authorization: ",
+  "Accept: application/openmetrics-text; version=1.0.0; q=0.5, */*;q=NaN",
+  "Accept: ,;=,;q=,",
+  "Accept-Encoding: gzip, *;q=0",
+  "Accept-Encoding: ;;,,",
+  "Content-Type: application/json",
+  "Content-Type: multipart/form-data; boundary=x",
+  "Content-Type: ;",
+  'If-None-Match: W/"x", *',
+  "Origin: https://evil.example.net",
+  "Origin: null",
+  "Sec-Fetch-Site: cross-site",
+  "Last-Event-ID: now-99999999999999999",
+  "Last-Event-ID: now-1",
+  "X-Forwarded-For: 1.2.3.4, ::1, x",
+  "X-Forwarded-Proto: https",
+  "Expect: 100-continue",
+  "Upgrade: h2c",
+  "Range: bytes=0-5",
+  "Cookie: a=b",
+  "X-Long: ".concat("y".repeat(9_000)),
+];
+const bodies = [{ reason: "maintenance" }, {}, { reason: "x".repeat(501) }, { reason: "\u0000" }, [], null];
+const words = [
+  "\r\n",
+  "\n",
+  "\0",
+  " ",
+  ":",
+  "/",
+  "?",
+  "HTTP/1.0",
+  "HTTP/2.0",
+  "Host: b\r\n",
+  "Content-Length: 5\r\n",
+  "é",
+];
+
+function framedRequest(random: Random): string {
+  const path = pick(random, paths).replace(":id", pick(random, ids));
+  const query = Array.from({ length: upTo(random, 3) }, () => `${pick(random, parameters)}=${pick(random, values)}`);
+  const odd = random() < 0.1 ? mutatedText(random, path, ["/", "//", "%2f", "..", ";", "?", "%", "*"]) : path;
+  const target = `${odd}${query.length === 0 ? "" : `?${query.join("&")}`}`.replace(/[\s\0]/g, "");
+  const method = pick(random, methods);
+  const body = method === "GET" || random() < 0.3 ? "" : bodyOf(random);
+  const lines = [
+    `${method} ${target.startsWith("/") ? target : `/${target}`} HTTP/1.1`,
+    "Host: warden.example.net",
+    "Connection: close",
+    ...Array.from({ length: upTo(random, 4) }, () => pick(random, headers)),
+    ...(random() < 0.5 ? [headers[0]!] : []),
+    ...(body === "" ? [] : [`Content-Length: ${bytesOf(body).length}`]),
+  ];
+  return `${lines.join("\r\n")}\r\n\r\n${bytesOf(body).toString("latin1")}`;
+}
+
+const bodyOf = (random: Random): string =>
+  random() < 0.1 ? randomBytes(random, 12_000) : jsonText(random, mutated(random, pick(random, bodies)));
+
+/** Time that goes on by a second with each case, so that no limit on requests is met. */
+function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } {
+  let now = 0;
+  return {
+    step: () => {
+      now += SECOND_MS;
+    },
+    monotonic: () => now,
+    sleep: (_ms, signal) =>
+      new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
+  };
+}
+
+/** Requests to every route, over real sockets, of a server that shows a real engine at rest. */
+export async function createTarget(): Promise<FuzzTarget<Input>> {
+  const daemon = startDaemon({
+    scenario: { nodes: 30, sessions: 60 },
+    rules: rulesOf([rebootOffline()], free),
+  });
+  await daemon.clock.advance(10 * MINUTE_MS);
+  const errors: string[] = [];
+  const clock = steppingClock();
+  const web = await listen(daemon, clock, errors);
+  const address = new URL(web.url);
+  return {
+    generate(random) {
+      const request = framedRequest(random);
+      if (random() < 0.9) return { request, isFramed: true };
+      const bytes = random() < 0.2 ? randomBytes(random, 300) : mutatedText(random, request, words);
+      return { request: bytes, isFramed: false };
+    },
+    async run({ request, isFramed }) {
+      clock.step();
+      const answer = await exchange(Number(address.port), bytesOf(request), isFramed);
+      const status = /^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1];
+      insist(answer === "" || status !== undefined, `the answer is no HTTP: ${answer.slice(0, 100)}`);
+      insist(!isFramed || status !== undefined, "there is no answer");
+      insist(
+        status === undefined || Number(status) < 500 || status === "503" || status === "505",
+        `the status is ${status}`,
+      );
+      insist(status === undefined || status === "100" || /nosniff/i.test(answer), "the common headers are missing");
+      const error = errors.shift();
+      insist(error === undefined, `the log has an error: ${error}`);
+    },
+    async close() {
+      await web.close();
+    },
+  };
+}
+
+async function listen(daemon: Daemon, clock: Pick<Clock, "monotonic" | "sleep">, errors: string[]): Promise<Web> {
+  const noted = (fields: object, message: string) => void errors.push(`${message} ${textOf(fields)}`);
+  const log: Log = { debug() {}, info() {}, warn() {}, error: noted };
+  const web = await createWeb({
+    ...{ host: "127.0.0.1", port: 0, log, clock, metrics: { inc() {}, set() {} } },
+    deps: depsOf(daemon, clock),
+  });
+  if (!web.ok) throw new Error(web.error);
+  return web.value;
+}
+
+const textOf = (fields: object): string =>
+  Object.values(fields)
+    .map((value) => (value instanceof Error ? value.stack : String(value)))
+    .join(" ");
+
+function depsOf(daemon: Daemon, clock: Pick<Clock, "monotonic">): WebDeps {
+  const exposition = createExposition({ clock, warden: daemon.metrics });
+  const scene = (): Scene => ({
+    ...{ version: "0.0.0", startedAt: START_MS, now: daemon.clock.now(), monotonic: daemon.clock.monotonic() },
+    ...{ snapshot: daemon.snapshots.last, plan: daemon.watch.plan(), collectors: daemon.watch.collectors() },
+    ...{ ledger: daemon.office.ledger, month: planMonth(daemon.clock.now(), 1), clockSkewMs: 0 },
+  });
+  return {
+    scrape: (request) => exposition.scrape(request),
+    ready: () => ({ ready: true, reasons: [] }),
+    reload: () => Promise.resolve(ok(undefined)),
+    isTrustedProxy: () => true,
+    status: () => statusView(scene()),
+    nodes: (query) => nodesView(scene(), query),
+    node: (id) => nodeView(scene(), id),
+    budget: () => budgetView(scene()),
+    fleet: () => daemon.snapshots.last?.fleet ?? null,
+    feed: createFeed(),
+    epoch: "now",
+    history: createHistory().view,
+    warden: () => daemon.warden!.view,
+    orders: () => daemon.warden!.orders,
+    operators: () => [{ name: "alice", token: fixedKey(TOKEN) }],
+  };
+}
+
+/** What is left unanswered for so long was no whole request. */
+const SILENCE_MS = 30;
+/** A whole request is answered by then, on a busy machine too. */
+const ANSWER_MS_MAX = 5_000;
+
+/** Sends the bytes, and returns what came until the server closed; of events, which have no end, what came first. */
+function exchange(port: number, request: Buffer, isFramed: boolean): Promise<string> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(port, "127.0.0.1");
+    const timer = setTimeout(() => socket.destroy(), isFramed ? ANSWER_MS_MAX : SILENCE_MS);
+    socket.on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      if (chunk.includes("text/event-stream")) socket.destroy();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(timer);
+      resolve(Buffer.concat(chunks).toString("latin1"));
+    });
+    socket.write(request);
+  });
+}

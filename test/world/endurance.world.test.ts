@@ -1,0 +1,54 @@
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { HOUR_MS } from "../../src/base/duration.ts";
+import type { EnduranceDay, EnduranceEnd } from "./endurance.ts";
+
+/** The journal keeps 90 days: some more show that it forgets what is older. */
+const DAYS = Number(process.env.WORLD_DAYS ?? 95);
+const NODES = Number(process.env.WORLD_NODES ?? 2_000);
+/** The heap of this day is what later ones are compared with: all code has run by then. */
+const BASELINE_DAY = 2;
+const HEAP_GROWTH_MAX = 1.2;
+const SERIES_GROWTH_MAX = 1.1;
+/** What an episode did is kept with it, and it may last for days. */
+const KEPT_DAYS_MAX = 93;
+
+/** Runs in a process of its own, whose heap holds nothing else. */
+async function endure(): Promise<{ days: readonly EnduranceDay[]; end: EnduranceEnd | null }> {
+  const file = fileURLToPath(new URL("./endurance.ts", import.meta.url));
+  const child = spawn(process.execPath, ["--expose-gc", file, `--days=${DAYS}`, `--nodes=${NODES}`], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const days: EnduranceDay[] = [];
+  let end: EnduranceEnd | null = null;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const report = JSON.parse(line) as { day?: EnduranceDay; end?: EnduranceEnd };
+    if (report.day !== undefined) days.push(report.day);
+    end = report.end ?? end;
+    console.log(line);
+  }
+  return { days, end };
+}
+
+test(
+  "after 90 days of nodes that come and go the daemon holds what lives, and no more than after two",
+  async () => {
+    const { days, end } = await endure();
+    const baseline = days.find(({ day }) => day === BASELINE_DAY)!;
+    const last = days.at(-1)!;
+    expect(end).toMatchObject({ errorsLogged: 0, refusedCalls: 0 });
+    expect(end!.left).toBeGreaterThan((NODES * DAYS) / 20);
+    expect(last.heapBytes / baseline.heapBytes).toBeLessThanOrEqual(HEAP_GROWTH_MAX);
+    expect(last.oldestRowDays).toBeLessThanOrEqual(KEPT_DAYS_MAX);
+    expect(days.map(({ day, goneNodesShown }) => [day, goneNodesShown])).toEqual(days.map(({ day }) => [day, 0]));
+    expect(last.series / last.nodes).toBeLessThanOrEqual((SERIES_GROWTH_MAX * baseline.series) / baseline.nodes);
+    for (const [label, values] of Object.entries(last.labelValues)) {
+      // Some values, such as reasons and outcomes, come up only after days; each is from a closed list.
+      const bound = (label === "node_id" || label === "name" ? last.nodes : (baseline.labelValues[label] ?? 0)) + 50;
+      expect([label, values <= bound]).toEqual([label, true]);
+    }
+  },
+  6 * HOUR_MS,
+);
