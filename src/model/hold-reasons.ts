@@ -253,7 +253,8 @@ export const HOLDS = {
   min_online: {
     counts: "online nodes of the region or country",
     when: "fewer than `safety.min_online_per` would stay online, and the node is online",
-    ends: "by itself, once more nodes are online",
+    ends: "by itself, once more nodes are online; the only node of a region or country is held while it is online",
+    todo: "act by hand, or lower `safety.min_online_per`, where too few nodes exist",
     alert: HELD_TOO_LONG,
   },
   max_actions: {
