@@ -1,6 +1,7 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { FleetRates } from "../../src/model/scenario.ts";
 import { demoScenario } from "../../src/simulator/defaults.ts";
+import { START_MS } from "../engine/daemon.ts";
 import { shippedAndEnforced } from "../engine/shipped-rules.ts";
 import { type Census, createCensus, type Illness } from "./census.ts";
 import { alertsOf, createHoldRecord, type Hold } from "./hold-record.ts";
@@ -75,12 +76,15 @@ export async function runMonth(options: MonthOptions): Promise<Month> {
   await play.end();
   return {
     ...{ options, play, breakerHours, holds: record.holds },
-    curable: census.illnesses.filter(isCurable),
+    // The fleet begins with faults that nothing could see begin.
+    curable: census.illnesses.filter((each) => isCurable(each) && each.from >= START_MS),
     wrong: wrongActions(play, restarts),
     tookSeconds: (performance.now() - began) / 1_000,
   };
 }
 
+/** Laws whose breach is an action that should not have been. The others are about limits, and tested elsewhere. */
+const ACTION_LAWS: ReadonlySet<string> = new Set(["healthy node", "once", "journalled", "fresh read"]);
 /** Restarts within `for` of the shipped policy without which a node was not below an hour of uptime for so long. */
 const RESTARTS_MIN = 3;
 
@@ -88,6 +92,7 @@ const RESTARTS_MIN = 3;
 function wrongActions({ stage: { breaches, posts, rules } }: Play, restarts: RestartCount): readonly string[] {
   const flapping = rules.policies.find(({ name }) => name === "quarantine-flapping")!;
   return breaches
+    .filter(({ law }) => ACTION_LAWS.has(law))
     .filter(({ law, at }) => {
       const post = posts.find((each) => each.at === at);
       const isFlapping = law === "healthy node" && post?.action?.policy === flapping.name;
