@@ -38,6 +38,21 @@ export const healingPanels = () => [
   }),
   stacked({
     ...half,
+    title: "Held nodes, by reason",
+    description:
+      "Nodes that policies would act on and that are held. A node that is held for two reasons counts under both; docs/remediation.md says how each hold ends.",
+    unit: "none",
+    queries: [{ expr: `sum by (reason) (${pick("proxywarden_held_nodes")}) > 0`, legend: "{{reason}}" }],
+  }),
+  timeSeries({
+    ...half,
+    title: "Longest hold, by policy",
+    description: "Time for which the policy has held a node without an action. Nodes that were given up are left out.",
+    unit: "s",
+    queries: [{ expr: `max by (policy) (${pick("proxywarden_longest_hold_seconds")})`, legend: "{{policy}}" }],
+  }),
+  stacked({
+    ...half,
     title: "Decisions by reason",
     description:
       "Changes of what is decided on a node. all_clear is an act, all others hold; a node that is held for two reasons counts under both. docs/metrics.md says what each means.",

@@ -9,7 +9,7 @@ import { type ReachOptions, readReach } from "./reach.ts";
 
 /** Where the daemon is, and who asks it. */
 export interface DaemonOptions extends ReachOptions {
-  /** File of the admin token; absent: the environment may have it. */
+  /** File of the operator token; absent: the environment may have it. */
   readonly tokenFile?: string;
 }
 
@@ -17,7 +17,7 @@ export interface DaemonOptions extends ReachOptions {
 export interface DaemonRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** The admin token; null: none is sent. */
+  /** The operator token; null: none is sent. */
   readonly token: string | null;
   readonly body?: object;
 }
@@ -25,7 +25,7 @@ export interface DaemonRequest {
 /** What the daemon answers, before it is looked into. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Environment variable that holds the admin token, where no file is named. */
+/** Environment variable that holds the operator token, where no file is named. */
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
 /** An order is on the disk when it is answered; a disk that needs this long is not well. */
 const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
@@ -33,7 +33,7 @@ const QUOTE_CHARS_MAX = 300;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The admin token out of the file, or else out of the environment; null: neither has one. The error says what is wrong with it. */
+/** The operator token out of the file, or else out of the environment; null: neither has one. The error says what is wrong with it. */
 export function readToken({ tokenFile }: DaemonOptions, env: Environment): Result<string | null, string> {
   if (tokenFile !== undefined) {
     const secret = fileSecret(tokenFile, createSystemClock());

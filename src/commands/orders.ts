@@ -69,7 +69,7 @@ export async function giveOrder(
   }
   if (token.value === null) {
     err.write(
-      `proxywarden: ${row.name} needs the admin token: name its file by --token-file, or set ${TOKEN_VARIABLE}\n`,
+      `proxywarden: ${row.name} needs the token of an operator: name its file by --token-file, or set ${TOKEN_VARIABLE}\n`,
     );
     return EXIT_USAGE;
   }

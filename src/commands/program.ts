@@ -223,8 +223,8 @@ const withDaemon = (command: Command): Command =>
   command
     .option(...urlOption, daemonUrl, DEFAULT_URL)
     .option(...httpConfigOption)
-    .option("--token-file <file>", `file of the admin token; else ${TOKEN_VARIABLE} is taken`)
+    .option("--token-file <file>", `file of your operator token; else ${TOKEN_VARIABLE} is taken`)
     .option(...outputOption, output, "text");
 
 const exampleOf = ({ row, example }: OrderCommand): string =>
-  [row.name, example, "--token-file /run/secrets/admin"].filter((part) => part !== "").join(" ");
+  [row.name, example, "--token-file /run/secrets/alice"].filter((part) => part !== "").join(" ");

@@ -11,7 +11,7 @@ import { type CommandContext, readTextFile } from "./context.ts";
 /** How a command gets to the daemon, and who it says it is. */
 export interface Reach {
   readonly options: TransportOptions;
-  /** Header of who asks, where no admin token is sent; null: none. */
+  /** Header of who asks, where no operator token is sent; null: none. */
   readonly authorization: string | null;
 }
 

@@ -11,7 +11,7 @@ import { candidateOf, expiryOf } from "./candidates.ts";
 import { createdAtOf } from "./identity.ts";
 import { queued } from "./remediate.ts";
 import { noteAction, settle, tell } from "./transitions.ts";
-import { activePolicies, type Ward } from "./ward.ts";
+import { activePolicies, type ToldDecision, type Ward } from "./ward.ts";
 
 /** Decides on every node that fires, and tells what changed. */
 export interface Deciding {
@@ -43,8 +43,8 @@ export function createDeciding(ward: Ward): Deciding {
     const about = verdict === "act" ? `${episode} ${step}` : reasons.toSorted().join(" ");
     const text = `${mode} ${verdict} ${about}`;
     const key = keyOf(policy, node);
-    if (ward.told.get(key) === text) return [];
-    ward.told.set(key, text);
+    if (ward.told.get(key)?.text === text) return [];
+    ward.told.set(key, { policy, node, shadow: mode === "dry_run", text, reasons });
     for (const reason of verdict === "act" ? (["all_clear"] as const) : reasons) {
       metrics.inc("proxywarden_decisions_total", { policy, verdict, reason });
     }
@@ -147,13 +147,12 @@ export function createDeciding(ward: Ward): Deciding {
           acts.push(...books.batch(() => slice.flatMap((node) => consider(active, node, facts) ?? [])));
         }
       }
-      for (const key of ward.told.keys()) if (!isTimed(key)) ward.told.delete(key);
+      for (const [key, told] of ward.told) if (!isFiring(told)) ward.told.delete(key);
       return acts.toSorted((a, b) => (a.timer.since ?? 0) - (b.timer.since ?? 0));
     },
   };
 
-  function isTimed(key: string): boolean {
-    const [policy, node] = JSON.parse(key) as [string, string];
+  function isFiring({ policy, node }: ToldDecision): boolean {
     return books.casebook.timer(policy, node).state === "firing";
   }
 }

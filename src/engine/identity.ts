@@ -24,6 +24,10 @@ export function createdAtOf(ward: Ward, node: NodeId): EpochMs | null {
   return Number.isNaN(at) ? null : at;
 }
 
+/** The same, or else as the journal had it for the timers of the node at the start; null: not known. */
+export const knownCreatedAt = (ward: Ward, node: NodeId): EpochMs | null =>
+  createdAtOf(ward, node) ?? ward.books.casebook.loadedCreatedAt.get(node) ?? null;
+
 /** Creates the identities of the nodes that the ward sees. */
 export function createIdentities(ward: Ward): Identities {
   const { casebook } = ward.books;
@@ -55,6 +59,11 @@ export function createIdentities(ward: Ward): Identities {
       for (const { node, nodeCreatedAt, replaced } of [...casebook.openEpisodes(), ...casebook.closed()]) {
         if (replaced !== true && differs(nodeCreatedAt, node)) nodes.add(node);
       }
+      for (const [node, at] of casebook.loadedCreatedAt) {
+        if (createdAtOf(ward, node) === null) continue;
+        if (differs(at, node)) nodes.add(node);
+        casebook.loadedCreatedAt.delete(node);
+      }
       identify();
       return nodes;
     },
@@ -62,6 +71,7 @@ export function createIdentities(ward: Ward): Identities {
       const slot = slotOf(ward, node);
       if (slot === null) return false;
       if (before !== null && isChanged(before, ward.view!.snapshot.fleet, slot)) return true;
+      if (differs(casebook.loadedCreatedAt.get(node), node)) return true;
       return [false, true].some((shadow) => differs(casebook.open(node, shadow)?.nodeCreatedAt, node));
     },
   };

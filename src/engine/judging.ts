@@ -9,6 +9,7 @@ import { createScope, type Scope } from "../policy/scope.ts";
 import { distrusted, INACTIVE, observe, rowOf, type Timer, type TimerRule, unseen } from "../policy/timer.ts";
 import { judge, type MaxAgeOf } from "../policy/verdict.ts";
 import { breath } from "./breath.ts";
+import { knownCreatedAt } from "./identity.ts";
 import type { Situation } from "./situation.ts";
 import { active, maxAgeOf, slotOf, type Ward } from "./ward.ts";
 
@@ -121,7 +122,7 @@ export function createJudging(ward: Ward): Judging {
 
   function setTimer(policy: string, node: NodeId, timer: Timer): Change {
     casebook.setTimer(policy, node, timer);
-    const row = rowOf(policy, node, timer);
+    const row = rowOf(policy, node, timer, knownCreatedAt(ward, node));
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 

@@ -2,6 +2,7 @@ import type { Action, Episode } from "../model/episode.ts";
 import type { Change } from "../model/journal.ts";
 import { afterSending, withdrawn as afterWithdrawal } from "../policy/ladder.ts";
 import { reruled, rowOf } from "../policy/timer.ts";
+import { knownCreatedAt } from "./identity.ts";
 import { noteAction, settle } from "./transitions.ts";
 import { aboutFact, active, type Ward } from "./ward.ts";
 
@@ -54,7 +55,7 @@ function adoptPolicies(ward: Ward): void {
       const episode = policy === undefined ? null : casebook.open(node, active(ward, policy).mode === "dry_run");
       const isBegun = episode?.policy === name && episode.acted > 0;
       const next = isBegun ? timer : reruled(timer, { forMs, clearForMs, gapMsMax: 0 });
-      const row = isSame ? rowOf(name, node, next) : null;
+      const row = isSame ? rowOf(name, node, next, knownCreatedAt(ward, node)) : null;
       if (row === null || next !== timer) {
         changes.push(row === null ? { kind: "timer_gone", policy: name, node } : { kind: "timer", row });
       }

@@ -1,6 +1,7 @@
 import type { Random } from "../base/random.ts";
 import type { Plan } from "../budget/planner.ts";
 import type { WardenMetrics } from "../metrics/warden.ts";
+import type { HoldReason } from "../model/decision.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Mode, PolicyRule } from "../model/policy.ts";
 import type { Clock, Log, Obstacles } from "../model/ports.ts";
@@ -41,6 +42,17 @@ export interface WardParts {
   readonly onRead: () => void;
 }
 
+/** What the last decision about a node under a policy said. */
+export interface ToldDecision {
+  readonly policy: string;
+  readonly node: NodeId;
+  readonly shadow: boolean;
+  /** Mode, verdict and reasons: a decision with another text is a change. */
+  readonly text: string;
+  /** Why the node is held; none: it is acted on. */
+  readonly reasons: readonly HoldReason[];
+}
+
 /** The warden's own: what all of its rooms share. */
 export interface Ward extends WardParts {
   readonly policies: readonly Policy[];
@@ -51,7 +63,7 @@ export interface Ward extends WardParts {
   /** Why the service refuses our actions, and until when (monotonic) they are held for it. */
   credentials: { readonly message: string; readonly until: number } | null;
   /** What decisions said last, by policy and node: only changes are told. */
-  readonly told: Map<string, string>;
+  readonly told: Map<string, ToldDecision>;
   /** Policies that are no more, by fingerprint, as far as something that was begun under them is still judged. */
   readonly past: Map<string, Policy | null>;
 }

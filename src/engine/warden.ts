@@ -12,6 +12,7 @@ import { createEpisodeGauge } from "./episodegauge.ts";
 import type { Orders, WardenView } from "./explanation.ts";
 import { createFollowing } from "./following.ts";
 import { createForeignActions } from "./foreign-actions.ts";
+import { createHoldGauges } from "./hold-gauges.ts";
 import { createIdentities } from "./identity.ts";
 import { createJudging } from "./judging.ts";
 import { ASK_MS, createObstacleCache } from "./obstacles.ts";
@@ -66,6 +67,7 @@ export function startWarden(parts: WardenParts): Warden {
   const deciding = createDeciding(ward);
   const alarms = createAlarms(ward, situation);
   const episodes = createEpisodeGauge(ward);
+  const holds = createHoldGauges(ward);
   const stopping = new AbortController();
   const cutting = new AbortController();
   let running: Promise<void> = Promise.resolve();
@@ -159,6 +161,7 @@ export function startWarden(parts: WardenParts): Warden {
   function showAll(): void {
     showPortrait(ward, view);
     episodes.show();
+    holds.show();
   }
 
   async function askObstacles(): Promise<void> {
@@ -237,6 +240,7 @@ export function startWarden(parts: WardenParts): Warden {
       done.abort();
       removeGauges(ward);
       episodes.clear();
+      holds.clear();
     },
   };
 }

@@ -202,9 +202,12 @@ export function withHolds(text: string): string {
   const [begin, end] = [text.indexOf(HOLDS_BEGIN) + HOLDS_BEGIN.length, text.indexOf(HOLDS_END)];
   if (begin < HOLDS_BEGIN.length || end < begin) throw new Error("the document has no marks for the table of holds");
   const rows = HOLD_REASONS.map((reason) => {
-    const { counts, when, ends, todo = "–" }: HoldRow = HOLDS[reason];
-    return [code(reason), counts, when, ends, todo];
+    const { counts, when, ends, todo = "–", alert }: HoldRow = HOLDS[reason];
+    return [code(reason), counts, when, ends, todo, alert === undefined ? "–" : code(alert)];
   });
-  const holds = table(["reason", "what it counts", "when it holds", "how that ends", "what to do"], rows);
+  const holds = table(
+    ["reason", "what it counts", "when it holds", "how that ends", "what to do", "alert within 6 h"],
+    rows,
+  );
   return `${text.slice(0, begin)}\n${holds}\n${text.slice(end)}`;
 }

@@ -1,3 +1,4 @@
+import { HOLD_REASONS } from "../model/decision.ts";
 import { OPEN_STATES, OUTCOMES } from "../model/episode.ts";
 import { ACTION_KINDS, MODES } from "../model/policy.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
@@ -203,6 +204,16 @@ export const WARDEN_FAMILIES = {
     type: "gauge",
     help: "1 for each open episode: the node that has it, where it stands, and the last action sent in it (none: none yet); of the first thousand, those beyond firing before the others.",
     labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
+  },
+  proxywarden_held_nodes: {
+    type: "gauge",
+    help: "Nodes that policies would act on and that are held, by reason; a node with several reasons counts for each. Without dry runs.",
+    labels: { reason: HOLD_REASONS },
+  },
+  proxywarden_longest_hold_seconds: {
+    type: "gauge",
+    help: "Longest time for which the policy has held a node that it would act on; 0: it holds none. Without nodes given up, and without dry runs.",
+    labels: { policy: null },
   },
   proxywarden_policy_mode: {
     type: "gauge",

@@ -15,6 +15,8 @@ export interface TimerRow {
   readonly clearMs: DurationMs;
   /** When this run of it began, on the journal's clock. */
   readonly since: EpochMs;
+  /** The node's `created_at`, on the service's clock; absent: not known. Another one is another node under the same id. */
+  readonly nodeCreatedAt?: EpochMs;
 }
 
 /**

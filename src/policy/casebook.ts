@@ -15,6 +15,11 @@ export interface Casebook {
   timersOf(policy: string): ReadonlyMap<NodeId, Timer>;
   /** Names of the policies that have timers. */
   timedPolicies(): readonly string[];
+  /**
+   * `created_at` of nodes with timers as the journal had it at the start. An entry is removed once it was compared with what
+   * the service says.
+   */
+  readonly loadedCreatedAt: Map<NodeId, EpochMs>;
   /** The open episode that has a node, the real one or the one of dry runs; null: none, or only suspended ones. */
   open(node: NodeId, shadow: boolean): Episode | null;
   /** The suspended episode of a node under a policy; null: there is none. */
@@ -61,6 +66,9 @@ export function createCasebook(contents: JournalContents): Casebook {
   const holds = new Map<NodeId, NodeHold[]>();
   const facts = new Map(contents.facts);
   let lastNumber = contents.lastNumber;
+  const loadedCreatedAt = new Map(
+    contents.timers.flatMap(({ node, nodeCreatedAt }) => (nodeCreatedAt === undefined ? [] : [[node, nodeCreatedAt]])),
+  );
 
   const holdersOf = (shadow: boolean) => holders[shadow ? 1 : 0];
 
@@ -184,6 +192,7 @@ export function createCasebook(contents: JournalContents): Casebook {
     setTimer,
     timersOf: (policy) => timers.get(policy) ?? NO_TIMERS,
     timedPolicies: () => [...timers.keys()],
+    loadedCreatedAt,
     open: (node, shadow) => holdersOf(shadow).get(node) ?? null,
     suspended: (policy, node, shadow) => suspendedOf(node, shadow).findLast((each) => each.policy === policy) ?? null,
     openOf,

@@ -231,10 +231,19 @@ export const restarted = ({ state, trueMs, clearMs, since }: TimerRow): Timer =>
   unknownSince: null,
 });
 
-/** The row that the journal keeps of a timer; null: it keeps none. */
-export function rowOf(policy: string, node: NodeId, timer: Timer): TimerRow | null {
+/**
+ * The row that the journal keeps of a timer; null: it keeps none. `nodeCreatedAt`: the node's `created_at`; null: not known.
+ */
+export function rowOf(
+  policy: string,
+  node: NodeId,
+  timer: Timer,
+  nodeCreatedAt: EpochMs | null = null,
+): TimerRow | null {
   const { state, trueMs, clearMs, since } = timer;
-  return state === "inactive" || since === null ? null : { policy, node, state, trueMs, clearMs, since };
+  if (state === "inactive" || since === null) return null;
+  const row = { policy, node, state, trueMs, clearMs, since };
+  return nodeCreatedAt === null ? row : { ...row, nodeCreatedAt };
 }
 
 /** A timer as it is shown: one that lapsed has to prove `for` again, and so is pending. */

@@ -50,7 +50,7 @@ export function createChangeWriter(database: DatabaseSync): (change: Change) => 
 
 function createRowWriter(database: DatabaseSync) {
   const putTimer = database.prepare(
-    "REPLACE INTO timers (node, policy, state, true_ms, clear_ms, since) VALUES (?, ?, ?, ?, ?, ?)",
+    "REPLACE INTO timers (node, policy, state, true_ms, clear_ms, since, node_created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
   // Not REPLACE: another id with the number of this one is a defect, and must not take its row away.
   const putEpisode = database.prepare(
@@ -70,8 +70,8 @@ function createRowWriter(database: DatabaseSync) {
   const addOrder = database.prepare("INSERT INTO orders (at, node, body) VALUES (?, ?, ?)");
   const putHold = database.prepare("REPLACE INTO holds (node, policy, ends_at, body) VALUES (?, ?, ?, ?)");
   return {
-    timer({ node, policy, state, trueMs, clearMs, since }: TimerRow): void {
-      putTimer.run(node, policy, state, trueMs, clearMs, since);
+    timer({ node, policy, state, trueMs, clearMs, since, nodeCreatedAt }: TimerRow): void {
+      putTimer.run(node, policy, state, trueMs, clearMs, since, nodeCreatedAt ?? null);
     },
     episode(row: Episode): void {
       const { id, policy, node, state, openedAt, closedAt } = row;

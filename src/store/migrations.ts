@@ -91,6 +91,8 @@ export const MIGRATIONS: readonly string[] = [
    ) STRICT;
    CREATE INDEX orders_by_node ON orders (node, at);
    CREATE INDEX orders_by_time ON orders (at);`,
+  // created_at of the node of a timer. null: not known.
+  "ALTER TABLE timers ADD COLUMN node_created_at REAL",
 ];
 
 /** The version a database is at; 0: it was just made. */

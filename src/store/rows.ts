@@ -55,9 +55,10 @@ export function createRows(database: DatabaseSync): Rows {
     episodes: timed<Episode>({ table: "episodes", at: "opened_at", sequence: "number" }),
     orders: ({ policy: _, ...query }) => timed<OrderRow>({ table: "orders", at: "at", sequence: "seq" })(query),
     timers: (node) =>
-      ofNode(`SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since FROM timers`, node).map(
-        (row) => ({ ...row }) as unknown as TimerRow,
-      ),
+      ofNode(SELECT_TIMERS, node).map(({ nodeCreatedAt, ...row }) => {
+        const timer = { ...row } as unknown as TimerRow;
+        return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };
+      }),
     holds: (node) => bodies<NodeHold>(ofNode("SELECT body FROM holds", node)),
     facts: () => {
       const rows = statement("SELECT key, value FROM facts WHERE key >= ? AND key < ?").all(
@@ -72,6 +73,8 @@ export function createRows(database: DatabaseSync): Rows {
   };
 }
 
+const SELECT_TIMERS = `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
+  node_created_at AS "nodeCreatedAt" FROM timers`;
 // A plus keeps a column from leading the search: +number, so that the rows are found by the conditions, not by reading
 // all in order.
 const EPISODES_SINCE = "SELECT body FROM episodes WHERE closed_at IS NULL OR closed_at >= ? ORDER BY +number";

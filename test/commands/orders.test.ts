@@ -80,7 +80,7 @@ describe("the token", () => {
       expect(await order("resume", undefined, { url }, env)).toEqual({
         code: 2,
         out: "",
-        err: "proxywarden: resume needs the admin token: name its file by --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
+        err: "proxywarden: resume needs the token of an operator: name its file by --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
       });
     }
     expect(kept).toEqual([]);

@@ -131,6 +131,19 @@ describe("after downtime", () => {
     await ward.stop();
   });
 
+  test("a timer begins anew on a node that has the id of the old one and another created_at", async () => {
+    const ward = await startWard({ rules: rulesOf([slow]), scenario: reusingIds, settings: withDetails });
+    const node = ward.nodes("us-east")[0]!;
+    ward.fell(node);
+    await ward.pass(25 * MINUTE_MS);
+    expect(timerOf(ward, node)).toMatch(/^pending 2\dm$/);
+    ward.people.leave(node, now(ward) + 20 * MINUTE_MS);
+    await ward.restart({ downMs: 30 * MINUTE_MS });
+    ward.fell(node);
+    expect(await minutesToAction(ward)).toBeGreaterThanOrEqual(30);
+    await ward.stop();
+  });
+
   test("a timer goes on where it was", async () => {
     const ward = await startWard({ rules: rulesOf([slow]) });
     const node = ward.nodes("us-east")[0]!;

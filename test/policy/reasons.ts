@@ -32,8 +32,8 @@ const trust = (reason: HoldReason): Cause => facts({ trust: [{ reason, detail: "
 const past = (number: number, agoMs: number, said: Partial<Episode>): Episode =>
   closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...said });
 
-/** Every reason but that of a node which is no candidate at all: what alone brings it about. */
-export const causes: Readonly<Record<Exclude<HoldReason, "gone">, Cause>> = {
+/** Every reason: what alone brings it about. */
+export const causes: Readonly<Record<HoldReason, Cause>> = {
   paused: facts({ paused: "since noon: a release" }),
   journal: facts({ journal: "the disk is full" }),
   credentials: facts({ credentials: "403" }),

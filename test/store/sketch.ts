@@ -114,14 +114,18 @@ const evidence = fc.record({
 });
 const serial = fc.integer({ min: 1, max: 12 });
 
-const timer: fc.Arbitrary<TimerRow> = fc.record({
-  policy,
-  node,
-  state: fc.constantFrom("pending", "firing"),
-  trueMs: number,
-  clearMs: number,
-  since: instant,
-});
+const timer: fc.Arbitrary<TimerRow> = fc.record(
+  {
+    policy,
+    node,
+    state: fc.constantFrom("pending", "firing"),
+    trueMs: number,
+    clearMs: number,
+    since: instant,
+    nodeCreatedAt: instant,
+  },
+  { requiredKeys: ["policy", "node", "state", "trueMs", "clearMs", "since"] },
+);
 
 const episode: fc.Arbitrary<Episode> = fc
   .record({

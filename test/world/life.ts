@@ -43,6 +43,7 @@ export function createMortal(): Mortal {
 /** One life of the daemon: from the start of a process to its end, in order or not. */
 export interface Life extends Mortal {
   readonly warden: Warden;
+  readonly metrics: ReturnType<typeof createWardenMetrics>;
   snapshot(): Snapshot | null;
   plan(): Plan;
   /** Stops it in order. The clock must be advanced meanwhile. */
@@ -117,7 +118,7 @@ export function beginLife(parts: LifeParts): Life {
   });
   return {
     ...mortal,
-    warden,
+    ...{ warden, metrics },
     snapshot: () => last,
     plan: () => watch.plan(),
     async stop() {

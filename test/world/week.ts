@@ -141,7 +141,8 @@ function detections(fired: readonly Illness[], { policies }: Rules, what: "outag
     .map(({ fired: at, from }) => at!.at - from - forMs.get(at!.policy)!);
 }
 
-function shares<T>(all: readonly T[], of: (one: T) => string): string {
+/** Counts and shares by name, the most frequent first. */
+export function shares<T>(all: readonly T[], of: (one: T) => string): string {
   const counts = new Map<string, number>();
   for (const one of all) counts.set(of(one), (counts.get(of(one)) ?? 0) + 1);
   const sorted = [...counts].sort((one, other) => other[1] - one[1]);
@@ -154,7 +155,7 @@ function most(reasons: ReadonlyMap<string, number>): string {
 }
 
 /** Median and 95th percentile. */
-function spread(durations: readonly DurationMs[]): string {
+export function spread(durations: readonly DurationMs[]): string {
   if (durations.length === 0) return "-";
   const sorted = durations.toSorted((one, other) => one - other);
   const at = (share: number) => minutes(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!);

@@ -67,7 +67,7 @@ export function confirmOrder(order: Order): void {
     { class: "field", hidden: storedToken() !== null },
     h("label", { for: "token" }, "Operator token"),
     token,
-    h("small", { id: "token-help", class: "muted" }, "What web.admin_token_file holds. Kept for this tab alone."),
+    h("small", { id: "token-help", class: "muted" }, "Your own, as in web.operators. Kept for this tab alone."),
   );
   const send = h("button", { class: "primary" }, order.name);
   const form = h(

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { HOLD_REASONS, type HoldReason } from "../../src/model/decision.ts";
+import { HOLD_MS_MAX, HOLDS, type HoldRow } from "../../src/model/hold-reasons.ts";
+import { shippedAndEnforced } from "../engine/shipped-rules.ts";
+import { textOf } from "./shipped.ts";
+
+const { safety } = shippedAndEnforced().rules;
+
+/** How long a hold lasts at most that has no alert, with the shipped configuration. */
+const LASTS_MS: Partial<Record<HoldReason, number>> = {
+  sight_cooldown: safety.stormCooldownMs,
+  storm_cooldown: safety.stormCooldownMs,
+  cooldown: safety.cooldownMs,
+};
+
+const alertOf = (reason: HoldReason): string | undefined => (HOLDS[reason] satisfies HoldRow as HoldRow).alert;
+const rules = textOf("config/prometheus/rules/healing.yml");
+
+test("every hold ends by itself within 6 h or has an alert that fires before", () => {
+  expect(HOLD_MS_MAX).toBe(6 * HOUR_MS);
+  const withoutAlert = HOLD_REASONS.filter((reason) => alertOf(reason) === undefined);
+  expect(withoutAlert.toSorted()).toEqual(Object.keys(LASTS_MS).toSorted());
+  for (const reason of withoutAlert) expect(LASTS_MS[reason], reason).toBeLessThan(HOLD_MS_MAX);
+});
+
+test("the alerts of holds exist, and fire within 6 h", () => {
+  for (const reason of HOLD_REASONS) {
+    const alert = alertOf(reason);
+    if (alert !== undefined) expect(rules, reason).toContain(`- alert: ${alert}\n`);
+  }
+  const [, hours, minutes] = /proxywarden_longest_hold_seconds > (\d+) \* 3600\n\s+for: (\d+)m/.exec(rules)!;
+  expect(Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS).toBeLessThan(HOLD_MS_MAX);
+});
