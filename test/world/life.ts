@@ -83,6 +83,9 @@ export interface LifeParts extends Configuration {
   readonly onConfiguration: (configuration: Configuration) => void;
 }
 
+/** Days are simulated: a round where nothing came is rarer than in a daemon. */
+const LOOK_MS = 20_000;
+
 /** What a dead process awaits never comes. */
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
@@ -132,6 +135,7 @@ export function beginLife(parts: LifeParts): Life {
     return startWatch({
       ...{ ...common, settings, sight, client, office, facts: store.facts },
       bell: createBell(),
+      lookMs: LOOK_MS,
       onSnapshot(snapshot, plan) {
         last = snapshot;
         if (isAlive()) parts.onSnapshot(snapshot);

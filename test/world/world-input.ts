@@ -48,6 +48,9 @@ const ILLNESS = [
   { faultEveryMs: 60 * HOUR_MS, repairMs: 8 * HOUR_MS },
 ];
 
+/** A reload names a whole configuration. */
+const CAUSE_CHARACTERS_MAX = 200;
+
 const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;
 
 /** The size of the fleet of a seed where none is asked for. */
@@ -79,6 +82,22 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const configuration = { settings, rules };
   const events = drawEvents(draw, { nodes, fromMs: SETTLING_MS, untilMs: quietAtMs, configuration });
   return { ...{ seed, scenario, callsPerMonth, configuration, events, quietAtMs, endMs }, startMs: draw.one(STARTS) };
+}
+
+/** What happens in a run beside what its fleet does by itself, each with the name by which it is kept or dropped. */
+export const causesOf = ({
+  scenario,
+  events,
+}: WorldInput): readonly { readonly name: string; readonly text: string }[] => [
+  ...scenario.faults.map((fault, index) => ({ name: `f${index}`, text: JSON.stringify(fault) })),
+  ...events.map((event, index) => ({ name: `e${index}`, text: JSON.stringify(event).slice(0, CAUSE_CHARACTERS_MAX) })),
+];
+
+/** The same run with these causes alone. */
+export function keptInput(input: WorldInput, kept: ReadonlySet<string>): WorldInput {
+  const faults = input.scenario.faults.filter((_, index) => kept.has(`f${index}`));
+  const events = input.events.filter((_, index) => kept.has(`e${index}`));
+  return { ...input, events, scenario: { ...input.scenario, faults } };
 }
 
 function limitsOf(plan: ServiceOptions["plan"], callsPerMonth: number | null): Limits {
@@ -134,7 +153,7 @@ function settingsOf(draw: Draw, limits: Limits): WatchSettings {
     cadences: {
       ...minuteSettings.cadences,
       nodes: every(draw.one([1, 1, 2])),
-      details: draw.chance(0.7) ? every(draw.one([20, 60])) : null,
+      details: draw.chance(0.7) ? every(draw.one([30, 120])) : null,
       sessions: draw.chance(0.5) ? every(draw.one([5, 10])) : null,
       stats: every(10),
     },

@@ -29,13 +29,14 @@ export interface WorldReport {
 /** With so many laws broken a run is over. */
 const BREACHES_MAX = 20;
 
-/** Runs an input to its end. */
-export async function runWorld(input: WorldInput): Promise<WorldReport> {
+/** Runs an input to its end, or until a law is broken. */
+export async function runWorld(input: WorldInput, untilLaw: string | null = null): Promise<WorldReport> {
   const world = createWorldRun(input);
   const { play, operators } = world;
   const { stage } = play;
   const events = [...input.events];
-  for (let at = 0; at < input.quietAtMs && stage.breaches.length < BREACHES_MAX; at += STEP_MS) {
+  const isOver = () => stage.breaches.length >= BREACHES_MAX || stage.breaches.some(({ law }) => law === untilLaw);
+  for (let at = 0; at < input.quietAtMs && !isOver(); at += STEP_MS) {
     while (events[0] !== undefined && events[0].atMs <= at) await world.apply(events.shift()!.event);
     await play.pass(STEP_MS);
     operators.attend();
@@ -43,14 +44,14 @@ export async function runWorld(input: WorldInput): Promise<WorldReport> {
   world.disarm();
   const quiet = beginQuiet(play, operators);
   const liveness = livenessLaws(stage);
-  for (let at = input.quietAtMs; at < input.endMs && stage.breaches.length < BREACHES_MAX; at += STEP_MS) {
+  for (let at = input.quietAtMs; at < input.endMs && !isOver(); at += STEP_MS) {
     quiet.attend();
     await play.pass(STEP_MS);
     operators.attend();
     liveness.look();
   }
-  if (play.life() === null) stage.breach("runs at the end", "the daemon is down");
-  else if (stage.breaches.length < BREACHES_MAX) {
+  if (!isOver() && play.life() === null) stage.breach("runs at the end", "the daemon is down");
+  else if (!isOver()) {
     liveness.close();
     for (const [law, detail] of await truthBreaches(stage)) stage.breach(law, detail);
   }
