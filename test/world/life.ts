@@ -84,7 +84,7 @@ export interface LifeParts extends Configuration {
 }
 
 /** Days are simulated: a round where nothing came is rarer than in a daemon. */
-const LOOK_MS = 20_000;
+const LOOK_MS = 30_000;
 
 /** What a dead process awaits never comes. */
 const never = <T>(): Promise<T> => new Promise<T>(() => {});

@@ -68,7 +68,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const rules = drawRules(draw);
   const scenario: Scenario = {
     ...demoScenario,
-    ...{ seed, nodes, service, sessions: Math.round(nodes * draw.one([0.5, 1, 2])) },
+    ...{ seed, nodes, service, sessions: Math.round(nodes * draw.one([0.2, 0.5, 1])) },
     rates: {
       ...demoScenario.rates,
       ...draw.one(ILLNESS),
@@ -152,10 +152,11 @@ function settingsOf(draw: Draw, limits: Limits): WatchSettings {
     limits,
     cadences: {
       ...minuteSettings.cadences,
-      nodes: every(draw.one([1, 1, 2])),
-      details: draw.chance(0.7) ? every(draw.one([30, 120])) : null,
+      nodes: every(draw.one([1, 2, 3])),
+      details: draw.chance(0.7) ? every(draw.one([60, 240])) : null,
       sessions: draw.chance(0.5) ? every(draw.one([5, 10])) : null,
-      stats: every(10),
+      stats: every(30),
+      hourly: draw.chance(0.2) ? minuteSettings.cadences.hourly : null,
     },
     pageLimit: draw.one([100, 1_000]),
   };
