@@ -11,7 +11,7 @@ export interface Mutation {
 
 const seeds = (first: number, count: number): readonly number[] =>
   Array.from({ length: count }, (_, index) => first + index);
-const size = { nodes: 100, days: 1 } as const;
+const size = { nodes: 90, days: 1 } as const;
 
 /** Ten faults, each of which the laws must catch. */
 export const MUTATIONS: readonly Mutation[] = [

@@ -9,7 +9,7 @@ export interface SeedTask {
   readonly days: number;
   /** The faults and events that stay, by their names; null: all. */
   readonly keep: readonly string[] | null;
-  /** The run ends as soon as this law is broken; null: it goes on. */
+  /** The run ends as soon as this law is broken, or any by {@link ANY_LAW}; null: it goes on. */
   readonly untilLaw: string | null;
 }
 

@@ -29,13 +29,17 @@ export interface WorldReport {
 /** With so many laws broken a run is over. */
 const BREACHES_MAX = 20;
 
-/** Runs an input to its end, or until a law is broken. */
+/** Every law, where one is named. */
+export const ANY_LAW = "*";
+
+/** Runs an input to its end, or until a law is broken; null: to its end in any case. */
 export async function runWorld(input: WorldInput, untilLaw: string | null = null): Promise<WorldReport> {
   const world = createWorldRun(input);
   const { play, operators } = world;
   const { stage } = play;
   const events = [...input.events];
-  const isOver = () => stage.breaches.length >= BREACHES_MAX || stage.breaches.some(({ law }) => law === untilLaw);
+  const isOver = () =>
+    stage.breaches.length >= BREACHES_MAX || stage.breaches.some(({ law }) => untilLaw === ANY_LAW || law === untilLaw);
   for (let at = 0; at < input.quietAtMs && !isOver(); at += STEP_MS) {
     while (events[0] !== undefined && events[0].atMs <= at) await world.apply(events.shift()!.event);
     await play.pass(STEP_MS);
