@@ -1,4 +1,5 @@
 import { HOUR_MS } from "../../src/base/duration.ts";
+import { HOLD_REASONS } from "../../src/model/decision.ts";
 import type { SeedPool } from "./seed-pool.ts";
 import { firstLaw, type SeedResult, type SeedTask } from "./seed-process.ts";
 import { shrink } from "./shrink.ts";
@@ -73,11 +74,19 @@ function summaryOf(results: readonly SeedResult[], lost: number): string {
   const days = sum(({ task }) => task.days);
   return [
     `${results.length} seeds, ${days} days, ${sum(({ episodes }) => episodes)} episodes, ${sum(({ posts }) => posts)} actions`,
+    `reasons that never held: ${neverHeld(results)}`,
     `${(cpuSeconds / Math.max(1, results.length)).toFixed(1)} CPU seconds a seed`,
     failed.length + lost === 0
       ? "no law was broken"
       : `laws were broken in seeds ${failed.toSorted((a, b) => a - b).join(", ")}; ${lost} processes were lost`,
   ].join("; ");
+}
+
+/** Reasons to hold that no run met: what the laws say of them was not tried. */
+function neverHeld(results: readonly SeedResult[]): string {
+  const met = new Set(results.flatMap(({ reasons }) => Object.keys(reasons)));
+  const never = HOLD_REASONS.filter((reason) => !met.has(reason));
+  return never.length === 0 ? "none" : never.join(", ");
 }
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);

@@ -20,6 +20,8 @@ export interface WorldReport {
   /** Processes, one after the other. */
   readonly lives: number;
   readonly calls: number;
+  /** How often a changed decision gave each reason to hold. */
+  readonly reasons: Readonly<Record<string, number>>;
   /** Nodes that were ill in the quiet period, by what became of them. */
   readonly accounts: Readonly<Record<string, number>>;
   /** A fingerprint of all POSTs and of the calls: the same input gives the same one. */
@@ -70,6 +72,7 @@ function reportOf(play: Play, accounts: WorldReport["accounts"]): WorldReport {
   return {
     ...{ breaches, accounts, nodes: service.world.fleet.all.length, posts: posts.length },
     ...{ episodes: chronicle.episodes.size, lives: play.lives(), calls: service.serial },
+    reasons: Object.fromEntries(chronicle.reasons),
     digest: hash.update(`${service.serial}`).digest("hex").slice(0, 12),
   };
 }
