@@ -65,12 +65,34 @@ const EVERY_MS: DurationMs = 100 * MINUTE_MS;
 const LASTS_MS_MIN: DurationMs = MINUTE_MS;
 const LASTS_MS_MAX: DurationMs = 40 * MINUTE_MS;
 
+/** Actions are rare: they get faults of their own, which last longer. */
+const ACTION_FAULTS: readonly FaultKind[] = [
+  { kind: "lost_reply" },
+  { kind: "lost_reply" },
+  { kind: "reset" },
+  { kind: "hang" },
+  { kind: "truncate" },
+  { kind: "status", status: 500 },
+  { kind: "status", status: 503, bare: true },
+  { kind: "status", status: 429, bare: true },
+  { kind: "status", status: 403 },
+  { kind: "status", status: 409 },
+];
+const ACTION_EVERY_MS: DurationMs = 5 * HOUR_MS;
+const ACTION_LASTS_MS_MAX: DurationMs = 2 * HOUR_MS;
+
 /** Draws the script of faults that begin at `fromMs` or later; all of them are over at `untilMs`. */
-export const drawFaults = (draw: Draw, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] =>
-  draw
-    .times(fromMs, untilMs, (untilMs - fromMs) / EVERY_MS)
-    .map((afterMs) => drawFault(draw, afterMs, Math.min(draw.ms(LASTS_MS_MIN, LASTS_MS_MAX), untilMs - afterMs)))
-    .filter(standsAlone);
+export function drawFaults(draw: Draw, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  const times = (everyMs: DurationMs) => draw.times(fromMs, untilMs, (untilMs - fromMs) / everyMs);
+  const lasting = (afterMs: DurationMs, mostMs: DurationMs) =>
+    Math.min(draw.ms(LASTS_MS_MIN, mostMs), untilMs - afterMs);
+  const faults = times(EVERY_MS).map((afterMs) => drawFault(draw, afterMs, lasting(afterMs, LASTS_MS_MAX)));
+  const ofActions = times(ACTION_EVERY_MS).map((afterMs): Fault => {
+    const forMs = lasting(afterMs, ACTION_LASTS_MS_MAX);
+    return { afterMs, forMs, share: draw.one([1, 0.5]), fault: draw.one(ACTION_FAULTS), match: "POST /v1/nodes" };
+  });
+  return [...faults.filter(standsAlone), ...ofActions];
+}
 
 function drawFault(draw: Draw, afterMs: DurationMs, forMs: DurationMs): Fault {
   if (draw.chance(0.5)) return { afterMs, forMs, ...draw.one(SERVICE_FAULTS)(draw) };

@@ -51,7 +51,7 @@ async function runOptions(given: readonly string[]): Promise<number> {
     nodes: values.nodes === undefined ? nodesOf(first + index) : Number(values.nodes),
     days: Number(values.days),
     keep: values.keep === undefined ? null : values.keep.split(",").filter((name) => name !== ""),
-    untilLaw: null,
+    until: {},
   }));
   const pool = createSeedPool(workers);
   const isWell = await runSeeds(pool, tasks);

@@ -2,8 +2,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
+import { STEP_MS } from "./play.ts";
 import { createSeedPool } from "./seed-pool.ts";
-import { firstLaw, type SeedTask } from "./seed-process.ts";
+import type { SeedTask } from "./seed-process.ts";
 import { ANY_LAW } from "./world-run.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -42,11 +43,13 @@ async function catchMutation(
   const pool = createSeedPool(1, join(folder, "test/world"));
   try {
     for (const seed of seeds) {
-      const task: SeedTask = { seed, nodes, days, keep: null, untilLaw: ANY_LAW };
-      const law = firstLaw((await pool.run(task)).breaches);
-      if (law === null) continue;
+      const task: SeedTask = { seed, nodes, days, keep: null, until: { law: ANY_LAW } };
+      const [breach] = (await pool.run(task)).breaches;
+      if (breach === undefined) continue;
+      const { law, at } = breach;
       // A law that the sound tree breaks as well says nothing.
-      if (!(await runSound(task)).breaches.some((breach) => breach.law === law)) return { law, seed };
+      if (!(await runSound({ ...task, until: { ms: at + STEP_MS } })).breaches.some((each) => each.law === law))
+        return { law, seed };
     }
     return null;
   } finally {

@@ -1,6 +1,6 @@
 import type { Breach } from "./stage.ts";
 import { keptInput, worldInput } from "./world-input.ts";
-import { runWorld, type WorldReport } from "./world-run.ts";
+import { runWorld, type Until, type WorldReport } from "./world-run.ts";
 
 /** A run that a process is asked for. */
 export interface SeedTask {
@@ -9,8 +9,7 @@ export interface SeedTask {
   readonly days: number;
   /** The faults and events that stay, by their names; null: all. */
   readonly keep: readonly string[] | null;
-  /** The run ends as soon as this law is broken, or any by {@link ANY_LAW}; null: it goes on. */
-  readonly untilLaw: string | null;
+  readonly until: Until;
 }
 
 /** What a process answers. */
@@ -24,7 +23,7 @@ export interface SeedResult extends WorldReport {
 export async function runTask(task: SeedTask): Promise<SeedResult> {
   const began = process.cpuUsage();
   const whole = worldInput(task.seed, task);
-  const report = await runWorld(task.keep === null ? whole : keptInput(whole, new Set(task.keep)), task.untilLaw);
+  const report = await runWorld(task.keep === null ? whole : keptInput(whole, new Set(task.keep)), task.until);
   const { user, system } = process.cpuUsage(began);
   return { ...report, task, cpuSeconds: (user + system) / 1e6 };
 }

@@ -45,7 +45,7 @@ async function explainFailure(pool: SeedPool, result: SeedResult): Promise<void>
   const causes = causesOf(worldInput(task.seed, task));
   const names = task.keep ?? causes.map(({ name }) => name);
   const stillBreaks = async (keep: readonly string[]) => {
-    const again = await pool.run({ ...task, keep, untilLaw: law });
+    const again = await pool.run({ ...task, keep, until: { law } });
     return again.breaches.some((each) => each.law === law);
   };
   const { kept, tries } = await shrink(names, stillBreaks, REPLAYS_MAX);

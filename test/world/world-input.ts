@@ -43,9 +43,9 @@ const STARTS: readonly EpochMs[] = [Date.UTC(2026, 2, 1), Date.UTC(2026, 2, 30, 
 
 /** How often nodes fall ill, and how long until an operator repairs them. */
 const ILLNESS = [
-  { faultEveryMs: 6 * HOUR_MS, repairMs: 40 * MINUTE_MS },
-  { faultEveryMs: 20 * HOUR_MS, repairMs: 2 * HOUR_MS },
-  { faultEveryMs: 60 * HOUR_MS, repairMs: 8 * HOUR_MS },
+  { faultEveryMs: 4 * HOUR_MS, repairMs: 40 * MINUTE_MS },
+  { faultEveryMs: 12 * HOUR_MS, repairMs: 2 * HOUR_MS },
+  { faultEveryMs: 40 * HOUR_MS, repairMs: 8 * HOUR_MS },
 ];
 
 /** A reload names a whole configuration. */

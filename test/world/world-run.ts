@@ -34,14 +34,24 @@ const BREACHES_MAX = 20;
 /** Every law, where one is named. */
 export const ANY_LAW = "*";
 
-/** Runs an input to its end, or until a law is broken; null: to its end in any case. */
-export async function runWorld(input: WorldInput, untilLaw: string | null = null): Promise<WorldReport> {
+/** When a run ends before its end. */
+export interface Until {
+  /** As soon as this law is broken, or any by {@link ANY_LAW}; absent: it goes on. */
+  readonly law?: string;
+  /** At this time from its start. */
+  readonly ms?: DurationMs;
+}
+
+/** Runs an input to its end, or until something is so. */
+export async function runWorld(input: WorldInput, until: Until = {}): Promise<WorldReport> {
   const world = createWorldRun(input);
   const { play, operators } = world;
   const { stage } = play;
   const events = [...input.events];
   const isOver = () =>
-    stage.breaches.length >= BREACHES_MAX || stage.breaches.some(({ law }) => untilLaw === ANY_LAW || law === untilLaw);
+    stage.breaches.length >= BREACHES_MAX ||
+    stage.clock.monotonic() >= (until.ms ?? Number.POSITIVE_INFINITY) ||
+    stage.breaches.some(({ law }) => until.law === ANY_LAW || law === until.law);
   for (let at = 0; at < input.quietAtMs && !isOver(); at += STEP_MS) {
     while (events[0] !== undefined && events[0].atMs <= at) await world.apply(events.shift()!.event);
     await play.pass(STEP_MS);
