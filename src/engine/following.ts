@@ -63,7 +63,7 @@ export function createFollowing(ward: Ward): Following {
     if (action !== null) verify(looked, action, slot);
     const judged = books.casebook.episode(looked.id)!;
     if (judged.closedAt !== null) return;
-    if (policy === null || policy.about !== aboutOf(judged.fingerprint) || isElsewhere(judged, policy)) abandon(judged);
+    if (policy === null || !isAbout(judged, policy) || isElsewhere(judged, policy)) abandon(judged);
     else if (action === null) mind(judged, policy, slot);
   }
 
@@ -145,6 +145,10 @@ export function createFollowing(ward: Ward): Following {
     if (episode.state === "acting" || episode.quarantine !== null) return;
     withdraw(episode, "its policy is gone or was changed");
   }
+
+  /** Whether an episode is about what its policy is about now. */
+  const isAbout = ({ fingerprint }: Episode, policy: Policy): boolean =>
+    fingerprint === policy.fingerprint || aboutOf(fingerprint) === policy.about;
 
   /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
   function isElsewhere(episode: Episode, policy: Policy): boolean {

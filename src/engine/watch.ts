@@ -65,6 +65,8 @@ export interface WatchParts {
   readonly log: Log;
   /** Told of every snapshot, and every {@link LOOK_MS} where none came, for samples grow old by themselves. */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
+  /** In place of {@link LOOK_MS}, where days are simulated; absent: that. */
+  readonly lookMs?: DurationMs;
 }
 
 /** The collectors at work. */
@@ -127,6 +129,7 @@ export function startWatch(parts: WatchParts): Watch {
     wishes: wishesOf(settings.cadences, timing),
     extent: () => extentOf(sight),
   });
+  const lookMs = parts.lookMs ?? LOOK_MS;
   let isDirty = true;
 
   function publish(): void {
@@ -241,7 +244,7 @@ export function startWatch(parts: WatchParts): Watch {
     let plannedAt = clock.monotonic();
     while (!stop.signal.aborted) {
       await clock.sleep(PUBLISH_MS, stop.signal);
-      if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < LOOK_MS)) continue;
+      if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < lookMs)) continue;
       // Also where no collector runs: a new month must be noticed by itself.
       if (clock.monotonic() - plannedAt >= PLAN_MS) {
         planning.renew();

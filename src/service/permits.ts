@@ -178,7 +178,8 @@ export function createPermitOffice(parts: PermitOfficeParts): PermitOffice {
   }
 
   function look(): void {
-    nap.abort();
+    // Without a reason each abort would build an exception with its stack, and there is one for every call.
+    nap.abort(null);
     const wakeIn = serve();
     if (Object.values(queues).every((queue) => queue.length === 0)) return;
     const mine = new AbortController();

@@ -27,7 +27,8 @@ export function timeLimit(clock: Pick<Clock, "sleep">, limitMs: DurationMs, oute
     signal: limit.signal,
     expired: () => expired,
     stop() {
-      stop.abort();
+      // Without a reason each abort would build an exception with its stack, and there is one for every call.
+      stop.abort(null);
       outer.removeEventListener("abort", onOuter);
     },
   };

@@ -15,6 +15,10 @@ export interface Chronicle {
   readonly open: ReadonlySet<string>;
   /** Actions that a person approved. */
   readonly approved: ReadonlySet<string>;
+  /** Actions that ended in the life that runs, by outcome; those of dry runs left out. */
+  readonly endings: ReadonlyMap<string, number>;
+  /** A life begins. */
+  beginLife(): void;
   holdsOf(node: string): readonly NodeHold[];
   commits(): number;
   /** How often a changed decision gave each reason to hold. */
@@ -54,6 +58,7 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
   const open = new Set<string>();
   const firing = new Set<string>();
   const approved = new Set<string>();
+  const endings = new Map<string, number>();
   let firings: { policy: string; node: string }[] = [];
   let commits = 0;
   let isBehind = false;
@@ -66,6 +71,9 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
     }
     const isAllowed = before === undefined || NEXT[before.state].includes(row.state);
     if (!isAllowed && !row.shadow) hooks.breach("rows", `${row.id} went from ${before.state} to ${row.state}`);
+    if (row.state === "ended" && before?.state !== "ended" && !row.shadow && row.outcome !== null) {
+      endings.set(row.outcome, (endings.get(row.outcome) ?? 0) + 1);
+    }
     actions.set(row.id, row);
     if (row.state === "approved") approved.add(row.id);
     if (!row.shadow && UNDER_WAY.has(row.state)) underWay.add(row.id);
@@ -74,7 +82,8 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
 
   function takeEpisode(row: Episode): void {
     const before = episodes.get(row.id);
-    if (before !== undefined && before.closedAt !== null) {
+    // Of one that is over it may yet be said that another node has the id since.
+    if (before !== undefined && before.closedAt !== null && row.replaced !== true) {
       hooks.breach("rows", `${row.id} was over (${before.state}), and is ${row.state} now`);
     }
     episodes.set(row.id, row);
@@ -96,7 +105,8 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
         if (state === "firing" && !firing.has(key)) {
           firing.add(key);
           firings.push({ policy, node });
-        } else if (state !== "firing") firing.delete(key);
+        } else if (state === "pending") firing.delete(key);
+        // One that lapsed has fired, and is not counted again.
         return;
       }
       case "timer_gone":
@@ -134,7 +144,8 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
         hooks.after(changes);
       },
     },
-    ...{ actions, episodes, facts, underWay, open, approved, reasons },
+    ...{ actions, episodes, facts, underWay, open, approved, reasons, endings },
+    beginLife: () => endings.clear(),
     holdsOf: (node) => [...holds.values()].filter((hold) => hold.node === node),
     commits: () => commits,
   };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { seededRandom } from "../../src/base/random.ts";
 import type { Plan } from "../../src/budget/planner.ts";
 import { openBooks } from "../../src/engine/books.ts";
@@ -5,16 +6,17 @@ import { createNotifier } from "../../src/engine/notify.ts";
 import type { Rules } from "../../src/engine/ward.ts";
 import { startWarden, type Warden } from "../../src/engine/warden.ts";
 import { createSight, startWatch, type Watch, type WatchSettings } from "../../src/engine/watch.ts";
-import { createWardenMetrics } from "../../src/metrics/warden.ts";
+import { createWardenMetrics, type WardenMetrics } from "../../src/metrics/warden.ts";
 import type { Journal } from "../../src/model/journal.ts";
-import type { Clock, Log, Store, Transport } from "../../src/model/ports.ts";
+import type { Clock, Log, Obstacles, Store, Transport } from "../../src/model/ports.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createClient } from "../../src/service/client.ts";
 import { createPermitOffice } from "../../src/service/permits.ts";
+import { createServiceClock } from "../../src/service/serviceclock.ts";
 import type { VirtualClock } from "../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
 import { createBell } from "../../src/system/bell.ts";
-import { fixedKey, noObstacles } from "../engine/daemon.ts";
+import { fixedKey } from "../engine/daemon.ts";
 
 /** Whether a process lives. */
 export interface Mortal {
@@ -40,101 +42,152 @@ export function createMortal(): Mortal {
   };
 }
 
+/** A moment of a process at which it may be killed. Commits are moments as well, and those of the journal itself. */
+export type Moment = "sleep" | "wake" | "request" | "answer" | "count" | "fact";
+
+/** What a configuration sets. */
+export interface Configuration {
+  readonly settings: WatchSettings;
+  readonly rules: Rules;
+}
+
 /** One life of the daemon: from the start of a process to its end, in order or not. */
 export interface Life extends Mortal {
+  /** The one of the configuration in force. */
   readonly warden: Warden;
-  readonly metrics: ReturnType<typeof createWardenMetrics>;
+  readonly metrics: WardenMetrics;
   snapshot(): Snapshot | null;
   plan(): Plan;
+  /** The service's clock at an instant of this life's monotonic clock; null: not known yet. */
+  serviceTime(at: number): number | null;
+  /** Puts another configuration in force, as SIGHUP does. The clock must be advanced meanwhile. */
+  reload(configuration: Configuration): Promise<void>;
   /** Stops it in order. The clock must be advanced meanwhile. */
   stop(): Promise<void>;
 }
 
 /** What a life stands on. */
-export interface LifeParts {
+export interface LifeParts extends Configuration {
   readonly clock: VirtualClock;
   readonly transport: Transport;
   readonly store: Store;
   readonly journal: Journal;
-  readonly settings: WatchSettings;
-  readonly rules: Rules;
+  readonly obstacles: Obstacles;
   readonly seed: number;
   readonly log: Log;
   readonly mortal: Mortal;
+  /** Told of each moment, which may be its last. */
+  readonly onMoment: (moment: Moment) => void;
+  readonly onSnapshot: (snapshot: Snapshot) => void;
+  /** Told when a configuration comes into force. */
+  readonly onConfiguration: (configuration: Configuration) => void;
 }
+
+/** Days are simulated: a round where nothing came is rarer than in a daemon. */
+const LOOK_MS = 30_000;
 
 /** What a dead process awaits never comes. */
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
 /** Starts a life. Its monotonic clock begins anew, as that of a machine that was switched on. */
 export function beginLife(parts: LifeParts): Life {
-  const { store, settings, seed, mortal } = parts;
+  const { mortal } = parts;
   const { isAlive } = mortal;
-  const clock = mortalClock(parts.clock, isAlive);
-  const random = seededRandom(seed);
+  const clock = mortalClock(parts, isAlive);
+  const random = seededRandom(parts.seed);
   const log = mortalLog(parts.log, isAlive);
-  const transport = mortalTransport(parts.transport, parts.clock, mortal);
+  const store = mortalStore(parts, isAlive);
   const metrics = createWardenMetrics({ process: false });
-  const calls: Store["calls"] = {
-    since: store.calls.since,
-    add: (day, count) => (isAlive() ? store.calls.add(day, count) : undefined),
-  };
-  const facts: Store["facts"] = {
-    read: store.facts.read,
-    write: (key, value) => (isAlive() ? store.facts.write(key, value) : undefined),
-  };
+  const common = { clock, random, metrics, log };
   const office = createPermitOffice({
-    ...{ clock, random, calls, log },
-    limits: settings.limits,
-    monthStartsOn: settings.monthStartsOn,
+    ...{ clock, random, log, calls: store.calls, limits: parts.settings.limits },
+    monthStartsOn: parts.settings.monthStartsOn,
     onWait: () => {},
   });
   const client = createClient({
-    ...{ office, clock, random, transport },
+    ...{ office, clock, random, transport: mortalTransport(parts, mortal), serviceClock: createServiceClock() },
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: { called: () => {}, stated: () => {}, refused: () => {} },
     agent: "proxywarden/world",
   });
-  const sight = createSight(settings, facts, { clock, log, metrics });
-  const journal = mortalJournal(parts.journal, isAlive);
+  const sight = createSight(parts.settings, store.facts, { clock, log, metrics });
+  const books = openBooks({ journal: store.journal, clock, log, lost: null });
+  let configuration: Configuration = parts;
   let last: Snapshot | null = null;
-  const warden = startWarden({
-    ...{ rules: parts.rules, journal, client, clock, random, metrics, log },
-    books: openBooks({ journal, clock, log, lost: null }),
-    serviceUrl: "https://simulated.invalid",
-    inventory: sight.inventory,
-    notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
-    obstacles: noObstacles,
-    onRead: () => watch.touch(),
-  });
-  const watch: Watch = startWatch({
-    ...{ settings, sight, client, office, facts, clock, random, metrics, log },
-    bell: createBell(),
-    onSnapshot(snapshot, plan) {
-      last = snapshot;
-      warden.see(snapshot, plan);
-    },
-  });
+  let reloading = Promise.resolve();
+  let warden = wardenOf(parts);
+  let watch = watchOf(parts);
+
+  function wardenOf({ rules }: Configuration): Warden {
+    parts.onConfiguration(configuration);
+    return startWarden({
+      ...{ ...common, rules, books, client, journal: store.journal, obstacles: parts.obstacles },
+      serviceUrl: "https://simulated.invalid",
+      inventory: sight.inventory,
+      notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
+      onRead: () => watch.touch(),
+    });
+  }
+
+  function watchOf({ settings }: Configuration): Watch {
+    sight.inventory.declareScale(settings.usageScale);
+    return startWatch({
+      ...{ ...common, settings, sight, client, office, facts: store.facts },
+      bell: createBell(),
+      lookMs: LOOK_MS,
+      onSnapshot(snapshot, plan) {
+        last = snapshot;
+        if (isAlive()) parts.onSnapshot(snapshot);
+        warden.see(snapshot, plan);
+      },
+    });
+  }
+
+  async function replace(next: Configuration): Promise<void> {
+    const keepsCollectors = isDeepStrictEqual(configuration.settings, next.settings);
+    await Promise.all([warden.stop(), keepsCollectors ? null : watch.stop()]);
+    configuration = next;
+    if (!keepsCollectors) office.relimit(next.settings.limits, next.settings.monthStartsOn);
+    warden = wardenOf(next);
+    if (!keepsCollectors) watch = watchOf(next);
+    else if (last !== null) watch.publish();
+  }
+
   return {
     ...mortal,
-    ...{ warden, metrics },
+    get warden() {
+      return warden;
+    },
+    metrics,
     snapshot: () => last,
     plan: () => watch.plan(),
+    serviceTime: client.serviceTime,
+    reload(next) {
+      reloading = reloading.then(() => replace(next));
+      return reloading;
+    },
     async stop() {
+      await reloading;
       await Promise.all([warden.stop(), watch.stop()]);
       mortal.kill();
     },
   };
 }
 
-function mortalClock(clock: VirtualClock, isAlive: () => boolean): Clock {
+function mortalClock({ clock, onMoment }: LifeParts, isAlive: () => boolean): Clock {
   const bornAt = clock.monotonic();
   return {
     now: clock.now,
     monotonic: () => clock.monotonic() - bornAt,
-    sleep: (ms, signal) =>
-      isAlive() ? clock.sleep(ms, signal).then(() => (isAlive() ? undefined : never())) : never(),
+    sleep(ms, signal) {
+      if (isAlive()) onMoment("sleep");
+      if (!isAlive()) return never();
+      return clock.sleep(ms, signal).then(() => {
+        if (isAlive()) onMoment("wake");
+        return isAlive() ? undefined : never();
+      });
+    },
   };
 }
 
@@ -142,7 +195,7 @@ function mortalClock(clock: VirtualClock, isAlive: () => boolean): Clock {
 const CLOSING_MS = 1_000;
 
 /** What was on the wire when the process died still reaches the service; its answer reaches nobody. */
-function mortalTransport(transport: Transport, clock: Clock, { isAlive, onDeath }: Mortal): Transport {
+function mortalTransport({ transport, clock, onMoment }: LifeParts, { isAlive, onDeath }: Mortal): Transport {
   const underWay = new Set<AbortController>();
   onDeath(() => {
     void clock.sleep(CLOSING_MS).then(() => {
@@ -151,6 +204,7 @@ function mortalTransport(transport: Transport, clock: Clock, { isAlive, onDeath 
   });
   return {
     async request(request, signal) {
+      if (isAlive()) onMoment("request");
       if (!isAlive()) return never();
       const wire = new AbortController();
       const cut = () => wire.abort();
@@ -162,20 +216,37 @@ function mortalTransport(transport: Transport, clock: Clock, { isAlive, onDeath 
       const answer = await transport.request(request, wire.signal);
       underWay.delete(wire);
       signal.removeEventListener("abort", onAbort);
+      if (isAlive()) onMoment("answer");
       return isAlive() ? answer : never();
     },
     close: () => Promise.resolve(),
   };
 }
 
-function mortalJournal(journal: Journal, isAlive: () => boolean): Journal {
+/** A dead process writes nothing. */
+function mortalStore({ store, journal, onMoment }: LifeParts, isAlive: () => boolean): Store {
+  const lives = (moment: Moment): boolean => {
+    if (isAlive()) onMoment(moment);
+    return isAlive();
+  };
   return {
-    ...journal,
-    commit(changes) {
-      if (!isAlive()) throw new Error("the process is dead");
-      journal.commit(changes);
+    calls: {
+      since: store.calls.since,
+      add: (day, count) => (lives("count") ? store.calls.add(day, count) : undefined),
     },
-    prune: (before) => (isAlive() ? journal.prune(before) : undefined),
+    facts: {
+      read: store.facts.read,
+      write: (key, value) => (lives("fact") ? store.facts.write(key, value) : undefined),
+    },
+    journal: {
+      ...journal,
+      commit(changes) {
+        if (!isAlive()) throw new Error("the process is dead");
+        journal.commit(changes);
+      },
+      prune: (before) => (isAlive() ? journal.prune(before) : undefined),
+    },
+    close: () => {},
   };
 }
 

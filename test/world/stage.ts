@@ -1,7 +1,8 @@
 import type { DurationMs } from "../../src/base/duration.ts";
 import type { Rules } from "../../src/engine/ward.ts";
 import type { Action } from "../../src/model/episode.ts";
-import type { MonotonicMs } from "../../src/model/time.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import type { EpochMs, MonotonicMs } from "../../src/model/time.ts";
 import { serviceTime } from "../../src/simulator/anchor.ts";
 import type { VirtualClock } from "../../src/simulator/clock.ts";
 import { findNode } from "../../src/simulator/fleet.ts";
@@ -12,6 +13,7 @@ import { STATE } from "../../src/simulator/sessions.ts";
 import { advanceWorld } from "../../src/simulator/world.ts";
 import type { Chronicle } from "./chronicle.ts";
 import type { Life } from "./life.ts";
+import type { Observations } from "./observations.ts";
 import type { Tripwire } from "./tripwire.ts";
 
 /** Something that must never be, and was. */
@@ -48,12 +50,34 @@ export interface Post {
   answer: number | string | null;
 }
 
+/** What came of a call. */
+export type Answer = Awaited<ReturnType<Transport["request"]>>;
+
+/** Calls of ours, as they were counted durably. */
+export interface CallLedger {
+  counted: number;
+  /** What the disk refused to count, and is counted with the next call. */
+  pending: number;
+  /** What a process still had to count when it was killed while the disk was full. */
+  lost: number;
+}
+
+/** Other users of the API key. */
+export interface OtherUsers {
+  calls: number;
+  /** When one of them called last. */
+  calledAt: MonotonicMs;
+}
+
 /** All that happens, and all that laws look at. */
 export interface Stage {
   readonly service: SimulatedService;
   readonly clock: VirtualClock;
   readonly chronicle: Chronicle;
-  readonly rules: Rules;
+  /** Those in force. */
+  rules: Rules;
+  /** When the service's clock stood at which the simulation began. */
+  readonly startMs: EpochMs;
   readonly posts: Post[];
   /** By episode and step. */
   readonly postsOfStep: Map<string, Post[]>;
@@ -62,6 +86,13 @@ export interface Stage {
   /** Nodes that people have in quarantine, and until when on the service's clock. */
   readonly withPeople: Map<string, number>;
   readonly breaches: Breach[];
+  readonly seen: Observations;
+  readonly ledger: CallLedger;
+  readonly others: OtherUsers;
+  /** When an operator approved each action. */
+  readonly approvals: Map<string, MonotonicMs>;
+  /** When an operator accepted the inventory last. */
+  acceptedAt: MonotonicMs;
   readonly tripwire: Tripwire;
   /** How far the journal's clock is ahead of the time that has passed: what the wall clock was set forward between lives. */
   forwardMs: DurationMs;
@@ -106,7 +137,7 @@ export function momentOf({ service, clock, withPeople, serviceNow }: Stage, id: 
   const truth = nodeTruth(service, id);
   return {
     at: clock.monotonic(),
-    isIll: truth !== null && truth.ailment !== "none",
+    isIll: truth !== null && (truth.ailment !== "none" || truth.dark),
     status: truth?.status ?? "gone",
     isWithPeople: (withPeople.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };
@@ -134,4 +165,21 @@ export function isUnderHand({ service, clock, withPeople }: Stage, post: Post): 
   const isWithPeople = (withPeople.get(post.node) ?? 0) > service.world.now;
   if (post.kind !== "quarantine" || isWithPeople) return false;
   return node.quarantineUntil !== NEVER;
+}
+
+/** A node that is to leave with a reboot of ours leaves so soon after the reboot is over. */
+const LEAVING_MS = 2_000;
+
+/** POSTs whose node left the fleet at the end of the reboot that they began, and is not back; no operator accepted it. */
+export function lostNodes({ service, posts, startMs, acceptedAt }: Stage): readonly Post[] {
+  const { fleet } = service.world;
+  const rebooted = posts.filter(
+    ({ kind, answer }) => kind === "reboot" && !(typeof answer === "number" && answer >= 400 && answer < 500),
+  );
+  return rebooted.filter((post) => {
+    if (findNode(fleet, post.node) !== null) return false;
+    const left = fleet.moves.findLast(({ id, kind }) => id === post.node && kind === "left")?.at ?? Number.NaN;
+    const sinceMs = left - (startMs + post.at);
+    return sinceMs >= 0 && sinceMs <= fleet.rates.rebootMs + LEAVING_MS && left > startMs + acceptedAt;
+  });
 }

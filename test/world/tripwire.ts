@@ -9,20 +9,31 @@ export interface Tripwire {
   reset(): void;
 }
 
-/** A tripwire of a fleet of `nodes` nodes. */
-export function createTripwire({ policies, safety }: Rules, nodes: number): Tripwire {
-  const { share, amount, withinMs } = safety.breaker;
-  const limit = Math.max(amount, wholeNodes(share, nodes));
-  const isReal = (name: string) =>
-    safety.mode !== "dry_run" && policies.find((rule) => rule.name === name)?.mode !== "dry_run";
+/** What a tripwire counts by, as it is now. */
+export interface TripwireTerms {
+  rules(): Rules;
+  /** Nodes of the fleet, as the daemon sees it. */
+  nodes(): number;
+  /** Whether a policy has fallen back to dry_run. */
+  isFallen(policy: string): boolean;
+}
+
+/** Creates a tripwire that has counted nothing. */
+export function createTripwire({ rules, nodes, isFallen }: TripwireTerms): Tripwire {
+  const isReal = (name: string): boolean => {
+    const { policies, safety } = rules();
+    const rule = policies.find((each) => each.name === name);
+    return safety.mode !== "dry_run" && rule !== undefined && rule.mode !== "dry_run" && !isFallen(name);
+  };
   const fired = new Map<string, MonotonicMs>();
   let isTripped = false;
   return {
     fired(firings, at) {
       if (isTripped) return;
+      const { share, amount, withinMs } = rules().safety.breaker;
       for (const { policy, node } of firings) if (isReal(policy)) fired.set(node, at);
       for (const [node, firedAt] of fired) if (firedAt <= at - withinMs) fired.delete(node);
-      isTripped = fired.size > limit;
+      isTripped = fired.size > Math.max(amount, wholeNodes(share, nodes()));
     },
     isTripped: () => isTripped,
     reset() {

@@ -1,7 +1,8 @@
 import type { ServiceRequest, Transport } from "../../src/model/ports.ts";
 import { findNode } from "../../src/simulator/fleet.ts";
-import { laws } from "./laws.ts";
-import { type Moment, momentOf, type Post, type Stage } from "./stage.ts";
+import { answerLaws } from "./answer-laws.ts";
+import { safetyLaws } from "./safety-laws.ts";
+import { type Answer, type Moment, momentOf, type Post, type Stage } from "./stage.ts";
 
 /**
  * A transport that holds every POST against the laws before the service sees it. `onPost` is told of each once it is on
@@ -35,7 +36,7 @@ export function createWitness(stage: Stage, inner: Transport, onPost: (post: Pos
 
   async function send(request: ServiceRequest, signal: AbortSignal, node: string, kind: string) {
     const post = postOf(request, node, kind);
-    for (const [name, law] of Object.entries(laws)) {
+    for (const [name, law] of Object.entries(safetyLaws)) {
       const broken = law(post, stage);
       if (broken !== null) stage.breach(name, `${kind} of ${node} (${post.action?.id ?? "no row"}): ${broken}`);
     }
@@ -47,14 +48,27 @@ export function createWitness(stage: Stage, inner: Transport, onPost: (post: Pos
     return answer;
   }
 
+  /** Holds an answer against the laws. */
+  function held(answer: Answer): Answer {
+    for (const [name, law] of Object.entries(answerLaws)) {
+      const broken = law(answer, stage);
+      if (broken !== null) stage.breach(name, broken);
+    }
+    return answer;
+  }
+
   return {
     async request(request, signal) {
       const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
-      if (node === undefined) return inner.request(request, signal);
-      if (kind !== undefined) return send(request, signal, node, kind);
-      const moment = momentOf(stage, node);
-      const answer = await inner.request(request, signal);
-      if (answer.ok && answer.value.status === 200) reads.set(node, moment);
+      if (node !== undefined && kind !== undefined) return held(await send(request, signal, node, kind));
+      const moment = node === undefined ? null : momentOf(stage, node);
+      const answer = held(await inner.request(request, signal));
+      if (!answer.ok) return answer;
+      const { status, body } = answer.value;
+      const at = stage.clock.monotonic();
+      if (node !== undefined) stage.seen.read(node, status, body, at);
+      else if (status === 200 && request.path.startsWith("/v1/nodes?")) stage.seen.page(body, at);
+      if (moment !== null && status === 200) reads.set(node!, moment);
       return answer;
     },
     close: () => inner.close(),

@@ -1,17 +1,23 @@
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Episode } from "../../src/model/episode.ts";
+import type { Action, Episode } from "../../src/model/episode.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
+import type { PolicyRule } from "../../src/model/policy.ts";
+import { isWithin } from "../../src/policy/window.ts";
+import { skewAt } from "../../src/simulator/faults.ts";
+import { findNode } from "../../src/simulator/fleet.ts";
 import { sightLaw } from "./sightlaw.ts";
-import { failuresOf, isUnderHand, type Post, type Stage, wasRefused, wholeNodes } from "./stage.ts";
+import { failuresOf, isUnderHand, lostNodes, type Post, type Stage, wasRefused, wholeNodes } from "./stage.ts";
 
-/** Why a POST must not be; null: it may. */
+/** Why a POST breaks a law; null: it doesn't. */
 export type Law = (post: Post, stage: Stage) => string | null;
 
+/** Between a decision and its POST, or between two clocks. */
+const SLACK_MS = 30 * SECOND_MS;
 /** Between the fresh read and the POST. */
 const READ_MS_MAX = 10 * SECOND_MS;
 
-/** What every POST must keep, each worked out anew from what the store has, what the service knows, and what was seen. */
-export const laws: Readonly<Record<string, Law>> = {
+/** What holds for every POST. Each law is worked out from what the service knows and saw, and from what the store holds. */
+export const safetyLaws: Readonly<Record<string, Law>> = {
   journalled({ action, kind, body, at }) {
     if (action === null) return "the journal has no row that says that it is being sent";
     if (action.shadow) return "it is a dry run";
@@ -36,6 +42,38 @@ export const laws: Readonly<Record<string, Law>> = {
     if (chronicle.facts.get(`warden.fallen.${rule.name}`) === action?.fingerprint) return "the policy heals too little";
     const mustAsk = rules.safety.mode === "approve" || rule.mode === "approve";
     return mustAsk && !chronicle.approved.has(action!.id) ? "nobody approved it" : null;
+  },
+  "approval expired": ({ action, at }, { approvals, rules }) => {
+    const approvedAt = approvals.get(action?.id ?? "");
+    const { approvalTtlMs } = rules.safety;
+    if (approvedAt === undefined || at - approvedAt <= approvalTtlMs + SLACK_MS) return null;
+    return `it was approved ${(at - approvedAt) / MINUTE_MS} min before, and approvals expire after ${approvalTtlMs / MINUTE_MS}`;
+  },
+  window: ({ action }, stage) => {
+    const rule = ruleOf(action, stage);
+    if (rule === undefined || rule.windows.length === 0) return null;
+    const { clock, serviceNow, rules } = stage;
+    const isOpen = (at: number) =>
+      rules.intervals.some((each) => rule.windows.includes(each.name) && isWithin(each, at));
+    // Both clocks must say so; at an edge the decision may have been made a moment before.
+    const isOpenAbout = (at: number) => isOpen(at) || isOpen(at - SLACK_MS) || isOpen(at + SLACK_MS);
+    const skewed = serviceNow() + skewAt(stage.service.world.script, serviceNow());
+    return isOpenAbout(clock.now()) && isOpenAbout(skewed) ? null : `${rule.windows} is closed`;
+  },
+  "protected or not matched": ({ action, node }, stage) => {
+    const { country, region } = findNode(stage.service.world.fleet, node) ?? { country: null, region: null };
+    const [, spared] = /^node\.country == "(.*)"$/.exec(stage.rules.safety.protected ?? "") ?? [];
+    const [, excluded] = /^node\.region != "(.*)"$/.exec(ruleOf(action, stage)?.match ?? "") ?? [];
+    if (spared !== undefined && spared === country) return `nodes of ${spared} are protected`;
+    return excluded !== undefined && excluded === region ? `the policy is not about nodes of ${excluded}` : null;
+  },
+  "condition not proven": ({ action, node }, { chronicle, seen, rules }) => {
+    const rule = rules.policies.find(({ name }) => name === action?.policy);
+    const episode = chronicle.episodes.get(action?.episode ?? "");
+    if (rule?.when !== 'node.status == "offline"' || episode === undefined || episode.acted > 0) return null;
+    const provenMs = seen.offlineMs(node);
+    if (provenMs >= rule.forMs - SECOND_MS || episode.step > 0) return null;
+    return `it was shown offline for ${provenMs / SECOND_MS} s, and the policy asks for ${rule.forMs / SECOND_MS}`;
   },
   "fresh read": ({ read, at }) => {
     if (read === null) return "the node was not read before";
@@ -69,12 +107,12 @@ export const laws: Readonly<Record<string, Law>> = {
   max_disrupted(post, stage) {
     const limit = disruptedMax(stage);
     const known = disrupted(post, stage).length;
-    return known > limit ? `${known} nodes are under our hand, of ${limit}` : null;
+    return known > limit ? `${known} nodes are disrupted, of ${limit}` : null;
   },
   "max_disrupted, truly": (post, stage) => {
     const limit = disruptedMax(stage);
     const truly = trulyDisrupted(post, stage).length;
-    return truly > limit ? `${truly} nodes truly are under our hand, of ${limit}` : null;
+    return truly > limit ? `${truly} nodes truly are disrupted, of ${limit}` : null;
   },
   max_disrupted_per(post, stage) {
     const { region: limit } = stage.rules.safety.maxDisruptedPer;
@@ -82,7 +120,7 @@ export const laws: Readonly<Record<string, Law>> = {
     const known = disrupted(post, stage).filter(({ region }) => region === post.region).length;
     const truly = trulyDisrupted(post, stage).filter(({ region }) => region === post.region).length;
     const most = Math.max(known, truly);
-    return most > limit ? `${known} (truly ${truly}) nodes of ${post.region} are under our hand, of ${limit}` : null;
+    return most > limit ? `${known} (truly ${truly}) nodes of ${post.region} are disrupted, of ${limit}` : null;
   },
   min_online({ node, region }, { life, rules }) {
     const { region: limit } = rules.safety.minOnlinePer;
@@ -123,24 +161,51 @@ export const laws: Readonly<Record<string, Law>> = {
   },
 };
 
-function disruptedMax({ rules, service }: Stage): number {
-  const { share, amount } = rules.safety.maxDisrupted;
-  return Math.min(amount, wholeNodes(share, service.world.fleet.nodes.length));
+const ruleOf = (action: Action | null, { rules }: Stage): PolicyRule | undefined =>
+  rules.policies.find(({ name }) => name === action?.policy);
+
+/** The fleet changes while it is walked: the larger number of nodes counts. */
+function disruptedMax(stage: Stage): number {
+  const { share, amount } = stage.rules.safety.maxDisrupted;
+  const nodes = Math.max(stage.service.world.fleet.nodes.length, stage.life?.snapshot()?.fleet.count ?? 0);
+  return Math.min(amount, wholeNodes(share, nodes + lostNodes(stage).length));
 }
 
-/** Nodes under our hand by the journal, with the one that is sent to. */
-function disrupted({ node, region }: Post, { chronicle }: Stage): readonly { node: string; region: string }[] {
+interface Disrupted {
+  readonly node: string;
+  readonly region: string;
+}
+
+/** Nodes that are disrupted by the journal, with the one that is sent to. */
+function disrupted({ node, region }: Post, stage: Stage): readonly Disrupted[] {
+  const { chronicle } = stage;
   const held = [...chronicle.open]
     .map((id) => chronicle.episodes.get(id)!)
-    .filter(({ state, quarantine }) => state !== "suspended" && (state === "acting" || quarantine !== null));
+    .filter(({ id, state, quarantine, acted, unlistedAt }) => {
+      if (state === "suspended") return acted > 0 && unlistedAt != null;
+      return state === "acting" || (quarantine !== null && !wasOffline(stage, id));
+    });
   return [...held.filter((episode) => episode.node !== node), { node, region }];
 }
 
-/** The same by the service's own truth. */
-function trulyDisrupted({ node, region }: Post, stage: Stage): readonly { node: string; region: string }[] {
-  for (const [id, post] of stage.underHand) if (!isUnderHand(stage, post)) stage.underHand.delete(id);
-  return [...[...stage.underHand.values()].filter((post) => post.node !== node), { node, region }];
+/** The same by the service's own truth, nodes included that left the fleet with a reboot of ours. */
+function trulyDisrupted({ node, region }: Post, stage: Stage): readonly Disrupted[] {
+  for (const [id, post] of stage.underHand)
+    if (!isUnderHand(stage, post) || isOfOffline(stage, post)) stage.underHand.delete(id);
+  const all = new Map<string, Disrupted>(
+    [...lostNodes(stage), ...stage.underHand.values()].map((each) => [each.node, each]),
+  );
+  all.set(node, { node, region });
+  return [...all.values()];
 }
+
+/** Whether the node of an episode was offline when the first action of it was sent: a quarantine takes nothing away then. */
+function wasOffline({ posts }: Stage, episode: string): boolean {
+  return posts.find(({ action }) => action?.episode === episode)?.truth.status === "offline";
+}
+
+const isOfOffline = (stage: Stage, { kind, action }: Post): boolean =>
+  kind === "quarantine" && action !== null && wasOffline(stage, action.episode);
 
 /** When the last episode of a node ended in which something was done. */
 function lastTried(episodes: ReadonlyMap<string, Episode>, { node, id }: Episode): number {

@@ -1,0 +1,60 @@
+import { spawnSync } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { runMutations } from "./mutation-run.ts";
+import { createSeedPool } from "./seed-pool.ts";
+import { runSeeds } from "./seed-run.ts";
+import { nodesOf } from "./world-input.ts";
+
+// The world test: `npm run world` runs the suites of this folder, then some seeds. See CONTRIBUTING.md.
+
+const OPTIONS = {
+  seeds: { type: "string" },
+  seed: { type: "string" },
+  from: { type: "string", default: "1" },
+  days: { type: "string", default: "1" },
+  nodes: { type: "string" },
+  workers: { type: "string" },
+  keep: { type: "string" },
+  mutations: { type: "boolean", default: false },
+} as const;
+
+/** Seeds of `npm run world` without any option. */
+const SEEDS_DEFAULT = 24;
+const ROOT = join(import.meta.dirname, "../..");
+
+const args = process.argv.slice(2);
+const isOurs = args.some((arg) => arg.startsWith("--"));
+process.exitCode = isOurs ? await runOptions(args) : await runSuites(args);
+
+/** Runs the suites that the arguments name; without any, all of them and some seeds. */
+async function runSuites(filters: readonly string[]): Promise<number> {
+  const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
+  const config = ["--config", "vitest.world.config.ts"];
+  const { status } = spawnSync(process.execPath, [vitest, "run", ...config, ...filters], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+  if (status !== 0 || filters.length > 0) return status ?? 1;
+  return runOptions(["--seeds", String(SEEDS_DEFAULT)]);
+}
+
+async function runOptions(given: readonly string[]): Promise<number> {
+  const { values } = parseArgs({ args: [...given], options: OPTIONS });
+  const workers = Number(values.workers ?? availableParallelism());
+  if (values.mutations) return (await runMutations(workers, values.seed ?? null)) ? 0 : 1;
+  const first = Number(values.seed ?? values.from);
+  const count = values.seed === undefined ? Number(values.seeds ?? SEEDS_DEFAULT) : 1;
+  const tasks = Array.from({ length: count }, (_, index) => ({
+    seed: first + index,
+    nodes: values.nodes === undefined ? nodesOf(first + index) : Number(values.nodes),
+    days: Number(values.days),
+    keep: values.keep === undefined ? null : values.keep.split(",").filter((name) => name !== ""),
+    until: {},
+  }));
+  const pool = createSeedPool(workers);
+  const isWell = await runSeeds(pool, tasks);
+  pool.close();
+  return isWell ? 0 : 1;
+}
