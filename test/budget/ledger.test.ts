@@ -115,3 +115,28 @@ test("polling leaves the plan's concurrency its reserve, and actions may use it"
   expect(opening(ledger, "session_monitoring", "walk", 101_000).hold).toBe("concurrency");
   expect(opening(ledger, "session_monitoring", "action", 101_000).hold).toBeNull();
 });
+
+test("a call pays for its category and for the plan when it is sent, and an action among actions as well", () => {
+  const paidBy = (lane: "walk" | "action") => {
+    const ledger = createLedger(endlessLimits("starter"), 7, 0);
+    take(ledger, "node_management", lane, 100_000);
+    const { pace, actions } = ledger.accounts.node_management;
+    const { plan, planActions, inFlight, monthUsed } = ledger;
+    const costs = [pace, plan, actions, planActions].map(({ paidAt }) => Math.max(0, Math.round(paidAt - 100_000)));
+    return { costs, inFlight, monthUsed };
+  };
+  expect(paidBy("walk")).toEqual({ costs: [759, 759, 0, 0], inFlight: 1, monthUsed: 8 });
+  expect(paidBy("action")).toEqual({ costs: [759, 759, 1_500, 1_500], inFlight: 1, monthUsed: 8 });
+});
+
+test("a call that was not sent is none of the month, and a lost one is", () => {
+  const usedAfter = (kind: "unused" | "lost") => {
+    const ledger = createLedger(endlessLimits("starter"), 7, 0);
+    settle(ledger, take(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
+    return [ledger.monthUsed, ledger.inFlight, ledger.accounts.node_management.view.sent];
+  };
+  expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
+    [7, 0, 0],
+    [8, 0, 1],
+  ]);
+});
