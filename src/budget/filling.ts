@@ -37,9 +37,6 @@ export function fill<Name, Bound>(
   constraints: readonly Constraint<Name, Bound>[],
 ): ReadonlyMap<Name, Grant<Bound>> {
   const levels = demands.map((demand): Level<Name, Bound> => ({ ...demand, given: 0, boundBy: undefined }));
-  for (const level of levels) {
-    if (level.wanted <= 0) Object.assign(level, { given: 0, boundBy: null });
-  }
   while (levels.some(({ boundBy }) => boundBy === undefined)) raise(levels, constraints);
   return new Map(levels.map(({ name, given, boundBy }) => [name, { given, boundBy: boundBy ?? null }]));
 }

@@ -53,3 +53,17 @@ test("after a probe that succeeded, the next sixty reads bring no suspicion", ()
   fail(4);
   expect(failures.isServiceSuspected()).toBe(true);
 });
+
+test("reads that succeed are among the sixty", () => {
+  const failures = createDetailFailures();
+  const fail = (count: number) => {
+    for (let read = 0; read < count; read++) failures.failed(`node_${read}`, true);
+  };
+  fail(4);
+  failures.succeeded("good");
+  for (let read = 0; read < 20; read++) failures.succeeded("good");
+  fail(43);
+  expect(failures.isServiceSuspected()).toBe(false);
+  fail(1);
+  expect(failures.isServiceSuspected()).toBe(true);
+});

@@ -76,3 +76,27 @@ test("what is only remembered says nothing of how it goes on", () => {
   forecast.remember(40, MINUTE, 10_000);
   expect(forecast.expected(10_000)).toBe(45);
 });
+
+test("a count that falls within its window doesn't lower what is expected", () => {
+  const forecast = createForecast();
+  forecast.remember(40, MINUTE, 10_000);
+  forecast.remember(20, MINUTE, 20_000);
+  expect(forecast.expected(20_000)).toBe(45);
+  forecast.remember(60, MINUTE, 30_000);
+  expect(forecast.expected(30_000)).toBe(67);
+});
+
+test("a rise goes on for three more quarters of a window, as in the last one", () => {
+  const forecast = createForecast();
+  noteEvenly(forecast, [0, 0]);
+  forecast.note(0, MINUTE, 2 * MINUTE);
+  forecast.note(30, MINUTE, 2 * MINUTE + 15_000);
+  expect(forecast.expected(2 * MINUTE + 15_000)).toBe(Math.ceil((30 + 3 * 30) * 1.1 + 1));
+  forecast.note(60, MINUTE, 2 * MINUTE + 30_000);
+  expect(forecast.expected(2 * MINUTE + 30_000)).toBe(Math.ceil((60 + 3 * 30) * 1.1 + 1));
+});
+
+test("one call is enough to be expected again, and less than one is none", () => {
+  expect(expectedAfter([1], 0)).toBe(3);
+  expect(expectedAfter([0.9], 0)).toBe(0);
+});

@@ -1,87 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type CallOutcome, createLedger, type Ledger, settle, take } from "../../src/budget/ledger.ts";
 import { PLANS } from "../../src/budget/limits.ts";
 import { opening } from "../../src/budget/opening.ts";
-import { type Day, liveDay } from "./day.ts";
-import { endlessLimits, LIMITINGS } from "./limitedservice.ts";
-
-const day = (parts: Pick<Day, "limiter" | "headers" | "limits" | "categories" | "hours">): Day => ({
-  reset: "full",
-  seed: 7,
-  restartEveryMs: 20 * 60_000,
-  lane: (random) => (random() < 0.5 ? "walk" : "detail"),
-  ...parts,
-});
-
-describe.each(LIMITINGS)("against a $limiter whose headers speak of: $headers", ({ limiter, headers }) => {
-  test("a day of unending node calls, killed now and then, is never refused, and spends what it may", () => {
-    const report = liveDay(
-      day({ limiter, headers, limits: endlessLimits("enterprise"), categories: ["node_management"], hours: 24 }),
-    );
-    expect(report.refused).toBe(0);
-    expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
-    // A full bucket that the service shows is spent after each restart: 180 calls every 20 minutes at the most.
-    const shownBursts = limiter === "token_bucket" && headers !== "off" ? 180 / 20 : 0;
-    expect(report.callsPerMinute).toBeLessThanOrEqual(80 + shownBursts);
-  });
-
-  test("a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
-    const report = liveDay(
-      day({
-        limiter,
-        headers,
-        limits: endlessLimits("starter"),
-        categories: ["node_management", "session_monitoring"],
-        hours: 24,
-      }),
-    );
-    expect(report.refused).toBe(0);
-    expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
-    expect(report.callsPerMinute).toBeLessThanOrEqual(80);
-  });
-
-  test("hours under the Business plan, with both categories full, are never refused", () => {
-    const report = liveDay(
-      day({
-        limiter,
-        headers,
-        limits: endlessLimits("business"),
-        categories: ["node_management", "session_monitoring"],
-        hours: 3,
-      }),
-    );
-    expect(report.refused).toBe(0);
-    expect(report.callsPerMinute).toBeGreaterThan(0.9 * 400);
-    expect(report.callsPerMinute).toBeLessThanOrEqual(400);
-  });
-});
-
-test.each(LIMITINGS)(
-  "another user of the key who keeps to the reserve costs us no 429 ($limiter, $headers)",
-  ({ limiter, headers }) => {
-    const limits = endlessLimits("enterprise");
-    const report = liveDay({
-      ...day({ limiter, headers, limits, categories: ["node_management"], hours: 6 }),
-      others: 15,
-    });
-    expect(report.refused).toBe(0);
-    expect(report.callsPerMinute).toBeGreaterThan(60);
-  },
-);
-
-test("a service that names the next token as its reset is polled at the same rate, and never refuses", () => {
-  const limits = endlessLimits("enterprise");
-  const parts = day({
-    limiter: "token_bucket",
-    headers: "category",
-    limits,
-    categories: ["node_management"],
-    hours: 24,
-  });
-  const report = liveDay({ ...parts, reset: "next_token" });
-  expect(report.refused).toBe(0);
-  expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
-});
+import { endlessLimits } from "./limitedservice.ts";
 
 const refusedWaits = (retryAfterMs: number | null, jitter: number, refusals: number): number[] => {
   const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
@@ -193,4 +114,29 @@ test("polling leaves the plan's concurrency its reserve, and actions may use it"
   }
   expect(opening(ledger, "session_monitoring", "walk", 101_000).hold).toBe("concurrency");
   expect(opening(ledger, "session_monitoring", "action", 101_000).hold).toBeNull();
+});
+
+test("a call pays for its category and for the plan when it is sent, and an action among actions as well", () => {
+  const paidBy = (lane: "walk" | "action") => {
+    const ledger = createLedger(endlessLimits("starter"), 7, 0);
+    take(ledger, "node_management", lane, 100_000);
+    const { pace, actions } = ledger.accounts.node_management;
+    const { plan, planActions, inFlight, monthUsed } = ledger;
+    const costs = [pace, plan, actions, planActions].map(({ paidAt }) => Math.max(0, Math.round(paidAt - 100_000)));
+    return { costs, inFlight, monthUsed };
+  };
+  expect(paidBy("walk")).toEqual({ costs: [759, 759, 0, 0], inFlight: 1, monthUsed: 8 });
+  expect(paidBy("action")).toEqual({ costs: [759, 759, 1_500, 1_500], inFlight: 1, monthUsed: 8 });
+});
+
+test("a call that was not sent is none of the month, and a lost one is", () => {
+  const usedAfter = (kind: "unused" | "lost") => {
+    const ledger = createLedger(endlessLimits("starter"), 7, 0);
+    settle(ledger, take(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
+    return [ledger.monthUsed, ledger.inFlight, ledger.accounts.node_management.view.sent];
+  };
+  expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
+    [7, 0, 0],
+    [8, 0, 1],
+  ]);
 });

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { runBudget } from "../../src/budget/monthleft.ts";
-import { FRESH_MS_MAX, type PlanInput, plan } from "../../src/budget/planner.ts";
+import { FRESH_MS_MAX, type PlanInput, plan, roomOf } from "../../src/budget/planner.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { createPlanLimits } from "../engine/daemon.ts";
+import { endlessLimits } from "./limitedservice.ts";
 
 const MINUTE = 60_000;
 const every = (intervalMs: number) => ({ intervalMs, rung: false });
@@ -138,4 +139,73 @@ test("a run may take what it is expected to, and beyond that a share of what is 
   expect(runBudget(1_000, 2_000)).toEqual({ atOnce: 1_000, calls: 2_000 });
   expect(runBudget(1, 0)).toEqual({ atOnce: 20, calls: 20 });
   expect(runBudget(1, null).calls).toBe(Number.POSITIVE_INFINITY);
+});
+
+test("polling leaves actions the calls that they made of late, by the hour or by the day, but no more than half", () => {
+  const actions = { node_management: { hour: 120, day: 120 }, session_monitoring: { hour: 0, day: 1_440 } };
+  expect(roomOf(input({ actions }))).toMatchObject({ node_management: 78, session_monitoring: 399, plan: null });
+  expect(roomOf(input({ actions, limits: createPlanLimits("business") })).plan).toBe(397);
+  const many = { ...actions, node_management: { hour: 6_000, day: 6_000 } };
+  expect(roomOf(input({ actions: many })).node_management).toBe(40);
+});
+
+test("a month's calls come evenly over what is left of it, those that runs paid ahead with them", () => {
+  const starter = (used: number) =>
+    input({ limits: createPlanLimits("starter"), month: { used, leftMs: 100 * MINUTE } });
+  expect([roomOf(starter(98_000)).month, roomOf(starter(98_000), 500).month]).toEqual([10, 15]);
+  expect([roomOf(starter(99_000)).month, roomOf(starter(99_000), 500).month]).toEqual([0, 0]);
+});
+
+test("what policies read gets twice as much of a scarce limit", () => {
+  const ratio = (reads: PlanInput["reads"]) => {
+    const planned = plan(input({ limits: createPlanLimits("starter"), ...(reads === undefined ? {} : { reads }) }));
+    return planned.details!.callsPerMinute / planned.sessions!.callsPerMinute;
+  };
+  expect(ratio(undefined)).toBeCloseTo(1);
+  expect(ratio(new Set(["details"]))).toBeCloseTo(2);
+});
+
+test("data are half an interval old on average, and an interval at most; details of a scarce limit a little older", () => {
+  const planned = plan(input({}));
+  expect(planned.nodes!.age).toEqual({ medianMs: MINUTE / 2, worstMs: MINUTE });
+  expect(planned.hourly!.age).toEqual({ medianMs: 30 * MINUTE, worstMs: 60 * MINUTE });
+  expect(planned.details!.age).toEqual({ medianMs: 7.5 * MINUTE, worstMs: 15 * MINUTE });
+  const { intervalMs, age } = plan(input({ nodes: 5_000, nodePages: 5 })).details!;
+  expect(age.medianMs).toBe(intervalMs / 2);
+  // Suspects take one read in six, and those that were saved up for.
+  expect(age.worstMs).toBeCloseTo(intervalMs * (1.2 + 0.05 + 2 / 5_000), 3);
+});
+
+test("sessions are as old as their walk takes beside that, with the calls that nothing else needs", () => {
+  const ofWalk = (calls: number) => ({ medianMs: (MINUTE + calls) / 2, worstMs: MINUTE + calls });
+  const walkMs = (rate: number) => (5 * MINUTE) / rate;
+  const near = ({ medianMs, worstMs }: { medianMs: number; worstMs: number }) => [
+    medianMs.toFixed(3),
+    worstMs.toFixed(3),
+  ];
+  const alone = 400 - 1 - 1 / 60;
+  expect(near(plan(input({})).sessions!.age)).toEqual(near(ofWalk(walkMs(alone))));
+  const underPlan = 400 - 1 - 500 / 15 - 1 - 1 / 60;
+  const business = plan(input({ limits: endlessLimits("business") }));
+  expect(near(business.sessions!.age)).toEqual(near(ofWalk(walkMs(underPlan))));
+});
+
+test("a run that the month can't pay to its end is put off, and what is promised to others is not there", () => {
+  const sessions = (runs?: PlanInput["runs"], sessionPages = 400) => {
+    const month = { used: 98_000, leftMs: 60 * MINUTE };
+    return plan(
+      input({ limits: createPlanLimits("starter"), month, sessionPages, ...(runs === undefined ? {} : { runs }) }),
+    ).sessions!;
+  };
+  const run = (calls: number, made = 0, sinceMs = 0) => ({ calls, made, sinceMs });
+  expect(sessions().intervalMs).toBeLessThan(60 * MINUTE);
+  expect(sessions({ nodes: run(600) }).intervalMs).toBeLessThan(60 * MINUTE);
+  expect(sessions({ nodes: run(601) })).toMatchObject({ intervalMs: 60 * MINUTE, boundBy: "month" });
+  expect(sessions({ nodes: run(700, 200) }).intervalMs).toBeLessThan(60 * MINUTE);
+  expect(sessions({ sessions: run(700) }).intervalMs).toBeLessThan(60 * MINUTE);
+  const begun = { nodes: run(601), sessions: run(400, 400, 5 * MINUTE) };
+  expect(sessions(begun)).toMatchObject({ intervalMs: 65 * MINUTE, boundBy: "month" });
+  // A run that pays for much time beyond the month would take it from the others.
+  expect(sessions(undefined, 600).intervalMs).toBeCloseTo((600 / 400) * sessions().intervalMs, 3);
+  expect(sessions(undefined, 600).boundBy).toBe("month");
 });

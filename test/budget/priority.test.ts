@@ -237,3 +237,21 @@ test("the same calls give the same choices", () => {
   };
   expect(choices()).toEqual(choices());
 });
+
+test("usages that mean nothing any more make no suspects", () => {
+  const { priority, now } = settled(30);
+  priority.setThresholds([{ usage: "diskUsage", value: 0.9, side: "above" }]);
+  priority.read(5, usage(0.89), now);
+  expect(priority.suspectAt()).toBeLessThan(now + 30);
+  priority.forgetUsage();
+  expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);
+  // Nor does the next look at what waits for a policy bring them back.
+  priority.setWaits(new Map([[5, now]]));
+  priority.setWaits(new Map());
+  expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);
+});
+
+test("a node waits for a fifth more reads than there are nodes, and for the suspects that were saved up for", () => {
+  expect(waitMax(100, 0)).toBeCloseTo(120 + 8 + 2);
+  expect(waitMax(1_000, 10)).toBeCloseTo(1_212 + 50 + 2);
+});

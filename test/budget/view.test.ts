@@ -8,6 +8,7 @@ import {
   markLost,
   markSent,
   settleLost,
+  underWay,
 } from "../../src/budget/view.ts";
 
 /** One thing that happens: a call goes out, arrives, is answered, or is lost. The number chooses which call. */
@@ -67,4 +68,27 @@ test("a newer answer that shows less, for others spent it, is believed", () => {
   markAnswered(view, markSent(view), { limit: 100, remaining: 90, resetAt: null }, 0);
   markAnswered(view, markSent(view), { limit: 100, remaining: 30, resetAt: null }, 1);
   expect(leastRemaining(view)).toBe(30);
+});
+
+test("an answer that overlaps another one is believed where it shows more, and is not where it shows less", () => {
+  const leastAfter = (remaining: number) => {
+    const view = createView();
+    const [first, second] = [markSent(view), markSent(view)];
+    markAnswered(view, second, { limit: 100, remaining: 98, resetAt: null }, 0);
+    markAnswered(view, first, { limit: 100, remaining, resetAt: null }, 1);
+    return leastRemaining(view);
+  };
+  expect([leastAfter(99), leastAfter(98), leastAfter(50)]).toEqual([98, 97, 97]);
+});
+
+test("a lost call is under way no more, and counts as counted from when the service must have counted it", () => {
+  const view = createView();
+  markSent(view);
+  markSent(view);
+  markLost(view, 100);
+  expect(underWay(view)).toBe(1);
+  settleLost(view, 99);
+  expect([view.settled, underWay(view)]).toEqual([0, 1]);
+  settleLost(view, 100);
+  expect([view.settled, underWay(view)]).toEqual([1, 1]);
 });

@@ -18,6 +18,19 @@ describe("what makes a policy act more, or sooner, makes it act less, or later, 
   test.each<readonly [less: Partial<PolicyRule>, more: Partial<PolicyRule>, more: string, less: string]>([
     [{ mode: "dry_run" }, { mode: "enforce" }, "mode: enforce, was dry_run", "mode: dry_run, was enforce"],
     [{ forMs: HOUR_MS }, { forMs: MINUTE_MS }, "for: 1m, was 1h", "for: 1h, was 1m"],
+    [{ clearForMs: HOUR_MS }, { clearForMs: MINUTE_MS }, "clear_for: 1m, was 1h", "clear_for: 1h, was 1m"],
+    [
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
+      { retry: { episodes: 1, everyMs: MINUTE_MS, forgetAfterMs: HOUR_MS } },
+      "retry.every: 1m, was 1h",
+      "retry.every: 1h, was 1m",
+    ],
+    [
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: MINUTE_MS } },
+      "retry.forget_after: 1m, was 1h",
+      "retry.forget_after: 1h, was 1m",
+    ],
     [
       { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
       { retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
@@ -103,5 +116,29 @@ test("another order gives some nodes to another policy, and is told once", () =>
 test("steps in another order, or verified in another way, are told as a whole", () => {
   expect(changed({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] })).toEqual([
     "other steps: reboot, disconnect, was disconnect, reboot: order, number or verification",
+  ]);
+});
+
+test("another max_age neither reaches more nodes nor fewer for sure", () => {
+  expect(changed({ maxAgeMs: null }, { maxAgeMs: HOUR_MS })).toEqual(["other max_age: 1h, was three intervals"]);
+});
+
+test("a change of match and when together is shown under both", () => {
+  const before = { match: 'node.country == "DE"', when: 'node.status == "offline"' };
+  const after = { match: 'node.country == "FR"', when: 'node.status == "maintenance"' };
+  expect(changed(before, after)).toEqual([
+    "more match and when: newly meant: node.status = maintenance, node.country = FR",
+    "less match and when: no longer meant: node.status = offline, node.country = DE",
+  ]);
+});
+
+test("the policy that another order is told of is the first one that moved", () => {
+  const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
+  expect(differences([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
+});
+
+test("numbers of a state are written without the noise of binary fractions", () => {
+  expect(changed({ when: "node.cpu_usage > 0.31" }, { when: "node.cpu_usage > 0.3" })).toEqual([
+    "more when: newly meant: node.cpu_usage = 0.301",
   ]);
 });

@@ -32,6 +32,7 @@ describe("the efficacy of a policy", () => {
   test("is not judged before its window is full", () => {
     expect(of(ended(["given_up", "given_up", "given_up"]))).toEqual({ nodes: 3, healed: 0, isPoor: false });
     expect(of([], 0)).toMatchObject({ isPoor: false });
+    expect(of(ended(["given_up", "given_up"]), 0)).toMatchObject({ isPoor: false });
   });
 
   test("goes by the last episodes to close, in whatever order they come", () => {
@@ -46,18 +47,33 @@ describe("the efficacy of a policy", () => {
       { acted: 0 },
       { state: "freed" },
       { state: "withdrawn" },
+      { repaired: true },
       { shadow: true },
       { fingerprint: "as it is now" },
       { policy: "another" },
     ];
-    for (const more of others) {
-      const other = closedEpisodeOf(9, 99, { state: "given_up", acted: 1, ...more });
-      expect(of([other, ...bad])).toEqual({ nodes: 3, healed: 0, isPoor: false });
-    }
+    const otherOf = (more: Partial<Episode>) =>
+      closedEpisodeOf(9, 200, { state: "given_up", acted: 1, node: "node_9", ...more });
+    expect(of([...bad, otherOf({})])).toEqual({ nodes: 4, healed: 0, isPoor: true });
+    for (const more of others) expect(of([...bad, otherOf(more)])).toEqual({ nodes: 3, healed: 0, isPoor: false });
   });
 
   test("counts what passed by itself after a step as not healed", () => {
     expect(of(ended(["cleared", "cleared", "cleared", "healed"]))).toMatchObject({ healed: 1, isPoor: true });
+  });
+
+  test("counts a node that is lost after an action, from when it was lost, as not healed", () => {
+    const lost = { state: "suspended", closedAt: null, stateAt: 200, healed: false } as const;
+    const all = [...ended(["healed", "given_up", "given_up"]), ...ended(["suspended"], { ...lost, node: "node_9" })];
+    expect(of(all)).toEqual({ nodes: 4, healed: 1, isPoor: true });
+    expect(efficacyOf(all, { ...POLICY, since: 199 }, { window: 1, minSuccess: 0.5 })).toMatchObject({ nodes: 1 });
+    expect(efficacyOf(all, { ...POLICY, since: 200 }, { window: 1, minSuccess: 0.5 })).toMatchObject({ nodes: 0 });
+  });
+
+  test("goes by the nodes that were treated last, also where one was treated before", () => {
+    const [first, second] = ended(["given_up", "given_up"]);
+    const again = closedEpisodeOf(9, 200, { state: "healed", acted: 1, node: first!.node });
+    expect(of([first!, second!, again], 1)).toEqual({ nodes: 1, healed: 1, isPoor: false });
   });
 
   test("counts each node once, by its last episode", () => {

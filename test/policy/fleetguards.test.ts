@@ -240,6 +240,14 @@ describe("max_actions", () => {
     expect(told(2, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 2 at most; one is free in 30m"]);
   });
 
+  test("says how many are assumed because the journal is new", () => {
+    const facts = { actedAt: [NOON], assumedActions: 1 };
+    const safety = { maxActions: { amount: 1, perMs: HOUR_MS } };
+    expect(said(maxActionsGuard, {}, { safety, facts })).toEqual([
+      "max_actions: 1 actions within 1h, of 1 at most; one is free in 1h; 1 of them are assumed, because the journal is new",
+    ]);
+  });
+
   test("0 means nobody, and there will be no room", () => {
     expect(told(0, [])).toEqual(["max_actions: 0 actions within 1h, of 0 at most"]);
     expect(told(0, [NOON])).toEqual(["max_actions: 1 actions within 1h, of 0 at most"]);
@@ -249,6 +257,13 @@ describe("max_actions", () => {
     const many = Array.from({ length: 300_000 }, (_, index) => NOON - index);
     expect(told(300_000, many)).toHaveLength(1);
   });
+});
+
+test("actions under way on the node itself don't count against it, those on others do", () => {
+  const inFlight = [actionOf(1, "ep-1", { node: "node_0" }), actionOf(2, "ep-2", { node: "node_1" })];
+  const held = (maxInFlight: number) => said(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
+  expect(held(2)).toEqual(NOTHING);
+  expect(held(1)).toEqual(["in_flight: 1 of 1 are not yet verified: act-2 on node_1"]);
 });
 
 test("the episode of the candidate itself is no reason against it", () => {

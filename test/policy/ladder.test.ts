@@ -132,6 +132,18 @@ describe("only ineffective advances the ladder", () => {
     });
   });
 
+  test("a 429 that names no wait is waited for twice as long each time, from a second, and the fifth is the last", () => {
+    let episode = openEpisode({ step: 1 });
+    const waits = Array.from({ length: 4 }, () => {
+      episode = afterLimit(episode, null, NOON);
+      expect(episode).toMatchObject({ state: "firing", step: 1, acted: 0 });
+      return episode.retryAt! - NOON;
+    });
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000]);
+    expect(afterLimit(episode, null, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
+    expect(afterLimit({ ...episode, quarantine: quarantine() }, null, NOON).state).toBe("quarantined");
+  });
+
   test("what never left is tried again: the same step, each time twice as late, half an hour at most", () => {
     let episode = openEpisode({ step: 1 });
     const waits: number[] = [];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Safety } from "../../src/model/safety.ts";
-import { incidentSize, namedLimits, nodeLimits } from "../../src/policy/limits.ts";
+import { assumedActions, incidentSize, namedLimits, nodeLimits } from "../../src/policy/limits.ts";
 import { usualSafety } from "../engine/rules.ts";
 
 const limits = (nodes: number, safety: Partial<Safety> = {}) => nodeLimits({ ...usualSafety, ...safety }, nodes);
@@ -69,4 +69,32 @@ test("limits have the names of the configuration, and those by place are there w
   const named = namedLimits(safety, 100);
   expect(named["max_disrupted_per.country"]).toBe(0);
   expect(named).not.toHaveProperty("max_disrupted_per.region");
+});
+
+describe("a new journal takes max_actions for used up,", () => {
+  const MINUTE = 60_000;
+  /** Minutes from the journal's beginning until each of them counts no more. */
+  const freeAfter = (perMinutes: number, now: number, beganAt: number | null = 0) =>
+    assumedActions(
+      beganAt,
+      { ...usualSafety, maxActions: { amount: 6, perMs: perMinutes * MINUTE } },
+      now * MINUTE,
+    ).map((at) => at / MINUTE + perMinutes);
+
+  test("and gives it back evenly over its time", () => {
+    expect(freeAfter(30, 0)).toEqual([5, 10, 15, 20, 25, 30]);
+    expect(freeAfter(30, 9)).toEqual([10, 15, 20, 25, 30]);
+    expect(freeAfter(30, 10)).toEqual([15, 20, 25, 30]);
+    expect([freeAfter(30, 29), freeAfter(30, 30)]).toEqual([[30], []]);
+    expect(freeAfter(30, -5)).toHaveLength(6);
+  });
+
+  test("within an hour, however long max_actions counts", () => {
+    expect(freeAfter(24 * 60, 0)).toEqual([10, 20, 30, 40, 50, 60]);
+    expect([freeAfter(24 * 60, 59), freeAfter(24 * 60, 60)]).toEqual([[60], []]);
+  });
+
+  test("but not where the journal knows all", () => {
+    expect(freeAfter(30, 0, null)).toEqual([]);
+  });
 });

@@ -123,6 +123,12 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
     expect(told("quarantined")).toEqual(foreign);
     expect(told("quarantined", openEpisode({ acted: 1 }))).toEqual(foreign);
     expect(told("quarantined", until(NOON + 1))).toEqual(NOTHING);
+    const real = { episodes: [{ ...until(NOON + 1), id: "ep-7", policy: "cut-off" }] };
+    expect(said(statusGuard, { node: sightOf({ status: "quarantined" }) }, real)).toEqual([
+      "status: it is in our quarantine of ep-7 of the policy cut-off",
+    ]);
+    const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
+    expect(said(statusGuard, { node: sightOf({ status: "quarantined" }) }, over)).toEqual(foreign);
     expect(told("quarantined", until(NOON))).toEqual([
       "ownership: our quarantine of it should have ended 0s ago, and it is still in one",
     ]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy.ts";
-import { compiled, compilePolicy, lesser } from "../../src/policy/policy.ts";
+import { aboutOf, compiled, compilePolicy, lesser, sourcesOf } from "../../src/policy/policy.ts";
 import { rebootOffline, steps } from "../engine/rules.ts";
 
 describe("a policy's text", () => {
@@ -53,5 +53,19 @@ test("of two modes the lesser holds", () => {
     ["dry_run", "dry_run", "dry_run"],
     ["dry_run", "approve", "approve"],
     ["dry_run", "approve", "enforce"],
+  ]);
+});
+
+test("a policy is about what its fingerprint says", () => {
+  const policy = compilePolicy(rebootOffline({ match: 'node.country == "DE"' }));
+  expect(aboutOf(policy.fingerprint)).toBe(policy.about);
+  expect(aboutOf(compilePolicy(rebootOffline({})).fingerprint)).not.toBe(policy.about);
+});
+
+test("a policy reads what its match and its when name, each collector once", () => {
+  const of = (match: string | null, when: string) => sourcesOf(compilePolicy(rebootOffline({ match, when })));
+  expect(of(null, 'node.status == "offline"')).toEqual(["nodes"]);
+  expect(of("node.cpu_usage > 0.9", "sessions.total == 0 && node.uptime_hours > 1 && node.disk_usage > 0.5")).toEqual([
+    ...["details", "sessions", "nodes"],
   ]);
 });

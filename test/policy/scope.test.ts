@@ -93,6 +93,26 @@ describe("a field of the node", () => {
   });
 });
 
+test("before the first complete walk a fleet has no counts and no medians, and a region that no node is in has none", () => {
+  const unsettled = aggregatesOf(fleetOf([whole], null));
+  expect([unsettled.counts(null), unsettled.median(null, "cpuUsage", 0)]).toEqual([null, null]);
+  const settled = aggregatesOf(fleetOf([whole], 800));
+  expect(settled.counts("eu-west")).toEqual({ value: { nodes: 1, online: 0 }, at: 800 });
+  expect([settled.counts("nowhere"), settled.median("nowhere", "cpuUsage", 0)]).toEqual([null, null]);
+});
+
+test("a median of other ages is another one, whatever was asked for before", () => {
+  const nodes = [0.1, 0.2, 0.9].map((cpuUsage, index) => ({
+    ...whole,
+    id: `node_${index}`,
+    cpuUsage,
+    detailedAt: index * 100,
+  }));
+  const aggregates = aggregatesOf(fleetOf(nodes, 800));
+  const values = [0, 1, 100, 101, 0, 100].map((from) => aggregates.median(null, "cpuUsage", from)?.value ?? null);
+  expect(values.map((value) => value?.toFixed(2) ?? null)).toEqual(["0.20", "0.55", "0.55", null, "0.20", "0.55"]);
+});
+
 test("now is missing until the service has said what time it is", () => {
   const read = reader({ fleet: fleetOf([whole]) }, () => null);
   expect(read("now")).toBe("missing");

@@ -269,3 +269,26 @@ test("a hundred thousand healthy nodes share one timer", () => {
   expect(observe(INACTIVE, look(1, "unknown"), rule)).toBe(INACTIVE);
   expect(Object.isFrozen(INACTIVE)).toBe(true);
 });
+
+describe("the same data that are judged otherwise, for time has passed,", () => {
+  const lapsed = watch("t".repeat(5), unseen(firing), rule, 16);
+
+  test("begin the proof of a lapsed timer anew where they are false, and take nothing from one that fires", () => {
+    expect(told(lapsed)).toBe("lapsed 4m 0m");
+    expect(told(observe(lapsed, look(20, "false"), rule))).toBe("lapsed 0m 0m");
+    expect(told(observe(firing, look(15, "false"), rule))).toBe("firing 15m 0m");
+  });
+
+  test("end what was cleared where they are true, and keep it where they are false", () => {
+    const clearing = watch("ttfff", firing, rule, 16);
+    expect(told(clearing)).toBe("firing 17m 2m");
+    const unclear = observe(clearing, look(20, "unknown"), rule);
+    expect(told(observe(unclear, look(20, "true"), rule))).toBe("firing 17m 0m");
+    expect(told(observe(unclear, look(20, "false"), rule))).toBe("firing 17m 2m");
+  });
+});
+
+test("a restarted timer that fired before `for` was raised is pending again", () => {
+  const row = rowOf("p", "n", firing)!;
+  expect(reruled(restarted(row), { ...rule, forMs: 20 * MINUTE_MS }).state).toBe("pending");
+});

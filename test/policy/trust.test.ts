@@ -84,6 +84,10 @@ describe("what is broken", () => {
       ),
     );
     expect(look({ nodes: 0, records: 0 }).isBroken).toBe(true);
+    // Of a walk that was read to its end, though it misses nodes, it is known how many there are; of one cut off it is not.
+    const partial = { nodes: 50, records: 50, lastComplete: false };
+    expect(look({ ...partial, missing: { nodes: 3, of: 53 } }).isBroken).toBe(true);
+    expect(look({ ...partial, missing: null }).isBroken).toBe(false);
     expect(look({ nodes: 55, records: 55 }, { minInventory: 0.55 })).toEqual(FINE);
     expect(look({ nodes: 1, records: 1, baseline: 0 })).toEqual(FINE);
   });

@@ -76,6 +76,15 @@ describe("a limit of 0 means nobody:", () => {
   });
 });
 
+test("one part of a limit that is not 0 is enough for the breaker", () => {
+  for (const breaker of [
+    { share: 0.1, amount: 0, withinMs: HOUR },
+    { share: 0, amount: 3, withinMs: HOUR },
+  ]) {
+    expect(enforced({ breaker }).nodesAtOnce.fleet).toBe(5);
+  }
+});
+
 test("no place has more nodes under our hand than its own limit, nor than the fleet's", () => {
   expect(enforced({ maxDisruptedPer: { region: 2, country: 9 } }).nodesAtOnce).toEqual({
     fleet: 5,

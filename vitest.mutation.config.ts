@@ -1,0 +1,24 @@
+import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Files of simulated days and of properties. A mutant that another test finds first never reaches them. */
+const SLOW = /laws|headers|foreign|timer-lapse|detection|learned|monthlife/;
+
+/** Quick files first: a mutant's run ends with the first test that fails. */
+class QuickFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return files.toSorted((a, b) => Number(SLOW.test(a.moduleId)) - Number(SLOW.test(b.moduleId)));
+  }
+}
+
+export default defineConfig({
+  test: {
+    include: ["test/policy/*.test.ts", "test/budget/*.test.ts"],
+    // Days of saturated polling: minutes for each mutant that no test finds.
+    exclude: ["test/budget/flood.test.ts", "test/budget/ledger-days.test.ts"],
+    setupFiles: ["test/mutation-seed.ts"],
+    testTimeout: 120_000,
+    isolate: false,
+    sequence: { sequencer: QuickFirst },
+  },
+});
