@@ -65,7 +65,6 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   // The node is given up, or it ends with `retry.forget_after`.
   retry_limit: other,
   backoff: fixed(30 * MINUTE_MS),
-  gone: walks,
   storm: fixed(HOUR_MS),
   storm_cooldown: time(({ safety }) => safety.stormCooldownMs),
   correlated: time(({ safety }) => INCIDENT_MS_MAX + safety.stormCooldownMs),
