@@ -42,7 +42,7 @@ export const healingPanels = () => [
     description:
       "Nodes that policies would act on and that are held. A node that is held for two reasons counts under both; docs/remediation.md says how each hold ends.",
     unit: "none",
-    queries: [{ expr: `sum by (reason) (${pick("proxywarden_held_nodes")}) > 0`, legend: "{{reason}}" }],
+    queries: [{ expr: `sum by (reason) (${pick("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
   }),
   timeSeries({
     ...half,
