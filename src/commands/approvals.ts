@@ -36,16 +36,16 @@ export async function approvals(options: ApprovalsOptions, context: CommandConte
 }
 
 function approvalsText(waiting: readonly ActionView[]): string {
-  if (waiting.length === 0) return "nothing waits for approval\n";
+  if (waiting.length === 0) return "no actions are waiting for approval\n";
   const blocks = waiting.map((action) =>
     [
       `${action.id}  ${requestText(action)} ${action.node} (${action.country}, ${action.region})`,
       `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${readableTime(action.created_at)}`,
-      `    on what was observed ${readableTime(action.evidence.observed_at)}:`,
+      `    based on data observed ${readableTime(action.evidence.observed_at)}:`,
       ...fieldLines(action.evidence.fields).map((line) => `      ${line}`),
     ]
       .map(printable)
       .join("\n"),
   );
-  return `${blocks.join("\n\n")}\n\nproxywarden approve ${waiting[0]!.id}, or reject: an action lapses with its evidence\n`;
+  return `${blocks.join("\n\n")}\n\nproxywarden approve ${waiting[0]!.id}, or reject. An action expires when its evidence no longer holds.\n`;
 }

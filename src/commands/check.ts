@@ -76,18 +76,18 @@ function worstCaseText({ inForce, modes }: WorstCase, { config, policies }: Load
     return `  ${name.padEnd(19)} ${reachText(modes[mode], share)}`;
   });
   const count = `${policies.length} ${policies.length === 1 ? "policy" : "policies"}`;
-  return `${count}; the most nodes that could be acted on, by safety.mode:\n${lines.join("\n")}\n`;
+  return `${count}; most nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
 }
 
 function reachText({ acting, asking, nodesAnHour, nodesAtOnce }: Reach, share: string): string {
   if (nodesAnHour.fleet === 0) return "none";
   const who = [
-    ...(acting.length === 0 ? [] : [`by itself: ${acting.join(", ")}`]),
-    ...(asking.length === 0 ? [] : [`after a person's yes: ${asking.join(", ")}`]),
+    ...(acting.length === 0 ? [] : [`automatically: ${acting.join(", ")}`]),
+    ...(asking.length === 0 ? [] : [`after approval: ${asking.join(", ")}`]),
   ];
   const ofPlace = (place: "region" | "country") =>
     `of one ${place} ${nodesAnHour[place]}, ${nodesAtOnce[place]} at once`;
-  const fleet = `${nodesAnHour.fleet} in any hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
+  const fleet = `${nodesAnHour.fleet} per hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
   return `${fleet}; ${ofPlace("region")}; ${ofPlace("country")}; ${who.join("; ")}`;
 }
 

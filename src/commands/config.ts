@@ -74,7 +74,7 @@ export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Envi
 export function readConfigText(file: string): Result<string, string> {
   const text = readTextFile(file);
   if (text.ok || !text.error.endsWith(NO_SUCH_FILE)) return text;
-  return fail(`${text.error}; --config names the configuration file`);
+  return fail(`${text.error}; set the configuration file with --config`);
 }
 
 /** Reads and judges a configuration file; the error is every problem, a line each. */

@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { readRegularFile } from "../system/text-file.ts";
 
-/** What a command stands on: main.ts gives the real ones, a test its own. */
+/** The environment of a command. main.ts passes the real one, tests pass their own. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly out: Output;
@@ -19,7 +19,7 @@ export interface Output {
   readonly isTTY?: boolean;
 }
 
-/** Exit codes: fine; the thing asked about is bad; wrong usage. */
+/** Exit codes: success; failure; usage error. */
 export const EXIT_FINE = 0;
 export const EXIT_BAD = 1;
 export const EXIT_USAGE = 2;

@@ -22,7 +22,7 @@ export function skippedRuns(config: Config): readonly SkippedRuns[] {
   return COLLECTORS.flatMap((collector): SkippedRuns[] => {
     const { boundBy = null, stretch = 1, wishMs = 0 } = planned[collector] ?? {};
     if (collector === "details" || boundBy === null || wishes[collector]?.rung !== true) return [];
-    const message = `runs every ${formatDuration(wishMs)}, which ${bounds[boundBy]} don't carry: ${skippedText(stretch)} are skipped, and more where a run takes more than one call`;
+    const message = `runs every ${formatDuration(wishMs)}, which ${bounds[boundBy]} don't allow: ${skippedText(stretch)} are skipped, and more where a run takes more than one call`;
     return [{ collector, message }];
   });
 }

@@ -40,7 +40,7 @@ export function readToken({ tokenFile }: DaemonOptions, env: Environment): Resul
     return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
   }
   const token = env[TOKEN_VARIABLE]?.trim() ?? "";
-  if (!/^[\x20-\x7e]*$/.test(token)) return fail(`${TOKEN_VARIABLE}: a token is one line of plain ASCII`);
+  if (!/^[\x20-\x7e]*$/.test(token)) return fail(`${TOKEN_VARIABLE}: must be a single line of ASCII characters`);
   return ok(token === "" ? null : token);
 }
 
@@ -88,10 +88,10 @@ export const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p
 /** A reachable daemon that did not answer may have done it all the same. */
 function noAnswer(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
-    const trust = url.startsWith("https:") ? ", and whom to trust with --http-config-file" : "";
-    return `no daemon answers at ${url} (${failure.message}): start it, or say where it is with --url${trust}`;
+    const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
+    return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
   }
-  const seen = method === "POST" ? "; it may have been carried out all the same: look at the status" : "";
+  const seen = method === "POST" ? "; the command may still have been executed: check the status" : "";
   const what = failure.kind === "aborted" ? `no answer within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
   return `${url}: ${what}${seen}`;
 }
@@ -105,18 +105,18 @@ function refusal(
 ): string {
   const told = typeof json?.message === "string" ? printable(json.message).slice(0, QUOTE_CHARS_MAX) : null;
   if (told === null || status === 200) {
-    return `${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?`;
+    return `${url} answered ${status}, which is not a proxywarden response: check --url`;
   }
   if (status === 401 && token !== null) {
-    return `${url} refuses the token: it must be that of an operator, as in the files of its web.operators or web.admin_token_file`;
+    return `${url} rejected the token: it must belong to an operator in web.operators or web.admin_token_file`;
   }
   if (status === 401) {
     return authorization === null
-      ? `${url} wants a user and a password: name a file with basic_auth by --http-config-file`
-      : `${url} refuses who is named by --http-config-file: ${told}`;
+      ? `${url} requires basic auth: pass a file with basic_auth as --http-config-file`
+      : `${url} rejected the credentials in --http-config-file: ${told}`;
   }
   if (status === 404 && method === "POST" && told === NO_SUCH_PAGE) {
-    return `${url} takes no orders: it has no operators; set web.operators or web.admin_token_file in its configuration, and reload`;
+    return `${url} is read-only: set web.operators or web.admin_token_file in its configuration, and reload`;
   }
   return status === 429 ? `${told}; try again in ${headers["retry-after"]} s` : told;
 }

@@ -5,7 +5,7 @@ import type { Action, ActionRequest } from "../model/episode.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Told } from "./telling.ts";
 
-/** Turns what the warden decides and does into lines for a person. */
+/** Turns decisions and actions into console lines. */
 export interface Deeds {
   /** Lines on what is new since the last call; `nameOf` gives a node's name. */
   tell(warden: WardenView, nameOf: (node: NodeId) => string): Told[];
@@ -16,7 +16,7 @@ const ROWS = 200;
 /** What is remembered as told, at most: the rows that are looked at are always among them. */
 const TOLD_MAX = 5_000;
 
-/** Nothing told yet. */
+/** Creates a reporter that has reported nothing yet. */
 export function createDeeds(): Deeds {
   const told = new Set<string>();
 
@@ -61,7 +61,7 @@ function decisionLine({ policy, node, verdict, mode, blockers, evidence }: Decis
 function actionLine(action: Action, nameOf: (node: NodeId) => string): Told | null {
   const { id, policy, node, request, state, outcome, shadow, detail, proof } = action;
   const what = `${policy}: ${kindText(request)} of ${nameOf(node)} (${id})`;
-  if (shadow) return state === "sent" ? { text: `${what}: not sent, for it is a dry run`, tone: "change" } : null;
+  if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "change" } : null;
   switch (state) {
     case "sent":
       return { text: `${what}: ${action.inDoubt ? `in doubt: ${detail}` : "sent"}`, tone: "change" };

@@ -36,10 +36,10 @@ export interface DemoOptions {
 }
 
 const TONES = { good: "good", bad: "bad", change: "warning", summary: null } as const;
-/** Looked at so often, in real time, for something worth a line. */
+/** Interval, in real time, at which the demo looks for events to print. */
 const LOOK_MS: DurationMs = SECOND_MS;
 
-/** `demo`: simulated service and daemon in one process, over real HTTP, telling what happens. */
+/** `demo`: simulated service and daemon in one process, over real HTTP, printing what happens. */
 export async function demo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
   const real = createSystemClock();
   const clock = options.speed === 1 ? real : createScaledClock(real, options.speed);
@@ -79,7 +79,7 @@ export async function demo(options: DemoOptions, context: CommandContext): Promi
   return EXIT_FINE;
 }
 
-/** Real files: whoever likes the demo reads what it runs with. */
+/** The demo uses the files that are shipped, so that users can read them. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
 function demoParts(clock: Clock, environment: Readonly<Record<string, string>>, context: CommandContext): AppParts {

@@ -14,7 +14,7 @@ import { openStoreReadOnly } from "../store/reader.ts";
 import { createMemoryStore } from "../store/sqlite.ts";
 import { createSystemClock } from "../system/clock.ts";
 
-/** What was told of how much there is to be polled; absent: not told. */
+/** Number of nodes and sessions given on the command line; absent: not given. */
 export interface Told {
   readonly nodes?: number;
   readonly sessions?: number;
@@ -53,7 +53,7 @@ interface Total {
   readonly perPage: number;
 }
 
-/** A service that does not answer by then is not waited for. */
+/** Timeout of the service's response. */
 const ANSWER_MS_MAX: DurationMs = 10 * SECOND_MS;
 
 /** Asks the service how much there is: the first page of each list, which is two calls. */
@@ -76,14 +76,14 @@ export async function askExtent(
   async function totalOf(call: Call): Promise<Result<Total, string>> {
     const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MS_MAX)]));
     const page = answer.ok ? readPage(answer.value.json) : answer;
-    if (!page.ok) return fail(`the service was asked how much there is: ${page.error.message}`);
+    if (!page.ok) return fail(`can't read the size of the network from the service: ${page.error.message}`);
     const { records, total } = page.value;
     return ok({ count: total, perPage: total > records.length && records.length > 0 ? records.length : pageLimit });
   }
   const first = { page: 1, limit: pageLimit };
   const [nodes, sessions] = await Promise.all([totalOf(listNodes(first)), totalOf(listSessions(first))]);
-  if (!nodes.ok) return fail([`${nodes.error}; or say it: --nodes N --sessions N`]);
-  if (!sessions.ok) return fail([`${sessions.error}; or say it: --nodes N --sessions N`]);
+  if (!nodes.ok) return fail([`${nodes.error}; or pass --nodes N --sessions N`]);
+  if (!sessions.ok) return fail([`${sessions.error}; or pass --nodes N --sessions N`]);
   return ok(extentOf({ nodes: nodes.value, sessions: sessions.value }));
 }
 

@@ -25,14 +25,14 @@ const counted = (count: number, noun: string): string => `${count} ${noun}${coun
 
 /** What the limits come to on a fleet of this size, as one line. */
 export function limitsText(config: Config, size: FleetSize | null): string {
-  if (size === null) return "limits on this fleet: its size is not known yet; give it with --nodes\n";
+  if (size === null) return "limits for this fleet: the fleet size is unknown; pass --nodes\n";
   const safety = safetyOf(config);
   const limits = nodeLimits(safety, size.nodes);
   const perDomain = DOMAINS.flatMap((domain) => {
     const limit = safety.maxDisruptedPer[domain];
     return limit === null ? [] : [`${Math.min(limit, limits.maxDisrupted)} per ${domain}`];
   });
-  const source = size.source === "options" ? "--nodes" : "as the daemon saw last";
+  const source = size.source === "options" ? "--nodes" : "as last seen by the daemon";
   const actions = `${counted(limits.maxActions, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
   const unhealthy = `${counted(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
   const firing = `${counted(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;

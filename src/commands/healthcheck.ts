@@ -44,20 +44,20 @@ export async function healthcheck(options: HealthcheckOptions, context: CommandC
   }
   const why = answer.ok
     ? `it answered ${answer.value.status}`
-    : `${answer.error.message}; where a daemon is, say with --url`;
+    : `${answer.error.message}; set --url to the daemon's address`;
   err.write(`proxywarden: ${baseUrl} is not healthy: ${why}\n`);
   return EXIT_BAD;
 }
 
 /**
  * The way to the daemon of a configuration. Its certificate is that of another name than this machine's own address, and
- * is not checked, as no probe does: it is only asked whether it lives, and told nothing.
+ * is not checked, as no probe does: it only answers whether it is healthy, and receives no data.
  */
 function ownReach(config: string, options: ReachOptions, env: CommandContext["env"]): Result<Reach, readonly string[]> {
   const read = readConfigFile(config, env);
   if (!read.ok) return read;
   const { listen } = read.value.config.web;
-  if (listen.port === 0) return fail(["web.listen: port 0 is another one at every start; say where it is with --url"]);
+  if (listen.port === 0) return fail(["web.listen: port 0 picks a different port at every start; pass --url"]);
   const isEncrypted = read.value.webFile?.config.tls_server_config !== undefined;
   const url = webUrl(isEncrypted, listen.host, listen.port);
   if (options.httpConfigFile !== undefined) return readReach({ ...options, url }, env);

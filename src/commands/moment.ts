@@ -14,7 +14,7 @@ export function parseMoment(text: string, now: EpochMs): Result<EpochMs, string>
   const [, date, time = "00:00", zone = "Z"] = pattern.exec(text) ?? [];
   const at = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
   if (Number.isNaN(at)) return fail("a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
-  return at <= now ? ok(at) : fail("a time of the past; it is UTC unless it says otherwise, as in 03:12:00+02:00");
+  return at <= now ? ok(at) : fail("a time in the past; times without an offset such as +02:00 are UTC");
 }
 
 /** An instant for a person: to the second, in UTC. `iso`: as `toISOString` gives it. */

@@ -26,27 +26,27 @@ export interface OrderCommand {
 }
 
 const helps: Readonly<Record<OrderName, Omit<OrderCommand, "row">>> = {
-  pause: { description: "touch nobody until resume; watching goes on", example: '--reason "deploy until 14:00"' },
+  pause: { description: "pause all actions until resume; polling continues", example: '--reason "deploy until 14:00"' },
   resume: { description: "end a pause", example: "" },
-  approve: { description: "let an action that waits be carried out; approvals lists them", example: "act-12" },
+  approve: { description: "approve a waiting action; see approvals", example: "act-12" },
   reject: {
-    description: "refuse an action that waits; approvals lists them",
+    description: "reject a waiting action; see approvals",
     example: 'act-12 --reason "the carrier is on it"',
   },
   hold: {
-    description: "let no policy touch a node until release",
+    description: "prevent all policies from acting on a node until release",
     example: 'node_42 --reason "disk is being swapped"',
   },
   release: {
-    description: "end a hold, a veto after a quarantine that was lifted by hand, or the giving up of a node",
+    description: "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up",
     example: "node_42",
   },
   "reset-breaker": {
-    description: "close the breaker, and let policies that fell back to dry_run act again",
+    description: "close the circuit breaker, and restore the mode of policies that fell back to dry_run",
     example: "",
   },
   "accept-inventory": {
-    description: "measure the inventory by today's from now on, after nodes were taken away for good",
+    description: "accept the current inventory as the new baseline, after nodes were removed on purpose",
     example: "",
   },
 };

@@ -30,9 +30,9 @@ const endpoints: Readonly<Record<Collector, string>> = {
 };
 
 const sources: Readonly<Record<Source, string>> = {
-  options: "as the options say",
-  state: "as the daemon saw it last",
-  service: "as the service says now",
+  options: "from the command line",
+  state: "as last seen by the daemon",
+  service: "as reported by the service",
 };
 
 /** Why no more is polled, in words. */
@@ -133,7 +133,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
 function stretchOf(collector: Collector, planned: CollectorPlan | null, { wishes }: PlanInput): string[] {
   if (planned === null || planned.boundBy === null) return [];
   const { wishMs, intervalMs, callsPerMinute, boundBy, stretch } = planned;
-  if (!Number.isFinite(intervalMs)) return [`${collector}: nothing may be spent on it; ${bounds[boundBy]} are spent`];
+  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${bounds[boundBy]} are used up`];
   const needed = rate(callsPerMinute * stretch);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it would take`;
   if (wishes[collector]?.rung === true) {
@@ -142,7 +142,7 @@ function stretchOf(collector: Collector, planned: CollectorPlan | null, { wishes
     ];
   }
   return [
-    `${collector}: ${lasts(wishMs)} is stretched to ${lasts(intervalMs)}: within ${bounds[boundBy]} it gets ${grant}`,
+    `${collector}: ${lasts(wishMs)} is slowed down to ${lasts(intervalMs)}: within ${bounds[boundBy]} it gets ${grant}`,
   ];
 }
 
@@ -159,7 +159,7 @@ function limitsText({ limits }: PlanInput): string {
       `${category} ${count(requests)} a ${windowMs === MINUTE_MS ? "minute" : formatDuration(windowMs)}`,
   );
   const ofPlan = plan.requestsPerMinute === null ? [] : [`the plan ${count(plan.requestsPerMinute)} a minute`];
-  return `${[...each, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is left to others and to actions`;
+  return `${[...each, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is reserved for actions and other users of the key`;
 }
 
 function monthText({ limits, month }: PlanInput, isWholeMonth: boolean): string {
@@ -167,12 +167,12 @@ function monthText({ limits, month }: PlanInput, isWholeMonth: boolean): string 
   const days = (month.leftMs / DAY_MS).toFixed(isWholeMonth ? 0 : 1);
   if (isWholeMonth) {
     const may = cap === null ? "the plan sets no limit" : `polling may make ${count(pollingMonth(cap))} calls`;
-    return `a whole one, of ${days} days; ${may}`;
+    return `a full month of ${days} days; ${may}`;
   }
   const used = `${count(month.used)} calls used`;
   if (cap === null) return `${used}; the plan sets no limit`;
   const left = Math.max(0, pollingMonth(cap) - month.used);
-  return `${used} of ${count(cap)}; polling may make ${count(left)} more in the ${days} days to its end`;
+  return `${used} of ${count(cap)}; polling may make ${count(left)} more in the remaining ${days} days`;
 }
 
 const totalOf = (plan: Plan): number =>

@@ -55,5 +55,5 @@ function text(found: readonly Difference[], { out, env }: CommandContext): strin
     });
     return `${paint("title", printable(policy))}\n${lines.join("")}`;
   });
-  return `${blocks.join("")}\n+ could newly touch, or sooner; - no longer does, or later; ~ otherwise different\n`;
+  return `${blocks.join("")}\n+ acts on more nodes, or earlier; - acts on fewer nodes, or later; ~ other change\n`;
 }

@@ -23,14 +23,14 @@ type Run<Options> = (args: readonly string[], options: Options, context: Command
 /** What runs a command without an argument. */
 type Plain<Options> = (options: Options, context: CommandContext) => Promise<ExitCode>;
 
-/** What the command line offers. `finish` is told how the chosen command ended. */
+/** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("proxywarden")
     .description("Watches a network of proxy nodes through its management API, exports it to Prometheus, and heals it.")
     .version(context.version)
     .option("--debug", "show stack traces")
-    .option("--color", "colours, wherever the output goes")
-    .option("--no-color", "no colours; else a terminal gets them, as NO_COLOR and FORCE_COLOR say")
+    .option("--color", "always color the output")
+    .option("--no-color", "never color the output; the default follows the terminal, NO_COLOR and FORCE_COLOR")
     .addHelpText("after", PROGRAM_EXAMPLES);
   const wish = () => program.opts<{ color?: ColourWish }>().color;
   withManners(program, context, wish);
@@ -53,26 +53,26 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
   addDaemonCommands(add);
   addForecastCommands(add);
-  add("healthcheck", "whether the daemon answers: the container's health check", healthcheck, "healthcheck")
-    .option("--config <file>", "the daemon of this configuration, wherever it listens, rather than of --url")
+  add("healthcheck", "check that the daemon answers; for use as a container health check", healthcheck, "healthcheck")
+    .option("--config <file>", "check the daemon of this configuration at its listen address instead of --url")
     .option(...urlOption, daemonUrl, DEFAULT_URL)
     .option(...httpConfigOption);
   addWith<ExplainOptions>(
     "explain <node>",
-    "why a node was, or was not, acted on: every policy, every reason, every action",
+    "explain why a node was or was not acted on: policies, hold reasons and actions",
     ([node], options, given) => explain(node!, options, given),
     "explain node_42 --config /etc/proxywarden/proxywarden.yaml --at 2h",
   )
-    .option("--config <file>", "read the journal of this configuration, rather than ask the daemon")
-    .option("--at <time>", "as it was then: a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h", moment)
+    .option("--config <file>", "read the journal of this configuration instead of asking the daemon")
+    .option("--at <time>", "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h", moment)
     .option(...urlOption, daemonUrl, DEFAULT_URL)
     .option(...httpConfigOption)
     .option(...outputOption, output, "text");
   withDaemon(
-    add("approvals", "the actions that wait for a person, and what each was decided on", approvals, "approvals"),
+    add("approvals", "list the actions waiting for approval, with their evidence", approvals, "approvals"),
   );
   addOrderCommands(addWith);
-  const policy = withManners(program.command("policy").description("what policies come to"), context, wish)
+  const policy = withManners(program.command("policy").description("work with policies"), context, wish)
     .helpCommand(false)
     .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
   addPolicyCommands(addWith, policy);
@@ -82,12 +82,13 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
 const PROGRAM_EXAMPLES = `
 Examples:
-  $ proxywarden demo                                 see it work, on a simulated network
-  $ proxywarden check --config proxywarden.yaml      every error of a configuration at once
-  $ proxywarden run --config proxywarden.yaml        the daemon
-  $ proxywarden explain node_42                      why that node was rebooted, or was not
+  $ proxywarden demo                                 try it on a simulated network
+  $ proxywarden check --config proxywarden.yaml      check a configuration and list every error
+  $ proxywarden run --config proxywarden.yaml        run the daemon
+  $ proxywarden explain node_42                      show why a node was or was not rebooted
 
-0: fine; 1: what was asked about is bad; 2: wrong usage. COMMAND --help says more.`;
+Exit codes: 0 success; 1 the check or operation failed; 2 usage error.
+Use "proxywarden COMMAND --help" for details.`;
 
 type Add = <Options>(name: string, description: string, command: Plain<Options>, example: string) => Command;
 
@@ -103,64 +104,64 @@ type AddWith = <Options>(
 function addDaemonCommands(add: Add): void {
   add(
     "run",
-    "the daemon; SIGHUP reloads the configuration, SIGTERM stops it",
+    "run the daemon; SIGHUP reloads the configuration, SIGTERM stops it",
     run,
     "run --config proxywarden.yaml",
   ).requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG);
   add(
     "demo",
-    "a simulated service and the daemon in one process, telling what happens",
+    "run a simulated service and the daemon in one process, and print what happens",
     demo,
     "demo --nodes 2000 --speed 10 --for 5m",
   )
-    .option("--nodes <count>", "nodes of the simulated network", whole(0, 200_000), 500)
-    .option("--sessions <count>", "sessions of the simulated network", whole(0, 2_000_000), 5_000)
-    .option("--seed <number>", "everything simulated follows from it", whole(0, 4_294_967_295), 1)
-    .option("--speed <factor>", "how much faster than real its time runs", speed, 1)
-    .option("--port <port>", "where the daemon listens; 0: any free port", whole(0, 65_535), 9713)
-    .option("--for <duration>", "end by itself after this, such as 5m", duration);
+    .option("--nodes <count>", "number of simulated nodes", whole(0, 200_000), 500)
+    .option("--sessions <count>", "number of simulated sessions", whole(0, 2_000_000), 5_000)
+    .option("--seed <number>", "seed of the simulation", whole(0, 4_294_967_295), 1)
+    .option("--speed <factor>", "simulation speed, as a multiple of real time", speed, 1)
+    .option("--port <port>", "port the daemon listens on; 0 picks a free port", whole(0, 65_535), 9713)
+    .option("--for <duration>", "stop after this long, such as 5m", duration);
   add(
     "simulate",
-    "the simulated service alone, for any client",
+    "run only the simulated service, for any client",
     simulate,
     "simulate --scenario config/scenarios/rough-day.yaml --port 9714",
   )
-    .option("--scenario <file>", "the network, the service's choices and the faults")
-    .option("--nodes <count>", "nodes, over the scenario's", whole(0, 1_000_000))
-    .option("--sessions <count>", "sessions, over the scenario's", whole(0, 10_000_000))
-    .option("--seed <number>", "seed, over the scenario's", whole(0, 4_294_967_295))
-    .option("--host <address>", "where it listens", "127.0.0.1")
-    .option("--port <port>", "where it listens; 0: any free port", whole(0, 65_535), 9714);
+    .option("--scenario <file>", "scenario file: the network, the service's behavior and the faults")
+    .option("--nodes <count>", "number of nodes; overrides the scenario", whole(0, 1_000_000))
+    .option("--sessions <count>", "number of sessions; overrides the scenario", whole(0, 10_000_000))
+    .option("--seed <number>", "seed; overrides the scenario", whole(0, 4_294_967_295))
+    .option("--host <address>", "address to listen on", "127.0.0.1")
+    .option("--port <port>", "port to listen on; 0 picks a free port", whole(0, 65_535), 9714);
   add(
     "check",
-    "whether a configuration is valid: every error, with its line and column",
+    "check a configuration: list every error with its line and column",
     check,
     "check --config proxywarden.yaml --output json",
   )
     .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
     .option(
       "--nodes <count>",
-      "size of the fleet that limits are shown for; else as the daemon saw last",
+      "fleet size to show the limits for; default: the size last seen by the daemon",
       whole(1, 10_000_000),
     )
     .option(...outputOption, output, "text");
 }
 
-/** Looks ahead: what a configuration would do. */
+/** Commands that show what a configuration would do. */
 function addForecastCommands(add: Add): void {
   add(
     "plan",
-    "what will be polled how often, how old the data will be, what the limits stretch, and which limit it is",
+    "show how often each collector polls, how old its data gets, and which limit slows it down",
     plan,
     "plan --config /etc/proxywarden/proxywarden.yaml --nodes 5000 --sessions 50000",
   )
     .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
-    .option("--nodes <count>", "nodes; else as many as the daemon saw last, or the service says", whole(0, 10_000_000))
-    .option("--sessions <count>", "sessions, likewise", whole(0, 1_000_000_000))
+    .option("--nodes <count>", "number of nodes; default: as last seen by the daemon, or as the service reports", whole(0, 10_000_000))
+    .option("--sessions <count>", "number of sessions; same default", whole(0, 1_000_000_000))
     .option(...outputOption, output, "text");
 }
 
-/** What a person tells the running daemon. */
+/** Operator commands for the running daemon. */
 function addOrderCommands(addWith: AddWith): void {
   for (const order of orderCommands) {
     const added = addWith<OrderOptions>(
@@ -169,7 +170,7 @@ function addOrderCommands(addWith: AddWith): void {
       ([id], options, given) => giveOrder(order.row, id, options, given),
       exampleOf(order),
     );
-    if (order.row.hasReason) added.option("--reason <text>", "why, for whoever looks later");
+    if (order.row.hasReason) added.option("--reason <text>", "reason to record in the journal");
     withDaemon(added);
   }
 }
@@ -178,13 +179,13 @@ function addOrderCommands(addWith: AddWith): void {
 function addPolicyCommands(addWith: AddWith, policy: Command): void {
   addWith<TestOptions>(
     "test <files...>",
-    "tests of policies: a fleet over time in, verdicts and actions out",
+    "run policy unit tests: fleet states in, expected verdicts and actions out",
     test,
     "test config/policies/tests/offline.yaml",
   ).option(...outputOption, output, "text");
   addWith<PolicyDiffOptions>(
     "diff <old> <new>",
-    "what the policies of one file could newly touch beside those of another, and what they no longer do",
+    "compare two policy files: which nodes are newly acted on, and which no longer",
     policyDiff,
     "policy diff before.yaml config/policies/offline.yaml",
     policy,
@@ -195,14 +196,14 @@ function addPolicyCommands(addWith: AddWith, policy: Command): void {
 function addShellCommands(addWith: AddWith, program: Command): void {
   const completing = addWith<object>(
     "completion <shell>",
-    "a script that completes commands, options and files in your shell",
+    "print a shell completion script",
     async ([shell], _options, given) => completion(shell as Shell, program, given),
     "completion bash > ~/.local/share/bash-completion/completions/proxywarden",
   );
   completing.registeredArguments[0]!.choices(SHELLS);
   addWith<object>(
     "help [command...]",
-    "what a command does, and its options",
+    "show the help of a command",
     async (names) => {
       printHelp(program, names);
       return EXIT_FINE;
@@ -211,10 +212,10 @@ function addShellCommands(addWith: AddWith, program: Command): void {
   );
 }
 
-const urlOption = ["--url <url>", "where the daemon is"] as const;
+const urlOption = ["--url <url>", "URL of the daemon"] as const;
 const httpConfigOption = [
   "--http-config-file <file>",
-  "tls_config, basic_auth and authorization for it, as Prometheus writes them",
+  "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format",
 ] as const;
 const outputOption = ["--output <format>", "text or json"] as const;
 

@@ -26,7 +26,7 @@ export async function run({ config: file }: { config: string }, context: Command
       atStart = null;
       if (!read.ok) return read;
       for (const warning of read.value.warnings) {
-        log.warn({ problem: formatProblem(warning) }, "the configuration has a warning");
+        log.warn({ problem: formatProblem(warning) }, "configuration warning");
       }
       return read;
     },

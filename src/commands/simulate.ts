@@ -44,7 +44,7 @@ export async function simulate(options: SimulateOptions, context: CommandContext
 /** Nodes and sessions that are made within some two seconds. */
 const QUICK_MAX = 200_000;
 
-/** Makes the simulated service of a scenario; a large one takes its time, and a terminal is told so. */
+/** Makes the simulated service of a scenario; a large one takes a while, so a status line is shown on a terminal. */
 export function makeService(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
   const { nodes, sessions } = scenario;
   const what = `making ${nodes} nodes and ${sessions} sessions`;

@@ -32,7 +32,7 @@ export interface NodeRows {
 export interface Story extends NodeRows {
   readonly id: string;
   readonly explained_at: string;
-  /** Who tells it: verdicts are in the daemon's memory alone, and timers of the `past` are not kept. */
+  /** Source of the report: only the running daemon knows verdicts, and the timers of the `past` are not kept. */
   readonly source: "daemon" | "journal" | "past";
   readonly policies: readonly PolicyStory[];
   /** What the fleet knows of the node; null: not asked, or it is not in the fleet. */

@@ -15,7 +15,7 @@ const LABEL_CHARS = 10;
 
 const plain: Paint = (_tone, text) => text;
 
-/** A story for a person who is called at night: every policy, every reason, what was done, and what came of it. */
+/** Formats a node report: every policy with its hold reasons, actions and their results. */
 export const storyText = (story: Story, paint = plain): string =>
   `${[
     headLines(story),
@@ -62,14 +62,14 @@ function headLines(story: Story): readonly string[] {
     ...labelled("observed", age),
     ...labelled("held", holds.map(holdText)),
     ...labelled("told by", [sourceTexts[story.source]]),
-    ...labelled("policies", policies.length === 0 ? ["none had anything to do with it"] : []),
-    ...labelled("journal", isEmpty ? ["has nothing on it: all was well, or there is no such node"] : []),
+    ...labelled("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
+    ...labelled("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
   ];
 }
 
 const sourceTexts: Readonly<Record<Story["source"], string>> = {
   daemon: "the running daemon",
-  journal: "the journal; verdicts are the running daemon's: without --config it is asked",
+  journal: "the journal; verdicts are only known to the running daemon: omit --config to ask it",
   past: "the journal; verdicts and timers of the past are not kept",
 };
 
@@ -92,16 +92,16 @@ function policyLines(policy: PolicyStory, story: Story): readonly string[] {
     ...labelled("read", fieldsOf(policy, decision)),
     ...labelled("timer", story.source !== "past" ? [timerText(policy)] : []),
     ...labelled("episode", episode === null ? ["none"] : episodeLines(episode, policy)),
-    ...labelled("decision", decision === null ? ["none was ever due"] : decisionLines(decision)),
+    ...labelled("decision", decision === null ? ["none yet"] : decisionLines(decision)),
     ...labelled("now", policy.blockers === null ? [] : blockerLines(policy.blockers)),
   ];
 }
 
 function verdictLines({ verdict, matched, unknowns }: PolicyStory): readonly string[] {
   if (verdict === null) return [];
-  if (matched === false) return ["the policy is not about this node"];
-  const whom = matched === null ? ["whether the policy is about this node is unknown"] : [];
-  const frozen = verdict === "unknown" ? "unknown: nothing is done, and the timer stands still" : verdict;
+  if (matched === false) return ["the policy does not match this node"];
+  const whom = matched === null ? ["it is unknown whether the policy matches this node"] : [];
+  const frozen = verdict === "unknown" ? "unknown: no action is taken, and the timer is stopped" : verdict;
   return [frozen, ...whom, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 
@@ -147,7 +147,7 @@ const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): rea
 
 const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
   blockers.length === 0
-    ? ["nothing would hold an action"]
+    ? ["nothing holds an action"]
     : [
         `${count(blockers.length, "reason")} would hold an action`,
         ...blockers.flatMap((blocker) => [
@@ -161,13 +161,13 @@ const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, de
 const stateTexts: Readonly<Record<string, string>> = {
   awaiting: "waits for approval",
   approved: "approved, not sent yet",
-  intended: "written down, not sent yet",
+  intended: "recorded, not sent yet",
   posting: "being sent",
   sent: "sent, being verified",
   open: "not sent yet",
   withdrawn: "withdrawn before it was sent",
   rejected: "rejected",
-  lapsed: "lapsed: its evidence went before it was approved",
+  lapsed: "expired: its evidence no longer held before it was approved",
 };
 
 function actionLines(action: ActionView): readonly string[] {
@@ -182,7 +182,7 @@ function actionLines(action: ActionView): readonly string[] {
     `    ${came}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
     `    ${times.join(", ")}`,
     ...answerLines(action),
-    ...(action.in_doubt ? ["    no clear answer came: observation settles it"] : []),
+    ...(action.in_doubt ? ["    no clear response: the outcome is determined by observation"] : []),
     ...(action.detail === null ? [] : [`    ${action.detail}`]),
   ];
 }
@@ -209,7 +209,7 @@ function listed<T>(
   linesOf: (row: T) => readonly string[],
 ): readonly string[] {
   if (rows.length === 0) return [`no ${title}`];
-  const more = rows.length > max ? [`  and ${rows.length - max} earlier: --output json has them`] : [];
+  const more = rows.length > max ? [`  and ${rows.length - max} earlier: see --output json`] : [];
   return [
     `${title}, newest first`,
     ...rows

@@ -46,7 +46,7 @@ export function createTelling(startedAt: MonotonicMs): Telling {
       lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_MAX) return lines;
-    const rest: Told = { text: `and ${lines.length - CHANGES_MAX} nodes more changed`, tone: "change" };
+    const rest: Told = { text: `and ${lines.length - CHANGES_MAX} more nodes changed`, tone: "change" };
     return [...lines.slice(0, CHANGES_MAX), rest];
   }
 

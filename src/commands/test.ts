@@ -32,7 +32,7 @@ interface FileResult {
   readonly tests: readonly TestResult[];
 }
 
-/** `test FILE…`: runs the tests of policies in these files. */
+/** `policy test FILE…`: runs the policy tests in the given files. */
 export async function test(
   files: readonly string[],
   { output }: TestOptions,

@@ -38,7 +38,7 @@ function faultOf<const Name extends FaultKind["kind"], const Shape extends z.cor
   return section({ kind: z.literal(kind), ...common, ...shape }).describe(meaning);
 }
 
-/** One kind of fault that befalls the network or the clock, whoever asks. */
+/** Defines a fault of the network or the clock, which applies to all requests. */
 function eventOf<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
   kind: Name,
   meaning: string,

@@ -109,7 +109,7 @@ export function oneOf<const T extends string | number>(values: readonly T[]) {
   return schema;
 }
 
-/** A text that is not empty. `what` it must be, for whoever wrote something else. */
+/** A text that is not empty. `what` describes the expected value in the error message. */
 export function text(what: string, kind: Kind) {
   const expected = `must be ${what}`;
   return z.string({ error: expected }).min(1, expected).register(kinds, kind);
@@ -121,7 +121,7 @@ export const flag = () => z.boolean({ error: "must be true or false" }).register
 /** A text for people to fill in: a name, a word, a line; blanks alone are none. */
 export const words = (what: string, kind: Kind) => text(what, kind).regex(/\S/, `must be ${what}`);
 
-/** A CEL expression; what it may name, the loader is told. */
+/** A CEL expression. The loader checks the fields it names. */
 export const expression = () => words("a CEL expression", { name: "CEL expression", check: "expression" });
 
 /** Path of a file that must be there. Relative ones are relative to the folder of the file that names them. */

@@ -12,7 +12,7 @@ const STEPS_MAX = 20;
 const WINDOWS_MAX = 20;
 const BLOCKERS_MAX = 20;
 const MATCHERS_MAX = 20;
-/** The service's bound is not known; nobody reads longer reasons. */
+/** The service's limit is unknown; longer reasons are not useful. */
 const REASON_LENGTH_MAX = 500;
 
 const verify = (within: string, otherwise: string) =>

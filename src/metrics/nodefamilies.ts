@@ -37,11 +37,11 @@ function columnFamily({ column, times = 1, per = 1, whole = false, ...row }: Col
   };
 }
 
-/** One line a node, its labels told by `export.node_labels`. */
+/** One line per node; its labels are set by `export.node_labels`. */
 export const NODE_INFO: NodeFamily = {
   name: "proxynet_node_info",
   type: "gauge",
-  help: "Always 1; the labels say what is known of the node.",
+  help: "Node information; always 1.",
   labels: ["node_id"],
   source: "nodes",
   roster: "fleet",
@@ -54,7 +54,7 @@ export const NODE_INFO: NodeFamily = {
 const nodeStatus: NodeFamily = {
   name: "proxynet_node_status",
   type: "gauge",
-  help: "1 for the state that the node is in, 0 for the others.",
+  help: "1 for the node's current status, 0 for the others.",
   labels: ["node_id", "status"],
   source: "nodes",
   roster: "fleet",
@@ -77,27 +77,27 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
   nodeStatus,
   columnFamily({
     name: "proxynet_node_last_seen_timestamp_seconds",
-    help: "When the service last saw the node, on the clock of the service.",
+    help: "Time at which the service last saw the node, on the service's clock.",
     source: "nodes",
     column: (fleet) => fleet.lastSeenMs,
     per: SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_uptime_seconds",
-    help: "Uptime of the node; the service counts whole hours.",
+    help: "Uptime of the node, reported by the service in whole hours.",
     source: "nodes",
     column: (fleet) => fleet.uptimeHours,
     times: HOUR_MS / SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_active_sessions",
-    help: "Sessions on the node, as its own record states.",
+    help: "Active sessions on the node, as reported in its record.",
     source: "nodes",
     column: (fleet) => fleet.activeSessions,
   }),
   columnFamily({
     name: "proxynet_node_bandwidth_bytes",
-    help: "Bandwidth of the node, as its record states in gigabytes; over which time, the service does not say.",
+    help: "Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.",
     source: "nodes",
     column: (fleet) => fleet.bandwidthGb,
     times: GB_BYTES,
@@ -105,39 +105,39 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
   }),
   columnFamily({
     name: "proxynet_node_cpu_usage_ratio",
-    help: "CPU in use, 0 to 1.",
+    help: "CPU usage of the node, 0 to 1.",
     source: "details",
     column: (fleet) => fleet.cpuUsage,
   }),
   columnFamily({
     name: "proxynet_node_memory_usage_ratio",
-    help: "Memory in use, 0 to 1.",
+    help: "Memory usage of the node, 0 to 1.",
     source: "details",
     column: (fleet) => fleet.memoryUsage,
   }),
   columnFamily({
     name: "proxynet_node_disk_usage_ratio",
-    help: "Disk in use, 0 to 1.",
+    help: "Disk usage of the node, 0 to 1.",
     source: "details",
     column: (fleet) => fleet.diskUsage,
   }),
   columnFamily({
     name: "proxynet_node_detail_timestamp_seconds",
-    help: "When the details of the node were read: the age of its usage.",
+    help: "Time at which the node's details were read; its usage is as old.",
     source: "details",
     column: (fleet) => fleet.detailedAtEpochMs,
     per: SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_created_timestamp_seconds",
-    help: "When the node was created.",
+    help: "Creation time of the node.",
     source: "details",
     column: (fleet) => fleet.createdAtMs,
     per: SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_updated_timestamp_seconds",
-    help: "When the record of the node was last updated.",
+    help: "Time of the last update of the node's record.",
     source: "details",
     column: (fleet) => fleet.updatedAtMs,
     per: SECOND_MS,
@@ -148,7 +148,7 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
 export const NODES: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
-  help: "Nodes by state and place, of those whose record is fresh; absent unless a walk is recent.",
+  help: "Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.",
   labels: ["status", "country", "region"],
   source: "nodes",
   width: ({ snapshot }) => snapshot.fleet.places.length * NODE_STATUSES.length,

@@ -16,7 +16,7 @@ export const createPiece = (bytes: Uint8Array, recycle: Piece["recycle"] = null)
   recycle,
 });
 
-/** Adds a holder. A piece that nobody holds may be overwritten already: holding it is a defect, and throws. */
+/** Adds a reference. Throws if there is none left: the bytes may already be overwritten. */
 export function hold(piece: Piece): void {
   if (piece.holders <= 0) throw new Error("a piece that nobody holds can't be held again");
   piece.holders++;

@@ -1,8 +1,8 @@
-/** Memory that nobody reads any more, for the next segments that want some. */
+/** A pool of buffers that are no longer read, for reuse by the next segments. */
 export interface Pool {
   /** At least `size` bytes. What is in them means nothing. */
   claim(size: number): Uint8Array;
-  /** Takes back what was claimed, once nobody reads it. */
+  /** Returns a buffer to the pool. It must no longer be read. */
   giveBack(memory: Uint8Array): void;
 }
 
@@ -27,7 +27,7 @@ export function createPool(): Pool {
       return spare ?? Buffer.allocUnsafeSlow(roomy);
     },
     giveBack(memory) {
-      // The oldest has been of use to nobody for longest.
+      // The oldest buffer has been unused the longest.
       if (spares.push(memory) > SPARES_MAX) spares.shift();
     },
   };

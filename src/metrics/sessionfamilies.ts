@@ -20,7 +20,7 @@ const shown = (value: number, ...labels: readonly string[]): number =>
 const nodeSessions: NodeFamily = {
   name: "proxynet_node_sessions",
   type: "gauge",
-  help: "Sessions on the node by state, counted in the session list.",
+  help: "Sessions on the node by status, counted from the session list.",
   labels: ["node_id", "status"],
   source: "sessions",
   roster: "session_nodes",
@@ -65,12 +65,12 @@ export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
   nodeSessions,
   byteCounter({
     name: "proxynet_session_sent_bytes_total",
-    help: "Bytes that sessions of the node were seen to send.",
+    help: "Bytes sent by the node's sessions, as observed in the session list.",
     column: (nodes) => nodes.sentBytes,
   }),
   byteCounter({
     name: "proxynet_session_received_bytes_total",
-    help: "Bytes that sessions of the node were seen to receive.",
+    help: "Bytes received by the node's sessions, as observed in the session list.",
     column: (nodes) => nodes.receivedBytes,
   }),
 ];
@@ -101,7 +101,7 @@ const COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
 export const SESSION_FAMILIES: readonly AggregateFamily[] = [
   sessionsGauge({
     name: "proxynet_sessions",
-    help: "Sessions by state and type, counted in the session list.",
+    help: "Sessions by status and type, counted from the session list.",
     labels: ["status", "session_type"],
     width: () => COMBINATIONS,
     *samples(view) {
@@ -116,7 +116,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
   }),
   sessionsGauge({
     name: "proxynet_country_sessions",
-    help: "Sessions by country, counted in the session list.",
+    help: "Sessions by country, counted from the session list.",
     labels: ["country"],
     width: ({ countries }) => countries.size,
     *samples({ countries }) {
@@ -125,7 +125,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
   }),
   sessionsGauge({
     name: "proxynet_customer_sessions",
-    help: "Sessions by customer, of the customers with most; all others together are other.",
+    help: "Sessions by customer, for the largest customers; the rest is counted as `other`.",
     labels: ["customer_id"],
     width: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
     *samples({ customers }, { options }) {
@@ -144,7 +144,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
   {
     name: "proxynet_session_duration_seconds",
     type: "histogram",
-    help: "Durations of sessions that left the list, as last seen.",
+    help: "Duration of sessions that left the list, as last observed.",
     labels: ["session_type"],
     source: "sessions",
     width: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),

@@ -73,59 +73,59 @@ const topList = ({ label, entries, ...row }: TopRow): AggregateFamily => ({
 export const STATISTICS_FAMILIES: readonly AggregateFamily[] = [
   statistic({
     name: "proxynet_stats_active_sessions",
-    help: "Active sessions, as the statistics of the service state.",
+    help: "Active sessions, as reported by the service's statistics.",
     value: (stats) => stats.activeSessions,
   }),
   statistic({
     name: "proxynet_stats_sessions_today",
-    help: "Sessions of today, as the service counts its day.",
+    help: "Sessions today, by the service's definition of a day.",
     value: (stats) => stats.sessionsToday,
   }),
   statistic({
     name: "proxynet_stats_bandwidth_today_bytes",
-    help: "Bandwidth of today, stated in gigabytes by the service.",
+    help: "Bandwidth today, reported by the service in gigabytes.",
     value: (stats) => bytes(stats.bandwidthTodayGb),
   }),
   statistic({
     name: "proxynet_stats_peak_concurrent_sessions",
-    help: "Most sessions at one time, as the service states.",
+    help: "Peak concurrent sessions, as reported by the service.",
     value: (stats) => stats.peakConcurrentSessions,
   }),
   statistic({
     name: "proxynet_stats_session_duration_average_seconds",
-    help: "Mean duration of a session, as the service states.",
+    help: "Mean session duration, as reported by the service.",
     value: (stats) => stats.averageDurationSeconds,
   }),
   topList({
     name: "proxynet_stats_country_sessions",
-    help: "Sessions of the countries with most, as the service states.",
+    help: "Sessions by country, for the top countries reported by the service.",
     label: "country",
     entries: (stats) => stats.topCountries.map(({ country, sessions }) => [country, sessions] as const),
   }),
   topList({
     name: "proxynet_stats_protocol_sessions",
-    help: "Sessions of the protocols with most, as the service states.",
+    help: "Sessions by protocol, for the top protocols reported by the service.",
     label: "protocol",
     entries: (stats) => stats.topProtocols.map(({ protocol, sessions }) => [protocol, sessions] as const),
   }),
   hourly({
     name: "proxynet_hourly_active_sessions",
-    help: "Active sessions of the last whole hour.",
+    help: "Active sessions in the last full hour.",
     value: (entry) => entry.activeSessions,
   }),
   hourly({
     name: "proxynet_hourly_new_sessions",
-    help: "Sessions that began in the last whole hour.",
+    help: "Sessions started in the last full hour.",
     value: (entry) => entry.newSessions,
   }),
   hourly({
     name: "proxynet_hourly_bandwidth_bytes",
-    help: "Bandwidth of the last whole hour, stated in gigabytes by the service.",
+    help: "Bandwidth in the last full hour, reported by the service in gigabytes.",
     value: (entry) => bytes(entry.bandwidthGb),
   }),
   hourly({
     name: "proxynet_hourly_timestamp_seconds",
-    help: "Start of the last whole hour that the service reports.",
+    help: "Start time of the last full hour reported by the service.",
     value: (entry) => entry.hourMs / SECOND_MS,
   }),
 ];

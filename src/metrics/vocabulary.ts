@@ -64,7 +64,7 @@ export type RejectReason = (typeof REJECT_REASONS)[number];
 
 /** What each failure reason means, for people. */
 export const FAILURE_MEANINGS: Readonly<Record<FailureReason, string>> = {
-  unreachable: "no connection came about: name, route, port or TLS",
+  unreachable: "no connection could be established: DNS name, route, port or TLS",
   reset: "the connection broke before the answer was whole",
   timeout: "no whole answer within service.timeout",
   unauthorized: "401: the API key is not accepted",

@@ -103,7 +103,7 @@ function combinationsOf(labels: WardenFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** A gauge without labels would begin at zero, which nobody observed. */
+/** prom-client starts a gauge without labels at 0, which was never measured. */
 function startAbsent(gauge: Gauge): Gauge {
   gauge.remove({});
   return gauge;

@@ -82,15 +82,15 @@ export const HOLDS = {
   last_seen_stale: {
     counts: "the age of the freshest `last_seen` of the fleet",
     when: "it is older than `safety.trust.max_freshest_last_seen`",
-    ends: "by itself, once the service hears of nodes again",
-    todo: "check the service: it does not hear of any node",
+    ends: "automatically, once the service receives node reports again",
+    todo: "check the service: it receives no node reports",
     alert: UNTRUSTED,
   },
   service_clock: {
     counts: "Date headers, and after a downtime their distance from the wall clock",
     when: "no answer of the service had one; or, after a downtime, the wall clock and the service's Date disagree",
     ends: "by itself, with the first answer that has one; or once the two agree, after an hour at most",
-    todo: "let the proxy in front of the service pass the header on; correct the wall clock",
+    todo: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
     alert: UNTRUSTED,
   },
   sight_cooldown: {
@@ -160,7 +160,7 @@ export const HOLDS = {
   },
   ownership: {
     counts: "actions of others on the node",
-    when: "it is in a quarantine that is not ours or outlasts ours, or others rebooted it in the last 15 minutes",
+    when: "it is in a quarantine that is not ours or outlasts ours, or someone else rebooted it in the last 15 minutes",
     ends: "by itself, 15 minutes after the action was last seen, or with `release`",
     todo: "check that no second daemon or script acts on this fleet",
     alert: HELD_TOO_LONG,

@@ -7,7 +7,7 @@ export interface Firing {
   readonly at: EpochMs;
 }
 
-/** The breaker: counts nodes that begin to fire; once open, it stays so until a person resets it. */
+/** The circuit breaker: counts nodes that start firing. Once open, it stays open until an operator resets it. */
 export interface Breaker {
   /** Of the time that counts, one a node: the last. */
   readonly firings: readonly Firing[];
@@ -36,14 +36,14 @@ export function countFirings(
     : { firings, open: null };
 }
 
-/** A storm lasts while too many are unhealthy, and for a cool-down after; `until` moves on for as long as it blows. */
+/** A storm lasts while too many nodes are unhealthy, and for a cool-down after that; `until` is extended while it lasts. */
 export interface Storm {
   readonly since: EpochMs;
   readonly until: EpochMs;
   readonly blowing: boolean;
 }
 
-/** The storm as of `now`; null: all is calm, and the cool-down is over. */
+/** Returns the storm as of `now`; null: no storm, and the cool-down is over. */
 export function weather(
   storm: Storm | null,
   unhealthy: { readonly nodes: number; readonly limit: number },

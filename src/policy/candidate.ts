@@ -20,7 +20,7 @@ export interface Candidate {
   readonly approved: boolean;
 }
 
-/** Everything of one kind that speaks against touching a candidate. */
+/** Returns the blockers of one kind that prevent acting on a candidate. */
 export type Guard = (candidate: Candidate, facts: Facts) => readonly Blocker[];
 
 /** A guard, and the reasons for which it may hold a node: {@link HOLDS} says what each counts and how it ends. */

@@ -29,7 +29,7 @@ export interface Casebook {
   /** All open episodes, the suspended ones too. */
   openEpisodes(): readonly Episode[];
   episode(id: string): Episode | null;
-  /** Closed episodes of a node, oldest first, but for those of another node that had its id before. */
+  /** Closed episodes of a node, oldest first, without those of an earlier node with the same id. */
   past(node: NodeId, shadow: boolean): readonly Episode[];
   /** All closed episodes that are remembered, oldest first. */
   closed(): Iterable<Episode>;
@@ -40,7 +40,7 @@ export interface Casebook {
   holds(node: NodeId): readonly NodeHold[];
   allHolds(): readonly NodeHold[];
   fact(key: string): string | null;
-  /** A new identifier. A number that is drawn and not used is lost, which harms nobody. */
+  /** Returns a new identifier. Unused numbers are skipped. */
   nextId(kind: "ep" | "act"): string;
   apply(changes: readonly Change[]): void;
   /** Forgets closed episodes, and actions that are over, from before. */
@@ -90,7 +90,7 @@ export function createCasebook(contents: JournalContents): Casebook {
       episodes.set(id, episode);
       return;
     }
-    // They are told in the order in which they closed.
+    // Closed episodes are kept in the order in which they closed.
     if (openIds.delete(id)) episodes.delete(id);
     episodes.set(id, episode);
     const list = past.get(node) ?? [];

@@ -33,7 +33,7 @@ const trustGuard: Guard = (_candidate, { trust }) => trust;
 const pauseGuard: Guard = (_candidate, { paused }) => (paused === null ? [] : [{ reason: "paused", detail: paused }]);
 
 const journalGuard: Guard = (_candidate, { journal }) =>
-  journal === null ? [] : [{ reason: "journal", detail: `nothing can be written down: ${journal}` }];
+  journal === null ? [] : [{ reason: "journal", detail: `the journal can't be written: ${journal}` }];
 
 const credentialsGuard: Guard = (_candidate, { credentials }) =>
   credentials === null ? [] : [{ reason: "credentials", detail: credentials }];
@@ -54,7 +54,7 @@ const approvalGuard: Guard = ({ active, episode, approved }, { casebook }) => {
   const waiting = actions.find(({ state }) => state === "awaiting");
   const lapsed = actions.findLast(({ state }) => state === "lapsed");
   const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
-  const detail = waiting === undefined ? "an operator has to approve it" : `${waiting.id} waits to be approved`;
+  const detail = waiting === undefined ? "approval by an operator is required" : `${waiting.id} is waiting for approval`;
   return [{ reason: "approval", detail: `${detail}${before}` }];
 };
 
@@ -67,14 +67,14 @@ const canaryGuard: Guard = ({ active, node }, facts) => {
     canary.state === "suspended"
       ? `it left the list after our action: the hold ends when it is back, or ${formatDuration(active.policy.rule.retry.forgetAfterMs)} after it left`
       : "the hold ends when an action on it is verified, or when it can't proceed";
-  const detail = `the policy is new or changed, and ${canary.node} (${canary.id}) is tried first; ${end}`;
+  const detail = `the policy is new or changed, and ${canary.node} (${canary.id}) is the canary; ${end}`;
   return [{ reason: "canary", detail }];
 };
 
 /** A policy whose text was changed in mid-episode may have fewer steps than were taken. */
 const ladderGuard: Guard = (candidate) => {
   if (nextStep(candidate) !== null) return [];
-  const detail = `the policy has ${candidate.active.policy.rule.steps.length} steps, and the episode is past them: given up`;
+  const detail = `the policy has ${candidate.active.policy.rule.steps.length} steps, and the episode has used them all: given up`;
   return [{ reason: "retry_limit", detail }];
 };
 
@@ -109,7 +109,7 @@ export const GUARDS: readonly GuardRow[] = [
   { reasons: ["max_actions"], check: maxActionsGuard, ...actionsOnly },
 ];
 
-/** Everything that speaks against the candidate's next step. */
+/** Returns every blocker of the candidate's next step. */
 export function blockersOf(candidate: Candidate, facts: Facts): readonly Blocker[] {
   const isNotice = nextStep(candidate)?.action === "notify";
   return GUARDS.filter(({ holdsNotices }) => holdsNotices || !isNotice).flatMap(({ check }) => check(candidate, facts));
@@ -146,7 +146,7 @@ export const canProceed = (candidate: Candidate, facts: Facts): boolean =>
 const isDue = ({ judgement, timer, episode }: Candidate): boolean =>
   judgement.verdict === "true" && timer.state === "firing" && (episode === null || episode.state === "firing");
 
-/** Decides on a candidate whose timer fires: acts where nothing at all speaks against it. */
+/** Decides on a candidate whose timer fires: act if there are no blockers, otherwise hold. */
 export function decide(candidate: Candidate, facts: Facts): Decision {
   const { active, node, episode, judgement } = candidate;
   const blockers = blockersOf(candidate, facts);

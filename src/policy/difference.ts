@@ -29,7 +29,7 @@ export function differences(before: readonly PolicyRule[], after: readonly Polic
   ];
 }
 
-/** A policy in dry_run, or one that only tells, touches nobody, there or not. */
+/** A policy that is in dry_run or only notifies never acts on a node, so adding or removing it changes nothing. */
 const appeared = (rule: PolicyRule, effect: "more" | "less", what: string): Difference => ({
   policy: rule.name,
   key: "policy",
@@ -81,9 +81,9 @@ function reach(was: Policy, is: Policy): readonly Difference[] {
   if (examples.more !== null)
     found.push({ policy, key, effect: "more", text: `newly meant: ${stateText(examples.more)}` });
   if (examples.less !== null)
-    found.push({ policy, key, effect: "less", text: `no longer meant: ${stateText(examples.less)}` });
+    found.push({ policy, key, effect: "less", text: `no longer matched: ${stateText(examples.less)}` });
   if (found.length > 0) return found;
-  return [{ policy, key, effect: "other", text: "written differently; no node was found that only one of both means" }];
+  return [{ policy, key, effect: "other", text: "changed text; no sampled node is matched by only one of the two versions" }];
 }
 
 function ladder(was: PolicyRule, is: PolicyRule): readonly Difference[] {

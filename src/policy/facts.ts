@@ -24,7 +24,7 @@ export interface ActivePolicy {
   readonly proven: boolean;
 }
 
-/** Dry runs have limits of their own: what they count never meets what was really done. */
+/** Dry runs have limits of their own and are never counted together with real actions. */
 export const isShadow = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
 /** Nodes of one region or country, lost ones included. */
@@ -35,7 +35,7 @@ export interface PlaceCount {
   readonly disrupted: number;
 }
 
-/** A survey of the fleet, as limits count it. */
+/** Node counts of the fleet, as the limits use them. */
 export interface Survey {
   /** Nodes of the fleet, and lost ones. Nodes that left without an action of ours are no part of it. */
   readonly nodes: number;
@@ -47,7 +47,7 @@ export interface Survey {
   readonly places: Readonly<Record<Domain, ReadonlyMap<string, PlaceCount>>>;
 }
 
-/** All that guards look at beside the node itself: of real actions, or of dry runs. */
+/** What guards read besides the node itself, either for real actions or for dry runs. */
 export interface Facts {
   readonly now: EpochMs;
   /** Our wall clock and the service's: a window must be open on both. */
@@ -206,7 +206,7 @@ function addCount(counts: Map<string, PlaceCount>, place: string, { nodes, onlin
   });
 }
 
-/** A node as guards see it. */
+/** The last observation of a node, as guards read it. */
 export interface NodeSight {
   readonly id: NodeId;
   readonly status: NodeStatus;

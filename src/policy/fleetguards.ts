@@ -17,7 +17,7 @@ const NAMES_MAX = 3;
  */
 export const stormGuard: Guard = (_candidate, { storm, survey, limits, now }) => {
   if (survey.unhealthy > limits.maxUnhealthy) {
-    const detail = `${survey.unhealthy} of ${survey.nodes} nodes are unhealthy, and more than ${limits.maxUnhealthy} are a storm`;
+    const detail = `${survey.unhealthy} of ${survey.nodes} nodes are unhealthy; the limit is ${limits.maxUnhealthy} (storm)`;
     return [{ reason: "storm", detail }];
   }
   if (storm === null) return [];
@@ -31,7 +31,7 @@ export const correlatedGuard: Guard = ({ node }, { incidents, safety, survey, no
   const incident = incidentOf(incidents, node.id);
   if (incident === null) return [];
   const { by } = safety.correlated;
-  const what = `${incident.nodes.size} nodes of the ${by} ${incident.place || "(none)"} went bad together: one incident`;
+  const what = `${incident.nodes.size} nodes of the ${by} ${incident.place || "(none)"} failed together: treated as one incident`;
   return [{ reason: "correlated", detail: `${what}; ${endOf(incident)}` }];
 
   function endOf({ place, to, until }: Incident): string {
@@ -62,7 +62,7 @@ export const inFlightGuard: Guard = ({ node }, { inFlight, limits }) => {
   if (others.length < limits.maxInFlight) return [];
   const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
   const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
-  return [{ reason: "in_flight", detail: `${others.length} of ${limits.maxInFlight} are not yet verified${which}` }];
+  return [{ reason: "in_flight", detail: `${others.length} of ${limits.maxInFlight} actions in flight are not yet verified${which}` }];
 };
 
 /** Limits how many nodes our actions make unavailable at once. */
@@ -78,7 +78,7 @@ function lostAmong(lost: readonly Episode[]): string {
   if (lost.length === 0) return "";
   const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);
   const more = lost.length > NAMES_MAX ? ", …" : "";
-  return `; ${lost.length} of them left the list after an action (${names.join(", ")}${more}) and count until they are back, or accept-inventory`;
+  return `; ${lost.length} of them left the list after an action (${names.join(", ")}${more}) and count until they return, or until accept-inventory`;
 }
 
 /** The same in one region or country. */
@@ -104,7 +104,7 @@ export const minOnlineGuard: Guard = (candidate, { survey, safety }) => {
       ? null
       : {
           reason: "min_online",
-          detail: `${Math.max(0, count.online - less)} nodes of the ${domain} ${candidate.node[domain] || "(none)"} would stay online, and ${limit} must`,
+          detail: `${Math.max(0, count.online - less)} nodes of the ${domain} ${candidate.node[domain] || "(none)"} would stay online; the minimum is ${limit}`,
         },
   );
 };

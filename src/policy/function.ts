@@ -14,7 +14,7 @@ export const FUNCTIONS: readonly FunctionRow[] = [
     name: "duration",
     isMethod: false,
     form: 'duration("10m")',
-    help: "A length of time, written as everywhere in the configuration: 30s, 1h30m, 7d. CEL's own form has no days; 1.5h and negative ones are not taken.",
+    help: "A length of time, written as everywhere in the configuration: 30s, 1h30m, 7d. Unlike CEL's own form, it has days; fractions such as 1.5h and negative durations are not accepted.",
   },
   {
     name: "timestamp",
@@ -42,9 +42,9 @@ const each = "write the cases out, joined by || or &&";
 
 /** What CEL has and policies refuse, by how it is written, and what to do instead. */
 export const REFUSALS: ReadonlyMap<string, string> = new Map([
-  ["/", "dividing by 0 has no answer; write ratio(a, b), which is unknown there"],
-  ["%", "a remainder by 0 has no answer"],
-  ["matches", "a regular expression may take forever; use contains, startsWith or endsWith"],
+  ["/", "division by 0 is undefined; use ratio(a, b), which is unknown if b is 0"],
+  ["%", "the remainder by 0 is undefined"],
+  ["matches", "regular expressions can take unbounded time; use contains, startsWith or endsWith"],
   ["has", "a field that is missing is unknown by itself"],
   ["exists", each],
   ["exists_one", each],

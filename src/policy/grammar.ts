@@ -57,9 +57,9 @@ function createReader(refuse: Refuse): Reader {
       const [test, yes, no] = (args as readonly Syntax[]).map(read);
       return test && yes && no ? { kind: "choice", offset, test, sides: [yes, no] } : null;
     }
-    if (op === "list") return refuse(offset, "a list stands only after in");
-    if (op === "map") return refuse(offset, "a map is of no use here");
-    if (op === "[]") return refuse(offset, "what is read must be written out, as in node.status");
+    if (op === "list") return refuse(offset, "a list is only allowed after in");
+    if (op === "map") return refuse(offset, "maps are not supported");
+    if (op === "[]") return refuse(offset, "fields must be written as node.status, not with [ ]");
     const reason = REFUSALS.get(op);
     if (reason !== undefined) return refuse(offset, `${op} is refused: ${reason}`);
     return infix(node, read, refuse);
@@ -75,7 +75,7 @@ function infix({ op, args, start: offset }: Syntax, read: Reader, refuse: Refuse
   if (comparison !== undefined) return { kind: "comparison", offset, operator: comparison, sides };
   const arithmetic = ARITHMETIC.find((operator) => operator === op);
   if (arithmetic === undefined) return refuse(offset, `${op} is refused`);
-  if (sides.some(isText)) return refuse(offset, "texts are not joined");
+  if (sides.some(isText)) return refuse(offset, "strings can't be concatenated");
   return { kind: "arithmetic", offset, operator: arithmetic, sides };
 }
 
@@ -134,9 +134,9 @@ function pathOf({ op, args }: Syntax): string | null {
 function inList({ args, start: offset }: Syntax, read: Reader, refuse: Refuse): Term | null {
   const [left, right] = args as readonly [Syntax, Syntax];
   const member = read(left);
-  if (right.op !== "list") return refuse(right.start, 'after in stands a list, as in ["DE", "FR"]');
+  if (right.op !== "list") return refuse(right.start, 'in needs a list, such as ["DE", "FR"]');
   const elements = right.args as readonly Syntax[];
-  if (elements.length === 0) return refuse(right.start, "nothing is in an empty list");
+  if (elements.length === 0) return refuse(right.start, "an empty list never matches");
   const list = elements.map((element) => {
     const term = read(element);
     if (term === null || term.kind === "literal") return term;

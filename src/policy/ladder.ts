@@ -152,7 +152,7 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
       : {
           action: action.id,
           endsAt: (action.sentAt ?? now) + (minutes ?? action.request.durationMinutes) * MINUTE_MS,
-          // Nobody can see one that was never made.
+          // A dry run creates no quarantine that could be observed.
           seen: episode.shadow,
           seenOnline: 0,
           overdue: false,
@@ -231,7 +231,7 @@ export function afterLook(before: Episode, status: NodeStatus, now: EpochMs): Ep
       ? after({ ...episode, quarantine: null, healed: true }, "quarantine_over", now)
       : episode;
   }
-  // Before anybody saw it in there, it may just not be there yet.
+  // Until the node was observed in quarantine, the quarantine may not have taken effect yet.
   if (status !== "online" || !quarantine.seen || episode.shadow) return episode;
   const seenOnline = quarantine.seenOnline + 1;
   if (seenOnline >= FREED_LOOKS) return after(episode, "freed", now);
@@ -258,7 +258,7 @@ export function proven(episode: Episode, rule: PolicyRule, now: EpochMs): Episod
   return episode.step < rule.steps.length ? after(episode, "proven", now) : afterRefusal(episode, rule, now);
 }
 
-/** A quarantine that nobody ever saw did not come about. */
+/** Drops a quarantine that was never observed: it did not take effect. */
 const withoutUnseen = (episode: Episode, action: Action): Episode =>
   episode.quarantine !== null && episode.quarantine.action === action.id && !episode.quarantine.seen
     ? { ...episode, quarantine: null }

@@ -64,7 +64,7 @@ export function namedLimits(safety: Safety, nodes: number): Readonly<Record<stri
   ]);
 }
 
-/** One node gone bad is no company. */
+/** A single unhealthy node is not a correlated failure. */
 const INCIDENT_NODES_MIN = 2;
 
 /**

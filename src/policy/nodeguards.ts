@@ -10,11 +10,11 @@ import { givenUpHold, isTried, releasedAt } from "./retry.ts";
 export const protectedGuard: Guard = ({ node }) => {
   if (node.protected === "false") return [];
   const detail =
-    node.protected === "true" ? "safety.protected names it" : "what safety.protected reads of it is not known";
+    node.protected === "true" ? "the node is protected by safety.protected" : "the fields that safety.protected reads are unknown";
   return [{ reason: "protected", detail }];
 };
 
-/** People may hold a node; and who lifts our quarantine early has vetoed what the policy does. */
+/** Operators can hold a node. Lifting our quarantine early counts as a veto against the policy. */
 export const holdGuard: Guard = (candidate, facts) => {
   const { node, active } = candidate;
   const { casebook, now } = facts;
@@ -46,23 +46,23 @@ function rebootBlockers(node: NodeId, episode: Episode | null, real: Episode | n
   if (ours !== null) {
     return [{ reason: "status", detail: `it is rebooting for ${ours.id} of the policy ${ours.policy}` }];
   }
-  const whose = isRebootedByUs(facts.casebook, node, facts.now) ? "after an action of ours" : "but not by us";
-  return [{ reason: "status", detail: `it is rebooting, ${whose}` }];
+  const whose = isRebootedByUs(facts.casebook, node, facts.now) ? "after one of our actions" : "not caused by one of our actions";
+  return [{ reason: "status", detail: `the node is rebooting, ${whose}` }];
 }
 
 const sentReboot = (episode: Episode | null, { casebook, now }: Facts): Action | null =>
   (episode === null ? [] : casebook.actionsOf(episode.id)).findLast((action) => isOwnReboot(action, now)) ?? null;
 
-/** A quarantine is ours until its time is over, on the journal's clock; one that goes on is told, and not touched. */
+/** A quarantine is ours until its time is over, on the journal's clock. One that lasts longer is reported, and the node is not acted on. */
 function quarantineBlockers(episode: Episode | null, real: Episode | null, { now }: Facts): readonly Blocker[] {
   const quarantine = episode?.quarantine ?? null;
   if (quarantine === null) {
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
-    if (!isOurs) return [{ reason: "ownership", detail: "it is in a quarantine that is not ours" }];
+    if (!isOurs) return [{ reason: "ownership", detail: "the node is in a quarantine that this daemon did not create" }];
     return [{ reason: "status", detail: `it is in our quarantine of ${real.id} of the policy ${real.policy}` }];
   }
   if (now < quarantine.endsAt) return [];
-  const detail = `our quarantine of it should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, and it is still in one`;
+  const detail = `our quarantine should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, but the node is still quarantined`;
   return [{ reason: "ownership", detail }];
 }
 
@@ -122,7 +122,7 @@ export const retryGuard: Guard = (candidate, facts) => {
 /** A step that could not be sent is not tried again at once, nor one that the service did not want yet. */
 export const backoffGuard: Guard = ({ episode }, { now }) => {
   if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
-  const why = episode.failures === 0 ? "the service asked to wait" : `${episode.failures} sends in a row did not leave`;
+  const why = episode.failures === 0 ? "the service sent Retry-After" : `${episode.failures} attempts in a row were not sent`;
   const detail = `${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
   return [{ reason: "backoff", detail }];
 };

@@ -45,18 +45,18 @@ const readsField = (term: Term): boolean => term.kind === "field" || parts(term)
 /** A condition that reads no field says the same of every node. */
 function unread(term: Term): ExpressionProblem | null {
   if (readsField(term)) return null;
-  return { message: "this reads no field, so it says the same of every node", offset: term.offset };
+  return { message: "this reads no field, so it has the same value for every node", offset: term.offset };
 }
 
 function unordered(term: Extract<Term, { kind: "comparison" }>): ExpressionProblem | null {
   if (term.operator === "==" || term.operator === "!=" || !term.sides.some(isText)) return null;
-  const message = `${term.operator} between texts goes letter by letter, so that "1.10" comes before "1.9"; only == and != take texts`;
+  const message = `${term.operator} compares strings character by character, so "1.10" sorts before "1.9"; use only == and != with strings`;
   return { message, offset: term.offset };
 }
 
 function emptyArgument([, argument]: Pair): ExpressionProblem | null {
   if (argument.kind !== "literal" || argument.value !== "") return null;
-  return { message: "every text has the empty text within it", offset: argument.offset };
+  return { message: "every string contains the empty string", offset: argument.offset };
 }
 
 /** A literal that the field on the other side can never have. */

@@ -14,7 +14,7 @@ export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
 /** States that are looked at: every combination up to so many, and so many drawn ones of more. */
 const STATES_MAX = 20_000;
 const SEED = 1;
-/** Beside a bound: as near as values come that matter to anybody. */
+/** Distance of a sample from a bound. */
 const NUDGE = 0.001;
 
 /**

@@ -8,7 +8,7 @@ import type { Field, FieldName } from "./field.ts";
 import type { Value } from "./term.ts";
 
 /**
- * Why there is no value: `missing`: nobody said; `undeclared_scale`: no usage scale is declared, or a value
+ * Why there is no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared, or a value
  * contradicted it; `in_future`: a timestamp later than its own observation, so that one of the clocks is wrong; `past`:
  * sessions that are listed have failed, and none of them just now: the node may be well again.
  */

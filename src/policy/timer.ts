@@ -67,11 +67,11 @@ export interface Timer {
 
 /** Where an observation is to take up from. */
 export interface LastSeen {
-  /** `unknown`: the thread is broken, and the next observation counts from itself on. */
+  /** `unknown`: continuity is lost, and counting restarts with the next observation. */
   readonly verdict: Observation["verdict"];
   /** Time has been counted up to here. */
   readonly at: MonotonicMs;
-  /** Youngest datum of the last observation with a known verdict: what holds nothing younger is no news. */
+  /** Youngest datum of the last observation with a known verdict; an observation without younger data is ignored. */
   readonly newest: MonotonicMs;
 }
 
@@ -206,7 +206,7 @@ function followed(last: LastSeen | null, observation: Observation, rule: TimerRu
 const follows = (last: LastSeen, observation: Observation, { gapMsMax }: TimerRule): boolean =>
   last.verdict === observation.verdict && newestOf(observation) - last.newest <= gapMsMax;
 
-/** Keeps the state and both sums; what comes next counts from itself on. `now`: nothing is known; null: something is. */
+/** Keeps the state and both sums, and restarts counting with the next observation. `now`: the condition is unknown since then; null: it is known. */
 function broken(timer: Timer, now: EpochMs | null): Timer {
   const unknownSince = now === null ? null : (timer.unknownSince ?? now);
   const { last } = timer;

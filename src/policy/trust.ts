@@ -28,14 +28,14 @@ export interface Sighting {
   readonly hasServiceTime: boolean;
 }
 
-/** What holds everybody, and whether what we see is broken rather than merely not there yet. */
+/** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
 export interface Distrust {
   readonly blockers: readonly Blocker[];
   /** What we saw is not to be believed: pending timers start from zero, and a cool-down follows. */
   readonly isBroken: boolean;
 }
 
-/** The trust gate: everything that speaks against believing what is seen. Comes before any policy. */
+/** Returns every reason not to trust the inventory. Evaluated before any policy. */
 export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {
   const broken = [...inventoryBroken(sighting, trust), ...clocksBroken(sighting, trust)];
   const waiting: Blocker[] = [];
@@ -56,8 +56,8 @@ function incompleteDetail({ completeWalks, missing }: Sighting, trust: Safety["t
     return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; it ends with a walk that misses fewer, or with accept-inventory if that is right`;
   }
   return completeWalks === 0
-    ? "no walk of the nodes was complete yet"
-    : "the last walk of the nodes was not complete; it ends with the next complete one";
+    ? "no walk of the node list has completed yet"
+    : "the last walk of the nodes was not complete; the hold ends with the next complete walk";
 }
 
 const isBlind = ({ settledAgeMs, freshMs }: Sighting): boolean => settledAgeMs !== null && settledAgeMs > freshMs;
@@ -71,13 +71,13 @@ function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] 
     blockers.push({ reason: "inventory_incomplete", detail });
   }
   if ((sighting.lastComplete || sighting.missing !== null) && nodes < trust.minInventory * baseline - 1e-9) {
-    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is right, accept-inventory says so`;
+    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
   // Nodes are of an unknown status whether or not a walk that failed came by them: it is no whole to take a share of.
   const known = sighting.lastComplete ? records : Math.max(records, baseline);
   if (unknown > trust.maxUnknown * known + 1e-9) {
-    const detail = `${unknown} of ${known} nodes can't be read or are of an unknown status, more than ${percent(trust.maxUnknown)}`;
+    const detail = `${unknown} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;
     blockers.push({ reason: "inventory_unknown", detail });
   }
   return blockers;
@@ -87,7 +87,7 @@ function clocksBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
   const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = sighting;
   if (completeWalks === 0 || nodes === 0) return [];
   if (!hasServiceTime) {
-    return [{ reason: "service_clock", detail: "the service never said what time it is (no Date header)" }];
+    return [{ reason: "service_clock", detail: "no response of the service had a Date header" }];
   }
   if (freshestLastSeenMs !== null && freshestLastSeenMs <= trust.maxFreshestLastSeenMs) return [];
   const detail =

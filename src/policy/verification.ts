@@ -4,7 +4,7 @@ import type { NodeStatus } from "../model/node.ts";
 import type { Verify } from "../model/policy.ts";
 import type { EpochMs } from "../model/time.ts";
 
-/** What is seen of a node after something was done to it. */
+/** What was observed of a node after an action was sent. */
 export interface Aftermath {
   /** The journal's clock. */
   readonly now: EpochMs;
@@ -17,7 +17,7 @@ export interface Aftermath {
   readonly expect: "true" | "false" | "unknown" | null;
 }
 
-/** How a step ended. `in_doubt`: it can't be told, and waiting longer would not help. */
+/** How a step ended. `in_doubt`: the result can't be determined, and waiting longer would not help. */
 export type StepEnd = "verified" | "ineffective" | "in_doubt";
 
 /** What can't be judged when the time is up gets so much longer, at least. */

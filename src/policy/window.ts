@@ -102,12 +102,12 @@ export function windowBlockers(
 ): readonly Blocker[] {
   const blockers = names
     .filter((name) => !intervals.has(name))
-    .map((name): Blocker => ({ reason: "window", detail: `there is no time interval ${name}` }));
+    .map((name): Blocker => ({ reason: "window", detail: `unknown time interval ${name}` }));
   const known = names.flatMap((name) => intervals.get(name) ?? []);
   // No window is asked for, or none that there is.
   if (known.length === 0) return blockers;
   if (at.length === 0 || !at.every(Number.isFinite)) {
-    return [...blockers, { reason: "window", detail: "it is not known what time it is" }];
+    return [...blockers, { reason: "window", detail: "the current time is unknown" }];
   }
   const outside = at.filter((instant) => !known.some((interval) => isWithin(interval, instant)));
   if (outside.length === 0) return blockers;
@@ -134,7 +134,7 @@ function wallIn(zone: string, at: EpochMs): WallMs {
   return wall + (at - Math.floor(at / 1_000) * 1_000);
 }
 
-// A formatter is dear to make, and says the same of the same instant whenever it is asked.
+// Creating a formatter is expensive, so each zone's formatter is cached.
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
 function formatterOf(zone: string): Intl.DateTimeFormat {

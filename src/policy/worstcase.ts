@@ -53,11 +53,11 @@ const extentOf = (fleet: number, of: (domain: Domain) => number): Extent => ({
   ...(Object.fromEntries(DOMAINS.map((domain) => [domain, of(domain)])) as Record<Domain, number>),
 });
 
-/** Whether a policy ever touches a node, and doesn't only tell of it. */
+/** Whether a policy can act on nodes, rather than only notify. */
 const touches = ({ steps, retry }: PolicyRule): boolean =>
   retry.episodes > 0 && steps.some(({ action }) => action !== "notify");
 
-/** Whether some limit lets nobody be touched at all. */
+/** Whether a limit prevents every action. */
 const holdsEverybody = (safety: Safety): boolean =>
   [
     safety.maxUnhealthy.share,

@@ -35,7 +35,7 @@ export interface Contract {
   readonly categories?: Partial<Record<Category, LimiterOptions>>;
 }
 
-/** The door of the service: every limit, and what was used of it. Each key has its own categories; the plan is one. */
+/** The service's limits and their usage. Each key has its own categories; the plan is one. */
 export interface Admission {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;

@@ -10,7 +10,7 @@ import { exponential } from "./hash.ts";
  */
 export type Ailment = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
-/** What ends an ailment: time, any reboot, a forced reboot alone, or a person alone. */
+/** What ends a failure: time, any reboot, only a forced reboot, or only an operator. */
 export type Cure = "time" | "reboot" | "forced_reboot" | "person";
 
 /** How an ailment begins. */
@@ -43,7 +43,7 @@ const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 /** How long until a flapping node changes its mind. `unit`: a uniform draw. */
 export const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
-/** What befalls a healthy node at `at`; null: it crashes and reboots. `draw` gives uniform numbers. */
+/** Draws the next failure of a healthy node at `at`; null: it crashes and reboots. `draw` gives uniform numbers. */
 export function onset(rates: FleetRates, at: EpochMs, draw: () => number): Onset | null {
   if (draw() < CRASH_SHARE) return null;
   const ailment = kindOf(draw(), draw() < rates.flapping);

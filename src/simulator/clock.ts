@@ -3,7 +3,7 @@ import type { Clock } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createAgenda } from "./agenda.ts";
 
-/** Time that moves only when told to. */
+/** A clock that only advances on request. */
 export interface VirtualClock extends Clock {
   /**
    * Moves time on by `ms`, waking the sleepers that fall due in the order of their times (and of their falling asleep,

@@ -34,7 +34,7 @@ export const defaultServiceOptions: ServiceOptions = {
   sessionList: { order: "started_at", ...plainList },
 };
 
-/** A fleet in good hands: of 500 nodes some 17 a day fall ill, and half of those recover by themselves. */
+/** A healthy fleet: about 17 of 500 nodes fail per day, and half of them recover by themselves. */
 const calmRates: FleetRates = {
   faultEveryMs: 30 * DAY_MS,
   selfHealing: 0.5,

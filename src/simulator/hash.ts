@@ -22,7 +22,7 @@ export function unscramble(word: Word): Word {
 
 /**
  * A word that follows from the seed and what it is asked for, such as a node and the count of its draws. Unlike a
- * generator's next number it does not depend on what was asked before, so a request changes nobody's life but its own
+ * generator's next number it does not depend on what was asked before, so a request never affects other nodes than its own
  * node's.
  */
 export const hash = (seed: Word, what: Word, which: Word = 0): Word =>

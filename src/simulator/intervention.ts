@@ -6,7 +6,7 @@ import type { SimulatedService } from "./service.ts";
 import type { Strain } from "./strain.ts";
 import { advanceWorld } from "./world.ts";
 
-/** What people and fate do to single nodes, past the service. */
+/** Changes to single nodes that bypass the service's API. */
 export interface Interventions {
   /** A node falls ill; absent instants: it neither passes by itself nor changes. */
   fallIll(id: string, illness: Pick<Onset, "ailment" | "cure"> & Partial<Onset>): void;
@@ -18,7 +18,7 @@ export interface Interventions {
   quarantine(id: string, until: EpochMs): void;
   /** A node leaves the fleet and returns at `returnAt`, on the service's clock. */
   leave(id: string, returnAt: EpochMs): void;
-  /** A person ends a quarantine, whoever made it. */
+  /** An operator ends a quarantine, including ours. */
   liftQuarantine(id: string): void;
 }
 

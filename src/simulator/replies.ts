@@ -83,7 +83,7 @@ export function interception(fault: FaultKind, serviceNow: EpochMs): Reply | nul
   }
 }
 
-/** What befalls the reply of a request that was carried out. A reply without a body can be lost, and no more. */
+/** Applies a fault to the reply of a request that was executed. A reply without a body can be lost, and no more. */
 export function distorted(fault: FaultKind, reply: Reply): Reply {
   if (fault.kind === "lost_reply") return { ...reply, mishap: { kind: "reset" } };
   if (reply.body === "") return reply;

@@ -1,7 +1,7 @@
 /** An address and a port, as a URL has them. */
 export const authority = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** Where a server is that listens there, as somebody on this machine would open it. */
+/** URL under which a client on this host reaches a server that listens there. */
 export const webUrl = (isEncrypted: boolean, host: string, port: number): string =>
   `${isEncrypted ? "https" : "http"}://${authority(reachable(host), port)}`;
 

@@ -35,7 +35,7 @@ export interface AdmissionParts {
   refused(reason: WebRefusal): void;
 }
 
-/** An answer to whoever is turned away. */
+/** Response to a rejected request. */
 interface Refusal {
   readonly reason: WebRefusal;
   readonly status: 401 | 429 | 503;
@@ -47,7 +47,7 @@ interface Refusal {
 
 const CHALLENGE = 'Basic realm="proxywarden", charset="UTF-8"';
 
-/** Nobody has asked for anything yet. */
+/** Creates request authorization without recorded clients. */
 export function createAdmission({ clock, log, passwords, gate, operators, refused }: AdmissionParts): Admission {
   const rates = createRates(clock);
 
@@ -68,7 +68,7 @@ export function createAdmission({ clock, log, passwords, gate, operators, refuse
     const refusal = { reason: "rate", status: 429, retryAfterMs } as const;
     return excess.of === "client"
       ? { ...refusal, message: TOO_MANY, ends: true }
-      : { ...refusal, message: "more requests than rate_limit lets in" };
+      : { ...refusal, message: "rate_limit exceeded" };
   }
 
   /** Who gives orders may see what they do. */
@@ -89,21 +89,21 @@ export function createAdmission({ clock, log, passwords, gate, operators, refuse
       if (excess !== null) return turnAway(request, reply, excess);
       if (terms.users.size === 0 || isOpen(route)) return true;
       const conclude = (login: Login): boolean => {
-        if (login.kind === "wrong") log.warn({ from: request.ip }, "Wrong user or password given.");
+        if (login.kind === "wrong") log.warn({ from: request.ip }, "basic auth failed");
         const refusal = refusalOf(login);
         return refusal === null || turnAway(request, reply, refusal);
       };
       const login = loginOf(request, terms.users);
       if (!(login instanceof Promise)) return conclude(login);
       return login.then(conclude, (error: unknown) => {
-        log.error({ error }, "A password could not be checked.");
+        log.error({ error }, "password check failed");
         return turnAway(request, reply, UNCHECKED);
       });
     },
   };
 }
 
-const TOO_MANY = `more than ${CLIENT_REQUESTS_PER_SECOND} requests a second from one address`;
+const TOO_MANY = `more than ${CLIENT_REQUESTS_PER_SECOND} requests per second from one address`;
 
 const UNCHECKED: Refusal = {
   ...{ reason: "busy", status: 503, retryAfterMs: SECOND_MS },
@@ -115,18 +115,18 @@ function refusalOf(login: Login): Refusal | null {
     case "granted":
       return null;
     case "missing":
-      return { reason: "credentials", status: 401, message: "a user and a password are wanted, by basic auth" };
+      return { reason: "credentials", status: 401, message: "basic auth is required" };
     case "wrong":
       return { reason: "credentials", status: 401, message: "wrong user or password" };
     case "throttled":
       return {
         ...{ reason: "attempts", status: 429, retryAfterMs: login.retryAfterMs },
-        message: "too many wrong passwords or tokens from this address; those that were right before are still taken",
+        message: "too many wrong passwords or tokens from this address; credentials that were accepted before still work",
       };
     case "busy":
       return {
         ...{ reason: "busy", status: 503, retryAfterMs: login.retryAfterMs },
-        message: "too many passwords wait to be checked",
+        message: "too many password checks are pending",
       };
     default:
       return login satisfies never;

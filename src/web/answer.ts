@@ -14,7 +14,7 @@ const errorCodes: Readonly<Record<number, string>> = {
 };
 
 /** What is said of an address that is no route's. */
-export const NO_SUCH_PAGE = "there is no such page; / lists what there is";
+export const NO_SUCH_PAGE = "not found; see / for the available routes";
 
 /** Answers with a line of text. */
 export const sendText = (reply: FastifyReply, status: number, line: string): FastifyReply =>

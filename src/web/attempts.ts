@@ -14,7 +14,7 @@ export interface Attempts {
 const WRONG_MAX = 10;
 const WRONG_WINDOW_MS: DurationMs = MINUTE_MS;
 
-/** Nobody has tried anything. Attempts count from their beginning: many at once are as many as one after the other. */
+/** Creates an empty counter. An attempt counts from its start, so parallel attempts count like sequential ones. */
 export function createAttempts(clock: Pick<Clock, "monotonic">): Attempts {
   const clients = byClient<{ at: readonly MonotonicMs[] }>(() => ({ at: [] }));
   return {

@@ -40,7 +40,7 @@ interface Look {
   readonly marks: Uint8Array;
 }
 
-/** A board that nobody has looked at. Costs nothing until somebody does. */
+/** Creates a fleet grid. It does no work until the first refresh. */
 export function createBoard(parts: BoardParts): Board {
   let last: Look | null = null;
   let revision = 0;

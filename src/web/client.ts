@@ -48,7 +48,7 @@ export interface ByClient<T> {
   readonly size: number;
 }
 
-/** Nothing of anybody yet. */
+/** Creates an empty map of clients. */
 export function byClient<T>(make: () => T, clientsMax = CLIENTS_MAX): ByClient<T> {
   const known = new Map<string, T>();
   return {

@@ -32,7 +32,7 @@ const CONNECTIONS_MAX = 256;
 const CLIENT_CONNECTIONS_MAX = 64;
 /** New connections of one client, in the long run; a handshake of TLS takes a millisecond or two. */
 const CLIENT_CONNECTS = { intervalMs: SECOND_MS / 50, burst: 500 };
-/** Who was told that there is no place for him reads it at once, or never. */
+/** A rejected client reads the response at once, or not at all. */
 const LINGER_MS_MAX: DurationMs = SECOND_MS;
 const LINGERING_MAX = 64;
 
@@ -63,13 +63,13 @@ export function createDoor(server: Server, parts: DoorParts): Door {
   }
 
   server.removeAllListeners("connection").on("connection", (socket) => {
-    // Whoever serves it looks at errors himself; before and after that nobody has to.
+    // The server handles errors of its connections; errors before and after that are ignored.
     socket.on("error", () => undefined);
     const client = clientOf(socket.remoteAddress);
     const { tls } = terms.current();
     if (!hasPlace(client, socket.remoteAddress)) {
       refused("connections");
-      // Nobody shakes hands to be told that there is no place.
+      // A rejected TLS client is disconnected without a handshake.
       if (tls === null) goodbyes.say(socket);
       else socket.destroy();
       return;
@@ -91,7 +91,7 @@ export function createDoor(server: Server, parts: DoorParts): Door {
   };
 }
 
-/** Tells those for whom there is no place. */
+/** Sends the rejection to clients beyond the connection limit. */
 function createGoodbyes() {
   const lingering = new Set<Socket>();
   return {

@@ -7,7 +7,7 @@ import { createBucket } from "./bucket.ts";
 import { rawAnswer } from "./headers.ts";
 import type { TlsTerms } from "./tlsterms.ts";
 
-/** Shakes hands with those who connect, and lets in whom the terms let in. */
+/** Performs the TLS handshake of new connections, and checks client certificates. */
 export interface Encrypter {
   /** Hands on what is decrypted, once it is let in; ends the connection otherwise. */
   take(socket: Socket, tls: TlsTerms): void;
@@ -27,10 +27,10 @@ export interface EncrypterParts {
 /** Lines of the log about clients whose certificate is not let in; more would drown all else that it says. */
 const CERTIFICATE_LINES = { intervalMs: 10 * SECOND_MS, burst: 10 };
 
-/** Whoever turned TLS on here, and not there, reads it in the log of his scraper. */
-const PLAIN_HTTP_ANSWER = rawAnswer(400, "Bad Request", "this is plain HTTP, and an HTTPS server: ask by https://");
+/** The response shows up in the scraper's log if TLS is enabled only on this side. */
+const PLAIN_HTTP_ANSWER = rawAnswer(400, "Bad Request", "plain HTTP request sent to an HTTPS server: use https://");
 
-/** An encrypter with nobody at it. */
+/** Creates an acceptor without connections. */
 export function createEncrypter({ clock, log, refused, serve }: EncrypterParts): Encrypter {
   /** Connections that have not shaken hands yet, by where they come from: that tells one from the other. */
   const shaking = new Map<string, Socket>();
@@ -41,7 +41,7 @@ export function createEncrypter({ clock, log, refused, serve }: EncrypterParts):
   function refuseCertificate({ remoteAddress: from }: TLSSocket, why: string): void {
     refused("client_certificate");
     const level = lines.take(clock.monotonic()) === 0 ? "warn" : "debug";
-    log[level]({ from, why }, "A client was turned away by its certificate.");
+    log[level]({ from, why }, "client certificate rejected");
   }
 
   function serverOf(tls: TlsTerms): Server {
@@ -62,7 +62,7 @@ export function createEncrypter({ clock, log, refused, serve }: EncrypterParts):
         refuseCertificate(socket, `its certificate is not verified: ${socket.authorizationError}`);
       } else {
         refused("handshake");
-        log.debug({ from: socket.remoteAddress, why: error.message }, "A TLS handshake failed.");
+        log.debug({ from: socket.remoteAddress, why: error.message }, "TLS handshake failed");
       }
       if (error.code === "ERR_SSL_HTTP_REQUEST") shaking.get(originOf(socket))?.end(PLAIN_HTTP_ANSWER);
       socket.destroy();

@@ -17,7 +17,7 @@ export interface ScrapeRequest {
   readonly acceptEncoding?: string | undefined;
 }
 
-/** The answer to one scrape. Its chunks are shared with other scrapes, and nobody writes to them until `done`. */
+/** The answer to one scrape. Its chunks are shared with other scrapes and are not overwritten until `done`. */
 export interface Scrape {
   readonly contentType: string;
   readonly encoding?: "gzip";

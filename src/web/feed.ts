@@ -11,7 +11,7 @@ export interface FeedRow {
 
 /** The last decisions and actions, in the order in which they came about. */
 export interface Feed {
-  /** Takes the news out of what changed. Done in no time, whoever looks on: the warden stands behind it. */
+  /** Records the decisions and actions among `changes`. Must be fast: remediation waits for it. */
   note(changes: readonly Change[]): void;
   /** The last number given; 0: nothing happened yet. */
   last(): number;
@@ -19,10 +19,10 @@ export interface Feed {
   after(number: number, limit: number): { readonly rows: readonly FeedRow[]; readonly missed: number };
 }
 
-/** Enough for whoever was away for some minutes; some 1 KB each. */
+/** Enough for a client that was disconnected for some minutes; about 1 KB each. */
 export const FEED_ROWS_MAX = 1_000;
 
-/** Nothing happened yet. */
+/** Creates an empty event log. */
 export function createFeed(): Feed {
   // A ring: row n is at n % FEED_ROWS_MAX.
   const ring: FeedRow[] = [];

@@ -13,7 +13,7 @@ export type Admission =
   | { readonly kind: "missing" | "wrong" }
   | { readonly kind: "throttled"; readonly retryAfterMs: DurationMs };
 
-/** Tells operators by their tokens. */
+/** Authenticates operators by bearer token. */
 export interface Gate {
   /** `authorization`: the header as it came. */
   judge(authorization: string | undefined, operators: readonly Operator[]): Admission;
@@ -23,7 +23,7 @@ export interface Gate {
 const WRONG_MAX = 10;
 const WRONG_WINDOW_MS: DurationMs = MINUTE_MS;
 
-/** A gate at which nobody was yet. */
+/** Creates operator authentication without failed attempts. */
 export function createGate(clock: Pick<Clock, "monotonic">): Gate {
   let wrongAt: readonly MonotonicMs[] = [];
   return {

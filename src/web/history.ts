@@ -26,7 +26,7 @@ export interface HistoryView {
   readonly series: Readonly<Record<Series, readonly (number | null)[]>>;
 }
 
-/** How the last hour went, so that charts are not empty when somebody opens the page. Gone with the process. */
+/** Samples of the last hour for the status page's charts. Kept in memory only. */
 export interface History {
   add(scene: Scene): void;
   view(): HistoryView;
@@ -36,7 +36,7 @@ export interface History {
 export const SAMPLE_EVERY_MS: DurationMs = 10 * SECOND_MS;
 const SAMPLES_MAX = HOUR_MS / SAMPLE_EVERY_MS;
 
-/** Nothing is known of the past. */
+/** Creates an empty history. */
 export function createHistory(): History {
   const samples: { readonly at: EpochMs; readonly values: Readonly<Record<Series, number | null>> }[] = [];
   return {
@@ -66,7 +66,7 @@ export async function keepHistory(
       history.add(scene());
     } catch (error) {
       // A defect of ours: a chart has a gap then, and nothing else.
-      log.error({ err: error }, "a sample for the charts could not be taken");
+      log.error({ err: error }, "history sample failed");
     }
     await clock.sleep(SAMPLE_EVERY_MS, signal);
   }

@@ -79,7 +79,7 @@ export function createHttpServer(
   });
   app.addHook("onRequest", (request, reply, done) => {
     if (hasOneHost(request)) done();
-    else refuse(request, reply, 400, "the request must have one Host header, with a host and maybe a port");
+    else refuse(request, reply, 400, "the request must have exactly one valid Host header");
   });
   app.addHook("onSend", (_request, reply, payload, done) => {
     limitStall(reply.raw, stallMs);
@@ -92,8 +92,8 @@ export function createHttpServer(
     const status = error.statusCode ?? 500;
     if (status === 413) return sendError(request, reply, 413, tooLarge(request.routeOptions.bodyLimit));
     if (status < 500) return sendError(request, reply, status, error.message);
-    log.error({ method: request.method, path: request.routeOptions.url, error }, "Web request failed.");
-    return sendError(request, reply, status, "internal error; the log says more");
+    log.error({ method: request.method, path: request.routeOptions.url, error }, "web request failed");
+    return sendError(request, reply, status, "internal error; see the daemon's log");
   });
   return app;
 }
@@ -123,12 +123,12 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     return;
   }
   const answers: Readonly<Record<string, readonly [status: number, phrase: string, line: string]>> = {
-    HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", `the head may have ${HEADER_BYTES_MAX} bytes`],
-    ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "the request takes too long to arrive"],
+    HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", `the request headers exceed ${HEADER_BYTES_MAX} bytes`],
+    ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "the request was not received in time"],
   };
-  const [status, phrase, line] = answers[error.code ?? ""] ?? [400, "Bad Request", "that is no HTTP/1.1 request"];
+  const [status, phrase, line] = answers[error.code ?? ""] ?? [400, "Bad Request", "malformed HTTP request"];
   socket.setTimeout(TELL_MS_MAX, () => socket.destroy());
   socket.end(rawAnswer(status, phrase, line), () => socket.destroy());
 }
 
-const tooLarge = (bytesMax = BODY_BYTES_MAX): string => `the body is too large; it may have ${bytesMax} bytes`;
+const tooLarge = (bytesMax = BODY_BYTES_MAX): string => `the body exceeds ${bytesMax} bytes`;

@@ -4,7 +4,7 @@ import type { Board } from "./board.ts";
 import type { Feed, FeedRow } from "./feed.ts";
 import { actionView, decisionView } from "./rowviews.ts";
 
-/** One who looks on: a connection that takes text. */
+/** A subscriber: a connection that receives text. */
 export interface Onlooker {
   write(text: string): void;
   /** Bytes that it was given and has not taken yet. */
@@ -15,7 +15,7 @@ export interface Onlooker {
   cut(): void;
 }
 
-/** Tells all who look on what happens, as server-sent events. */
+/** Sends events to all subscribers as server-sent events. */
 export interface Live {
   /** Takes in one more, who may have seen all up to an event before; false: there are as many as there may be. */
   join(onlooker: Onlooker, lastEventId: string | null): boolean;
@@ -42,12 +42,12 @@ const LOOK_MS: DurationMs = SECOND_MS / 2;
 const HEARTBEAT_MS: DurationMs = 15 * SECOND_MS;
 /** One who has not taken so much is cut off: it comes back, and says what it has seen. */
 const WAITING_BYTES_MAX = 1_048_576;
-/** Rows told at one look: a storm of decisions is counted, not told one by one. */
+/** Rows sent at once. Further rows are only counted. */
 const ROWS_AT_ONCE_MAX = 200;
 /** What a browser waits before it comes back. */
 const RETRY_MS: DurationMs = 2 * SECOND_MS;
 
-/** Nobody looks on yet; while nobody does, nothing is looked at. */
+/** Creates a broadcaster without subscribers. It does no work while there are none. */
 export function createLive({ feed, board, clock, epoch, log }: LiveParts): Live {
   const onlookers = new Set<Onlooker>();
   const closing = new AbortController();
@@ -80,7 +80,7 @@ export function createLive({ feed, board, clock, epoch, log }: LiveParts): Live 
         look();
       } catch (error) {
         // A defect of ours: who looks on must not bring down what is looked at.
-        log.error({ err: error }, "what happens could not be told to those who look on");
+        log.error({ err: error }, "publishing events failed");
       }
       await clock.sleep(LOOK_MS, closing.signal);
     }

@@ -23,7 +23,7 @@ export interface LiveDeps {
   warden(): WardenView;
 }
 
-/** Who finds no room asks again after this. */
+/** Retry-After of a rejected event stream. */
 const RETRY_AFTER_S = 30;
 
 /** Some proxies hold back what they could send on, unless they are told not to. */
@@ -83,7 +83,7 @@ function answerEvents(live: Live, request: FastifyRequest, reply: FastifyReply):
     return undefined;
   }
   reply.header("retry-after", RETRY_AFTER_S);
-  return sendError(request, reply, 503, `as many as may look on at once do; try again in ${RETRY_AFTER_S} s`);
+  return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
 }
 
 /** An epoch of a process that began then. */

@@ -73,19 +73,19 @@ interface Refusal {
 
 const THROTTLED: Refusal = {
   ...{ reason: "attempts", status: 429 },
-  message: "too many wrong tokens; those of operators are still accepted",
+  message: "too many wrong tokens; valid operator tokens are still accepted",
 };
-const WRONG: Refusal = { reason: "credentials", status: 401, message: "that is no operator's token" };
+const WRONG: Refusal = { reason: "credentials", status: 401, message: "the token does not belong to an operator" };
 const MISSING: Refusal = {
   ...{ reason: "credentials", status: 401 },
-  message: "this needs an operator's token, as in Authorization: Bearer TOKEN",
+  message: "an operator token is required: Authorization: Bearer TOKEN",
 };
 
 /** Why a web page may not send the request; null: it may, or no web page sent it. */
 function originProblem(request: FastifyRequest, hasToken: boolean): string | null {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (origin === undefined && (site === undefined || site === "none")) return null;
-  if (!hasToken) return "a web page may not send this; use curl, or configure web.operators and send a token";
+  if (!hasToken) return "requests from web pages are not accepted; use curl, or configure web.operators and send a token";
   const isSameSite = site === undefined || site === "none" || site === "same-origin";
   if (isSameSite && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
   return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";

@@ -48,9 +48,9 @@ function answerOrder({ deps, row, log, operator }: Given, request: FastifyReques
   const done = row.carryOut(givenBy(deps.orders(), operator), id, reason.value);
   const order = { order: row.name, operator, ...(row.about === null ? {} : { [row.about]: id }), from: request.ip };
   if (done.ok) {
-    log.info({ ...order, ...(row.hasReason ? { reason: reason.value } : {}) }, "Order carried out.");
+    log.info({ ...order, ...(row.hasReason ? { reason: reason.value } : {}) }, "operator command executed");
     return { message: done.value };
   }
-  log.warn({ ...order, refusal: done.error.message }, "Order refused.");
+  log.warn({ ...order, refusal: done.error.message }, "operator command rejected");
   return sendError(request, reply, statuses[done.error.kind], done.error.message);
 }

@@ -108,10 +108,10 @@ function parseObject(body: Uint8Array | undefined): Result<Readonly<Record<strin
 }
 
 function keyProblem(key: string, value: unknown, hasReason: boolean): string | null {
-  if (!hasReason) return "this order takes no keys";
-  if (key !== "reason") return "the only known one is reason";
+  if (!hasReason) return "this command takes no parameters";
+  if (key !== "reason") return "the only known key is reason";
   const isGood = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
   return isGood && !/\p{Cc}/u.test(value)
     ? null
-    : `it is one line of text of 1 to ${REASON_CHARS_MAX} characters; leave it out where there is none`;
+    : `it is one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
 }

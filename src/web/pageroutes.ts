@@ -4,7 +4,7 @@ import { type Asset, loadAssets, PAGE } from "./asset.ts";
 import { acceptsGzip } from "./negotiation.ts";
 import type { Route } from "./route.ts";
 
-/** What the page may do: run and style itself with files of its own, and ask nobody but this server. */
+/** Content security policy of the status page: only its own scripts and styles, and requests only to this server. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

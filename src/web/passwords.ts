@@ -25,10 +25,10 @@ const REMEMBERED_MAX = 100;
 const WAITING_MAX = 32;
 const BUSY_RETRY_MS: DurationMs = SECOND_MS;
 
-/** A bcrypt hash's salt and digest that fit no password that anybody knows: what an unknown user is compared with. */
+/** Salt and digest of a bcrypt hash without a known password. Unknown users are compared with it, so that the response time does not reveal user names. */
 const NOBODY = "mN6ZyLvpCxaA9.vG7lJmeuDXHP1/fSoMm2m2B5Eui6VS0A1V.ypBm";
 
-/** Nobody was here yet. */
+/** Creates basic auth with an empty cache of accepted logins. */
 export function createPasswords(bcrypt: Bcrypt, clock: Pick<Clock, "monotonic">): Passwords {
   // What is remembered is of no use to whoever reads our memory later, and can't be told by how long it is looked for.
   const secret = randomBytes(32);

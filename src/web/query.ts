@@ -35,21 +35,21 @@ const integer =
   (value) =>
     /^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= max
       ? null
-      : `it is a whole number from 1 to ${max}`;
+      : `must be a whole number from 1 to ${max}`;
 
 const oneOf =
   (values: readonly string[]): Check =>
   (value) =>
-    values.includes(value) ? null : `it is one of ${values.join(", ")}`;
+    values.includes(value) ? null : `must be one of ${values.join(", ")}`;
 
 const text: Check = (value) =>
-  value !== "" && value.length <= TEXT_CHARS_MAX ? null : `it is a text of 1 to ${TEXT_CHARS_MAX} characters`;
+  value !== "" && value.length <= TEXT_CHARS_MAX ? null : `must be 1 to ${TEXT_CHARS_MAX} characters`;
 
 // UTC alone: the `+` of an offset arrives as a blank where it was not escaped.
 const instant: Check = (value) =>
   /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(value) && !Number.isNaN(Date.parse(value))
     ? null
-    : "it is a time in UTC, such as 2026-11-21T03:12:44Z";
+    : "must be a time in UTC, such as 2026-11-21T03:12:44Z";
 
 /** Every parameter of every route. */
 const checks = {
@@ -138,6 +138,6 @@ function readParameters(
 
 function parameterProblem(name: string, value: unknown, allowed: readonly Parameter[]): string | null {
   const parameter = allowed.find((known) => known === name);
-  if (parameter === undefined) return `known ones are ${allowed.join(", ")}`;
-  return typeof value === "string" ? checks[parameter](value) : "it may be given once";
+  if (parameter === undefined) return `unknown; must be one of ${allowed.join(", ")}`;
+  return typeof value === "string" ? checks[parameter](value) : "must be given only once";
 }

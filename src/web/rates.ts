@@ -23,7 +23,7 @@ export interface Rates {
 export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUESTS = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 
-/** Nobody has asked for anything yet. */
+/** Creates a rate limiter with full buckets. */
 export function createRates(clock: Pick<Clock, "monotonic">): Rates {
   const buckets = () => byClient(() => createBucket(CLIENT_REQUESTS));
   const clients: Readonly<Record<Traffic, ByClient<Bucket>>> = {

@@ -19,7 +19,7 @@ export interface Readers {
   callBack(shown: Page): void;
 }
 
-/** Nobody reads yet. */
+/** Creates a tracker without readers. */
 export function createReaders(): Readers {
   const readers = new Set<{ readonly page: Page; readonly revocation: AbortController }>();
   return {

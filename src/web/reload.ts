@@ -4,7 +4,7 @@ import type { Result } from "../base/result.ts";
 export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /**
- * One reload at a time. Who asks while one runs gets the next one, which begins after it and so sees the files as they
+ * One reload at a time. A request during a reload waits for the next one, which begins after it and so sees the files as they
  * are then; all who wait share it, so at most two are ever under way.
  */
 export function serialReload(reload: Reload): Reload {

@@ -74,7 +74,7 @@ export async function createWeb(options: WebOptions): Promise<Result<Web, string
   } catch (error) {
     await app.close();
     const reason = error instanceof Error ? error.message : String(error);
-    return fail(`can't listen on ${authority(host, port)}: ${reason}; it must be a free address of this machine`);
+    return fail(`can't listen on ${authority(host, port)}: ${reason}; must be a free address of this host`);
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
@@ -137,7 +137,7 @@ function addRoute(app: FastifyInstance, route: Route, passage: Passage): void {
     onRequest: (request, reply, _done) => {
       if (!isThere(request, reply)) return;
       reply.header("allow", allowed.join(", "));
-      sendError(request, reply, 405, `${request.method} is not allowed here, but ${allowed.join(" and ")}`);
+      sendError(request, reply, 405, `${request.method} is not allowed here; allowed: ${allowed.join(" and ")}`);
     },
     handler: () => undefined,
   });
@@ -151,7 +151,7 @@ function inTurn({ method, path, handle }: Route, { turnstile, refused }: Passage
     if (turn === null) {
       refused("busy");
       reply.header("retry-after", 1);
-      return sendError(request, reply, 503, "too many requests wait for an answer; try again later");
+      return sendError(request, reply, 503, "too many requests are queued; try again later");
     }
     await turn;
     return handle(request, reply);

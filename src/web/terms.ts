@@ -8,7 +8,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { stampAt } from "../system/secret.ts";
 import { prepareTls, type TlsTerms } from "./tlsterms.ts";
 
-/** On what terms the web server deals with clients. */
+/** Settings of the web server towards clients. */
 export interface Terms {
   /** Null: plain HTTP. */
   readonly tls: TlsTerms | null;
@@ -36,7 +36,7 @@ interface Source {
 /** The files that were looked at, and by what to see that one is no longer the same. */
 type Stamps = ReadonlyMap<string, string>;
 
-/** Plain HTTP for everybody. */
+/** Plain HTTP without authentication. */
 export const OPEN_TERMS: PreparedTerms = {
   terms: { tls: null, headers: {}, users: new Map(), rate: null },
   source: null,
@@ -85,7 +85,7 @@ export interface StandingTerms {
   adopt(prepared: PreparedTerms): void;
 }
 
-/** What standing terms are told by, and tell. */
+/** Dependencies of the live settings. */
 export interface TermsParts {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
@@ -119,11 +119,11 @@ export function keepTerms(first: PreparedTerms, { clock, log, metrics }: TermsPa
     const next = attempt.outcome.ok ? permitted(prepared.terms, attempt.outcome.value, file) : attempt.outcome;
     if (next.ok) {
       prepared = { ...prepared, terms: next.value, stamps };
-      log.info({ file }, "The web configuration was read anew, and is in force.");
+      log.info({ file }, "web configuration reloaded");
     } else {
       log.error(
         { file, problems: next.error },
-        "The web configuration has changed, and is refused; the old one stays in force.",
+        "invalid web configuration; keeping the previous one",
       );
     }
     show(next.ok);

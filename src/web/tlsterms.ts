@@ -89,11 +89,11 @@ function refusalBy({ client_auth_type: type, client_allowed_sans: allowed }: Tls
   return (socket) => {
     if (type === "NoClientCert" || type === "RequestClientCert") return null;
     const shown = socket.getPeerX509Certificate();
-    if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : "it showed no certificate";
+    if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : "no client certificate";
     const isVerified = type === "VerifyClientCertIfGiven" || type === "RequireAndVerifyClientCert";
     if (isVerified && !socket.authorized) return `its certificate is not verified: ${socket.authorizationError}`;
     if (isWanted === null || alternativeNames(shown).some((name) => isWanted.has(name))) return null;
-    return "no subject alternative name of its certificate is in client_allowed_sans";
+    return "none of the certificate's subject alternative names is in client_allowed_sans";
   };
 }
 
@@ -122,12 +122,12 @@ function certificateOf(chain: string, pem: string): Result<X509Certificate, Blam
   if (key === null) {
     return fail({
       which: "key",
-      why: "holds no private key that can be read; it should hold one in PEM, not encrypted",
+      why: "must contain an unencrypted private key in PEM format",
     });
   }
   return certificate.checkPrivateKey(key)
     ? ok(certificate)
-    : fail({ which: "key", why: "is not the key of the certificate" });
+    : fail({ which: "key", why: "does not match the certificate" });
 }
 
 function keyOf(pem: string): KeyObject | null {

@@ -7,14 +7,14 @@ export interface Turnstile {
   enter(): Promise<void> | null;
 }
 
-/** Who waits behind so many would rather hear that it is no use. */
+/** Longest queue; further requests are rejected with 503. */
 const WAITING_MAX = 64;
 /** Shorter work is not worth a timer: letting the loop turn once is pause enough. */
 const PAUSE_MS_MIN: DurationMs = 1;
 /** A loop that was held up by something else must not be rested for it. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
-/** Nobody waits. However many ask, half of the loop's time stays free for scrapes, and for watching and healing. */
+/** Creates an empty queue. It leaves half of the event loop's time to scrapes, polling and remediation. */
 export function createTurnstile(clock: Pick<Clock, "monotonic" | "sleep">): Turnstile {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();

@@ -54,7 +54,7 @@ export function createActivity(nameOf: (node: string) => string): Activity {
     frame = 0;
     const newestFirst = [...lines.values()].sort((one, other) => (one.at < other.at ? 1 : -1));
     const chosen = newestFirst.filter(filter[1]).slice(0, SHOWN_MAX);
-    const nothing = h("li", { class: "empty muted" }, "Nothing yet. Decisions and actions appear here as they happen.");
+    const nothing = h("li", { class: "empty muted" }, "No activity yet. Decisions and actions appear here as they happen.");
     fill(list, chosen.length === 0 ? [nothing] : chosen.map((line) => lineElement(line, nameOf)));
   }
 

@@ -126,7 +126,7 @@ function optionsOf({ series, fromZero }: Chart, width: number): uPlotType.Option
 
 const hourAndMinute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-/** A flat line is no drama: the axis is at least some percent of what it shows. */
+/** The axis covers at least some percent of the value, so that small changes of a flat line are not exaggerated. */
 function rangeOf(low: number | null, high: number | null, fromZero: boolean): [number, number] {
   if (low === null || high === null) return [0, 1];
   if (fromZero) return [0, Math.max(1, high * 1.1)];

@@ -69,7 +69,7 @@ function verdictText({ matched, verdict }: PolicyExplanationView): string {
 function timerOf({ timer, for_seconds }: PolicyExplanationView): Child {
   if (timer === null) return null;
   if (timer.state === "firing") {
-    const clearing = timer.clear_seconds > 0 ? `, well again for ${span(timer.clear_seconds)}` : "";
+    const clearing = timer.clear_seconds > 0 ? `, healthy again for ${span(timer.clear_seconds)}` : "";
     return h(
       "p",
       { class: "timer" },
@@ -144,7 +144,7 @@ function guardsOf({ blockers }: PolicyExplanationView): HTMLElement {
   if (blockers.length === 0) return h("p", { class: "guards-none" }, "✓ Nothing would hold an action now.");
   return h(
     "ul",
-    { class: "guards", "aria-label": "What would hold an action now" },
+    { class: "guards", "aria-label": "Reasons that would hold an action now" },
     ...blockers.map(({ reason, detail, ends }) =>
       h("li", {}, h("b", {}, words(reason)), h("span", {}, `${detail}; ends ${ends}`)),
     ),

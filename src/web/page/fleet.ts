@@ -103,7 +103,7 @@ const WELL: ReadonlySet<string> = new Set(["online", "maintenance"]);
 /** Marks that make a node worth a look even where its status is fine. */
 const BUSY: ReadonlySet<string> = new Set(["firing", "episode", "acting", "held", "awaiting"]);
 
-/** Whether a person should know of a node. */
+/** Whether a node needs an operator's attention. */
 export const isTroubled = (fleet: FleetModel, cell: Cell): boolean =>
   !WELL.has(statusOf(fleet, cell)) || BUSY.has(markOf(fleet, cell));
 

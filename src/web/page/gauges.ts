@@ -28,7 +28,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const share = left === null ? 0 : left / full;
   const { held_by, in_seconds } = category.next_poll;
   const next =
-    held_by === null ? "the next call may go now" : `next call in ${span(in_seconds)}, held by ${words(held_by)}`;
+    held_by === null ? "the next call can be sent now" : `next call in ${span(in_seconds)}, held by ${words(held_by)}`;
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
   return gauge({
     name: words(name),
@@ -36,7 +36,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
     note: `${refused}limit ${count(limit)} a ${category.configured.window_seconds === 60 ? "minute" : span(category.configured.window_seconds)} · ${next}`,
     share,
     tone: left !== null && left < reserve * limit ? "wait" : "good",
-    label: left === null ? "not stated yet" : `${count(left)} of ${count(full)} calls left`,
+    label: left === null ? "not reported yet" : `${count(left)} of ${count(full)} calls left`,
     tick: [(reserve * limit) / full, "the reserve"],
   });
 }
@@ -132,7 +132,7 @@ function freshRow(name: string, { planned, age_seconds, failure }: Collector): H
   const share = age === null ? 0 : age / planned.fresh_seconds;
   const stretched =
     planned.stretch > 1.001
-      ? ` · stretched ${planned.stretch.toFixed(1)}× by ${words(planned.bound_by ?? "the plan")}`
+      ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${words(planned.bound_by ?? "the plan")}`
       : "";
   const trouble = failure === null ? "" : `${words(failure.reason)}: ${failure.message} · `;
   const median = name === "details" && age_seconds !== null ? ` · half within ${span(age_seconds.median)}` : "";

@@ -5,7 +5,7 @@ import { count, words } from "./text.ts";
 
 const fillLegend = filler(byId("legend"));
 const RING_WORDS = [
-  ["ring-episode", "in treatment"],
+  ["ring-episode", "being remediated"],
   ["ring-awaiting", "waits for approval"],
   ["ring-firing", "fires, not acted on"],
   ["ring-shadow", "dry run"],

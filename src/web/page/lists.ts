@@ -58,13 +58,13 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `${what} of ${name} (${action.id}), as soon as nothing else holds it.`,
+    meaning: `${what} of ${name} (${action.id}), is sent once nothing else holds it.`,
     hasReason: false,
   };
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
-    meaning: `${what} of ${name} (${action.id}) is not done, and not asked for again in this episode.`,
+    meaning: `${what} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
   };
   const evidence = Object.entries(action.evidence.fields).map(([field, value]) => `${field} ${String(value)}`);
@@ -106,9 +106,9 @@ export function showFound(fleet: FleetModel | null, text: string): readonly Cell
         ),
       ),
     found.length > FOUND_MAX
-      ? h("li", { class: "muted" }, `and ${count(found.length - FOUND_MAX)} more, lit in the grid`)
+      ? h("li", { class: "muted" }, `and ${count(found.length - FOUND_MAX)} more, highlighted in the grid`)
       : null,
-    found.length === 0 ? h("li", { class: "muted" }, "No node is called that.") : null,
+    found.length === 0 ? h("li", { class: "muted" }, "No matching node.") : null,
   ]);
   return found;
 }

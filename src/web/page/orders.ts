@@ -33,7 +33,7 @@ export function onOrderDone(then: () => void): void {
 }
 
 /** What buttons of a read-only page say. */
-export const READ_ONLY = "This daemon takes no orders: it has no operators (web.operators)";
+export const READ_ONLY = "Read-only: no operators are configured (web.operators)";
 
 /** A button that gives an order, once it was confirmed. */
 export const orderButton = (order: Order, key: string, tone = ""): HTMLButtonElement =>
@@ -76,7 +76,7 @@ export function confirmOrder(order: Order): void {
     h("h2", { id: "dialog-title" }, order.name),
     h("p", {}, order.meaning),
     order.hasReason
-      ? h("div", { class: "field" }, h("label", { for: "reason" }, "Reason (may be empty)"), reason)
+      ? h("div", { class: "field" }, h("label", { for: "reason" }, "Reason (optional)"), reason)
       : null,
     tokenField,
     problem,
@@ -92,7 +92,7 @@ export function confirmOrder(order: Order): void {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const given = storedToken() ?? token.value.trim();
-    if (given === "") return refuse("Orders need an operator's token.", true);
+    if (given === "") return refuse("An operator token is required.", true);
     send.disabled = true;
     const body = order.hasReason && reason.value.trim() !== "" ? { reason: reason.value.trim() } : null;
     const answer = await give(order.path, given, body);
@@ -118,7 +118,7 @@ export const hasToken = (): boolean => storedToken() !== null;
 /** Forgets the token. */
 export function forgetToken(): void {
   storeToken(null);
-  toast("The token is forgotten.");
+  toast("Token removed.");
 }
 
 let toastTimer = 0;

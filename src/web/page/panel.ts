@@ -76,7 +76,7 @@ export function createPanel(onClose: () => void): Panel {
       factsOf(node, now),
       h("h3", {}, "Policies"),
       ...(node.policies.length === 0
-        ? [h("p", { class: "muted" }, "No policy has anything to say of it.")]
+        ? [h("p", { class: "muted" }, "No policy applies to this node.")]
         : node.policies.map((policy) => policyOf(policy, now))),
       h("h3", {}, "History"),
       historyOf(node, now),

@@ -21,7 +21,7 @@ export function historyOf({ episodes, actions, decisions }: NodeDocument, now: n
   const moments = [...episodes.flatMap(episodeMoments), ...actions.map(actionMoment), ...decisions.map(decisionMoment)]
     .sort((one, other) => (one.at < other.at ? 1 : -1))
     .slice(0, MOMENTS_MAX);
-  if (moments.length === 0) return h("p", { class: "muted" }, "Nothing was ever decided or done about it.");
+  if (moments.length === 0) return h("p", { class: "muted" }, "No decisions or actions recorded for this node.");
   return h(
     "ol",
     { class: "activity past" },

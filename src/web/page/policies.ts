@@ -8,7 +8,7 @@ const fillPolicies = filler(byId("policies"));
 export function showPolicies(policies: readonly Policy[]): void {
   fillPolicies(policies, () =>
     policies.length === 0
-      ? [h("p", { class: "empty muted" }, "No policies: the daemon watches, and touches nothing.")]
+      ? [h("p", { class: "empty muted" }, "No policies are configured: the daemon only monitors.")]
       : policies.map(policyElement),
   );
 }
@@ -27,7 +27,7 @@ function policyElement({ name, mode, fallen, proven, pending, firing, episodes, 
       h("b", {}, name),
       h("span", { class: `chip mode-${mode}` }, words(mode)),
       fallen
-        ? h("span", { class: "chip tone-bad", title: "It healed too little of what it touched" }, "fell back")
+        ? h("span", { class: "chip tone-bad", title: "Its success rate fell below safety.efficacy, so it runs in dry_run" }, "fell back")
         : null,
       h(
         "span",
@@ -43,7 +43,7 @@ function policyElement({ name, mode, fallen, proven, pending, firing, episodes, 
       ...pair("for", `${span(rule.for_seconds)}, clear for ${span(rule.clear_for_seconds)}`),
       ...pair("steps", rule.steps.map(stepName).join(" → ")),
       ...(rule.windows.length === 0 ? [] : pair("windows", rule.windows.join(", "))),
-      ...(rule.mode === mode ? [] : pair("mode", `${words(rule.mode)} by its text, ${words(mode)} in force`)),
+      ...(rule.mode === mode ? [] : pair("mode", `${words(rule.mode)} configured, ${words(mode)} in force`)),
       ...pair(
         "proven",
         proven ? "an action under this text was verified" : "no action under this text was verified yet",

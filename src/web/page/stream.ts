@@ -1,7 +1,7 @@
 import type { ActionView, DecisionView } from "../rowviews.ts";
 import type { FleetChange } from "./fleet.ts";
 
-/** Who is told what the daemon tells. */
+/** Callbacks for the daemon's events. */
 export interface Listener {
   /** Connected; the fleet stands at this revision. */
   hello(revision: number): void;

@@ -8,7 +8,7 @@ const fillTiles = filler(byId("tiles"));
 const fillBanners = filler(byId("banners"));
 const fillChips = filler(byId("chips"));
 
-/** A reader is told of the whole no more often than this. */
+/** Shortest interval between two screen reader announcements. */
 const SAY_EVERY_MS = 15_000;
 let saidAt = Number.NEGATIVE_INFINITY;
 
@@ -27,14 +27,14 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
       `${count(online)} of ${count(total)} nodes`,
       "",
     ],
-    ["In trouble", count(trouble), "to look at, listed below", trouble ? "bad" : ""],
+    ["Needs attention", count(trouble), "listed below", trouble ? "bad" : ""],
     [
-      "In treatment",
+      "Being remediated",
       count(treated),
       `${count(status?.warden.in_flight)} actions not yet verified`,
       treated ? "act" : "",
     ],
-    ["Waiting for you", count(awaiting), "actions to approve", awaiting ? "wait" : ""],
+    ["Waiting for approval", count(awaiting), "actions", awaiting ? "wait" : ""],
     ["Active sessions", count(status?.sessions?.active), `of ${count(status?.sessions?.total)} listed`, ""],
     [
       "Calls this month",
@@ -55,7 +55,7 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
   );
   if (online === null || performance.now() - saidAt < SAY_EVERY_MS) return;
   saidAt = performance.now();
-  byId("said").textContent = `${count(online)} of ${many(total ?? 0, "node")} online, ${count(trouble)} in trouble`;
+  byId("said").textContent = `${count(online)} of ${many(total ?? 0, "node")} online, ${count(trouble)} need attention`;
 }
 
 /** What holds every action, each with what a person can do about it. */
@@ -72,7 +72,7 @@ export function showBanners(status: Status): void {
         add(
           "wait",
           "Paused",
-          `since ${timeOfDay(warden.paused.at, now)}: ${warden.paused.reason}. No node is touched.`,
+          `since ${timeOfDay(warden.paused.at, now)}: ${warden.paused.reason}. All actions are on hold.`,
           orderButton(resume, "resume"),
         );
       }
@@ -81,20 +81,20 @@ export function showBanners(status: Status): void {
         add(
           "bad",
           "The breaker is open",
-          `since ${timeOfDay(opened_at, now)}: ${many(nodes, "node")} fired. No node is touched until a person has reset it.`,
+          `since ${timeOfDay(opened_at, now)}: ${many(nodes, "node")} fired. All actions are on hold until an operator resets it.`,
           orderButton(resetBreaker, "reset-breaker"),
         );
       }
       for (const { reason, detail } of warden.trust) {
         add(
           "wait",
-          "Sight is not trusted",
+          "Fleet data is not trusted; actions are on hold",
           `${words(reason)}: ${detail}`,
           reason === "inventory_shrunk" ? orderButton(acceptInventory, "accept") : null,
         );
       }
       if (warden.storm_until !== null)
-        add("wait", "Storm", `no node is touched before ${timeOfDay(warden.storm_until, now)}`);
+        add("wait", "Storm", `actions are on hold until at least ${timeOfDay(warden.storm_until, now)}`);
       if (warden.journal !== null) add("bad", "The journal can't be written", warden.journal);
       return banners;
     },
@@ -122,7 +122,7 @@ export function showChips(status: Status): void {
 export const pause = {
   path: "pause",
   name: "Pause",
-  meaning: "No node is touched until somebody resumes. Watching goes on.",
+  meaning: "Holds all actions until resumed. Polling continues.",
   hasReason: true,
 } as const;
 
@@ -132,13 +132,13 @@ export const resume = { path: "resume", name: "Resume", meaning: "Policies act a
 const resetBreaker = {
   path: "breaker/reset",
   name: "Reset breaker",
-  meaning: "The breaker closes and counts from zero. Be sure that you know what opened it.",
+  meaning: "Closes the breaker and resets its count. Make sure you know why it opened.",
   hasReason: false,
 } as const;
 
 const acceptInventory = {
   path: "inventory/accept",
   name: "Accept inventory",
-  meaning: "The fleet is measured by the nodes of now: those that are missing were taken away for good.",
+  meaning: "Uses the current node count as the new baseline. Choose this if the missing nodes were removed on purpose.",
   hasReason: false,
 } as const;

@@ -5,7 +5,7 @@ type Theme = (typeof THEMES)[number];
 
 const KEY = "proxywarden.theme";
 const shown: Readonly<Record<Theme, readonly [sign: string, label: string]>> = {
-  auto: ["◐", "Theme: as the system has it"],
+  auto: ["◐", "Theme: system"],
   light: ["○", "Theme: light"],
   dark: ["●", "Theme: dark"],
 };
