@@ -22,6 +22,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
+COPY scripts scripts
 RUN npm run build -- --sourceMap false
 # There is no /usr/bin/env down there; so `docker exec … proxywarden explain node_42` starts as the entrypoint does.
 RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \

@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files of simulated days and of properties. A mutant that another test finds first never reaches them. */
-const SLOW = /laws|headers|foreign|timer-lapse|detection|learned|monthlife/;
+const SLOW = /properties|arbitrary-headers|external-usage|failed-observations|detection|learned|month-of-polling/;
 
 /** Quick files first: a mutant's run ends with the first test that fails. */
 class QuickFirst extends BaseSequencer {
@@ -13,9 +13,9 @@ class QuickFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    include: ["test/policy/*.test.ts", "test/budget/*.test.ts"],
+    include: ["test/policy/**/*.test.ts", "test/rate-limit/**/*.test.ts", "test/scheduling/**/*.test.ts"],
     // Days of saturated polling: minutes for each mutant that no test finds.
-    exclude: ["test/budget/flood.test.ts", "test/budget/ledger-days.test.ts"],
+    exclude: ["test/rate-limit/action-burst.test.ts", "test/rate-limit/ledger-days.test.ts"],
     setupFiles: ["test/mutation-seed.ts"],
     testTimeout: 120_000,
     isolate: false,

@@ -1,5 +1,5 @@
 import { seededRandom } from "../src/base/random.ts";
-import type { RenderInput } from "../src/metrics/family.ts";
+import type { RenderInput } from "../src/metrics/families/family.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
 import type { MonotonicMs } from "../src/model/time.ts";

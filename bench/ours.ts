@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createWardenMetrics } from "../src/metrics/warden.ts";
-import { createExposition, sendExposition } from "../src/web/exposition.ts";
+import { createWardenMetrics } from "../src/metrics/daemon-metrics.ts";
+import { createExposition, sendExposition } from "../src/web/scrape/scrape-endpoint.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";
 import { type Measured, measure, serveRounds } from "./rounds.ts";
 

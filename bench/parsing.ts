@@ -1,8 +1,8 @@
-import { createInventory } from "../src/engine/inventory.ts";
-import { createSessionFold } from "../src/engine/sessionfold.ts";
-import { readNodeRecord, readPage, readSessionRecord } from "../src/service/wire.ts";
-import { defaultScenario, SIMULATION_KEY } from "../src/simulator/defaults.ts";
-import { createService, handle } from "../src/simulator/service.ts";
+import { createInventory } from "../src/inventory/inventory.ts";
+import { createSessionFold } from "../src/inventory/sessions/session-totals.ts";
+import { readNodeRecord, readPage, readSessionRecord } from "../src/api-client/decoding/records.ts";
+import { defaultScenario, SIMULATION_KEY } from "../src/simulator/default-scenarios.ts";
+import { createService, handle } from "../src/simulator/http/service.ts";
 
 /** A page of 1,000 records: from bytes to folded records, beside JSON.parse of the same bytes alone. */
 export interface ParsingResult {

@@ -1,5 +1,5 @@
 import type { Dashboard, DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
-import { type GeneratedFile, generate, json } from "../src/generated.ts";
+import { type GeneratedFile, generate, json } from "../scripts/generated-files.ts";
 import { networkBoard } from "./network.ts";
 import { nodeBoard } from "./node.ts";
 import { wardenBoard } from "./warden.ts";

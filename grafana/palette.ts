@@ -5,8 +5,8 @@ import {
   ThresholdsMode,
   type ValueMapping,
 } from "@grafana/grafana-foundation-sdk/dashboard";
-import type { EPISODE_STATES } from "../src/metrics/vocabulary.ts";
-import { OPEN_STATES } from "../src/model/episode.ts";
+import type { EPISODE_STATES } from "../src/metrics/label-values.ts";
+import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
 
 /** States of nodes and of episodes look the same on every dashboard. */

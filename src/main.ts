@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, EXIT_USAGE, type ExitCode } from "./commands/context.ts";
-import { createProgram } from "./commands/program.ts";
-import { VERSION } from "./version.ts";
+import { type CommandContext, EXIT_BAD, EXIT_FINE, EXIT_USAGE, type ExitCode } from "./cli/context.ts";
+import { createProgram } from "./cli/program.ts";
+import { VERSION } from "./cli/version.ts";
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();

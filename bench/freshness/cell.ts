@@ -1,8 +1,8 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { spendable, spendableOfPlan } from "../../src/budget/ledger.ts";
-import { type Limits, PLANS, type PlanLimits, pollingMonth } from "../../src/budget/limits.ts";
+import { spendable, spendableOfPlan } from "../../src/rate-limit/ledger.ts";
+import { type Limits, PLANS, type PlanLimits, pollingMonth } from "../../src/rate-limit/limits.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
-import type { Contract } from "../../src/simulator/admission.ts";
+import type { Contract } from "../../src/simulator/http/rate-limits.ts";
 
 /** What a service allows, as both sides know it. */
 export interface Terms {

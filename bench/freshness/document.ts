@@ -1,4 +1,4 @@
-import { HEARTBEAT_MS } from "../../src/simulator/node.ts";
+import { HEARTBEAT_MS } from "../../src/simulator/fleet/node.ts";
 import { BAD_DETAILS, CHURN_EVERY_MS, LIST_SHARE, PAGE_SIZE, PAGE_SIZE_OF_CHURN } from "./cell.ts";
 import type { Contest } from "./contest.ts";
 import { cellTable, duration, judgementTable, showingTables } from "./report.ts";

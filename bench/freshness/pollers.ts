@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { EpochMs } from "../../src/model/time.ts";
-import { type Admission, admit, createAdmission } from "../../src/simulator/admission.ts";
+import { type Admission, admit, createAdmission } from "../../src/simulator/http/rate-limits.ts";
 import { type Cell, meansOf, TERMS, WISHES } from "./cell.ts";
 import { createFinder, type Finder } from "./finding.ts";
 import { createListing, type Listing } from "./listing.ts";

@@ -3,15 +3,15 @@ import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import type { EpochMs } from "../../src/model/time.ts";
-import { defaultScenario } from "../../src/simulator/defaults.ts";
-import { badDetailFault } from "../../src/simulator/faults.ts";
-import { restart } from "../../src/simulator/fleet.ts";
-import { nodeIndex } from "../../src/simulator/identity.ts";
-import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/node.ts";
-import { createNodeOrder } from "../../src/simulator/node-order.ts";
-import type { Resource, Strain } from "../../src/simulator/strain.ts";
-import { usage } from "../../src/simulator/wear.ts";
-import { advanceWorld, createWorld, type World } from "../../src/simulator/world.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { badDetailFault } from "../../src/simulator/http/faults.ts";
+import { restart } from "../../src/simulator/fleet/fleet.ts";
+import { nodeIndex } from "../../src/simulator/fleet/node-identity.ts";
+import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/fleet/node.ts";
+import { createNodeOrder } from "../../src/simulator/api/node-order.ts";
+import type { Resource, Strain } from "../../src/simulator/fleet/resource-load.ts";
+import { usage } from "../../src/simulator/fleet/resource-usage.ts";
+import { advanceWorld, createWorld, type World } from "../../src/simulator/network.ts";
 import {
   BAD_DETAILS,
   type Cell,

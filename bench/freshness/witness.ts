@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Plan } from "../../src/budget/planner.ts";
-import type { Inventory } from "../../src/engine/inventory.ts";
+import type { Plan } from "../../src/scheduling/planner.ts";
+import type { Inventory } from "../../src/inventory/inventory.ts";
 import { NODE_STATUSES, type NodeId } from "../../src/model/node.ts";
 import type { Clock, ServiceRequest, Transport } from "../../src/model/ports.ts";
 import type { Fleet, Snapshot } from "../../src/model/snapshot.ts";

@@ -1,12 +1,12 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type Bearings, type ConfigSource, checkValue, type Names } from "./check.ts";
-import { type LoadedPolicy, policiesOf, readPolicyFiles } from "./policyfile.ts";
-import { type ConfigProblem, joinProblems } from "./problem.ts";
-import { type Rules, readAs } from "./read.ts";
-import { type Config, configSchema } from "./schema.ts";
-import { warningsOf } from "./warning.ts";
-import { readWebFile, type WebFile } from "./webfile.ts";
+import { type Bearings, type ConfigSource, checkValue, type Names } from "./checks.ts";
+import { type LoadedPolicy, policiesOf, readPolicyFiles } from "./policy-file.ts";
+import { type ConfigProblem, joinProblems } from "./diagnostics/problem.ts";
+import { type Rules, readAs } from "./schema-reader.ts";
+import { type Config, configSchema } from "./schema/config.ts";
+import { warningsOf } from "./diagnostics/warnings.ts";
+import { readWebFile, type WebFile } from "./web-file.ts";
 
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {

@@ -1,14 +1,14 @@
-import { HOLD_REASONS } from "../model/decision.ts";
-import { OUTCOMES } from "../model/episode.ts";
-import { HOLDS, type HoldRow } from "../model/hold-reasons.ts";
+import { HOLD_REASONS } from "../model/remediation/decision.ts";
+import { OUTCOMES } from "../model/remediation/episode.ts";
+import { HOLDS, type HoldRow } from "../model/remediation/hold-reasons.ts";
 import { NODE_STATUSES } from "../model/node.ts";
-import { ACTION_KINDS, MODES } from "../model/policy.ts";
+import { ACTION_KINDS, MODES } from "../model/policy/policy.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
-import { FAMILIES } from "./families.ts";
-import { CAPPED_FAMILIES, LABEL_CAPS } from "./label-caps.ts";
-import { NODE_INFO } from "./nodefamilies.ts";
-import { unitOf } from "./text.ts";
+import { FAMILIES } from "./families/network-families.ts";
+import { CAPPED_FAMILIES, LABEL_CAPS } from "../model/label-caps.ts";
+import { NODE_INFO } from "./families/node-families.ts";
+import { unitOf } from "./text-format.ts";
 import {
   CATEGORY_LABELS,
   ENDPOINT_LABELS,
@@ -22,8 +22,8 @@ import {
   REJECT_REASONS,
   WEB_REFUSAL_MEANINGS,
   WEB_REFUSALS,
-} from "./vocabulary.ts";
-import { WARDEN_FAMILIES, type WardenFamily } from "./wardentable.ts";
+} from "./label-values.ts";
+import { WARDEN_FAMILIES, type WardenFamily } from "./families/daemon-families.ts";
 
 /** The text of docs/metrics.md: every family, from the tables that are rendered. */
 export const metricsReference = (): string =>

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Result } from "../base/result.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal } from "./remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "./time.ts";
 
 /** Time. The real one is in system/; a virtual one drives tests, and a scaled one drives a demo at speed. */

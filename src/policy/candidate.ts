@@ -1,10 +1,10 @@
-import type { Blocker, HoldReason } from "../model/decision.ts";
-import type { Episode } from "../model/episode.ts";
-import type { Step } from "../model/policy.ts";
+import type { Blocker, HoldReason } from "../model/remediation/decision.ts";
+import type { Episode } from "../model/remediation/episode.ts";
+import type { Step } from "../model/policy/policy.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { ActivePolicy, Facts, NodeSight } from "./facts.ts";
-import type { Timer } from "./timer.ts";
-import type { Judgement } from "./verdict.ts";
+import type { Timer } from "./timers/timer.ts";
+import type { Judgement } from "./timers/verdict.ts";
 
 /** A node on which the next step of a policy would be taken. */
 export interface Candidate {

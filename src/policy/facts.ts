@@ -1,17 +1,17 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
-import type { Blocker } from "../model/decision.ts";
-import type { Action, Episode } from "../model/episode.ts";
+import type { Blocker } from "../model/remediation/decision.ts";
+import type { Action, Episode } from "../model/remediation/episode.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
-import type { Mode } from "../model/policy.ts";
-import { DOMAINS, type Domain, type Safety } from "../model/safety.ts";
+import type { Mode } from "../model/policy/policy.ts";
+import { DOMAINS, type Domain, type Safety } from "../model/policy/safety.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { Breaker, Storm } from "./alarm.ts";
-import type { Casebook } from "./casebook.ts";
-import type { Incident } from "./incident.ts";
-import type { NodeLimits } from "./limits.ts";
+import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
+import type { Casebook } from "./remediation-state.ts";
+import type { Incident } from "./guards/correlated-failure.ts";
+import type { NodeLimits } from "./guards/limits.ts";
 import type { Policy } from "./policy.ts";
-import { slotsOf } from "./scope.ts";
+import { slotsOf } from "./cel/field-values.ts";
 
 /** A policy as it is in force. */
 export interface ActivePolicy {

@@ -1,6 +1,6 @@
-import { MODES, type Mode, type PolicyRule } from "../model/policy.ts";
+import { MODES, type Mode, type PolicyRule } from "../model/policy/policy.ts";
 import type { Collector } from "../model/snapshot.ts";
-import { compileExpression, type Expression } from "./expression.ts";
+import { compileExpression, type Expression } from "./cel/expression.ts";
 
 /** A policy whose expressions are compiled. */
 export interface Policy {

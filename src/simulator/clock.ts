@@ -1,7 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { createAgenda } from "./agenda.ts";
+import { createAgenda } from "./event-queue.ts";
 
 /** A clock that only advances on request. */
 export interface VirtualClock extends Clock {

@@ -1,11 +1,11 @@
 import type { EpochMs } from "../model/time.ts";
-import type { Ailment, Cure } from "./ailment.ts";
-import { type FleetMove, findNode } from "./fleet.ts";
-import type { SimulatedNode } from "./node.ts";
-import { type DetailedNode, detailedNode } from "./node-view.ts";
-import type { SimulatedService } from "./service.ts";
-import { type DetailedSession, detailedSession } from "./session-view.ts";
-import { STATES } from "./sessions.ts";
+import type { Ailment, Cure } from "./fleet/failure-modes.ts";
+import { type FleetMove, findNode } from "./fleet/fleet.ts";
+import type { SimulatedNode } from "./fleet/node.ts";
+import { type DetailedNode, detailedNode } from "./api/node-view.ts";
+import type { SimulatedService } from "./http/service.ts";
+import { type DetailedSession, detailedSession } from "./api/session-view.ts";
+import { STATES } from "./sessions/sessions.ts";
 
 /** Replies of one kind. */
 export interface ReplyCount {

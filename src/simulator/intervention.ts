@@ -1,10 +1,10 @@
 import type { EpochMs } from "../model/time.ts";
-import type { Onset } from "./ailment.ts";
-import { findNode, inflict, liftQuarantine, quarantine, removeNode, restart } from "./fleet.ts";
-import type { SimulatedNode } from "./node.ts";
-import type { SimulatedService } from "./service.ts";
-import type { Strain } from "./strain.ts";
-import { advanceWorld } from "./world.ts";
+import type { Onset } from "./fleet/failure-modes.ts";
+import { findNode, inflict, liftQuarantine, quarantine, removeNode, restart } from "./fleet/fleet.ts";
+import type { SimulatedNode } from "./fleet/node.ts";
+import type { SimulatedService } from "./http/service.ts";
+import type { Strain } from "./fleet/resource-load.ts";
+import { advanceWorld } from "./network.ts";
 
 /** Changes to single nodes that bypass the service's API. */
 export interface Interventions {

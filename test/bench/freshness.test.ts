@@ -6,8 +6,8 @@ import { KINDS, quantile } from "../../bench/freshness/finding.ts";
 import { createListing } from "../../bench/freshness/listing.ts";
 import { START_MS, writeScript } from "../../bench/freshness/script.ts";
 import { judge, medianOf } from "../../bench/freshness/targets.ts";
-import { SIMULATION_KEY } from "../../src/simulator/defaults.ts";
-import { createService, handle, type SimulatedService } from "../../src/simulator/service.ts";
+import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { createService, handle, type SimulatedService } from "../../src/simulator/http/service.ts";
 
 const small: Cell = { ...cellOf(500, "enterprise100", 1), faults: 16 };
 

@@ -3,11 +3,11 @@ import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { nodesOf } from "../../src/simulator/inspection.ts";
-import { type Clinic, type Doctor, rebootOffline, startClinic, startDoctor } from "../integration/clinic.ts";
-import { startWatching } from "../integration/network.ts";
-import { until } from "../integration/until.ts";
+import { type Clinic, type Doctor, rebootOffline, startClinic, startDoctor } from "../integration/remediation/healing-daemon.ts";
+import { startWatching } from "../integration/simulated-network.ts";
+import { until } from "../integration/wait-until.ts";
 import { startBrowser } from "./chromium.ts";
-import { visit } from "./visit.ts";
+import { visit } from "./page-visit.ts";
 
 const OUTAGE = { ailment: "outage", cure: "reboot" } as const;
 const TOKEN = "open-sesame";

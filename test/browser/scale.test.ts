@@ -1,14 +1,14 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { NodeStatus } from "../../src/model/node.ts";
-import { createSystemClock } from "../../src/system/clock.ts";
-import { createWeb } from "../../src/web/server.ts";
-import { until } from "../integration/until.ts";
-import { fleetOf, withStatus } from "../web/fleet.ts";
-import { listening, log, noMetrics, quietDeps } from "../web/listening.ts";
-import { tellingWarden } from "../web/warden.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
+import { createWeb } from "../../src/web/http/server.ts";
+import { until } from "../integration/wait-until.ts";
+import { fleetOf, withStatus } from "../web/fleet-fixture.ts";
+import { listening, log, noMetrics, quietDeps } from "../web/http/test-server.ts";
+import { tellingWarden } from "../web/api/remediation-view-fixture.ts";
 import { startBrowser } from "./chromium.ts";
-import { visit } from "./visit.ts";
+import { visit } from "./page-visit.ts";
 
 const NODES = 10_000;
 /** Whatever the fleet, the page has about so many elements: cells are painted, lists are short. */

@@ -2,9 +2,9 @@ import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { CommandContext } from "../../src/commands/context.ts";
-import { demo } from "../../src/commands/demo.ts";
-import { createSystemClock } from "../../src/system/clock.ts";
+import type { CommandContext } from "../../src/cli/context.ts";
+import { demo } from "../../src/cli/demo.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
 import { startBrowser } from "./chromium.ts";
 
 /** Takes the pictures of the status page that the README shows: `npm run screenshots`. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { substitute } from "../../src/config/environment.ts";
-import { config, errors, withService } from "./reading.ts";
+import { config, errors, withService } from "./config-fixtures.ts";
 
 test.each([
   ["no variable", "no variable"],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
-import { formatProblem } from "../../src/config/problem.ts";
-import { config, errors, problems, sourceOf, warnings, withService } from "./reading.ts";
+import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import { config, errors, problems, sourceOf, warnings, withService } from "./config-fixtures.ts";
 
 test("a service and a key are enough: all else is as the reference says", () => {
   const text = "service:\n  base_url: https://proxy.example.net/\n  api_key_file: /run/secrets/api_key\n";

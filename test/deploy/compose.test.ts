@@ -2,12 +2,12 @@ import { globSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseDuration, SECOND_MS } from "../../src/base/duration.ts";
-import { formatProblem } from "../../src/config/problem.ts";
-import { loadScenario } from "../../src/config/scenario.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/defaults.ts";
-import { SITES } from "../../src/simulator/places.ts";
-import { VERSION } from "../../src/version.ts";
-import { startNetwork } from "../integration/network.ts";
+import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import { loadScenario } from "../../src/config/schema/scenario.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { SITES } from "../../src/simulator/fleet/locations.ts";
+import { VERSION } from "../../src/cli/version.ts";
+import { startNetwork } from "../integration/simulated-network.ts";
 import { start } from "../integration/process.ts";
 import { documentOf, inRepository, isInRepository, judged, readCommand, textOf } from "./manifest.ts";
 

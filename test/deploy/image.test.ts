@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
-import { VERSION } from "../../src/version.ts";
+import { VERSION } from "../../src/cli/version.ts";
 import { isInRepository, judged, readCommand, textOf } from "./manifest.ts";
 
 interface Instruction {

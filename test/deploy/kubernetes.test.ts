@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
-import { VERSION } from "../../src/version.ts";
-import { ask, listening } from "../web/listening.ts";
+import { VERSION } from "../../src/cli/version.ts";
+import { ask, listening } from "../web/http/test-server.ts";
 import { documentOf, documentsOf, inRepository, judged, readCommand, textOf } from "./manifest.ts";
 
 const FOLDER = "deploy/kubernetes";

@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseAllDocuments } from "yaml";
-import { judgeConfig } from "../../src/commands/config.ts";
-import { readTextFile } from "../../src/commands/context.ts";
-import { createProgram } from "../../src/commands/program.ts";
+import { judgeConfig } from "../../src/cli/config/config-loading.ts";
+import { readTextFile } from "../../src/cli/context.ts";
+import { createProgram } from "../../src/cli/program.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
-import { formatProblem } from "../../src/config/problem.ts";
+import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 
 /** A path of the repository, as an absolute one. */
 export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));

@@ -1,14 +1,14 @@
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import { createRenderer } from "../../src/metrics/renderer.ts";
+import { createRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/defaults.ts";
-import { createService } from "../../src/simulator/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/transport.ts";
-import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../engine/daemon.ts";
-import { free, rebootOffline, rulesOf } from "../engine/rules.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { free, rebootOffline, rulesOf } from "../harness/policies.ts";
 import { bytesOf, jsonText, mutated } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 

@@ -1,6 +1,6 @@
-import { compileExpression } from "../../src/policy/expression.ts";
-import { FIELDS } from "../../src/policy/field.ts";
-import type { Value } from "../../src/policy/term.ts";
+import { compileExpression } from "../../src/policy/cel/expression.ts";
+import { FIELDS } from "../../src/policy/cel/fields.ts";
+import type { Value } from "../../src/policy/cel/term.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 

@@ -1,7 +1,7 @@
 import { ok } from "../../src/base/result.ts";
-import { alertsFire } from "../../src/service/alertmanager.ts";
-import type { Peer } from "../../src/service/peer.ts";
-import { queryGives } from "../../src/service/prometheus.ts";
+import { alertsFire } from "../../src/notify/alertmanager.ts";
+import type { Peer } from "../../src/api-client/integration-client.ts";
+import { queryGives } from "../../src/remediation/evaluation/prometheus-query.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 

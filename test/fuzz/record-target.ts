@@ -1,5 +1,5 @@
 import type { Random } from "../../src/base/random.ts";
-import { readJson } from "../../src/service/body.ts";
+import { readJson } from "../../src/api-client/json-body.ts";
 import {
   readActionReply,
   readHours,
@@ -8,7 +8,7 @@ import {
   readPage,
   readSessionRecord,
   readStatistics,
-} from "../../src/service/wire.ts";
+} from "../../src/api-client/decoding/records.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, session, statistics } from "./record-seeds.ts";
 import { type FuzzTarget, insist } from "./target.ts";

@@ -1,8 +1,8 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
-import { createPeer } from "../../src/service/peer.ts";
-import { createTransport } from "../../src/service/transport.ts";
-import { createSystemClock } from "../../src/system/clock.ts";
+import { createPeer } from "../../src/api-client/integration-client.ts";
+import { createTransport } from "../../src/api-client/transport.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
 import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { until } from "./until.ts";
+import { until } from "./wait-until.ts";
 
 /** How a process ended. */
 export interface Ended {

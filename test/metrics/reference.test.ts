@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { familyNames } from "../../src/metrics/families.ts";
+import { familyNames } from "../../src/metrics/families/network-families.ts";
 import { metricsReference } from "../../src/metrics/reference.ts";
-import { FAILURE_MEANINGS, FAILURE_REASONS, REJECT_MEANINGS, REJECT_REASONS } from "../../src/metrics/vocabulary.ts";
-import { WARDEN_FAMILIES, type WardenFamily } from "../../src/metrics/wardentable.ts";
+import { FAILURE_MEANINGS, FAILURE_REASONS, REJECT_MEANINGS, REJECT_REASONS } from "../../src/metrics/label-values.ts";
+import { WARDEN_FAMILIES, type WardenFamily } from "../../src/metrics/families/daemon-families.ts";
 
 const text = metricsReference();
 

@@ -4,11 +4,11 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { UIDS } from "../../grafana/board.ts";
 import { boardFiles, compiledBoards } from "../../grafana/main.ts";
-import { staleOf } from "../../src/generated.ts";
-import { familyNames } from "../../src/metrics/families.ts";
-import { WARDEN_FAMILIES } from "../../src/metrics/wardentable.ts";
-import { ANY, allQueries, boards, interpolated, panelsOf, queriesOf } from "./boards.ts";
-import { catalogueOfPage, familyOf, problemsOf } from "./catalogue.ts";
+import { staleOf } from "../../scripts/generated-files.ts";
+import { familyNames } from "../../src/metrics/families/network-families.ts";
+import { WARDEN_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
+import { ANY, allQueries, boards, interpolated, panelsOf, queriesOf } from "./dashboard-files.ts";
+import { catalogueOfPage, familyOf, problemsOf } from "./metric-catalogue.ts";
 import { readExpression } from "./promql.ts";
 
 const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));

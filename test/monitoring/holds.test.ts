@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { HOLD_REASONS, type HoldReason } from "../../src/model/decision.ts";
-import { HOLD_MS_MAX, HOLDS, type HoldRow } from "../../src/model/hold-reasons.ts";
-import { shippedAndEnforced } from "../engine/shipped-rules.ts";
-import { textOf } from "./shipped.ts";
+import { HOLD_REASONS, type HoldReason } from "../../src/model/remediation/decision.ts";
+import { HOLD_MS_MAX, HOLDS, type HoldRow } from "../../src/model/remediation/hold-reasons.ts";
+import { shippedAndEnforced } from "../harness/shipped-policies.ts";
+import { textOf } from "./repository-files.ts";
 
 const { safety } = shippedAndEnforced().rules;
 

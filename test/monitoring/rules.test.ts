@@ -1,13 +1,13 @@
 import { existsSync, readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { EXIT_FINE } from "../../src/commands/context.ts";
-import { createProgram } from "../../src/commands/program.ts";
-import { ALERT_NAMES } from "../../src/service/alertmanager.ts";
-import { printed } from "../commands/terminal.ts";
+import { EXIT_FINE } from "../../src/cli/context.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { ALERT_NAMES } from "../../src/notify/alertmanager.ts";
+import { printed } from "../cli/terminal.ts";
 import { runTool, tool } from "../integration/process.ts";
-import { type Catalogue, catalogueOfPage, problemsOf } from "./catalogue.ts";
-import { inRepository, textOf } from "./shipped.ts";
+import { type Catalogue, catalogueOfPage, problemsOf } from "./metric-catalogue.ts";
+import { inRepository, textOf } from "./repository-files.ts";
 
 const filesIn = (folder: string) => readdirSync(inRepository(folder)).map((name) => `${folder}/${name}`);
 

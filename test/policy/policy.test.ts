@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { MODES } from "../../src/model/policy.ts";
+import { MODES } from "../../src/model/policy/policy.ts";
 import { aboutOf, compiled, compilePolicy, lesser, sourcesOf } from "../../src/policy/policy.ts";
-import { rebootOffline, steps } from "../engine/rules.ts";
+import { rebootOffline, steps } from "../harness/policies.ts";
 
 describe("a policy's text", () => {
   const print = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).fingerprint;

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
-import type { EnduranceDay, EnduranceEnd } from "./endurance.ts";
+import type { EnduranceDay, EnduranceEnd } from "./runs/endurance.ts";
 
 /** The journal keeps 90 days: some more show that it forgets what is older. */
 const DAYS = Number(process.env.WORLD_DAYS ?? 95);
@@ -17,7 +17,7 @@ const KEPT_DAYS_MAX = 93;
 
 /** Runs in a process of its own, whose heap holds nothing else. */
 async function endure(): Promise<{ days: readonly EnduranceDay[]; end: EnduranceEnd | null }> {
-  const file = fileURLToPath(new URL("./endurance.ts", import.meta.url));
+  const file = fileURLToPath(new URL("./runs/endurance.ts", import.meta.url));
   const child = spawn(process.execPath, ["--expose-gc", file, `--days=${DAYS}`, `--nodes=${NODES}`], {
     stdio: ["ignore", "pipe", "inherit"],
   });

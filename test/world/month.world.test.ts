@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS } from "../../src/base/duration.ts";
-import { defaultScenario, demoScenario } from "../../src/simulator/defaults.ts";
-import { holdsWithoutAlert, type MonthOptions, monthTable, runMonth, unexplained } from "./month.ts";
+import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
+import { holdsWithoutAlert, type MonthOptions, monthTable, runMonth, unexplained } from "./runs/simulated-month.ts";
 
 const seed = Number(process.env.WORLD_SEED ?? 1);
 const DAYS = Number(process.env.WORLD_DAYS ?? 30);

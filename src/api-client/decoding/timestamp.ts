@@ -1,0 +1,56 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { EpochMs } from "../../model/time.ts";
+
+/**
+ * The instant of an ISO 8601 timestamp with date and time; NaN for anything else. One without a zone is UTC, as all
+ * of the spec's are, and not ours. The service's usual form is read here, five times as fast as by Date.parse, of
+ * which a walk of a million sessions would else do little more; any other form goes there.
+ */
+export function instantOf(iso: string): EpochMs {
+  const usual = usualInstant(iso);
+  if (!Number.isNaN(usual)) return usual;
+  if (iso.charCodeAt(10) !== LETTER_T) return Number.NaN;
+  const zoned = iso.endsWith("Z") || iso.includes("+", 11) || iso.includes("-", 11);
+  return Date.parse(zoned ? iso : `${iso}Z`);
+}
+
+const [LETTER_T, LETTER_Z, COLON, DASH, POINT, ZERO] = [0x54, 0x5a, 0x3a, 0x2d, 0x2e, 0x30];
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const daysBeforeMonth = daysInMonth.map((_, month) => daysInMonth.slice(0, month).reduce((sum, days) => sum + days, 0));
+const DAYS_BEFORE_1970 = 719_162;
+
+/** `YYYY-MM-DDTHH:MM:SSZ`, with or without three digits of a second, of the years 1 to 9999; NaN for anything else. */
+function usualInstant(iso: string): EpochMs {
+  const hasMs = iso.length === 24;
+  if (!hasMs && iso.length !== 20) return Number.NaN;
+  const isMarked =
+    iso.charCodeAt(4) === DASH &&
+    iso.charCodeAt(7) === DASH &&
+    iso.charCodeAt(10) === LETTER_T &&
+    iso.charCodeAt(13) === COLON &&
+    iso.charCodeAt(16) === COLON &&
+    iso.charCodeAt(iso.length - 1) === LETTER_Z &&
+    (!hasMs || iso.charCodeAt(19) === POINT);
+  if (!isMarked) return Number.NaN;
+  const year = two(iso, 0) * 100 + two(iso, 2);
+  const month = two(iso, 5) - 1;
+  const day = two(iso, 8);
+  const [hour, minute, second] = [two(iso, 11), two(iso, 14), two(iso, 17)];
+  const ms = hasMs ? two(iso, 20) * 10 + digit(iso, 22) : 0;
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const isDate =
+    year >= 1 && month >= 0 && month <= 11 && day >= 1 && day <= daysInMonth[month]! + (isLeap && month === 1 ? 1 : 0);
+  if (!(isDate && hour <= 23 && minute <= 59 && second <= 59 && ms >= 0)) return Number.NaN;
+  const before = year - 1;
+  const leapDays = Math.floor(before / 4) - Math.floor(before / 100) + Math.floor(before / 400);
+  const days = before * 365 + leapDays + daysBeforeMonth[month]! + (isLeap && month > 1 ? 1 : 0) + day - 1;
+  return (days - DAYS_BEFORE_1970) * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS + ms;
+}
+
+/** NaN where it is no digit, which every comparison and sum then carries on. */
+function digit(text: string, index: number): number {
+  const value = text.charCodeAt(index) - ZERO;
+  return value >= 0 && value <= 9 ? value : Number.NaN;
+}
+
+const two = (text: string, index: number): number => digit(text, index) * 10 + digit(text, index + 1);

@@ -1,0 +1,84 @@
+import type { Category } from "../rate-limit/limits.ts";
+import type { EndpointLabel } from "../metrics/label-values.ts";
+import type { ActionRequest } from "../model/remediation/episode.ts";
+import type { NodeId } from "../model/node.ts";
+
+/** Number of a page and how many records were asked for. */
+export interface PageQuery {
+  readonly page: number;
+  readonly limit: number;
+}
+
+interface Endpoint {
+  readonly category: Category;
+  readonly method: "GET" | "POST";
+  /** Scope that the key must carry (spec, section 5). */
+  readonly scope: string;
+}
+
+/**
+ * The endpoints that are called (spec, section 4), a row each. The key is the value of the label `endpoint`.
+ * The single-session endpoint is not among them: nothing of ours needs it.
+ */
+export const ENDPOINTS = {
+  nodes_list: { category: "node_management", method: "GET", scope: "nodes:read" },
+  node: { category: "node_management", method: "GET", scope: "nodes:read" },
+  node_quarantine: { category: "node_management", method: "POST", scope: "nodes:write" },
+  node_reboot: { category: "node_management", method: "POST", scope: "nodes:write" },
+  node_disconnect: { category: "node_management", method: "POST", scope: "nodes:write" },
+  sessions_list: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
+  stats: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
+  hourly: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
+} as const satisfies Record<EndpointLabel, Endpoint>;
+
+type LabelOf<Method> = {
+  [Label in EndpointLabel]: (typeof ENDPOINTS)[Label]["method"] extends Method ? Label : never;
+}[EndpointLabel];
+
+/** One reading call: which endpoint, and the path that its parameters make. */
+export interface Call {
+  readonly endpoint: LabelOf<"GET">;
+  readonly path: string;
+}
+
+/** One call that changes something. It is no {@link Call}, so nothing that may try again takes it by mistake. */
+export interface ActionCall {
+  readonly endpoint: LabelOf<"POST">;
+  readonly path: string;
+  /** JSON; null: the request has no body. */
+  readonly body: string | null;
+}
+
+const pageOf = (endpoint: Call["endpoint"], path: string, { page, limit }: PageQuery): Call => ({
+  endpoint,
+  path: `${path}?page=${page}&limit=${limit}`,
+});
+
+/** Spec, section 4.1. */
+export const listNodes = (query: PageQuery): Call => pageOf("nodes_list", "/v1/nodes", query);
+/** Spec, section 4.2. */
+export const readNode = (id: string): Call => ({ endpoint: "node", path: `/v1/nodes/${encodeURIComponent(id)}` });
+/** Spec, section 4.6, without a status filter: whatever the list shows is wanted. */
+export const listSessions = (query: PageQuery): Call => pageOf("sessions_list", "/v1/sessions", query);
+/** Spec, section 4.8. */
+export const readStats: Call = { endpoint: "stats", path: "/v1/sessions/stats" };
+/** Spec, section 4.9. */
+export const readHourly: Call = { endpoint: "hourly", path: "/v1/sessions/stats/hourly" };
+
+/** Spec, sections 4.3 to 4.5. */
+export function actOn(id: NodeId, request: ActionRequest): ActionCall {
+  const path = `/v1/nodes/${encodeURIComponent(id)}/${request.kind}`;
+  switch (request.kind) {
+    case "quarantine": {
+      const { reason, durationMinutes } = request;
+      return { endpoint: "node_quarantine", path, body: JSON.stringify({ reason, duration_minutes: durationMinutes }) };
+    }
+    case "reboot":
+      return { endpoint: "node_reboot", path, body: JSON.stringify({ force: request.force }) };
+    case "disconnect":
+      // "No request body is shown for it."
+      return { endpoint: "node_disconnect", path, body: null };
+    default:
+      return request satisfies never;
+  }
+}

@@ -1,0 +1,161 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { fail, type Result } from "../base/result.ts";
+import type { Clock, Secret, ServiceRequest, ServiceResponse, TransportFailure } from "../model/ports.ts";
+import { createCurrentTransport } from "./current-transport.ts";
+import { timeLimit } from "./timeout.ts";
+
+/** How to reach a server beside the management service. Every secret is read anew for every request. */
+export interface PeerAccess {
+  /** An http or https URL; a {@link Secret} where knowing it is as good as a password. */
+  readonly url: string | Secret;
+  readonly credentials?: Credentials;
+  readonly tls?: PeerTls;
+}
+
+/** What Prometheus' configuration calls `basic_auth` and `authorization`. */
+export type Credentials =
+  | { readonly kind: "basic"; readonly username: string; readonly password: Secret }
+  | { readonly kind: "authorization"; readonly scheme: string; readonly credentials: Secret };
+
+/** What Prometheus' configuration calls `tls_config`; each secret is a text in PEM. */
+export interface PeerTls {
+  readonly ca?: Secret;
+  readonly cert?: Secret;
+  readonly key?: Secret;
+  readonly serverName?: string;
+  readonly insecureSkipVerify?: boolean;
+}
+
+/** One request to a peer. */
+export interface PeerRequest {
+  readonly method: "GET" | "POST";
+  /** Goes behind the path of the URL; null: the URL itself, as it stands. */
+  readonly path: string | null;
+  /** JSON. */
+  readonly body?: string;
+}
+
+/** A server beside the management service: Prometheus, Alertmanager, or whoever is told. */
+export interface Peer {
+  /** One exchange. The error is for people and holds no secret. Never rejects. */
+  exchange(request: PeerRequest, signal: AbortSignal): Promise<Result<ServiceResponse, string>>;
+  close(): Promise<void>;
+}
+
+/** What a peer stands on. */
+export interface PeerParts {
+  readonly access: PeerAccess;
+  readonly clock: Pick<Clock, "sleep">;
+  /** Sent as User-Agent. */
+  readonly agent: string;
+}
+
+/** How long a peer may take, its whole answer included: policies and people wait behind it. */
+export const PEER_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+
+/** A peer that nothing was sent to yet. */
+export function createPeer({ access, clock, agent }: PeerParts): Peer {
+  const current = createCurrentTransport();
+
+  async function attempt(request: PeerRequest, signal: AbortSignal): Promise<Attempt> {
+    const url = urlOf(access.url);
+    if (url === null) return { outcome: fail(noUrl), authorization: null };
+    const authorization = authorizationOf(access.credentials, url);
+    const limit = timeLimit(clock, PEER_TIMEOUT_MS, signal);
+    const transport = current.by({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
+    const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
+    limit.stop();
+    const outcome = !sent.ok && limit.expired() ? fail(timedOut) : sent;
+    return { outcome, authorization };
+  }
+
+  /** A GET may have met a connection that was about to be closed as idle; a password may just have been renewed. */
+  function mayHelp({ method }: PeerRequest, { outcome, authorization }: Attempt): boolean {
+    if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
+    if (outcome.value.status !== 401) return false;
+    if (typeof access.url !== "string") access.url.refresh();
+    secretOf(access.credentials)?.refresh();
+    const url = urlOf(access.url);
+    return url !== null && authorizationOf(access.credentials, url) !== authorization;
+  }
+
+  return {
+    close: current.close,
+    async exchange(request, signal) {
+      const first = await attempt(request, signal);
+      const { outcome } = mayHelp(request, first) ? await attempt(request, signal) : first;
+      return outcome.ok ? outcome : fail(outcome.error.message);
+    },
+  };
+}
+
+interface Attempt {
+  readonly outcome: Result<ServiceResponse, Failure>;
+  /** The header that it went with. */
+  readonly authorization: string | null;
+}
+
+interface Failure {
+  readonly kind: TransportFailure["kind"] | "timeout" | "no_url";
+  readonly message: string;
+}
+
+const noUrl: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
+const timedOut: Failure = { kind: "timeout", message: `no whole answer within ${PEER_TIMEOUT_MS / SECOND_MS} s` };
+
+/** The secrets of a TLS configuration as they are now. */
+export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: PeerTls) => ({
+  ...(ca === undefined ? {} : { ca: ca.value() }),
+  ...(cert === undefined ? {} : { cert: cert.value() }),
+  ...(key === undefined ? {} : { key: key.value() }),
+  ...(serverName === undefined ? {} : { serverName }),
+  ...(insecureSkipVerify === undefined ? {} : { insecureSkipVerify }),
+});
+
+function urlOf(url: string | Secret): URL | null {
+  const parsed = URL.parse(typeof url === "string" ? url : url.value());
+  return parsed !== null && /^https?:$/.test(parsed.protocol) ? parsed : null;
+}
+
+function secretOf(credentials: Credentials | undefined): Secret | null {
+  if (credentials === undefined) return null;
+  return credentials.kind === "basic" ? credentials.password : credentials.credentials;
+}
+
+/** The header Authorization; null: none. A user and password in the URL count where no credentials are given. */
+function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
+  switch (credentials?.kind) {
+    case "basic":
+      return basic(credentials.username, credentials.password.value());
+    case "authorization":
+      return `${credentials.scheme} ${credentials.credentials.value()}`;
+    case undefined:
+      return url.username === "" ? null : basic(decoded(url.username), decoded(url.password));
+    default:
+      return credentials satisfies never;
+  }
+}
+
+/** Percent-encoding undone; as it stands where it is none. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const basic = (user: string, password: string): string =>
+  `Basic ${Buffer.from(`${user}:${password}`, "utf8").toString("base64")}`;
+
+function requestOf(request: PeerRequest, url: URL, authorization: string | null, agent: string): ServiceRequest {
+  const { method, path, body } = request;
+  const headers = {
+    accept: "application/json",
+    "user-agent": agent,
+    ...(authorization === null ? {} : { authorization }),
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+  };
+  const target = path === null ? url.pathname + url.search : url.pathname.replace(/\/+$/, "") + path;
+  return body === undefined ? { method, path: target, headers } : { method, path: target, headers, body };
+}

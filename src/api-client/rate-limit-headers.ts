@@ -1,0 +1,48 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { type Reading, reading } from "../rate-limit/limit-headers.ts";
+import type { ServiceResponse } from "../model/ports.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
+
+type Headers = ServiceResponse["headers"];
+
+/** Reads X-RateLimit-* (spec, section 8.1); null where limit or remaining is missing, no whole number, or can't be true. */
+export function rateLimitReading(headers: Headers, now: MonotonicMs): Reading | null {
+  const limit = wholeNumber(headers["x-ratelimit-limit"]);
+  const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
+  if (limit === null || remaining === null) return null;
+  const resetEpochSeconds = wholeNumber(headers["x-ratelimit-reset"]);
+  return reading({ limit, remaining, resetEpochSeconds, dateEpochMs: serviceDate(headers) }, now);
+}
+
+/** When X-RateLimit-Reset says that the limit resets, on the service's clock; null where it says nothing. */
+export const resetEpochSeconds = (headers: Headers): number | null => wholeNumber(headers["x-ratelimit-reset"]);
+
+/** The service's own time (header Date, cut to whole seconds); null where it is missing or unreadable. */
+export const serviceDate = (headers: Headers): EpochMs | null => httpDate(headers.date);
+
+/**
+ * Reads Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is counted from the answer's own
+ * Date, or from `now` without one. A fraction of a second is rounded up. Null where it is missing or unreadable, and for 0
+ * and moments gone by, which name no wait.
+ */
+export function retryAfter(headers: Headers, now: EpochMs): DurationMs | null {
+  const text = headers["retry-after"]?.trim() ?? "";
+  const date = httpDate(text);
+  const wait = date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now);
+  return wait !== null && wait > 0 ? wait : null;
+}
+
+const wholeSeconds = (text: string): DurationMs | null =>
+  /^\d{1,15}(?:\.\d*)?$/.test(text) ? Math.ceil(Number(text)) * SECOND_MS : null;
+
+/** Reads an HTTP-date (RFC 9110, section 5.6.7). `Date.parse` alone takes "-1" and "1.5" for days of the year 2001. */
+function httpDate(text: string | undefined): EpochMs | null {
+  if (text === undefined || !/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .* GMT$/.test(text)) return null;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? null : at;
+}
+
+function wholeNumber(text: string | undefined): number | null {
+  if (text === undefined || !/^\s*\d{1,15}\s*$/.test(text)) return null;
+  return Number(text);
+}

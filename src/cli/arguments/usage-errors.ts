@@ -1,0 +1,47 @@
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { nearest } from "../../base/nearest-word.ts";
+import { type ColourWish, hasColours, withColourWish } from "../output/colour.ts";
+import type { CommandContext } from "../context.ts";
+
+/** Gives a command the manners that all have: where it prints, in which colours, and how it says what is wrong. */
+export function withManners(command: Command, { out, err, env }: CommandContext, wish: () => ColourWish): Command {
+  const styleTitle = (text: string) => styleText("bold", text, { validateStream: false });
+  return command
+    .exitOverride()
+    .configureHelp({ styleTitle })
+    .configureOutput({
+      writeOut: (text) => out.write(text),
+      writeErr: (text) => err.write(text),
+      getOutHasColors: () => hasColours(out, withColourWish(env, wish())),
+      getErrHasColors: () => hasColours(err, withColourWish(env, wish())),
+      outputError: (text, write) => write(`proxywarden: ${usageError(text)} (see ${commandPath(command)} --help)\n`),
+    });
+}
+
+/** Prints the help of the command that `names` lead to; the error of an unknown one is that of wrong usage. */
+export function printHelp(command: Command, [name, ...rest]: readonly string[]): void {
+  if (name === undefined) {
+    command.outputHelp();
+    return;
+  }
+  const next = command.commands.find((each) => each.name() === name);
+  if (next !== undefined) {
+    printHelp(next, rest);
+    return;
+  }
+  const names = command.commands.map((each) => each.name());
+  const meant = nearest(name, names);
+  command.error(`error: unknown command '${name}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`);
+}
+
+/** A command as it is typed, such as `proxywarden check`. */
+const commandPath = (command: Command): string =>
+  command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
+
+/** Commander's words on one line: what is wrong, and what was probably meant. */
+function usageError(text: string): string {
+  const [wrong = "", suggestion] = text.trim().split("\n");
+  const plain = wrong.replace(/^error: /, "").replace(/\.$/, "");
+  return suggestion === undefined ? plain : `${plain}; ${suggestion.replace(/^\(Did/, "did").replace(/\)$/, "")}`;
+}

@@ -1,0 +1,166 @@
+import type { CompletedCommand, CompletedOption, Values } from "./tree.ts";
+
+/** A script of completion for bash, from 3.2 on. It needs nothing but bash itself. */
+export function bashScript(commands: readonly CompletedCommand[]): string {
+  return `# bash completion of proxywarden, as \`proxywarden completion bash\` writes it.
+_proxywarden() {
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
+  # Readline takes --config=file for three words.
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $previous == = ]]; then
+    previous=\${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  local command=proxywarden index
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    case "$command \${COMP_WORDS[index]}" in
+${commands
+  .slice(1)
+  .map(({ path }) => `      ${quoted(path)}) command=${quoted(path)} ;;`)
+  .join("\n")}
+    esac
+  done
+  local words= files= options=
+  case "$command $previous" in
+${bashCases(commands)}
+    *)
+      case $command in
+${commands
+  .map(
+    (command) =>
+      `        ${quoted(command.path)}) ${bashValues(placesOf(command))} options=${quoted(names(command.options))} ;;`,
+  )
+  .join("\n")}
+      esac
+      if [[ $current == -* || -z $words$files ]]; then words=$options files=; fi
+      ;;
+  esac
+  local reply
+  COMPREPLY=()
+  while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -W "$words" -- "$current")
+  if [[ -n $files ]]; then
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -f -- "$current")
+  fi
+}
+complete -F _proxywarden proxywarden
+`;
+}
+
+/** Options that take a value, those with the same values on one line. */
+function bashCases(commands: readonly CompletedCommand[]): string {
+  const places = commands.flatMap(({ path, options }) =>
+    options.flatMap(({ name, values }) =>
+      values === null ? [] : [{ place: `${path} ${name}`, does: bashValues(values) }],
+    ),
+  );
+  return Object.entries(Object.groupBy(places, ({ does }) => does))
+    .map(([does, alike]) => `    ${alike!.map(({ place }) => quoted(place)).join(" | ")}) ${does} ;;`)
+    .join("\n");
+}
+
+/** A script of completion for zsh: for a folder of `fpath`, or to be sourced. */
+export function zshScript(commands: readonly CompletedCommand[]): string {
+  return `#compdef proxywarden
+# zsh completion of proxywarden, as \`proxywarden completion zsh\` writes it.
+${commands.map(zshFunction).join("\n")}
+if [[ $funcstack[1] == _proxywarden ]]; then
+  _proxywarden "$@"
+else
+  compdef _proxywarden proxywarden
+fi
+`;
+}
+
+function zshFunction(command: CompletedCommand): string {
+  const { path, commands, options, values } = command;
+  const specs = options.map(({ name, description, values }) => {
+    const value = values === null ? "" : `:value:${zshValues(values)}`;
+    return quoted(`${name}${values === null ? "" : "="}[${escaped(description)}]${value}`);
+  });
+  if (commands.length === 0) {
+    const argument = values === null ? [] : [quoted(`*:argument:${zshValues(values)}`)];
+    return `${functionName(path)}() {\n  _arguments ${[...specs, ...argument].join(" \\\n    ")}\n}\n`;
+  }
+  return `${functionName(path)}() {
+  local curcontext=$curcontext state line
+  local -a commands
+  _arguments -C ${[...specs, "'1:command:->command'", "'*::argument:->argument'"].join(" \\\n    ")}
+  case $state in
+    command)
+      commands=(
+${commands.map(({ name, description }) => `        ${quoted(`${name}:${escaped(description)}`)}`).join("\n")}
+      )
+      _describe -t commands command commands
+      ;;
+    argument)
+      case $line[1] in
+${commands.map(({ name }) => `        ${name}) ${functionName(`${path} ${name}`)} ;;`).join("\n")}
+      esac
+      ;;
+  esac
+}
+`;
+}
+
+/** A script of completion for fish, from 3.0 on. */
+export function fishScript(commands: readonly CompletedCommand[]): string {
+  const lines = commands.flatMap(({ path, commands: below, options, values }) => {
+    const here = `complete -c proxywarden -n ${quoted(`__proxywarden_at "${path}"`)}`;
+    return [
+      ...below.map(({ name, description }) => `${here} -a ${name} -d ${quoted(description)}`),
+      ...options.map(
+        (option) => `${here} -l ${option.name.slice(2)}${fishValues(option.values)} -d ${quoted(option.description)}`,
+      ),
+      ...(values === null || values === "guess"
+        ? []
+        : [`${here}${values === "file" ? " -F" : ` -a ${quoted(values.join(" "))}`}`]),
+    ];
+  });
+  return `# fish completion of proxywarden, as \`proxywarden completion fish\` writes it.
+function __proxywarden_at
+  set -l command proxywarden
+  set -l words (commandline -opc)
+  set -e words[1]
+  for word in $words
+    switch "$command $word"
+      case ${commands
+        .slice(1)
+        .map(({ path }) => quoted(path))
+        .join(" ")}
+        set command "$command $word"
+    end
+  end
+  test "$command" = "$argv[1]"
+end
+complete -c proxywarden -f
+${lines.join("\n")}
+`;
+}
+
+/** What may stand right behind a command: the commands below it, or else its argument. */
+const placesOf = ({ commands, values }: CompletedCommand): Values | null =>
+  commands.length > 0 ? commands.map(({ name }) => name) : values;
+
+function bashValues(values: Values | null): string {
+  if (values === null || values === "guess") return "words=";
+  return values === "file" ? "files=yes" : `words=${quoted(values.join(" "))}`;
+}
+
+function zshValues(values: Values): string {
+  if (values === "guess") return " ";
+  return values === "file" ? "_files" : `(${values.join(" ")})`;
+}
+
+function fishValues(values: Values | null): string {
+  if (values === null) return "";
+  if (values === "guess") return " -x";
+  return values === "file" ? " -r -F" : ` -x -a ${quoted(values.join(" "))}`;
+}
+
+const names = (options: readonly CompletedOption[]): string => options.map(({ name }) => name).join(" ");
+const functionName = (path: string): string => `_${path.replaceAll(" ", "__")}`;
+/** In single quotes, as all three shells read them. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+/** What `_arguments` and `_describe` would read as their own. */
+const escaped = (text: string): string => text.replace(/[[\]:\\]/g, "\\$&");

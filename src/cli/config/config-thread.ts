@@ -1,0 +1,65 @@
+import { Worker } from "node:worker_threads";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { WebFile } from "../../config/web-file.ts";
+import { restoreWebFile } from "./config-loading.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the thread is given. */
+export interface ConfigQuestion {
+  readonly file: string;
+  readonly env: Environment;
+}
+
+/** What the thread returns: a configuration without functions, which can't be sent from thread to thread. */
+export type ConfigAnswer = Result<
+  Omit<LoadedConfig, "webFile"> & { readonly webFile: Pick<WebFile, "file" | "config"> | null },
+  readonly string[]
+>;
+
+/** A built package has the thread's file as JavaScript, a checkout as TypeScript. */
+const THREAD = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
+
+/** The largest files that are accepted need a third of it. */
+const HEAP_MB_MAX = 512;
+
+/** The largest files that are accepted take some seconds. */
+const READ_MS_MAX: DurationMs = MINUTE_MS;
+
+/**
+ * Reads and judges a configuration file as `readConfigFile` does, in a thread of its own: the largest files that are
+ * accepted take seconds, in which scrapes, polling and verification go on. Fails too if `stop` aborts, or after a minute.
+ */
+export function readConfigInThread(
+  file: string,
+  env: Environment,
+  stop: AbortSignal,
+): Promise<Result<LoadedConfig, readonly string[]>> {
+  const question: ConfigQuestion = { file, env: { ...env } };
+  const thread = new Worker(THREAD, {
+    workerData: question,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
+  });
+  return new Promise((resolve) => {
+    const settle = (result: Result<LoadedConfig, readonly string[]>) => {
+      clearTimeout(timer);
+      stop.removeEventListener("abort", onStop);
+      void thread.terminate();
+      resolve(result);
+    };
+    const onStop = () => settle(fail(["the daemon is stopping"]));
+    const timer = setTimeout(() => settle(fail([`${file}: reading it took longer than a minute`])), READ_MS_MAX);
+    stop.addEventListener("abort", onStop);
+    if (stop.aborted) onStop();
+    thread.on("message", (answer: ConfigAnswer) => settle(answer.ok ? ok(restored(answer.value, env)) : answer));
+    thread.on("error", (error) => settle(fail([`${file}: reading it failed: ${error.message}`])));
+    thread.on("exit", (code) => settle(fail([`${file}: reading it ended with the exit code ${code}`])));
+  });
+}
+
+function restored(answer: (ConfigAnswer & { readonly ok: true })["value"], env: Environment): LoadedConfig {
+  const { webFile } = answer;
+  return { ...answer, webFile: webFile === null ? null : restoreWebFile(webFile, env) };
+}

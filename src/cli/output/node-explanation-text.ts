@@ -1,0 +1,228 @@
+import { formatDuration, SECOND_MS } from "../../base/duration.ts";
+import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
+import { HOLDS } from "../../model/remediation/hold-reasons.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
+import type { Paint } from "./colour.ts";
+import { printable } from "../daemon-api/client.ts";
+import { readableTime } from "../arguments/moment.ts";
+import type { PolicyStory, Story } from "./node-explanation.ts";
+
+/** Decisions that the text lists; JSON has all of them. */
+const DECISIONS_MAX = 10;
+const ACTIONS_MAX = 10;
+const ORDERS_MAX = 10;
+const LABEL_CHARS = 10;
+
+const plain: Paint = (_tone, text) => text;
+
+/** Formats a node report: every policy with its hold reasons, actions and their results. */
+export const storyText = (story: Story, paint = plain): string =>
+  `${[
+    headLines(story),
+    ...story.policies.map((policy) => policyLines(policy, story)),
+    listed("actions", story.actions, ACTIONS_MAX, actionLines),
+    story.orders.length === 0 ? [] : listed("orders", story.orders, ORDERS_MAX, orderLine),
+    listed("decisions", story.decisions, DECISIONS_MAX, decisionLine),
+  ]
+    .filter((paragraph) => paragraph.length > 0)
+    .map((lines) => lines.map(printable))
+    .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
+    .join("\n\n")}\n`;
+
+/** An action in a few words, such as `forced reboot`. */
+export function requestText({ request }: ActionView): string {
+  switch (request.kind) {
+    case "disconnect":
+      return "disconnect";
+    case "reboot":
+      return request.force ? "forced reboot" : "reboot";
+    case "quarantine":
+      return `quarantine for ${span(request.duration_minutes * 60)}`;
+    default:
+      return request satisfies never;
+  }
+}
+
+/** What an expression read, a line each. */
+export const fieldLines = (fields: Evidence["fields"]): readonly string[] =>
+  Object.entries(fields).map(([name, value]) => `${name} = ${value}`);
+
+function headLines(story: Story): readonly string[] {
+  const { id, explained_at, seen, holds, policies } = story;
+  const isTimed = policies.some(({ timer }) => timer !== null);
+  const isEmpty = !isTimed && seen === null && [story.episodes, story.actions, story.decisions].every(isNothing);
+  const place = [seen?.name, seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
+  const state = seen === null ? [] : [`${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`];
+  const lastSeen = seen === null || seen.last_seen === null ? [] : [readableTime(seen.last_seen)];
+  const age = seen === null || seen.age_seconds === null ? [] : [`${span(seen.age_seconds)} ago`];
+  return [
+    `${id}, at ${readableTime(explained_at)}`,
+    ...labelled("status", state),
+    ...labelled("last seen", lastSeen),
+    ...labelled("observed", age),
+    ...labelled("held", holds.map(holdText)),
+    ...labelled("told by", [sourceTexts[story.source]]),
+    ...labelled("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
+    ...labelled("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
+  ];
+}
+
+const sourceTexts: Readonly<Record<Story["source"], string>> = {
+  daemon: "the running daemon",
+  journal: "the journal; verdicts are only known to the running daemon: omit --config to ask it",
+  past: "the journal; verdicts and timers of the past are not kept",
+};
+
+const isNothing = (rows: readonly unknown[]): boolean => rows.length === 0;
+
+const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
+  const whom = policy === null ? "every policy" : policy;
+  const end = until === null ? "until it is released" : `until ${readableTime(until)}`;
+  return `${kind} from ${whom} since ${readableTime(at)}, ${end}: ${reason}`;
+};
+
+function policyLines(policy: PolicyStory, story: Story): readonly string[] {
+  const own = <T extends { readonly policy: string }>(rows: readonly T[]) =>
+    rows.filter((row) => row.policy === policy.policy);
+  const decision = own(story.decisions)[0] ?? null;
+  const episode = policy.episode ?? own(story.episodes)[0] ?? null;
+  return [
+    policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
+    ...labelled("verdict", verdictLines(policy)),
+    ...labelled("read", fieldsOf(policy, decision)),
+    ...labelled("timer", story.source !== "past" ? [timerText(policy)] : []),
+    ...labelled("episode", episode === null ? ["none"] : episodeLines(episode, policy)),
+    ...labelled("decision", decision === null ? ["none yet"] : decisionLines(decision)),
+    ...labelled("now", policy.blockers === null ? [] : blockerLines(policy.blockers)),
+  ];
+}
+
+function verdictLines({ verdict, matched, unknowns }: PolicyStory): readonly string[] {
+  if (verdict === null) return [];
+  if (matched === false) return ["the policy does not match this node"];
+  const whom = matched === null ? ["it is unknown whether the policy matches this node"] : [];
+  const frozen = verdict === "unknown" ? "unknown: no action is taken, and the timer is stopped" : verdict;
+  return [frozen, ...whom, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
+}
+
+/** What it reads now, or else what the last decision was made on. */
+function fieldsOf({ fields }: PolicyStory, decision: DecisionView | null): readonly string[] {
+  if (fields !== null) return fieldLines(fields);
+  if (decision === null) return [];
+  const { evidence } = decision;
+  return [...fieldLines(evidence.fields), `(observed ${readableTime(evidence.observed_at)})`];
+}
+
+function timerText({ timer, for_seconds: needed }: PolicyStory): string {
+  if (timer === null) return "inactive";
+  const ofHowMuch = needed === null ? "" : ` of ${span(needed)}`;
+  const since = readableTime(timer.since);
+  if (timer.state === "pending") return `pending for ${span(timer.true_seconds)}${ofHowMuch}, since ${since}`;
+  const clearing = timer.clear_seconds > 0 ? `, false again for ${span(timer.clear_seconds)}` : "";
+  return `firing since ${since}, true for ${span(timer.true_seconds)}${clearing}`;
+}
+
+function episodeLines(episode: EpisodeView, { steps }: PolicyStory): readonly string[] {
+  const { quarantine, retry_at: retryAt } = episode;
+  const count = steps.length === 0 ? "" : ` of ${steps.length}`;
+  const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
+  const failed = episode.failures === 0 ? "" : `, ${episode.failures} sendings failed`;
+  return [
+    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episode.state} since ${readableTime(episode.state_at)}`,
+    `opened ${readableTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${readableTime(episode.closed_at)}`}`,
+    `at step ${episode.step + 1}${count}${name}, ${episode.acted} sent${failed}`,
+    ...(retryAt === null ? [] : [`waits until ${readableTime(retryAt)}`]),
+    ...(quarantine === null
+      ? []
+      : [
+          `our quarantine (${quarantine.action}) ends ${readableTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
+        ]),
+  ];
+}
+
+const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): readonly string[] => [
+  `${verdict} on step ${step + 1}, ${readableTime(at)}, mode ${mode}`,
+  ...reasonLines(blockers),
+];
+
+const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
+  blockers.length === 0
+    ? ["nothing holds an action"]
+    : [
+        `${count(blockers.length, "reason")} would hold an action`,
+        ...blockers.flatMap((blocker) => [
+          ...reasonLines([blocker]),
+          `  ends ${HOLDS[blocker.reason].ends.replaceAll("`", "")}`,
+        ]),
+      ];
+
+const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
+
+const stateTexts: Readonly<Record<string, string>> = {
+  awaiting: "waits for approval",
+  approved: "approved, not sent yet",
+  intended: "recorded, not sent yet",
+  posting: "being sent",
+  sent: "sent, being verified",
+  open: "not sent yet",
+  withdrawn: "withdrawn before it was sent",
+  rejected: "rejected",
+  lapsed: "expired: its evidence no longer held before it was approved",
+};
+
+function actionLines(action: ActionView): readonly string[] {
+  const { outcome, proof, sent_at: sentAt, ended_at: endedAt } = action;
+  const came = outcome ?? stateTexts[action.state] ?? action.state;
+  const times = [
+    ...(sentAt === null ? [`written down ${readableTime(action.created_at)}`] : [`sent ${readableTime(sentAt)}`]),
+    ...(endedAt === null ? [] : [`ended ${readableTime(endedAt)}`]),
+  ];
+  return [
+    `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
+    `    ${came}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
+    `    ${times.join(", ")}`,
+    ...answerLines(action),
+    ...(action.in_doubt ? ["    no clear response: the outcome is determined by observation"] : []),
+    ...(action.detail === null ? [] : [`    ${action.detail}`]),
+  ];
+}
+
+/** Who approved or rejected an action. */
+function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
+  if (operator === null || at === null) return [];
+  return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${readableTime(at)}`];
+}
+
+const orderLine = ({ at, order, operator, detail }: OrderView): readonly string[] => [
+  `${readableTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
+];
+
+function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly string[] {
+  const reasons = blockers.length === 0 ? "" : `: ${blockers.map(({ reason }) => reason).join(", ")}`;
+  return [`${readableTime(at)}  ${policy}  ${verdict}${reasons}`];
+}
+
+function listed<T>(
+  title: string,
+  rows: readonly T[],
+  max: number,
+  linesOf: (row: T) => readonly string[],
+): readonly string[] {
+  if (rows.length === 0) return [`no ${title}`];
+  const more = rows.length > max ? [`  and ${rows.length - max} earlier: see --output json`] : [];
+  return [
+    `${title}, newest first`,
+    ...rows
+      .slice(0, max)
+      .flatMap(linesOf)
+      .map((line) => `  ${line}`),
+    ...more,
+  ];
+}
+
+/** Lines behind a label that stands once. */
+const labelled = (label: string, lines: readonly string[]): readonly string[] =>
+  lines.map((line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL_CHARS)}${line}`);
+
+const span = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,0 +1,116 @@
+import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
+import type { ExplanationView, PolicyExplanationView } from "../../web/api/remediation-views.ts";
+import type { JsonObject } from "../daemon-api/client.ts";
+
+/** What a policy makes of a node; null: this is not known of that moment. */
+export interface PolicyStory {
+  readonly policy: string;
+  readonly mode: string | null;
+  readonly verdict: string | null;
+  readonly matched: boolean | null;
+  readonly unknowns: PolicyExplanationView["unknowns"];
+  readonly fields: Evidence["fields"] | null;
+  readonly for_seconds: number | null;
+  readonly timer: PolicyExplanationView["timer"];
+  readonly episode: EpisodeView | null;
+  /** What each of its steps does; none: not known. */
+  readonly steps: readonly string[];
+  readonly blockers: readonly Blocker[] | null;
+}
+
+/** The rows of a journal that are about one node, newest first. */
+export interface NodeRows {
+  readonly holds: readonly HoldView[];
+  readonly episodes: readonly EpisodeView[];
+  readonly actions: readonly ActionView[];
+  readonly decisions: readonly DecisionView[];
+  readonly orders: readonly OrderView[];
+}
+
+/** Why a node was, or was not, acted on, at one moment. */
+export interface Story extends NodeRows {
+  readonly id: string;
+  readonly explained_at: string;
+  /** Source of the report: only the running daemon knows verdicts, and the timers of the `past` are not kept. */
+  readonly source: "daemon" | "journal" | "past";
+  readonly policies: readonly PolicyStory[];
+  /** What the fleet knows of the node; null: not asked, or it is not in the fleet. */
+  readonly seen: NodeSeen | null;
+}
+
+/** What the daemon's answer says of the node itself. */
+export interface NodeSeen {
+  readonly status: string;
+  readonly name: string | null;
+  readonly country: string | null;
+  readonly region: string | null;
+  readonly last_seen: string | null;
+  readonly age_seconds: number | null;
+}
+
+/** A policy of which nothing is known but what the rows say. */
+export const silentPolicy = (policy: string): PolicyStory => ({
+  ...{ policy, mode: null, verdict: null, matched: null, unknowns: [], fields: null },
+  ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
+});
+
+/** The policies, and after them those that only the rows name. */
+export function withRememberedPolicies(policies: readonly PolicyStory[], rows: NodeRows): readonly PolicyStory[] {
+  const known = new Set(policies.map(({ policy }) => policy));
+  const named = [...rows.episodes, ...rows.decisions, ...rows.actions].map(({ policy }) => policy);
+  const rest = [...new Set(named)].filter((policy) => !known.has(policy)).sort();
+  return [...policies, ...rest.map(silentPolicy)];
+}
+
+/** Rows as they were at a moment: what came later is taken back, as far as a row still tells. */
+export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
+  const decisions = rows.decisions.filter((decision) => decision.at <= at);
+  const actions = rows.actions.filter(({ created_at }) => created_at <= at).map((action) => actionAsOf(action, at));
+  const asOf = (episode: EpisodeView) => episodeAsOf(episode, at, { decisions, actions });
+  return {
+    holds: rows.holds.filter((hold) => hold.at <= at && (hold.until === null || hold.until > at)),
+    episodes: rows.episodes.filter(({ opened_at }) => opened_at <= at).map(asOf),
+    actions,
+    decisions,
+    orders: rows.orders.filter((order) => order.at <= at),
+  };
+}
+
+/** Whether a JSON answer has the shape of a node's explanation, as far as it is walked through. */
+export const isExplanation = (answer: JsonObject): answer is JsonObject & ExplanationView & Partial<NodeSeen> =>
+  typeof answer.explained_at === "string" &&
+  ["policies", "holds", "episodes", "actions", "decisions", "orders"].every((key) => Array.isArray(answer[key]));
+
+function actionAsOf(action: ActionView, at: string): ActionView {
+  const isSent = action.sent_at !== null && action.sent_at <= at;
+  // What waits for a person now has waited since it was written down.
+  const isAsNow = action.ended_at === null ? isSent || action.state === "awaiting" : action.ended_at <= at;
+  if (isAsNow) return action;
+  return {
+    ...action,
+    ...{ outcome: null, proof: null, ended_at: null, detail: null },
+    ...(action.answered_at !== null && action.answered_at <= at ? {} : { operator: null, answered_at: null }),
+    state: isSent ? "sent" : "open",
+    sent_at: isSent ? action.sent_at : null,
+    in_doubt: false,
+    rebooting_seen: false,
+  };
+}
+
+/** The state that it was in then is not kept; its step is, by what was decided and done under it. */
+function episodeAsOf(
+  episode: EpisodeView,
+  at: string,
+  { decisions, actions }: Pick<NodeRows, "decisions" | "actions">,
+): EpisodeView {
+  if (episode.state_at <= at) return episode;
+  const own = [...decisions, ...actions].filter((row) => row.episode === episode.id);
+  return {
+    ...episode,
+    ...{ state: "open", state_at: episode.opened_at, closed_at: null },
+    ...{ retry_at: null, healed: false, quarantine: null, failures: 0 },
+    step: Math.max(0, ...own.map(({ step }) => step)),
+    acted: actions.filter((action) => action.episode === episode.id && action.sent_at !== null).length,
+  };
+}

@@ -1,0 +1,68 @@
+import { fail, ok, type Result } from "../base/result.ts";
+import { formatProblem } from "../config/diagnostics/problem.ts";
+import { loadScenario } from "../config/schema/scenario.ts";
+import type { Scenario } from "../model/scenario.ts";
+import type { EpochMs } from "../model/time.ts";
+import { defaultScenario } from "../simulator/default-scenarios.ts";
+import { startServer } from "../simulator/http/server.ts";
+import { createService, type SimulatedService } from "../simulator/http/service.ts";
+import { createSystemClock } from "../platform/clock.ts";
+import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
+import { withNotice } from "./output/progress.ts";
+
+interface SimulateOptions {
+  readonly scenario?: string;
+  readonly nodes?: number;
+  readonly sessions?: number;
+  readonly seed?: number;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `simulate`: the simulated service alone, for any client. */
+export async function simulate(options: SimulateOptions, context: CommandContext): Promise<ExitCode> {
+  const scenario = readScenario(options, context.env);
+  if (!scenario.ok) {
+    context.err.write(scenario.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
+    return EXIT_BAD;
+  }
+  const clock = createSystemClock();
+  try {
+    const server = await startServer(makeService(scenario.value, clock.now(), context), clock, options);
+    const { nodes, sessions, keys } = scenario.value;
+    context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
+    for (const { key, scopes } of keys) context.out.write(`  Authorization: Bearer ${key}  (${scopes.join(", ")})\n`);
+    await aborted(context.stop);
+    await server.close();
+    return EXIT_FINE;
+  } catch (error) {
+    context.err.write(`proxywarden: can't listen on ${options.host}:${options.port}: ${(error as Error).message}\n`);
+    return EXIT_BAD;
+  }
+}
+
+/** Nodes and sessions that are made within some two seconds. */
+const QUICK_MAX = 200_000;
+
+/** Makes the simulated service of a scenario; a large one takes a while, so a status line is shown on a terminal. */
+export function makeService(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
+  const { nodes, sessions } = scenario;
+  const what = `making ${nodes} nodes and ${sessions} sessions`;
+  return withNotice(what, nodes + sessions > QUICK_MAX, () => createService(scenario, now), context);
+}
+
+function readScenario(
+  { scenario: file, nodes, sessions, seed }: SimulateOptions,
+  env: CommandContext["env"],
+): Result<Scenario, readonly string[]> {
+  const wished = {
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(sessions === undefined ? {} : { sessions }),
+    ...(seed === undefined ? {} : { seed }),
+  };
+  if (file === undefined) return ok({ ...defaultScenario, ...wished });
+  const text = readTextFile(file);
+  if (!text.ok) return fail([text.error]);
+  const loaded = loadScenario({ file, text: text.value, env }, defaultScenario);
+  return loaded.ok ? ok({ ...loaded.value, ...wished }) : fail(loaded.error.map(formatProblem));
+}

@@ -1,0 +1,58 @@
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { fail } from "../base/result.ts";
+import type { RunBudget } from "../rate-limit/monthly-budget.ts";
+import type { CollectorPlan } from "../scheduling/planner.ts";
+import type { Clock } from "../model/ports.ts";
+import type { MonotonicMs } from "../model/time.ts";
+import type { ServiceClient } from "../api-client/client.ts";
+import { nap } from "./schedule.ts";
+
+/** A run of a collector, under way or the last one. */
+export interface Run {
+  readonly beganAt: MonotonicMs;
+  /** Calls made so far, without further tries of one that failed. */
+  made: number;
+  isOver: boolean;
+}
+
+/** What paces a run. */
+export interface RunPace {
+  readonly clock: Clock;
+  readonly budget: RunBudget;
+  /** The plan in force of the run's collector. */
+  readonly plan: () => CollectorPlan | null;
+}
+
+/**
+ * Returns `client` as a run may use it. Where the month binds, calls beyond {@link RunBudget.atOnce} come at the planned
+ * rate; a call beyond {@link RunBudget.calls} fails with the kind `budget`, and nothing is sent.
+ */
+export function clientOfRun(client: ServiceClient, run: Run, { clock, budget, plan }: RunPace): ServiceClient {
+  let lastAt: MonotonicMs = run.beganAt;
+
+  async function waitForTurn(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const wait = lastAt + spacingOf(plan()) - clock.monotonic();
+      if (signal.aborted || wait <= 0) break;
+      await nap(clock, wait, signal);
+    }
+    lastAt = clock.monotonic();
+  }
+
+  return {
+    ...client,
+    async get(call, lane, signal, onSending) {
+      if (run.made >= budget.calls) {
+        const message = `the run has made ${run.made} calls, its share of what is left of the month`;
+        return fail({ kind: "budget", message });
+      }
+      run.made++;
+      if (run.made > budget.atOnce) await waitForTurn(signal);
+      return client.get(call, lane, signal, onSending);
+    },
+  };
+}
+
+/** Between two calls of a collector by its plan. Where nothing may be spent the permits decide, which wait only so long. */
+const spacingOf = (planned: CollectorPlan | null): DurationMs =>
+  planned?.boundBy === "month" && planned.callsPerMinute > 0 ? MINUTE_MS / planned.callsPerMinute : 0;

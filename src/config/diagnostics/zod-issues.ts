@@ -1,0 +1,95 @@
+import type { z } from "zod";
+import { type Mark, type Marks, markKey, type Place } from "../yaml/position.ts";
+import { nearest } from "../../base/nearest-word.ts";
+import { type Finding, listed, type Path, quote } from "./problem.ts";
+import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
+
+/** What it takes to say where an issue stands and what would be right there. */
+export interface IssueContext {
+  readonly schema: z.core.$ZodType;
+  readonly value: unknown;
+  readonly marks: Marks;
+}
+
+/** What a message shows of a secret. */
+export const SECRET_FOUND = "a secret that is not shown";
+
+const TOP: Place = { line: 1, column: 1 };
+
+/** Says what zod found in terms of the file: one finding a wrong value, one a wrong key. */
+export function findingsOf(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
+  const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
+  if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
+  if (issue.code !== "invalid_union") return [wrongValue(path, issue, context)];
+  if (issue.errors.length === 0) return [wrongValue(path, issue, context)];
+  // The alternative that got furthest was the one meant: the one that does not refuse the value as a whole.
+  const meant = issue.errors.find(
+    (errors) => !errors.some((error) => error.path.length === 0 && error.code !== "unrecognized_keys"),
+  );
+  if (meant !== undefined) return meant.flatMap((error) => findingsOf(error, context, path));
+  return [wrongValue(path, issue, context)];
+}
+
+function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks }: IssueContext): Finding[] {
+  const known = Object.keys(sectionKeys(schemaAt(schema, path, value) ?? schema) ?? {});
+  const expected = `must be one of ${known.join(", ")}`;
+  const message = (suggestion: string | null) => (suggestion === null ? `unknown key; ${expected}` : "unknown key");
+  return keys.map((key): Finding => {
+    const full = [...path, key];
+    const place = marks.get(markKey(full))?.key ?? TOP;
+    return {
+      ...place,
+      path: full,
+      found: `the key ${quote(key)}`,
+      expected,
+      message,
+      suggest: () => nearest(key, known),
+    };
+  });
+}
+
+function wrongValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext): Finding {
+  const mark = context.marks.get(markKey(path));
+  const expected = expectedBy(issue);
+  if (mark === undefined) {
+    // Missing: its section is the nearest thing that has a place.
+    const parent = context.marks.get(markKey(path.slice(0, -1)));
+    const place = parent?.key ?? parent?.place ?? TOP;
+    return { ...place, path, found: "nothing", expected, message: `missing; ${expected}` };
+  }
+  const place = mark.kind === "mapping" ? (mark.key ?? mark.place) : mark.place;
+  const here = schemaAt(context.schema, path, context.value);
+  const written = valueAt(context.value, path);
+  const found = foundAt(mark, issue, here, written);
+  const spare = written === null && here?._zod.optin !== undefined ? "; it may be left out" : "";
+  const suggest = () => (typeof written === "string" ? nearest(written, choices(issue)) : null);
+  return { ...place, path, found, expected: expected + spare, suggest };
+}
+
+function expectedBy(issue: z.core.$ZodIssue): string {
+  const unmatched = issue.code === "invalid_union" && issue.errors.length === 0;
+  return unmatched ? `must be one of ${choices(issue).join(", ")}` : issue.message;
+}
+
+/** The words that would have been right, where they are a closed list. */
+function choices(issue: z.core.$ZodIssue): readonly string[] {
+  if (issue.code === "invalid_value") return issue.values.filter((value) => typeof value === "string");
+  if (issue.code !== "invalid_union") return [];
+  const words = "options" in issue ? (issue.options ?? []) : [];
+  return [...words.filter((value) => typeof value === "string"), ...issue.errors.flat().flatMap(choices)];
+}
+
+function foundAt(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | null, written: unknown): string {
+  if (here !== null && kindOf(here)?.secret && mark.kind === "scalar") return SECRET_FOUND;
+  if (issue.code === "too_big" && Array.isArray(written)) return `a list of ${written.length}`;
+  if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
+  const keys = Object.keys(written ?? {});
+  return keys.length === 0 ? "no keys" : `the keys ${listed(keys)}`;
+}
+
+/** The value at a path of a document; undefined where there is none. */
+export function valueAt(value: unknown, path: Path): unknown {
+  let here = value;
+  for (const step of path) here = (here as Record<string | number, unknown> | null | undefined)?.[step];
+  return here;
+}

@@ -1,0 +1,191 @@
+import type { z } from "zod";
+import type { Scenario } from "../../model/scenario.ts";
+import { faultAlternatives } from "../schema/scenario-faults.ts";
+import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
+import { policyFileSchema, policyKeys, stepAlternatives } from "../schema/policy.ts";
+import { cell, type KeyRow, keyTable, rowsOf } from "./key-table.ts";
+import { scenarioSchema } from "../schema/scenario.ts";
+import { configSchema } from "../schema/config.ts";
+import { meaningOf, sectionKeys } from "../schema/introspection.ts";
+import { webSchema } from "../schema/web-file.ts";
+
+const WRITING = `Durations are written as Prometheus writes them: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
+
+\`\${NAME}\` stands for an environment variable, anywhere in a value; one that isn't set is an error, and a literal \`\${\` is
+written \`$\${\`. Inside \`{ }\` or \`[ ]\` a value with a variable has to be quoted. Variables are filled in after the YAML was
+parsed, so that what they hold can't add keys; a variable that holds a number may stand where a number belongs.
+
+An unknown key is an error. Every error of a file is reported at once, each with its line and column:
+
+`;
+
+const CONFIG_INTRO = `# Configuration
+
+One YAML file, given with \`--config\`. Paths in it are relative to the folder it stands in.
+
+${WRITING}\`\`\`
+config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
+config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
+\`\`\`
+
+Editors that speak YAML (through yaml-language-server) complete and check the file by \`proxywarden.schema.json\`, which its
+first line names.`;
+
+const WEB_INTRO = `## The web configuration file
+
+What \`web.web_config_file\` names: the format is that of Prometheus' exporter-toolkit, so one file serves this daemon,
+Prometheus and its exporters. Paths in it are relative to the folder it stands in, variables are filled in as above, and
+\`check\` judges it along with the rest.
+
+The file is read as Go programs read it: a key without a value is left out, durations are Go's (\`1.5s\`, \`1h30m\`, \`100ms\`;
+no days), and an empty file is a valid one. These differ from the toolkit:
+
+- HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
+- What would be ignored, or guarantee nothing, is an error here: both a text and a file for the same thing,
+  \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
+  \`min_version\`, authorities that are no certificates, bcrypt costs over 18, an interval without a unit.
+- \`\${NAME}\` is replaced by an environment variable.
+
+The file, the certificates and the keys are read again when they change; new connections and requests go by what was read.
+Where something is wrong then, what was in force stays so, the log names every error, and
+\`proxywarden_web_config_last_reload_successful\` is 0. Turning TLS on or off, and basic auth off, takes a reload: a file caught
+half written opens nothing.`;
+
+const POLICIES_INTRO = `# Policies
+
+A policy says which nodes are unhealthy, and what is to be done about them, step by step. Policies stand in YAML files of
+their own, which the key \`policies\` of the configuration names; as a whole they are bounded by its section \`safety\`
+(\`docs/config.md\`). \`check\` judges them all, and says how many nodes could be acted on at worst.
+
+${WRITING}\`\`\`
+config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
+config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
+\`\`\`
+
+Policies come to act in the order of their files' paths, and within a file as they stand there: a node that several are
+about belongs to the first one that fires, until that episode is over.
+
+Editors that speak YAML complete and check such a file by \`policies.schema.json\`, where its first line is
+\`# yaml-language-server: $schema=../policies.schema.json\`.`;
+
+const STEPS_INTRO = `The ladder: a list. Each step has an \`action\`, and:`;
+
+const STEPS_RULES = `A step ends when its \`verify.within\` is over, or as soon as its \`verify.expect\` holds. Ended with \`when\` no longer
+true, the node is healed and the ladder is over; ended with \`when\` still true, the next step is taken. A step that the
+service refused ends the episode. Whatever is not clear is settled by observation; nothing is ever sent twice.`;
+
+const SCENARIO_INTRO = `# Scenarios of the simulator
+
+\`simulate --scenario FILE\` serves a simulated network, described in YAML. Everything that happens follows from the seed.
+What a file leaves out is as the tables say.
+
+${WRITING}\`\`\`
+rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
+rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, hang, reset, …; did you mean "hang"?
+\`\`\``;
+
+/** The reference of the configuration, in Markdown. Both examples are the texts of whole, commented files. */
+export function configReference(example: string, webExample: string): string {
+  const sections = Object.entries(configSchema.shape).map(sectionReference);
+  const web = keyTable(Object.entries(webSchema.shape).flatMap(([key, schema]) => rowsOf(key, schema)));
+  return page([CONFIG_INTRO, ...sections, fenced("Example", example), WEB_INTRO, web, block(webExample)]);
+}
+
+function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
+  const [own, ...keys] = rowsOf(name, schema);
+  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [own!] : keys)}`;
+}
+
+/** JSON Schema of the configuration file, for editors. */
+export const configJsonSchema = (): JsonSchema => jsonSchemaOf(configSchema, "proxywarden configuration");
+
+/** JSON Schema of web configuration files, for editors. */
+export const webJsonSchema = (): JsonSchema => jsonSchemaOf(webSchema, "proxywarden web configuration");
+
+/** The reference of policy files, in Markdown. `expressions`: what expressions may name; `example`: a whole file. */
+export function policyReference(expressions: string, example: string): string {
+  const keys = keyTable(Object.entries(policyKeys()).flatMap(([key, schema]) => rowsOf(key, schema)));
+  const steps = alternativesTable("action", stepAlternatives());
+  return page([
+    POLICIES_INTRO,
+    `## Keys of a policy\n\nA file has one key, \`policies\`: a list of policies with these keys.\n\n${keys}`,
+    `## steps\n\n${STEPS_INTRO}\n\n${steps}\n\n${STEPS_RULES}`,
+    expressions,
+    `## windows\n\n${WINDOWS_RULES}\n\n${block(NIGHT_EXAMPLE)}`,
+    fenced("Example", example),
+  ]);
+}
+
+const WINDOWS_RULES = `A policy with \`windows\` acts within these time intervals alone. They stand under \`time_intervals\` in
+[the configuration](config.md), in Alertmanager's format and with its meaning: weekdays, days of the month, months and years
+are those of the instant itself, in the interval's location. A time range can't go over midnight, so a night is two ranges:
+one that ends at \`24:00\` and one that begins at \`00:00\`.
+
+The morning of a night falls on the next day. Under \`weekdays: [friday]\` both ranges are open on Friday, the early one on
+Friday morning. A night on certain days is therefore two intervals, the morning with the days that follow. \`check\` warns of
+an interval that ends at midnight and that nothing continues.`;
+
+const NIGHT_EXAMPLE = `time_intervals:
+  - name: every-night
+    times: [{ start_time: "23:00", end_time: "24:00" }, { start_time: "00:00", end_time: "05:00" }]
+    location: Europe/Paris
+  - name: weekend-nights # from Friday 23:00 to Saturday 05:00, and from Saturday 23:00 to Sunday 05:00
+    time_intervals:
+      - { weekdays: [friday, saturday], times: [{ start_time: "23:00", end_time: "24:00" }], location: Europe/Paris }
+      - { weekdays: [saturday, sunday], times: [{ start_time: "00:00", end_time: "05:00" }], location: Europe/Paris }`;
+
+/** JSON Schema of policy files, for editors. */
+export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema, "proxywarden policies");
+
+/** The reference of scenario files, in Markdown. */
+export function scenarioReference(defaults: Scenario, example: string): string {
+  const { faults: _, ...keys } = scenarioSchema(defaults).in.shape;
+  const isSection = ([, schema]: [string, z.core.$ZodType]) => sectionKeys(schema) !== null;
+  const single = Object.entries(keys).filter((entry) => !isSection(entry));
+  const sections = Object.entries(keys).filter(isSection).map(sectionReference);
+  const top = keyTable(single.flatMap(([name, schema]) => rowsOf(name, schema)));
+  return page([SCENARIO_INTRO, top, ...sections, faultScript(), fenced("Example", example)]);
+}
+
+/** JSON Schema of scenario files, for editors. */
+export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
+  jsonSchemaOf(scenarioSchema(defaults), "proxywarden scenario");
+
+/** Keys that all faults share once, then what each kind does and needs beside. */
+function faultScript(): string {
+  const { common, kinds } = faultAlternatives();
+  const shared = Object.entries(common).flatMap(([key, schema]) => rowsOf(`faults[].${key}`, schema));
+  return [
+    "## faults",
+    "What goes wrong, and when: a list. Every entry has a `kind`, and:",
+    keyTable(shared),
+    alternativesTable("kind", kinds),
+  ].join("\n\n");
+}
+
+/** One shape out of several: its name, what it does, and the keys of its own. */
+interface Alternative {
+  readonly name: string;
+  readonly meaning: string;
+  readonly keys: Readonly<Record<string, z.core.$ZodType>>;
+}
+
+function alternativesTable(head: string, alternatives: readonly Alternative[]): string {
+  const rows = alternatives.map(({ name, meaning, keys }) => {
+    const own = Object.entries(keys).flatMap(([key, schema]) => rowsOf(key, schema));
+    return `| \`${name}\` | ${cell(meaning)} | ${cell(own.map(keyLine).join("<br>"))} |`;
+  });
+  return [`| ${head} | what it does | keys of its own |`, "| --- | --- | --- |", ...rows].join("\n");
+}
+
+function keyLine({ path, type, preset, required, meaning }: KeyRow): string {
+  const otherwise = preset === null ? (required ? "" : ", optional") : `, \`${preset}\` by default`;
+  return `\`${path}\` (${type}${otherwise}): ${meaning}`;
+}
+
+const fenced = (title: string, yaml: string): string => `## ${title}\n\n${block(yaml)}`;
+
+const block = (yaml: string): string => `\`\`\`yaml\n${yaml.trimEnd()}\n\`\`\``;
+
+const page = (parts: readonly string[]): string =>
+  `${parts.join("\n\n")}\n\n<!-- Generated from the schema by \`npm run docs\`: change it there. -->\n`;

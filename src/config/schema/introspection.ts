@@ -1,0 +1,92 @@
+import { z } from "zod";
+import { type Kind, kinds } from "./value-types.ts";
+import type { Path } from "../diagnostics/problem.ts";
+
+/** Any zod schema, told apart by its `def.type`. */
+type Schema = z.core.$ZodTypes;
+
+/** The schema that takes what the file says: without defaults, and before any transform. */
+export function innermost(schema: z.core.$ZodType): Schema {
+  const { def } = (schema as Schema)._zod;
+  switch (def.type) {
+    case "prefault":
+    case "default":
+    case "optional":
+    case "nullable":
+      return innermost(def.innerType);
+    case "pipe":
+      return innermost(def.in);
+    default:
+      return schema as Schema;
+  }
+}
+
+/** The kind of value that a key takes; null for sections, lists and choices between shapes. */
+export const kindOf = (schema: z.core.$ZodType): Kind | null => kinds.get(innermost(schema)) ?? null;
+
+/** What a key or section is for, as the schema describes it. */
+export function meaningOf(schema: z.core.$ZodType): string {
+  return z.globalRegistry.get(schema)?.description ?? "";
+}
+
+/** The schema of each key of a section; null where the schema is no section. */
+export function sectionKeys(schema: z.core.$ZodType): Readonly<Record<string, z.core.$ZodType>> | null {
+  const { def } = innermost(schema)._zod;
+  return def.type === "object" ? def.shape : null;
+}
+
+/** The alternatives of a choice; null where the schema is none. */
+export function alternatives(schema: z.core.$ZodType): readonly z.core.$ZodType[] | null {
+  const { def } = innermost(schema)._zod;
+  return def.type === "union" ? def.options : null;
+}
+
+/** The schema of a list's items; null where the schema is no list. */
+export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
+  const { def } = innermost(schema)._zod;
+  return def.type === "array" ? def.element : null;
+}
+
+/** The most items that a list may have; Infinity: any number. */
+export function itemsMax(schema: z.core.$ZodType): number {
+  const bounds = (innermost(schema)._zod.def.checks ?? []).map(({ _zod }) => _zod.def);
+  return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
+}
+
+/** The schema of what every key of a mapping from names holds; null where the schema is none. */
+export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
+  const { def } = innermost(schema)._zod;
+  return def.type === "record" ? def.valueType : null;
+}
+
+/** The schema that has charge of `path`; null where there is none. `value` chooses between alternatives. */
+export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
+  const options = alternatives(schema);
+  if (options !== null) {
+    const chosen = options.find((option) => suits(option, value));
+    return chosen === undefined ? (path.length === 0 ? schema : null) : schemaAt(chosen, path, value);
+  }
+  const [step, ...rest] = path;
+  if (step === undefined) return schema;
+  const keys = sectionKeys(schema);
+  const next =
+    typeof step === "number"
+      ? listItem(schema)
+      : keys !== null && Object.hasOwn(keys, step)
+        ? keys[step]
+        : namedItem(schema);
+  if (next === null || next === undefined) return null;
+  return schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
+}
+
+/** Whether an alternative is the one that `value` was meant for: its kind of value, and the words that tell it apart. */
+function suits(option: z.core.$ZodType, value: unknown): boolean {
+  const keys = sectionKeys(option);
+  if (keys === null) return typeof value !== "object";
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(keys).every(([key, schema]) => {
+    const { def } = innermost(schema)._zod;
+    const tells = def.type === "literal" && def.values.length === 1;
+    return !tells || def.values[0] === (value as Record<string, unknown>)[key];
+  });
+}

@@ -1,0 +1,217 @@
+import { dirname, isAbsolute, join } from "node:path";
+import { z } from "zod";
+import { fail, ok, type Result } from "../../base/result.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { NODE_STATUSES } from "../../model/node.ts";
+import { type Bearings, type ConfigSource, checkValue, type Names } from "../checks.ts";
+import { intervalsSchema } from "./time-intervals.ts";
+import { duration, kinds, list, oneOf, refuse, section, text, whole, words } from "./value-types.ts";
+import { type Marks, placeIn } from "../yaml/position.ts";
+import { type LoadedPolicy, policiesOf, readPolicyFiles } from "../policy-file.ts";
+import { type ConfigProblem, type Finding, joinProblems, listed, type Path, problemsOf, quote } from "../diagnostics/problem.ts";
+import { readAs } from "../schema-reader.ts";
+import { safetySchema } from "./safety.ts";
+import { numberUpTo, series, wholeUpTo, wordOf } from "./time-series.ts";
+
+const TESTS_MAX = 1_000;
+const NODES_MAX = 1_000;
+const EXPECTATIONS_MAX = 1_000;
+/** A count of sessions of one node, each of which is a record. */
+const SESSIONS_MAX = 1_000;
+
+/** Ids of the nodes around those of a test. */
+const FLEET_ID = /^fleet_\d+$/;
+
+const word = (what: string) => words(what, { name: "string" });
+const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
+const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
+const count = (max: number) => series("whole number", "3", wholeUpTo(max));
+
+const node = section({
+  id: word("a node's id").describe("Its id."),
+  name: word("a name").exactOptional().describe("Its name. Unset: its id."),
+  country: word("a country").exactOptional().describe("Its country. Unset: the fleet's."),
+  region: word("a region").exactOptional().describe("Its region. Unset: the fleet's."),
+  version: word("a version").default("1.0.0").describe("Its version."),
+  status: statuses()
+    .prefault("online")
+    .describe(`Its status, as the service shows it: ${NODE_STATUSES.join(", ")}.`),
+  last_seen: series("word, now or frozen", "now", wordOf(["now", "frozen"]))
+    .exactOptional()
+    .describe("Whether the service hears of it. Unset: while it is online."),
+  uptime_hours: count(1_000_000)
+    .exactOptional()
+    .describe("Unset: it has been up for 1000 hours, and begins anew when a reboot is over."),
+  active_sessions: count(1_000_000).prefault(0).describe("As the node list says."),
+  bandwidth_gb: series("number", "1.5", numberUpTo(Number.MAX_VALUE)).prefault(0).describe("As the list says."),
+  cpu_usage: ratio().prefault(0.2).describe("As its detail says."),
+  memory_usage: ratio().prefault(0.2).describe("As its detail says."),
+  disk_usage: ratio().prefault(0.2).describe("As its detail says."),
+  sessions: section({
+    active: count(SESSIONS_MAX).exactOptional().describe("Active ones."),
+    connecting: count(SESSIONS_MAX).exactOptional().describe("Connecting ones."),
+    closed: count(SESSIONS_MAX).exactOptional().describe("Closed ones, others at each walk."),
+    error: count(SESSIONS_MAX).exactOptional().describe("Ended by an error, others at each walk."),
+    timeout: count(SESSIONS_MAX).exactOptional().describe("Ended by a time-out, others at each walk."),
+  })
+    .prefault({})
+    .describe("Its sessions in the session list, by status."),
+});
+
+const fleet = section({
+  nodes: whole(0, NODES_MAX).default(20).describe("Nodes beside those of the test; all of them are well."),
+  country: word("a country").default("DE").describe("Where they are."),
+  region: word("a region").default("eu-central").describe("Where they are."),
+})
+  .prefault({})
+  .describe("The fleet around the nodes of the test: limits by share are about it too.");
+
+const expectation = section({
+  at: duration("0s", "365d").describe("When, since the beginning of the test."),
+  node: word("a node's id").describe("Id of a node of the test."),
+  policy: word("the name of a policy").exactOptional().describe("May be left out where there is only one."),
+  verdict: oneOf(["true", "false", "unknown"])
+    .exactOptional()
+    .describe('What it says of the node; in quotes: `"true"`.'),
+  timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("How its timer stands."),
+  held: list(oneOf(HOLD_REASONS), "reasons", HOLD_REASONS.length)
+    .exactOptional()
+    .describe("Every reason that would hold an action now; `[]`: none."),
+  actions: list(
+    text("an action", { name: "action" }).regex(
+      /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,
+      "must be disconnect, reboot, forced reboot or quarantine, with its outcome if that matters, as in reboot: verified",
+    ),
+    "actions",
+    EXPECTATIONS_MAX,
+  )
+    .exactOptional()
+    .describe(
+      "Every action of the policy on the node so far, oldest first, as in `[reboot: ineffective, forced reboot]`.",
+    ),
+});
+
+const policyTest = section({
+  name: word("a sentence").describe("What holds, as a sentence."),
+  fleet,
+  nodes: list(node, "nodes", NODES_MAX).min(1, "must have at least one node").describe("What the test is about."),
+  blocked: series("word, no or yes", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
+    .prefault("no")
+    .describe("Whether what `blocked_by` asks about is there."),
+  expect: list(expectation, "expectations", EXPECTATIONS_MAX)
+    .min(1, "must expect something")
+    .describe("What is expected when."),
+});
+
+const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
+
+/** A file of policy tests. */
+export const policyTestSchema = section({
+  policies: list(
+    word("a glob of policy files").register(kinds, { name: "glob", check: "glob" }),
+    "globs of policy files",
+    20,
+  )
+    .min(1, "must have at least one glob")
+    .describe("The policies under test: globs, relative to this file."),
+  mode: oneOf(["enforce", "as_written"])
+    .default("enforce")
+    .describe("`enforce`: as if every policy, and `safety.mode`, said so; `as_written`: as they say."),
+  start: z
+    .string({ error: START_EXPECTED })
+    .register(kinds, { name: "time" })
+    .transform((value, context): number => {
+      const at = /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN;
+      return Number.isNaN(at) ? refuse(context, value, START_EXPECTED) : at;
+    })
+    .prefault("2026-01-05T12:00:00Z")
+    .describe("When each test begins: windows depend on it."),
+  interval: duration("10s", "1h").prefault("1m").describe("Between two walks of the lists, and two reads of a detail."),
+  safety: safetySchema,
+  time_intervals: intervalsSchema,
+  tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("The tests."),
+});
+
+/** A file of policy tests as it was read, and the policies that it names. */
+export interface LoadedPolicyTests {
+  readonly file: z.output<typeof policyTestSchema>;
+  readonly policies: readonly LoadedPolicy[];
+  readonly marks: Marks;
+}
+
+/** Reads a file of policy tests, and the policies that it names. Fails with every error of all of them. */
+export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
+  const folder = dirname(source.file);
+  const paths = new Set<string>();
+  const bearings: Bearings = {
+    source,
+    names: null,
+    resolvePath: (path) => (isAbsolute(path) ? path : join(folder, path)),
+    find(glob) {
+      const found = source.listFiles?.(glob, folder) ?? [];
+      for (const path of found) paths.add(path);
+      return found;
+    },
+  };
+  const check = (kind: Parameters<typeof checkValue>[0], value: string) => checkValue(kind, value, bearings);
+  const main = readAs(policyTestSchema, source, { check, resolvePath: bearings.resolvePath });
+  const first = readPolicyFiles([...paths].toSorted(), bearings);
+  if (!main.ok || !first.ok) {
+    return fail(joinProblems([main, first].map((read) => (read.ok ? [] : read.error))));
+  }
+  const policies = policiesOf(first.value);
+  // Whom they tell is not the test's business; when they may act is.
+  const names = { receivers: receiversOf(policies), windows: main.value.value.time_intervals.map(({ name }) => name) };
+  const second = readPolicyFiles([...paths].toSorted(), { ...bearings, names: { ...names, ...ANYBODY } });
+  if (!second.ok) return second;
+  const { value, marks } = main.value;
+  const unknown = unknownNames(source.file, value, policies, marks);
+  return unknown.length > 0 ? fail(unknown) : ok({ file: value, policies, marks });
+}
+
+const ANYBODY = { prometheus: true, alertmanager: true } satisfies Partial<Names>;
+
+const receiversOf = (policies: readonly LoadedPolicy[]): readonly string[] =>
+  policies.flatMap(({ policy }) => policy.steps.flatMap((step) => (step.action === "notify" ? [step.receiver] : [])));
+
+/** Names that lead nowhere, or to two: what is expected of them would hold, or fail, for no reason. */
+function unknownNames(
+  file: string,
+  { tests }: LoadedPolicyTests["file"],
+  policies: readonly LoadedPolicy[],
+  marks: Marks,
+): readonly ConfigProblem[] {
+  const known = policies.map(({ policy }) => policy.name);
+  const problem = (path: Path, found: string, expected: string): Finding => {
+    return { ...placeIn(marks, path), path, found, expected };
+  };
+  const findings = tests.flatMap(({ nodes, expect }, test) => {
+    const ids = nodes.map(({ id }) => id);
+    const doubles = ids.flatMap((id, index) =>
+      ids.indexOf(id) === index && !FLEET_ID.test(id)
+        ? []
+        : [
+            problem(
+              ["tests", test, "nodes", index, "id"],
+              quote(id),
+              "must be an id of its own, and not fleet_1 and so on",
+            ),
+          ],
+    );
+    const strangers = expect.flatMap(({ node: id, policy }, index) => {
+      const path = ["tests", test, "expect", index];
+      if (!ids.includes(id)) {
+        return [problem([...path, "node"], quote(id), `must be a node of the test: ${listed(ids)}`)];
+      }
+      if (policy === undefined) {
+        return known.length === 1
+          ? []
+          : [problem(path, "no policy", `must name one of the policies: ${listed(known)}`)];
+      }
+      if (known.includes(policy)) return [];
+      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listed(known)}`)];
+    });
+    return [...doubles, ...strangers];
+  });
+  return problemsOf(file, findings);
+}

@@ -1,0 +1,125 @@
+import { MODES } from "../../model/policy/policy.ts";
+import { DOMAINS, type PerDomain } from "../../model/policy/safety.ts";
+import { always, duration, expression, flag, oneOf, section, share, whole } from "./value-types.ts";
+
+/** Nodes that a limit may name: more than any fleet has. */
+const NODES_MAX = 1_000_000;
+
+const nodes = (min = 0) => whole(min, NODES_MAX);
+
+/** A limit by the place that nodes are in: of region, country or both. What is not named has no such limit. */
+const perDomain = (meaning: string, limit: string) =>
+  section({
+    region: nodes().exactOptional().describe(`${limit} of one region.`),
+    country: nodes().exactOptional().describe(`${limit} of one country.`),
+  })
+    .refine((value) => DOMAINS.some((domain) => domain in value), {
+      ...always,
+      error: "must have region, country or both",
+    })
+    .meta({ anyOf: DOMAINS.map((domain) => ({ required: [domain] })) })
+    .transform(({ region, country }): PerDomain => ({ region: region ?? null, country: country ?? null }))
+    .prefault({ region: 1 })
+    .describe(meaning);
+
+const trust = section({
+  min_inventory: share(0, 100)
+    .prefault("80%")
+    .describe("Least share of the largest complete walk in 7 days that a walk must show."),
+  max_missing: share(0, 100)
+    .prefault("2%")
+    .describe("Largest share of the list's total that a walk may fail to show after nodes were looked up by id."),
+  max_unknown: share(0, 100)
+    .prefault("10%")
+    .describe("Largest share of list records that may be rejected, or of an unknown status."),
+  max_freshest_last_seen: duration("1s", "30d")
+    .prefault("5m")
+    .describe("Age that the freshest `last_seen` of the fleet may have."),
+  warmup_walks: whole(0, 100).default(2).describe("Complete walks after a start before any node is acted on."),
+})
+  .prefault({})
+  .describe("When fleet data is trusted. While it is not, no node is acted on.");
+
+const breaker = section({
+  percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
+  amount: nodes().default(10).describe("Number of nodes."),
+  within: duration("1m", "1d").prefault("1h").describe("Time in which they began to fire."),
+})
+  .prefault({})
+  .describe("More nodes firing than the larger of both: it opens, and stays open until an operator resets it.");
+
+const correlated = section({
+  by: oneOf(DOMAINS).default("region").describe("What one place is."),
+  nodes: nodes(2).default(5).describe("Number of nodes of the place."),
+  percent: share(0, 100).prefault("50%").describe("Share of the nodes of the place."),
+  within: duration("1s", "7d").prefault("5m").describe("Time in which they went bad; two walks at least."),
+})
+  .prefault({})
+  .describe(
+    "The smaller of both, and at least 2, of one place going bad together: one incident, notified and not acted on.",
+  );
+
+/** The section `safety`: the limits over all policies. */
+export const safetySchema = section({
+  mode: oneOf(MODES)
+    .default("dry_run")
+    .describe(
+      "The ceiling over every policy's own mode. `dry_run`: actions are recorded, not sent; `approve`: an operator approves each action; `enforce`: actions are sent.",
+    ),
+  trust,
+  max_unhealthy: section({ percent: share(0, 100).prefault("20%").describe("Share of the fleet.") })
+    .prefault({})
+    .describe(
+      "Nodes offline, of unknown status or firing at once. Above it, a fleet-wide outage: no node is acted on.",
+    ),
+  max_disrupted: section({
+    percent: share(0, 100).prefault("5%").describe("Share of the fleet; one above 0 comes to one node at least."),
+    amount: nodes().default(5).describe("Number of nodes."),
+  })
+    .prefault({})
+    .describe(
+      "Nodes that our actions make unavailable at once: rebooting, disconnected, in our quarantine (unless they were offline before it), or gone from the list since we acted. The smaller counts.",
+    ),
+  max_disrupted_per: perDomain(
+    "The same in one failure domain: region, country or both.",
+    "Nodes that our actions make unavailable at once,",
+  ),
+  min_online_per: perDomain(
+    "An online node is not taken out where fewer than this would stay online: region, country or both.",
+    "Nodes that stay online",
+  ),
+  max_in_flight: whole(0, 1_000).default(1).describe("Actions sent and not yet verified."),
+  max_actions: section({
+    amount: nodes().default(6).describe("Number of actions."),
+    per: duration("1m", "1d").prefault("1h").describe("Time in which they are sent."),
+  })
+    .prefault({})
+    .describe(
+      "Actions sent, of any kind; every attempt counts. Above it, all actions are held until some of these are older than that.",
+    ),
+  breaker,
+  approval_ttl: duration("1m", "30d")
+    .prefault("4h")
+    .describe("An approval, or a request for one, expires after this. Time in which the daemon is down counts."),
+  cooldown: duration("0s", "30d").prefault("30m").describe("Between two episodes of one node."),
+  storm_cooldown: duration("0s", "30d")
+    .prefault("30m")
+    .describe("After a fleet-wide outage, before any node is acted on again."),
+  correlated,
+  canary: flag()
+    .default(true)
+    .describe("Under a changed policy the first action is verified before a second one is sent."),
+  protected: expression()
+    .exactOptional()
+    .describe("Nodes for which it holds are never acted on. Unset: no node is protected."),
+  efficacy: section({
+    window: whole(1, 1_000).default(10).describe("Number of different nodes that the policy treated last."),
+    min_success: share(0, 100).prefault("50%").describe("Share of them that must have been healed."),
+  })
+    .prefault({})
+    .describe(
+      "Below it a policy falls back to dry_run, durably, until its text changes or an operator orders reset-breaker.",
+    ),
+})
+  .prefault({})
+  .describe("The limits over all policies. Every kind of action counts against every limit.");

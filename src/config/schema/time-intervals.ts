@@ -1,0 +1,188 @@
+import { z } from "zod";
+import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
+import { always, kinds, list, refuse, section, text, words } from "./value-types.ts";
+
+/** Ranges of one list: a day has 1440 minutes, a year 366 days. */
+const RANGES_MAX = 100;
+const INTERVALS_MAX = 100;
+const HOUR_MINUTES = 60;
+
+const WEEKDAYS = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"] as const;
+const MONTHS = [
+  ...["january", "february", "march", "april", "may", "june"],
+  ...["july", "august", "september", "october", "november", "december"],
+] as const;
+
+const CLOCK_EXPECTED = "must be a time from 00:00 to 24:00, such as 08:30";
+const CLOCK_PATTERN = /^(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
+
+/** Minutes since midnight; 24:00 is midnight at the day's end. */
+const clockTime = () =>
+  z
+    .string({ error: CLOCK_EXPECTED })
+    .meta({ pattern: CLOCK_PATTERN.source })
+    .register(kinds, { name: "HH:MM" })
+    .transform((value, context): number => {
+      const match = CLOCK_PATTERN.exec(value);
+      if (match === null) return refuse(context, value, CLOCK_EXPECTED);
+      return match[1] === undefined ? 24 * HOUR_MINUTES : Number(match[1]) * HOUR_MINUTES + Number(match[2]);
+    });
+
+const timeRange = section({
+  start_time: clockTime().describe("When it begins."),
+  end_time: clockTime().describe("When it ends, that minute not within; `24:00` is the day's end."),
+}).transform((range, context) => {
+  if (range.end_time <= range.start_time) {
+    const expected =
+      "must be later than start_time; a range over midnight is written as two: one that ends at 24:00, one that starts at 00:00";
+    context.issues.push({ code: "custom", message: expected, path: ["end_time"], input: range.end_time });
+  }
+  return { startMinute: range.start_time, endMinute: range.end_time };
+});
+
+/** What the ends of a range may be, and which numbers they are. */
+interface Ends {
+  readonly what: string;
+  /** Null: no such end. */
+  numberOf(word: string): number | null;
+  /** Why these are no range; null: they are. */
+  fault(range: NumberRange): string | null;
+}
+
+/** `begin:end`, or one of them alone; ends of digits may be written without quotes, as a number. */
+function ranges({ what, numberOf, fault }: Ends) {
+  const expected = `must be ${what}`;
+  const written = z.union([text(what, { name: what }), z.int().register(kinds, { name: "integer" })], {
+    error: expected,
+  });
+  const range = written.transform((value, context): NumberRange => {
+    const [begin, end, ...rest] = String(value)
+      .split(":")
+      .map((word) => numberOf(word.toLowerCase()));
+    if (typeof begin !== "number" || end === null || rest.length > 0) return refuse(context, value, expected);
+    const read = { begin, end: end ?? begin };
+    const why = fault(read);
+    return why === null ? read : refuse(context, value, why);
+  });
+  return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
+}
+
+const named =
+  (names: readonly string[], first: number) =>
+  (word: string): number | null =>
+    names.includes(word) ? names.indexOf(word) + first : null;
+
+/** A whole number as Alertmanager reads it; digits beyond these fit no calendar. */
+const number = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
+
+/** The fault of a range that ends before it begins: what comes first, and how to write what was meant. */
+const ascending =
+  (advice = "") =>
+  ({ begin, end }: NumberRange): string | null =>
+    end >= begin ? null : `must not end before it begins${advice}`;
+
+const weekdays = ranges({
+  what: "a weekday, or a range of them such as monday:friday",
+  numberOf: named(WEEKDAYS, 0),
+  fault: ascending(' (a week begins on sunday); write two ranges, such as "friday:saturday" and "sunday:monday"'),
+});
+
+const monthName = named(MONTHS, 1);
+
+const months = ranges({
+  what: "a month by its name or number, or a range of them such as 3:6",
+  numberOf: (word) => monthName(word) ?? number(word),
+  fault: ascending('; write two ranges, such as "november:december" and "january:february"'),
+});
+
+const years = ranges({
+  what: "a year, or a range of them such as 2026:2027",
+  numberOf: number,
+  fault: ascending(),
+});
+
+const MONTH_DAYS_MAX = 31;
+/** A range must not end before it begins in the shortest month: there a day counted from the end comes soonest. */
+const MONTH_DAYS_MIN = 28;
+
+const daysOfMonth = ranges({
+  what: "a day of the month from 1 to 31, or from -1 (the last) to -31, or a range of them such as 1:5 or -3:-1",
+  numberOf(word) {
+    const day = number(word);
+    return day === null || day === 0 || Math.abs(day) > MONTH_DAYS_MAX ? null : day;
+  },
+  fault({ begin, end }) {
+    if (begin < 0 && end > 0) return "must not begin with a day from the month's end and end with one from its start";
+    const fromStart = (day: number) => (day < 0 ? MONTH_DAYS_MIN + day : day);
+    const advice =
+      ' in a month of 28 days; write two ranges, such as "25:31" and "1:5", or begin earlier, such as "27:-1"';
+    return ascending(advice)({ begin: fromStart(begin), end: fromStart(end) });
+  },
+});
+
+const LOCATION_EXPECTED = "must be the name of a time zone, such as Europe/Paris";
+
+const specShape = {
+  times: list(timeRange, "mappings with start_time and end_time", RANGES_MAX)
+    .nullable()
+    .exactOptional()
+    .describe("Times of the day. Unset: all of it; an empty list, here and below, fits nothing."),
+  weekdays: weekdays.describe("Days of the week, by name; a week begins on sunday. Unset: all."),
+  days_of_month: daysOfMonth.describe(
+    "Days of the month; negative ones count from its end, `-1` being the last. Unset: all.",
+  ),
+  months: months.describe("Months, by name or number. Unset: all."),
+  years: years.describe("Years. Unset: all."),
+  location: z
+    .string({ error: LOCATION_EXPECTED })
+    .regex(/^$|\S/, LOCATION_EXPECTED)
+    .register(kinds, { name: "time zone", check: "timezone" })
+    .nullable()
+    .exactOptional()
+    .describe("IANA time zone of the times and days, or `Local`, the machine's. Unset: UTC."),
+};
+
+const spec = section(specShape)
+  .nullable()
+  .transform((value) => specOf(value ?? {}));
+
+type Spec = z.output<ReturnType<typeof section<typeof specShape>>>;
+
+function specOf({ times, weekdays, days_of_month, months, years, location }: Spec): IntervalSpec {
+  return {
+    ...(times && { times }),
+    ...(weekdays && { weekdays }),
+    ...(days_of_month && { daysOfMonth: days_of_month }),
+    ...(months && { months }),
+    ...(years && { years }),
+    ...(location && { location }),
+  };
+}
+
+const NESTED = "time_intervals";
+
+const interval = section({
+  name: words("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
+  ...specShape,
+  [NESTED]: list(spec, "time intervals", INTERVALS_MAX)
+    .nullable()
+    .exactOptional()
+    .describe(
+      "Intervals with the keys above, of which any may hold, as Alertmanager nests them. Instead of those keys, which are short for a list of one.",
+    ),
+})
+  .refine((value) => !(NESTED in value) || Object.keys(value).every((key) => key === NESTED || key === "name"), {
+    ...always,
+    error: `must have nothing but a name beside ${NESTED}: what restricts an interval goes into it`,
+  })
+  .transform(({ name, time_intervals, ...own }): TimeInterval => {
+    const isShort = Object.keys(own).length > 0;
+    return { name, intervals: time_intervals ?? (isShort ? [specOf(own)] : []) };
+  });
+
+/** The section `time_intervals`: Alertmanager's format. */
+export const intervalsSchema = list(interval, "time intervals", INTERVALS_MAX)
+  .default([])
+  .describe(
+    "Named times, for the `windows` of policies, as Alertmanager writes them. Within one interval every list that is given must fit, each by any of its ranges.",
+  );

@@ -1,0 +1,212 @@
+import { z } from "zod";
+import type { DurationMs } from "../../base/duration.ts";
+import { always, exactlyOne, filePath, flag, kinds, list, oneOf, refuse, section, text, whole, words } from "./value-types.ts";
+import { CLIENT_AUTH_TYPES, CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES } from "./tls-names.ts";
+
+const SANS_MAX = 1_000;
+const USERS_MAX = 1_000;
+
+const namesOf = <Names extends Readonly<Record<string, string>>>(names: Names) =>
+  Object.keys(names) as (keyof Names & string)[];
+
+const versions = namesOf(TLS_VERSIONS);
+const suites = [...TLS13_SUITES, ...namesOf(TLS12_SUITES)];
+const curves = namesOf(CURVES);
+
+/** Types that require a certificate of every client. */
+const REQUIRING: readonly string[] = ["RequireAnyClientCert", "RequireClientCert", "RequireAndVerifyClientCert"];
+
+/** A file that may be named by an empty text: then it is left out, as Go programs have it. */
+const optionalFile = () =>
+  filePath().register(kinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
+
+const certificate = (what: string) =>
+  text(`${what} in PEM`, { name: "PEM", mayBeBlank: true }).regex(
+    /-----BEGIN CERTIFICATE-----/,
+    `must be ${what} in PEM`,
+  );
+
+const tlsServerConfig = section({
+  cert: certificate("a certificate")
+    .exactOptional()
+    .describe("The certificate itself, in PEM. Either this or `cert_file`."),
+  key: text("a private key in PEM", { name: "PEM", secret: "the key", mayBeBlank: true })
+    .regex(/-----BEGIN [A-Z ]*PRIVATE KEY-----/, "must be a private key in PEM")
+    .exactOptional()
+    .describe("The certificate's key itself, in PEM. Either this or `key_file`."),
+  client_ca: certificate("certificates of authorities")
+    .exactOptional()
+    .describe("The authorities themselves, in PEM. Either this or `client_ca_file`."),
+  cert_file: optionalFile().describe(
+    "PEM file of the certificate, and of those between it and its authority. Either this or `cert`.",
+  ),
+  key_file: optionalFile().describe("PEM file of the certificate's key. Either this or `key`."),
+  client_auth_type: oneOf(CLIENT_AUTH_TYPES)
+    .register(kinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
+    .exactOptional()
+    .describe(
+      "What is asked of clients, as Go names it; left out: `NoClientCert`. Only `RequireAndVerifyClientCert` refuses clients without a certificate signed by the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
+    ),
+  client_ca_file: optionalFile().describe(
+    "PEM file of the authorities that clients' certificates are checked against. Either this or `client_ca`.",
+  ),
+  client_allowed_sans: list(words("a subject alternative name", { name: "string" }), "names", SANS_MAX)
+    .min(1, "must have at least one name; left out, every name is let in")
+    .exactOptional()
+    .describe(
+      "A client's certificate must have one of these as a subject alternative name (DNS, IP, e-mail or URI), to the letter. Only where a certificate is required.",
+    ),
+  min_version: oneOf(versions).default("TLS12").describe("Oldest version of TLS that is spoken."),
+  max_version: oneOf(versions).default("TLS13").describe("Newest version of TLS that is spoken."),
+  cipher_suites: list(oneOf(suites), "cipher suites", suites.length)
+    .default([])
+    .describe(
+      "Cipher suites up to TLS 1.2, by Go's names. Empty: all that Go calls secure. TLS 1.3 has its own, always.",
+    ),
+  prefer_server_cipher_suites: flag()
+    .default(true)
+    .describe("Whether the order of `cipher_suites` counts, rather than the client's."),
+  curve_preferences: list(oneOf(curves), "curves", curves.length)
+    .default([])
+    .describe("Elliptic curves in order of preference. Empty: OpenSSL's own."),
+})
+  .refine((value) => !isTls(value) || exactlyOne(value, "cert", "cert_file"), {
+    ...always,
+    error: "must have either cert or cert_file",
+  })
+  .refine((value) => !isTls(value) || exactlyOne(value, "key", "key_file"), {
+    ...always,
+    error: "must have either key or key_file",
+  })
+  .refine((value) => !("client_ca" in value && "client_ca_file" in value), {
+    ...always,
+    error: "must have client_ca or client_ca_file, not both",
+  })
+  .superRefine((tls, context) => {
+    const say = (key: string, expected: string) =>
+      context.issues.push({ code: "custom", message: expected, path: [key], input: tls });
+    if (versions.indexOf(tls.max_version) < versions.indexOf(tls.min_version)) {
+      say("max_version", `must not be older than min_version, which is ${tls.min_version}`);
+    }
+    const type = tls.client_auth_type ?? "NoClientCert";
+    const hasAuthorities = tls.client_ca !== undefined || tls.client_ca_file !== undefined;
+    if (hasAuthorities && type === "NoClientCert") {
+      say("client_auth_type", "must ask for a certificate where there are authorities to check it against");
+    }
+    if (tls.client_allowed_sans !== undefined && !REQUIRING.includes(type)) {
+      const expected = "must be RequireAndVerifyClientCert or RequireAnyClientCert where client_allowed_sans is given";
+      say("client_auth_type", `${expected}: a client without a certificate has no name to compare`);
+    }
+  })
+  .transform((tls) => {
+    const { client_auth_type = "NoClientCert", ...others } = tls;
+    return isTls(tls) ? { ...others, client_auth_type } : undefined;
+  });
+
+/** Whether a section asks for TLS; versions and ciphers alone don't, as in the toolkit. */
+function isTls(section: object): boolean {
+  const asking = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
+  return asking.some((key) => key in section);
+}
+
+/** A header's value; blank ones are as good as none. */
+function headerText(values: readonly string[] | null) {
+  if (values !== null) return oneOf(values).exactOptional();
+  const expected = "must be one line of ASCII characters";
+  return z
+    .string({ error: expected })
+    .regex(/^[\x20-\x7e]*$/, expected)
+    .register(kinds, { name: "string" })
+    .exactOptional();
+}
+
+const headers = section({
+  "Content-Security-Policy": headerText(null).describe("Instead of ours. Pages keep their own, which is stricter."),
+  "X-Frame-Options": headerText(["deny", "sameorigin"]).describe("Instead of ours, which is DENY."),
+  "X-Content-Type-Options": headerText(["nosniff"]).describe("Sent anyway."),
+  "X-XSS-Protection": headerText(null).describe("Sent as it stands; browsers of today ignore it."),
+  "Strict-Transport-Security": headerText(null).describe(
+    "Sent as it stands. Browsers then take https alone for this host, whatever else runs on it.",
+  ),
+})
+  .prefault({})
+  .describe("Headers of every answer beside ours: these and no others may be set.");
+
+const httpServerConfig = section({
+  http2: flag()
+    .default(true)
+    .describe("Taken, and without effect: HTTP/1.1 is spoken, which every client of HTTP/2 speaks as well."),
+  headers,
+})
+  .prefault({})
+  .describe("How HTTP is spoken.");
+
+const INTERVAL_EXPECTED = "must be a duration as Go has it, such as 100ms or 1.5s, or 0 for no limit";
+
+/** Nanoseconds by the unit of Go's `time.ParseDuration`; both signs for micro are known to it. */
+const GO_UNITS: Readonly<Record<string, number>> = {
+  ...{ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 },
+};
+const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
+/** Go counts nanoseconds in 64 bits: some 292 years. */
+const GO_NANOSECONDS_MAX = 2 ** 63;
+
+/** Reads a duration as Go writes it, such as `1.5s`, from 0. Null: it is not one. */
+function parseGoDuration(written: string): DurationMs | null {
+  if (!GO_DURATION.test(written)) return null;
+  const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
+  const nanoseconds = terms.reduce((sum, [, count, unit]) => sum + Number(count) * GO_UNITS[unit!]!, 0);
+  return nanoseconds < GO_NANOSECONDS_MAX ? nanoseconds / 1e6 : null;
+}
+
+const interval = z
+  .union([z.string(), z.literal(0)], { error: INTERVAL_EXPECTED })
+  .register(kinds, { name: "duration of Go, or 0" })
+  .transform((value, context): DurationMs => {
+    return parseGoDuration(String(value)) ?? refuse(context, value, INTERVAL_EXPECTED);
+  })
+  .prefault(0);
+
+const rateLimit = section({
+  interval: interval.describe("Time in which one more request is let in; `0`: no limit."),
+  burst: whole(0, 1_000_000)
+    .default(0)
+    .describe("Requests that are let in at once after a quiet time. `0`: none ever is, where there is a limit."),
+})
+  .exactOptional()
+  .describe(
+    "A limit on the requests of all clients together, beside our own on each. Health routes are let in all the same.",
+  );
+
+const HASH = "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18: a higher cost would take longer than a scraper waits";
+const USER = "a user name, without colons and control characters";
+
+const users = z
+  .record(
+    z.string().regex(/^[^:\p{Cc}]+$/u),
+    text(HASH, { name: "bcrypt hash", secret: "the hash" }).regex(
+      /^\$2[aby]\$(?:0[4-9]|1[0-8])\$[./A-Za-z0-9]{53}$/,
+      `must be ${HASH}`,
+    ),
+    {
+      error: (issue) =>
+        issue.code === "invalid_key" ? `must be ${USER}` : "must be a mapping of user names to bcrypt hashes",
+    },
+  )
+  .refine((all) => Object.keys(all).length <= USERS_MAX, `must be at most ${USERS_MAX} users`)
+  .register(kinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
+  .default({})
+  .describe(
+    "Users of basic auth. Without users, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted in its place.",
+  );
+
+/** The web configuration file: that of Prometheus' exporter-toolkit. The reference and the JSON Schema come from it. */
+export const webSchema = section({
+  tls_server_config: tlsServerConfig.exactOptional().describe("TLS. Left out: plain HTTP."),
+  http_server_config: httpServerConfig,
+  basic_auth_users: users,
+  rate_limit: rateLimit,
+});
+
+/** A web configuration. Keys as in the file; durations in milliseconds. */
+export type WebConfig = z.output<typeof webSchema>;

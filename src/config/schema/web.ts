@@ -1,0 +1,79 @@
+import { z } from "zod";
+import { filePath, kinds, list, refuse, section, webFilePath } from "./value-types.ts";
+
+/** Where the daemon listens. An empty host is every interface. Port 0 lets the system choose. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const LISTEN_EXPECTED = "must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713";
+const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
+
+const listen = z
+  .string({ error: LISTEN_EXPECTED })
+  .meta({ pattern: LISTEN_PATTERN.source })
+  .register(kinds, { name: "host:port" })
+  .transform((value, context): ListenAddress => {
+    const match = LISTEN_PATTERN.exec(value);
+    const port = Number(match?.[3]);
+    if (match === null || port > 65_535) return refuse(context, value, LISTEN_EXPECTED);
+    return { host: match[1] ?? match[2] ?? "", port };
+  });
+
+const NETWORK_EXPECTED = "must be an IP address or a network such as 10.0.0.7, 10.0.0.0/8 or 2001:db8::/32";
+const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
+
+const network = z
+  .string({ error: NETWORK_EXPECTED })
+  .refine((value) => NETWORK.safeParse(value).success, NETWORK_EXPECTED)
+  .register(kinds, { name: "IP address or network" });
+
+const TRUSTED_PROXIES_MAX = 100;
+
+/** Name of the operator whose token is in `web.admin_token_file`. */
+export const ADMIN = "admin";
+const OPERATORS_MAX = 100;
+const OPERATOR_EXPECTED = "must be a name of 1 to 64 letters, digits and . _ @ -";
+
+const operator = section({
+  name: z
+    .string({ error: OPERATOR_EXPECTED })
+    .regex(/^[A-Za-z0-9._@-]{1,64}$/, OPERATOR_EXPECTED)
+    .register(kinds, { name: "name" })
+    .describe("Name in the journal. No two operators have the same."),
+  token_file: filePath().describe("File that holds the operator's bearer token. It is read again when it changes."),
+});
+
+/** The section `web`: the daemon's own HTTP server. */
+export const webSection = section({
+  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
+  web_config_file: webFilePath()
+    .exactOptional()
+    .describe(
+      "File of TLS, client certificates, users and headers, in the format of Prometheus' exporter-toolkit (below). It and the files that it names are read again when they change. Unset: plain HTTP for everybody.",
+    ),
+  operators: list(operator, "operators", OPERATORS_MAX)
+    .default([])
+    .describe(
+      "Who may give orders: each order is journalled with the name of the operator whose token came with it. Without any, and without `admin_token_file`, there are no routes for orders; with any, `/-/reload` needs a token too.",
+    ),
+  admin_token_file: filePath()
+    .exactOptional()
+    .describe("File that holds the token of an operator named `admin`: short for an entry of `operators`."),
+  trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
+    .default([])
+    .describe(
+      "Reverse proxies whose `X-Forwarded-For` is believed. A request through one counts against the limits of the client that the header names: the last address that is not itself a trusted proxy. Connections of a trusted proxy have no limit but the one on all connections.",
+    ),
+})
+  .superRefine(({ operators, admin_token_file }, context) => {
+    const names = operators.map(({ name }) => name);
+    for (const [index, name] of names.entries()) {
+      if (names.indexOf(name) === index && (name !== ADMIN || admin_token_file === undefined)) continue;
+      const expected = `must be another name: ${name} is already that of ${names.indexOf(name) < index ? "an operator" : "the token in admin_token_file"}`;
+      context.issues.push({ code: "custom", message: expected, path: ["operators", index, "name"], input: name });
+    }
+  })
+  .prefault({})
+  .describe("The daemon's own HTTP server.");

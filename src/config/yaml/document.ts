@@ -1,0 +1,154 @@
+import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
+import type { Environment } from "../environment.ts";
+import type { Marks } from "./position.ts";
+import { type Finding, quote } from "../diagnostics/problem.ts";
+import { DEPTH_EXPECTED, DEPTH_FOUND, readTree } from "./tree.ts";
+
+/** A YAML file: its text, its name for messages and for relative paths, and the environment that fills `${NAME}`. */
+export interface Source {
+  readonly file: string;
+  readonly text: string;
+  readonly env: Environment;
+  /**
+   * Whether the file is read as Go's yaml.v2 reads it: booleans of YAML 1.1, and a file without keys is an empty mapping.
+   * Absent: no.
+   */
+  readonly isGoYaml?: boolean;
+  /** YAML tokens that the text may have, where it is read in the thread that serves requests. Absent: any number. */
+  readonly tokensMax?: number;
+  /** Values that it may hold with all aliases expanded. Absent: 50,000. */
+  readonly valuesMax?: number;
+}
+
+/** The content of a YAML file, before it is compared with a schema. */
+export interface YamlDocument {
+  readonly value: unknown;
+  /** Where each key, value and item is, and how it is written there; empty where the file could not be read. */
+  readonly marks: Marks;
+  /** What is wrong so far, such as duplicate keys and unset variables. */
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Characters of a file, and of all policy files together: ten times what large installations need. Parsing so many takes
+ * up to a second, and compiling the expressions among them 40 ms.
+ */
+export const TEXT_LENGTH_MAX = 131_072;
+
+/** Tokens of a line with a key and a value. */
+const LINE_TOKENS = 8;
+
+const WHOLE = { line: 1, column: 1, path: [] } as const;
+
+/** Parses one YAML document. */
+export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }: Source): YamlDocument {
+  const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
+  if (text.length > TEXT_LENGTH_MAX) {
+    const found = `${text.length} characters`;
+    const expected = `must have at most ${TEXT_LENGTH_MAX}`;
+    const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
+    return broken({ ...WHOLE, found, expected, message });
+  }
+  if (tokensMax !== undefined && hasMoreTokens(text, tokensMax)) {
+    const [found, expected] = [`more than ${tokensMax} YAML tokens`, `must have at most ${tokensMax}`];
+    const message = `the file is too large: it has ${found}, about ${Math.floor(tokensMax / LINE_TOKENS)} lines`;
+    return broken({ ...WHOLE, found, expected, message });
+  }
+  const unprintable = text.search(UNPRINTABLE);
+  if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
+  const lines = new LineCounter();
+  // Values other than plain ones, such as the bytes of !!binary, would surprise every schema.
+  const document = parseDocument(text, {
+    version: isGoYaml ? "1.1" : "1.2",
+    lineCounter: lines,
+    merge: true,
+    prettyErrors: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+  });
+  const faults = [...document.errors, ...document.warnings];
+  const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
+  if (exhausted !== undefined) {
+    const at = placeOf(exhausted, lines);
+    return broken({
+      ...at,
+      found: DEPTH_FOUND,
+      expected: DEPTH_EXPECTED,
+      message: `${DEPTH_FOUND}: ${DEPTH_EXPECTED}`,
+    });
+  }
+  if (faults.length > 0) return broken(...firstOfLines(faults.map((fault) => findingOf(fault, text, lines))));
+  const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
+  if (isEmpty && !isGoYaml) {
+    const expected = "must hold a mapping of keys and values";
+    return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
+  }
+  const tree = readTree(document.contents, {
+    source: text,
+    lines,
+    env,
+    ...(valuesMax === undefined ? {} : { valuesMax }),
+  });
+  return tree.excess === null ? tree : broken(tree.excess);
+}
+
+function hasMoreTokens(text: string, max: number): boolean {
+  let count = 0;
+  for (const _ of new Lexer().lex(text)) {
+    count += 1;
+    if (count > max) return true;
+  }
+  return false;
+}
+
+/** Control characters that YAML forbids: a file that has one is not text, or is in another encoding. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+
+function unprintableAt(text: string, offset: number): Finding {
+  const before = text.slice(0, offset).split("\n");
+  const code = text.charCodeAt(offset).toString(16).toUpperCase().padStart(4, "0");
+  const found = `the control character U+${code}`;
+  return { line: before.length, column: before.at(-1)!.length + 1, path: [], found, expected: "must be text in UTF-8" };
+}
+
+/** Tags of YAML's core schema: their values are plain ones. */
+const TAG_EXPECTED = "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq";
+
+function findingOf(fault: YAMLError, text: string, lines: LineCounter): Finding {
+  const [offset] = fault.pos;
+  const at = placeOf(fault, lines);
+  if (fault.code === "MULTIPLE_DOCS") {
+    return { ...at, found: "a second document", expected: "must be the only document of its file" };
+  }
+  if (fault.code === "TAG_RESOLVE_FAILED") {
+    const tag = text.slice(offset, offset + TAG_LENGTH_MAX).split(/[\s,[\]{}]/, 1)[0];
+    return { ...at, found: `the tag ${tag}`, expected: TAG_EXPECTED };
+  }
+  const found = quote(text.charAt(offset));
+  if (text.startsWith("${", offset - 1)) {
+    const expected = `must be quoted: inside { } or [ ], write "\${NAME}"`;
+    return { ...at, found, expected, message: `not valid YAML: a variable here ${expected}` };
+  }
+  // The parser may end its message with the text it stands at, and that may be a secret.
+  const reason = fault.message.replace(/: ".*"$/s, "");
+  const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}`;
+  return { ...at, found, expected, message: `not valid YAML: ${expected}` };
+}
+
+/** Characters of a tag that a message shows. */
+const TAG_LENGTH_MAX = 60;
+
+function placeOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
+}
+
+/** The first error of each line: the others follow from it. */
+function firstOfLines(findings: readonly Finding[]): Finding[] {
+  const lines = new Map<number, Finding>();
+  for (const finding of findings.toSorted((one, other) => one.line - other.line || one.column - other.column)) {
+    if (!lines.has(finding.line)) lines.set(finding.line, finding);
+  }
+  return [...lines.values()];
+}

@@ -1,0 +1,136 @@
+import { fail, ok, type Result } from "../base/result.ts";
+import type { TlsConfig } from "../config/schema/http-client.ts";
+import type { Config } from "../config/schema/config.ts";
+import { ADMIN } from "../config/schema/web.ts";
+import type { Receiver } from "../model/remediation/notification.ts";
+import type { Operator } from "../model/remediation/operator.ts";
+import type { Clock, Obstacles, Secret } from "../model/ports.ts";
+import { createAlertmanager } from "../notify/alertmanager.ts";
+import { authorityProblem, identityProblem } from "../api-client/certificates.ts";
+import { createObstacles } from "../remediation/evaluation/blocker-queries.ts";
+import type { Credentials, PeerAccess, PeerTls } from "../api-client/integration-client.ts";
+import { createWebhook } from "../notify/webhook.ts";
+import { fileSecret, fixedSecret, pemFile } from "../platform/secret-file.ts";
+
+/** Whom the daemon asks and tells beside the management service, and who may give it orders. */
+export interface Relations {
+  readonly obstacles: Obstacles;
+  readonly receivers: readonly Receiver[];
+  /** Who may give orders; none: there are no orders. */
+  readonly operators: readonly Operator[];
+  close(): Promise<void>;
+}
+
+/** Reads a file that `key` of the configuration names. */
+export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
+
+/** Stands where a secret could not be read, in what is thrown away for it. */
+const UNREAD = fixedSecret("unread");
+
+type Endpoint = NonNullable<Config["alertmanager"]>;
+type Parts = { readonly clock: Clock; readonly agent: string };
+
+/** Reads files that a configuration names; what is wrong with one is added to `problems`. */
+export const secretReader =
+  (clock: Clock, problems: string[]): ReadSecret =>
+  (key, path, read = fileSecret) => {
+    const found = read(path, clock);
+    if (!found.ok) problems.push(`${key}: ${found.error}`);
+    return found.ok ? found.value : UNREAD;
+  };
+
+/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Opens no connection. */
+export function prepareRelations(config: Config, parts: Parts): Result<Relations, readonly string[]> {
+  const problems: string[] = [];
+  const secret = secretReader(parts.clock, problems);
+  const access = (key: "prometheus" | "alertmanager"): PeerAccess | null =>
+    config[key] === undefined ? null : accessOf(key, config[key], secret, problems);
+  const [prometheus, alertmanager] = [access("prometheus"), access("alertmanager")];
+  const obstacles = createObstacles({ ...parts, prometheus, alertmanager });
+  const receivers = config.receivers.map((receiver, index) => {
+    const { name, webhook_url, webhook_url_file } = receiver;
+    if (webhook_url !== undefined) return createWebhook({ ...parts, name, url: fixedSecret(webhook_url) });
+    if (webhook_url_file !== undefined) {
+      return createWebhook({ ...parts, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
+    }
+    // The loader has seen to it that there is one.
+    return createAlertmanager({ ...parts, name, access: alertmanager! });
+  });
+  const operators = operatorsOf(config, secret);
+  // While a file can't be read, its stand-in is equal to others.
+  if (problems.length === 0) problems.push(...sharedTokens(operators));
+  if (problems.length > 0) return fail(problems);
+  return ok({
+    obstacles,
+    receivers,
+    operators,
+    async close() {
+      await Promise.all([obstacles, ...receivers].map((each) => each.close()));
+    },
+  });
+}
+
+function operatorsOf({ web }: Config, secret: ReadSecret): readonly Operator[] {
+  const { admin_token_file: admin, operators } = web;
+  return [
+    ...(admin === undefined ? [] : [{ name: ADMIN, token: secret("web.admin_token_file", admin) }]),
+    ...operators.map(({ name, token_file }, index) => ({
+      name,
+      token: secret(`web.operators[${index}].token_file`, token_file),
+    })),
+  ];
+}
+
+/** A token that two operators have names neither of them. */
+function sharedTokens(operators: readonly Operator[]): readonly string[] {
+  return operators.flatMap(({ name, token }, index) => {
+    const first = operators.findIndex((other) => other.token.value().trim() === token.value().trim());
+    return first === index ? [] : [`web.operators: ${name} has the same token as ${operators[first]!.name}`];
+  });
+}
+
+function accessOf(name: string, endpoint: Endpoint, secret: ReadSecret, problems: string[]): PeerAccess {
+  const { url, tls_config } = endpoint;
+  const credentials = credentialsOf(name, endpoint, secret);
+  return {
+    url,
+    ...(credentials === null ? {} : { credentials }),
+    ...(tls_config === undefined ? {} : { tls: readTls(`${name}.tls_config`, tls_config, secret, problems) }),
+  };
+}
+
+function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, secret: ReadSecret): Credentials | null {
+  if (basic_auth !== undefined) {
+    const { username, password, password_file: file } = basic_auth;
+    const read = file === undefined ? fixedSecret(password!) : secret(`${name}.basic_auth.password_file`, file);
+    return { kind: "basic", username, password: read };
+  }
+  if (authorization === undefined) return null;
+  const { type, credentials, credentials_file: file } = authorization;
+  const key = `${name}.authorization.credentials_file`;
+  return {
+    kind: "authorization",
+    scheme: type,
+    credentials: file === undefined ? fixedSecret(credentials!) : secret(key, file),
+  };
+}
+
+/** Reads the files of a TLS configuration at `key`. What is wrong with them is added to `problems`. */
+export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): PeerTls {
+  const file = (name: "ca_file" | "cert_file" | "key_file") =>
+    config[name] === undefined ? null : secret(`${key}.${name}`, config[name], pemFile);
+  const [ca, cert, privateKey] = [file("ca_file"), file("cert_file"), file("key_file")];
+  const untrusted = isRead(ca) ? authorityProblem(ca.value()) : null;
+  if (untrusted !== null) problems.push(`${key}.ca_file: ${config.ca_file} ${untrusted}`);
+  const unusable = isRead(cert) && isRead(privateKey) ? identityProblem(cert.value(), privateKey.value()) : null;
+  if (unusable !== null) problems.push(`${key}: cert_file and key_file are no pair that can be shown: ${unusable}`);
+  return {
+    ...(ca === null ? {} : { ca }),
+    ...(cert === null ? {} : { cert }),
+    ...(privateKey === null ? {} : { key: privateKey }),
+    ...(config.server_name === undefined ? {} : { serverName: config.server_name }),
+    insecureSkipVerify: config.insecure_skip_verify,
+  };
+}
+
+const isRead = (secret: Secret | null): secret is Secret => secret !== null && secret !== UNREAD;

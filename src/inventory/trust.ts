@@ -1,0 +1,101 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { Blocker } from "../model/remediation/decision.ts";
+import type { Safety } from "../model/policy/safety.ts";
+
+/** What the walks of the nodes say of the inventory. */
+export interface Sighting {
+  /** Complete walks since the start of the process, or since a service was first asked. */
+  readonly completeWalks: number;
+  /** Whether the walk that ended last was complete: read to its end, and missing no more than is allowed. */
+  readonly lastComplete: boolean;
+  /** Nodes that it missed of those that the list counts; null: it was cut off before the end of the list. */
+  readonly missing: { readonly nodes: number; readonly of: number } | null;
+  /** Age of the last complete walk; null: there was none. */
+  readonly settledAgeMs: DurationMs | null;
+  /** How long a walk counts as fresh, by the plan: three of its intervals, or of its measured durations where those are longer. */
+  readonly freshMs: DurationMs;
+  /** Nodes that the last walk met. */
+  readonly nodes: number;
+  /** Records of it, those that could not be read among them. */
+  readonly records: number;
+  /** Largest complete walk of the last days; 0: none yet. */
+  readonly baseline: number;
+  /** Records of the walk that could not be read, and nodes of an unknown status. */
+  readonly unknown: number;
+  /** Age of the freshest last_seen of the fleet when it was observed; null: no node has one. */
+  readonly freshestLastSeenMs: DurationMs | null;
+  /** Whether the service ever said what time it is. */
+  readonly hasServiceTime: boolean;
+}
+
+/** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
+export interface Distrust {
+  readonly blockers: readonly Blocker[];
+  /** What we saw is not to be believed: pending timers start from zero, and a cool-down follows. */
+  readonly isBroken: boolean;
+}
+
+/** Returns every reason not to trust the inventory. Evaluated before any policy. */
+export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {
+  const broken = [...inventoryBroken(sighting, trust), ...clocksBroken(sighting, trust)];
+  const waiting: Blocker[] = [];
+  if (sighting.completeWalks < trust.warmupWalks) {
+    const detail = `${sighting.completeWalks} of ${trust.warmupWalks} complete walks since the start`;
+    waiting.push({ reason: "warming_up", detail });
+  }
+  if (!sighting.lastComplete && !isBlind(sighting)) {
+    waiting.push({ reason: "inventory_incomplete", detail: incompleteDetail(sighting, trust) });
+  }
+  return { blockers: [...broken, ...waiting], isBroken: broken.length > 0 };
+}
+
+/** What was missed, and how the hold ends. */
+function incompleteDetail({ completeWalks, missing }: Sighting, trust: Safety["trust"]): string {
+  if (missing !== null) {
+    const share = percent(trust.maxMissing);
+    return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; it ends with a walk that misses fewer, or with accept-inventory if that is right`;
+  }
+  return completeWalks === 0
+    ? "no walk of the node list has completed yet"
+    : "the last walk of the nodes was not complete; the hold ends with the next complete walk";
+}
+
+const isBlind = ({ settledAgeMs, freshMs }: Sighting): boolean => settledAgeMs !== null && settledAgeMs > freshMs;
+
+function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
+  const { nodes, records, baseline, unknown, settledAgeMs, freshMs } = sighting;
+  const blockers: Blocker[] = [];
+  if (isBlind(sighting)) {
+    const reason = sighting.missing === null ? "" : `; ${incompleteDetail(sighting, trust)}`;
+    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
+    blockers.push({ reason: "inventory_incomplete", detail });
+  }
+  if ((sighting.lastComplete || sighting.missing !== null) && nodes < trust.minInventory * baseline - 1e-9) {
+    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is correct, run accept-inventory`;
+    blockers.push({ reason: "inventory_shrunk", detail });
+  }
+  // Nodes are of an unknown status whether or not a walk that failed came by them: it is no whole to take a share of.
+  const known = sighting.lastComplete ? records : Math.max(records, baseline);
+  if (unknown > trust.maxUnknown * known + 1e-9) {
+    const detail = `${unknown} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;
+    blockers.push({ reason: "inventory_unknown", detail });
+  }
+  return blockers;
+}
+
+function clocksBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
+  const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = sighting;
+  if (completeWalks === 0 || nodes === 0) return [];
+  if (!hasServiceTime) {
+    return [{ reason: "service_clock", detail: "no response of the service had a Date header" }];
+  }
+  if (freshestLastSeenMs !== null && freshestLastSeenMs <= trust.maxFreshestLastSeenMs) return [];
+  const detail =
+    freshestLastSeenMs === null
+      ? "no node has a last_seen"
+      : `the freshest last_seen of the whole fleet is ${seconds(freshestLastSeenMs)} old, more than ${seconds(trust.maxFreshestLastSeenMs)}`;
+  return [{ reason: "last_seen_stale", detail }];
+}
+
+const seconds = (ms: DurationMs): string => `${Math.ceil(ms / SECOND_MS)} s`;
+const percent = (share: number): string => `${Number((share * 100).toFixed(2))} %`;

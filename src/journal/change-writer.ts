@@ -1,0 +1,101 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Decision } from "../model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
+import type { Change } from "../model/remediation/journal.ts";
+import type { OrderRow } from "../model/remediation/operator-command.ts";
+import { WARDEN_FACTS } from "./rows.ts";
+
+/** Action states in which nothing is left to do or to see. */
+const OVER: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
+
+/** Writes one change, within the transaction of whoever calls. Throws SQLite's error, and for a change that can't be. */
+export function createChangeWriter(database: DatabaseSync): (change: Change) => void {
+  const rows = createRowWriter(database);
+  const timerGone = database.prepare("DELETE FROM timers WHERE node = ? AND policy = ?");
+  const holdGone = database.prepare("DELETE FROM holds WHERE node = ? AND policy = ?");
+  const putFact = database.prepare("REPLACE INTO facts (key, value) VALUES (?, ?)");
+  const factGone = database.prepare("DELETE FROM facts WHERE key = ?");
+  return (change) => {
+    switch (change.kind) {
+      case "timer":
+        return rows.timer(change.row);
+      case "timer_gone":
+        return void timerGone.run(change.node, change.policy);
+      case "episode":
+        return rows.episode(change.row);
+      case "action":
+        return rows.action(change.row);
+      case "decision":
+        return rows.decision(change.row);
+      case "hold":
+        return rows.hold(change.row);
+      case "hold_gone":
+        return void holdGone.run(change.node, change.policy ?? "");
+      case "order":
+        return rows.order(change.row);
+      case "fact":
+        return writeFact(change.key, change.value);
+      default:
+        throw new Error(`no change is of the kind ${(change satisfies never as Change).kind}`);
+    }
+  };
+
+  function writeFact(key: string, value: string | null): void {
+    // Any other would be written, and never be loaded.
+    if (!key.startsWith(WARDEN_FACTS)) throw new Error(`the journal's facts begin with ${WARDEN_FACTS}: ${key}`);
+    if (value === null) factGone.run(key);
+    else putFact.run(key, value);
+  }
+}
+
+function createRowWriter(database: DatabaseSync) {
+  const putTimer = database.prepare(
+    "REPLACE INTO timers (node, policy, state, true_ms, clear_ms, since, node_created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+  );
+  // Not REPLACE: another id with the number of this one is a defect, and must not take its row away.
+  const putEpisode = database.prepare(
+    `INSERT INTO episodes (number, id, policy, node, state, opened_at, closed_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET policy = excluded.policy, node = excluded.node, state = excluded.state,
+       opened_at = excluded.opened_at, closed_at = excluded.closed_at, body = excluded.body`,
+  );
+  const putAction = database.prepare(
+    `INSERT INTO actions (number, id, episode, policy, node, state, created_at, over_at, body)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET episode = excluded.episode, policy = excluded.policy, node = excluded.node,
+       state = excluded.state, created_at = excluded.created_at, over_at = excluded.over_at, body = excluded.body`,
+  );
+  const addDecision = database.prepare(
+    "INSERT INTO decisions (at, policy, node, episode, verdict, body) VALUES (?, ?, ?, ?, ?, ?)",
+  );
+  const addOrder = database.prepare("INSERT INTO orders (at, node, body) VALUES (?, ?, ?)");
+  const putHold = database.prepare("REPLACE INTO holds (node, policy, ends_at, body) VALUES (?, ?, ?, ?)");
+  return {
+    timer({ node, policy, state, trueMs, clearMs, since, nodeCreatedAt }: TimerRow): void {
+      putTimer.run(node, policy, state, trueMs, clearMs, since, nodeCreatedAt ?? null);
+    },
+    episode(row: Episode): void {
+      const { id, policy, node, state, openedAt, closedAt } = row;
+      putEpisode.run(numberOf(id), id, policy, node, state, openedAt, closedAt, JSON.stringify(row));
+    },
+    action(row: Action): void {
+      const { id, episode, policy, node, state, createdAt } = row;
+      const overAt = OVER.has(state) ? (row.endedAt ?? createdAt) : null;
+      putAction.run(numberOf(id), id, episode, policy, node, state, createdAt, overAt, JSON.stringify(row));
+    },
+    decision(row: Decision): void {
+      addDecision.run(row.at, row.policy, row.node, row.episode, row.verdict, JSON.stringify(row));
+    },
+    order(row: OrderRow): void {
+      addOrder.run(row.at, row.node, JSON.stringify(row));
+    },
+    hold(row: NodeHold): void {
+      putHold.run(row.node, row.policy ?? "", row.until, JSON.stringify(row));
+    },
+  };
+}
+
+function numberOf(id: string): number {
+  const number = Number(/^(?:ep|act)-([1-9]\d*)$/.exec(id)?.[1]);
+  if (!Number.isSafeInteger(number)) throw new Error(`${id} is the id of no episode and of no action`);
+  return number;
+}

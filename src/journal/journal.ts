@@ -1,0 +1,49 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Change, Journal } from "../model/remediation/journal.ts";
+import { createChangeWriter } from "./change-writer.ts";
+import { createRetention } from "./retention.ts";
+import { createRows } from "./rows.ts";
+import { transact } from "./transaction.ts";
+
+/**
+ * The journal in `database`, whose schema is up to date. `assertHeld` throws where the database is no longer the one
+ * that a next start would find; it is asked before anything is written.
+ */
+export function createJournal(database: DatabaseSync, assertHeld: () => void = () => {}): Journal {
+  const write = createChangeWriter(database);
+  const retention = createRetention(database);
+  const rows = createRows(database);
+
+  function commit(changes: readonly Change[]): void {
+    if (changes.length === 0) return;
+    assertHeld();
+    const decisions = changes.filter(({ kind }) => kind === "decision").length;
+    transact(database, () => {
+      for (const change of changes) write(change);
+      if (decisions > 0) retention.trim(decisions);
+    });
+  }
+
+  return {
+    // Without a bound of its own: an open episode or a retry that was left out would be one that never was. What is
+    // open is bounded by the fleet and its policies, the rest by pruning.
+    load: (closedSince) => ({
+      timers: rows.timers(),
+      episodes: rows.episodesSince(closedSince),
+      actions: rows.actionsSince(closedSince),
+      holds: rows.holds(),
+      facts: rows.facts(),
+      lastNumber: rows.lastNumber(),
+    }),
+    facts: rows.facts,
+    commit,
+    decisions: rows.decisions,
+    actions: rows.actions,
+    episodes: rows.episodes,
+    orders: rows.orders,
+    prune: (before) => {
+      assertHeld();
+      transact(database, () => retention.prune(before));
+    },
+  };
+}

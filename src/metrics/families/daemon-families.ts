@@ -1,0 +1,291 @@
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { OPEN_STATES, OUTCOMES } from "../../model/remediation/episode.ts";
+import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
+import { CAPPED_FAMILIES } from "../../model/label-caps.ts";
+import type { FamilyType } from "../text-format.ts";
+import {
+  CATEGORY_LABELS,
+  DECISION_REASONS,
+  ENDPOINT_LABELS,
+  EPISODE_ACTIONS,
+  EPISODE_STATES,
+  FAILURE_REASONS,
+  INVENTORY_STATES,
+  NOTIFICATION_OUTCOMES,
+  PLAN_LIMITS,
+  REJECT_REASONS,
+  WEB_REFUSALS,
+} from "../label-values.ts";
+
+/** One family of the daemon's own. */
+export interface WardenFamily {
+  readonly type: FamilyType;
+  readonly help: string;
+  /** By label the closed list of its values, or null where the values are not known beforehand. */
+  readonly labels: Readonly<Record<string, readonly string[] | null>>;
+  /** Upper bounds of a histogram, without +Inf. */
+  readonly buckets?: readonly number[];
+}
+
+/** From a loopback answer to the longest time-out one would configure, seconds. */
+const requestBucketsSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+
+/** From a disconnect that helps at once to a ladder's longest usual step, seconds. */
+const actionBucketsSeconds = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
+
+const collector = { collector: COLLECTORS } as const;
+const category = { category: CATEGORY_LABELS } as const;
+
+/**
+ * Every `proxywarden_*` family: what this daemon does. A counter or histogram whose labels are all closed starts at zero in
+ * every combination, so that its first increase is an increase; a gauge is absent until it is first set.
+ */
+export const WARDEN_FAMILIES = {
+  proxywarden_collect_last_success_timestamp_seconds: {
+    type: "gauge",
+    help: "Time of the last successful collection.",
+    labels: collector,
+  },
+  proxywarden_collect_duration_seconds: {
+    type: "gauge",
+    help: "Duration of the last collection, whether or not it succeeded.",
+    labels: collector,
+  },
+  proxywarden_collect_complete: {
+    type: "gauge",
+    help: "Whether the last collection covered every record (1) or not (0).",
+    labels: collector,
+  },
+  proxywarden_collect_completeness_ratio: {
+    type: "gauge",
+    help: "Share of the list's records that the last collection returned, 0 to 1.",
+    labels: collector,
+  },
+  proxywarden_collect_last_complete_timestamp_seconds: {
+    type: "gauge",
+    help: "Time of the last complete collection.",
+    labels: collector,
+  },
+  proxywarden_inventory_nodes: {
+    type: "gauge",
+    help: "Nodes in the inventory: listed by the last walk, or unlisted and not yet confirmed gone.",
+    labels: { state: INVENTORY_STATES },
+  },
+  proxywarden_session_table_sessions: {
+    type: "gauge",
+    help: "Sessions kept in memory between walks of the session list.",
+    labels: {},
+  },
+  proxywarden_collect_failures_total: {
+    type: "counter",
+    help: "Collections that failed or were incomplete.",
+    labels: { collector: COLLECTORS, reason: FAILURE_REASONS },
+  },
+  proxywarden_details_failing_nodes: {
+    type: "gauge",
+    help: "Nodes whose detail reads failed at least twice in a row while those of other nodes succeeded.",
+    labels: {},
+  },
+  proxywarden_records_rejected_total: {
+    type: "counter",
+    help: "Records that were skipped, or accepted with an unexpected value.",
+    labels: { collector: COLLECTORS, reason: REJECT_REASONS },
+  },
+  proxywarden_api_requests_total: {
+    type: "counter",
+    help: "Requests to the management service, by status code or kind of failure.",
+    labels: { endpoint: ENDPOINT_LABELS, code: null },
+  },
+  proxywarden_api_request_duration_seconds: {
+    type: "histogram",
+    help: "Duration of requests to the management service, including the response body.",
+    labels: { endpoint: ENDPOINT_LABELS },
+    buckets: requestBucketsSeconds,
+  },
+  proxywarden_ratelimit_limit: {
+    type: "gauge",
+    help: "Requests allowed per window, as last reported by the service; for `plan`, as configured.",
+    labels: category,
+  },
+  proxywarden_ratelimit_learned_limit: {
+    type: "gauge",
+    help: "Requests allowed per window, learned from 429 responses that no header explains; absent if there were none.",
+    labels: category,
+  },
+  proxywarden_ratelimit_remaining: {
+    type: "gauge",
+    help: "Requests remaining in the window, as last reported by the service.",
+    labels: category,
+  },
+  proxywarden_ratelimit_reset_timestamp_seconds: {
+    type: "gauge",
+    help: "Time at which the window resets, on the service's clock.",
+    labels: category,
+  },
+  proxywarden_ratelimit_wait_seconds_total: {
+    type: "counter",
+    help: "Time that calls waited for the rate limiter.",
+    labels: category,
+  },
+  proxywarden_ratelimit_exceeded_total: {
+    type: "counter",
+    help: "Responses with status 429. More than a few a day indicate another user of the key, or a rate limit in front of the service.",
+    labels: category,
+  },
+  proxywarden_foreign_calls_total: {
+    type: "counter",
+    help: "Calls by other users of the key, derived from X-RateLimit-Remaining; for `plan`, where the headers describe the plan.",
+    labels: category,
+  },
+  proxywarden_month_calls: { type: "gauge", help: "Calls made in the current plan month.", labels: {} },
+  proxywarden_month_calls_limit: {
+    type: "gauge",
+    help: "Calls that the plan allows per month; absent if the plan sets no limit.",
+    labels: {},
+  },
+  proxywarden_month_reset_timestamp_seconds: {
+    type: "gauge",
+    help: "Time at which the plan month ends and its call count resets.",
+    labels: {},
+  },
+  proxywarden_plan_interval_seconds: {
+    type: "gauge",
+    help: "Planned interval of the collector; while the month has no calls left for it, the last planned interval.",
+    labels: collector,
+  },
+  proxywarden_plan_fresh_seconds: {
+    type: "gauge",
+    help: "Age up to which the collector's data counts as fresh: three planned intervals or three run durations, capped at a fixed limit. Older samples are not exported.",
+    labels: collector,
+  },
+  proxywarden_plan_stretch_ratio: {
+    type: "gauge",
+    help: "Ratio of the planned interval to the requested interval; 1 if the limits allow the requested interval.",
+    labels: collector,
+  },
+  proxywarden_plan_calls_per_minute: {
+    type: "gauge",
+    help: "Planned calls per minute of the collector.",
+    labels: collector,
+  },
+  proxywarden_plan_age_seconds: {
+    type: "gauge",
+    help: "Expected age of the collector's data: median and worst case.",
+    labels: { ...collector, age: ["median", "worst"] },
+  },
+  proxywarden_plan_bound: {
+    type: "gauge",
+    help: "1 for the limit that slows the collector down, 0 for the others.",
+    labels: { ...collector, limit: PLAN_LIMITS },
+  },
+  proxywarden_decisions_total: {
+    type: "counter",
+    help: "Changes of the decision on a node: its verdict, or the reasons to hold.",
+    labels: { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
+  },
+  proxywarden_actions_total: {
+    type: "counter",
+    help: "Actions by outcome; an action in doubt is also counted as in_doubt until observation settles it.",
+    labels: { policy: null, action: ACTION_KINDS, outcome: OUTCOMES },
+  },
+  proxywarden_action_duration_seconds: {
+    type: "histogram",
+    help: "Time from sending an action until it was verified.",
+    labels: { action: ACTION_KINDS },
+    buckets: actionBucketsSeconds,
+  },
+  proxywarden_episodes: {
+    type: "gauge",
+    help: "Nodes by state under a policy; given_up: still unhealthy, and not retried for now.",
+    labels: { policy: null, state: EPISODE_STATES },
+  },
+  proxywarden_node_episode: {
+    type: "gauge",
+    help: "1 for each open episode, with its node, state and last action sent (none: no action yet); at most 1,000 episodes, those past firing first.",
+    labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
+  },
+  proxywarden_held_nodes: {
+    type: "gauge",
+    help: "Nodes that policies would act on and that are held, by reason; a node with several reasons counts for each. Without dry runs.",
+    labels: { reason: HOLD_REASONS },
+  },
+  proxywarden_longest_hold_seconds: {
+    type: "gauge",
+    help: "Longest time for which the policy has held a node that it would act on; 0: it holds none. Without nodes given up, and without dry runs.",
+    labels: { policy: null },
+  },
+  proxywarden_policy_mode: {
+    type: "gauge",
+    help: "1 for the effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy.",
+    labels: { policy: null, mode: MODES },
+  },
+  proxywarden_limit_nodes: {
+    type: "gauge",
+    help: "Effective value of each safety limit for the current fleet, in nodes.",
+    labels: { limit: null },
+  },
+  proxywarden_trusted: {
+    type: "gauge",
+    help: "Whether fleet data is trusted; no action is taken while it is not.",
+    labels: {},
+  },
+  proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
+  proxywarden_breaker_open: {
+    type: "gauge",
+    help: "Whether the circuit breaker is open; an operator has to reset it.",
+    labels: {},
+  },
+  proxywarden_journal_writable: {
+    type: "gauge",
+    help: "Whether the journal is writable; no action is taken while it is not.",
+    labels: {},
+  },
+  proxywarden_notifications_total: {
+    type: "counter",
+    help: "Notifications by outcome: sent, failed after all retries, or dropped from a full queue.",
+    labels: { receiver: null, outcome: NOTIFICATION_OUTCOMES },
+  },
+  proxywarden_service_clock_skew_seconds: {
+    type: "gauge",
+    help: "Offset of the service's clock from the local clock; positive if the service is ahead.",
+    labels: {},
+  },
+  proxywarden_config_last_reload_successful: {
+    type: "gauge",
+    help: "Whether the last reload of the configuration succeeded.",
+    labels: {},
+  },
+  proxywarden_web_config_last_reload_successful: {
+    type: "gauge",
+    help: "Whether the last load of web.web_config_file and its certificates succeeded.",
+    labels: {},
+  },
+  proxywarden_web_certificate_expiration_timestamp_seconds: {
+    type: "gauge",
+    help: "Expiry time of the web server's certificate.",
+    labels: {},
+  },
+  proxywarden_web_refusals_total: {
+    type: "counter",
+    help: "Connections and requests rejected by the web server.",
+    labels: { reason: WEB_REFUSALS },
+  },
+  proxywarden_build_info: { type: "gauge", help: "Build information; always 1.", labels: { version: null } },
+  proxywarden_export_series: { type: "gauge", help: "Exported series of the proxynet_* families.", labels: {} },
+  proxywarden_export_families_dropped: {
+    type: "gauge",
+    help: "Families dropped to stay within export.series_max.",
+    labels: {},
+  },
+  proxywarden_labels_folded_total: {
+    type: "counter",
+    help: "Records counted under the label value `other` because the family reached its limit of label values.",
+    labels: { family: CAPPED_FAMILIES },
+  },
+  proxywarden_export_refresh_duration_seconds: {
+    type: "gauge",
+    help: "Duration of the last rendering of a snapshot, including other work done in between.",
+    labels: {},
+  },
+} as const satisfies Readonly<Record<string, WardenFamily>>;

@@ -1,0 +1,178 @@
+import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
+import { NODE_STATUSES } from "../../model/node.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
+
+/** Bytes of a gigabyte: the spec says gigabytes and not how many bytes that is, so it is the SI's. */
+export const GB_BYTES = 1e9;
+
+interface ColumnRow {
+  readonly name: string;
+  readonly help: string;
+  readonly source: "nodes" | "details";
+  readonly column: (fleet: Fleet) => Float64Array;
+  /** The sample is the column's value times this, over {@link per}. Two numbers, since 1/1000 is not exact. */
+  readonly times?: number;
+  readonly per?: number;
+  /** Rounds away what a product leaves behind the point. */
+  readonly whole?: boolean;
+}
+
+/** A gauge of one column of the fleet, one line a node. */
+function columnFamily({ column, times = 1, per = 1, whole = false, ...row }: ColumnRow): NodeFamily {
+  return {
+    ...row,
+    type: "gauge",
+    labels: ["node_id"],
+    roster: "fleet",
+    split: null,
+    fill(input, presence, start, end, out) {
+      const values = column(input.snapshot.fleet);
+      const fresh = row.source === "nodes" ? presence.listed : presence.detailed;
+      for (let slot = start; slot < end; slot++) {
+        const value = (values[slot]! * times) / per;
+        out[slot - start] = fresh[slot] === 0 ? Number.NaN : whole ? Math.round(value) : value;
+      }
+    },
+  };
+}
+
+/** One line per node; its labels are set by `export.node_labels`. */
+export const NODE_INFO: NodeFamily = {
+  name: "proxynet_node_info",
+  type: "gauge",
+  help: "Node information; always 1.",
+  labels: ["node_id"],
+  source: "nodes",
+  roster: "fleet",
+  split: null,
+  fill(_input, { listed }, start, end, out) {
+    for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
+  },
+};
+
+const nodeStatus: NodeFamily = {
+  name: "proxynet_node_status",
+  type: "gauge",
+  help: "1 for the node's current status, 0 for the others.",
+  labels: ["node_id", "status"],
+  source: "nodes",
+  roster: "fleet",
+  split: { label: "status", values: NODE_STATUSES },
+  fill({ snapshot }, { listed }, start, end, out) {
+    const { status } = snapshot.fleet;
+    const states = NODE_STATUSES.length;
+    out.fill(0, 0, (end - start) * states);
+    for (let slot = start; slot < end; slot++) {
+      const first = (slot - start) * states;
+      if (listed[slot] === 1) out[first + status[slot]!] = 1;
+      else out.fill(Number.NaN, first, first + states);
+    }
+  },
+};
+
+/** Families with one line or more for every node. */
+export const NODE_FAMILIES: readonly NodeFamily[] = [
+  NODE_INFO,
+  nodeStatus,
+  columnFamily({
+    name: "proxynet_node_last_seen_timestamp_seconds",
+    help: "Time at which the service last saw the node, on the service's clock.",
+    source: "nodes",
+    column: (fleet) => fleet.lastSeenMs,
+    per: SECOND_MS,
+  }),
+  columnFamily({
+    name: "proxynet_node_uptime_seconds",
+    help: "Uptime of the node, reported by the service in whole hours.",
+    source: "nodes",
+    column: (fleet) => fleet.uptimeHours,
+    times: HOUR_MS / SECOND_MS,
+  }),
+  columnFamily({
+    name: "proxynet_node_active_sessions",
+    help: "Active sessions on the node, as reported in its record.",
+    source: "nodes",
+    column: (fleet) => fleet.activeSessions,
+  }),
+  columnFamily({
+    name: "proxynet_node_bandwidth_bytes",
+    help: "Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.",
+    source: "nodes",
+    column: (fleet) => fleet.bandwidthGb,
+    times: GB_BYTES,
+    whole: true,
+  }),
+  columnFamily({
+    name: "proxynet_node_cpu_usage_ratio",
+    help: "CPU usage of the node, 0 to 1.",
+    source: "details",
+    column: (fleet) => fleet.cpuUsage,
+  }),
+  columnFamily({
+    name: "proxynet_node_memory_usage_ratio",
+    help: "Memory usage of the node, 0 to 1.",
+    source: "details",
+    column: (fleet) => fleet.memoryUsage,
+  }),
+  columnFamily({
+    name: "proxynet_node_disk_usage_ratio",
+    help: "Disk usage of the node, 0 to 1.",
+    source: "details",
+    column: (fleet) => fleet.diskUsage,
+  }),
+  columnFamily({
+    name: "proxynet_node_detail_timestamp_seconds",
+    help: "Time at which the node's details were read; its usage is as old.",
+    source: "details",
+    column: (fleet) => fleet.detailedAtEpochMs,
+    per: SECOND_MS,
+  }),
+  columnFamily({
+    name: "proxynet_node_created_timestamp_seconds",
+    help: "Creation time of the node.",
+    source: "details",
+    column: (fleet) => fleet.createdAtMs,
+    per: SECOND_MS,
+  }),
+  columnFamily({
+    name: "proxynet_node_updated_timestamp_seconds",
+    help: "Time of the last update of the node's record.",
+    source: "details",
+    column: (fleet) => fleet.updatedAtMs,
+    per: SECOND_MS,
+  }),
+];
+
+/** Nodes by state and place: zeros too, so that a state that empties is seen to. */
+export const NODES: AggregateFamily = {
+  name: "proxynet_nodes",
+  type: "gauge",
+  help: "Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.",
+  labels: ["status", "country", "region"],
+  source: "nodes",
+  width: ({ snapshot }) => snapshot.fleet.places.length * NODE_STATUSES.length,
+  *samples(input) {
+    const { fleet } = input.snapshot;
+    if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;
+    const counts = countNodes(input);
+    for (const [place, { country, region }] of fleet.places.entries()) {
+      for (const [state, status] of NODE_STATUSES.entries()) {
+        const value = counts[place * NODE_STATUSES.length + state]!;
+        yield { labels: { status, country, region }, value } satisfies Sample;
+      }
+    }
+  },
+};
+
+function countNodes(input: RenderInput): Uint32Array {
+  const { fleet } = input.snapshot;
+  const states = NODE_STATUSES.length;
+  const counts = new Uint32Array(fleet.places.length * states);
+  for (let slot = 0; slot < fleet.slots; slot++) {
+    // A node that walks no longer show has an old record: it is none of those that are there now.
+    if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt[slot]!))
+      counts[fleet.place[slot]! * states + fleet.status[slot]!]!++;
+  }
+  return counts;
+}

@@ -1,0 +1,171 @@
+import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
+import {
+  type Histogram,
+  SESSION_DURATION_BUCKETS_SECONDS,
+  type SessionNodes,
+  type SessionsView,
+} from "../../model/snapshot.ts";
+import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
+import { OTHER } from "../../model/label-caps.ts";
+import { boundText } from "../text-format.ts";
+
+/** Whether the list shows sessions of that state at all: of failures it may not, and then they are unknown, not zero. */
+const isListed = (status: SessionStatus, { failedListed }: SessionsView): boolean =>
+  failedListed || (status !== "error" && status !== "timeout");
+
+/** A state or a type that the spec doesn't know is shown only where there is one. */
+const shown = (value: number, ...labels: readonly string[]): number =>
+  value === 0 && labels.includes("unknown") ? Number.NaN : value;
+
+const nodeSessions: NodeFamily = {
+  name: "proxynet_node_sessions",
+  type: "gauge",
+  help: "Sessions on the node by status, counted from the session list.",
+  labels: ["node_id", "status"],
+  source: "sessions",
+  roster: "session_nodes",
+  split: { label: "status", values: SESSION_STATUSES },
+  fill({ snapshot }, presence, start, end, out) {
+    const view = snapshot.sessions!;
+    const states = SESSION_STATUSES.length;
+    for (const [state, status] of SESSION_STATUSES.entries()) {
+      const counts = view.nodes.counts[state]!;
+      const listed = isListed(status, view);
+      for (let slot = start; slot < end; slot++) {
+        const present = listed && presence.sessions[slot] === 1;
+        out[(slot - start) * states + state] = present ? shown(counts[slot]!, status) : Number.NaN;
+      }
+    }
+  },
+};
+
+interface CounterRow {
+  readonly name: string;
+  readonly help: string;
+  readonly column: (nodes: SessionNodes) => Float64Array;
+}
+
+const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
+  ...row,
+  type: "counter",
+  labels: ["node_id"],
+  source: "sessions",
+  roster: "session_nodes",
+  split: null,
+  fill({ snapshot }, { sessionCounters }, start, end, out) {
+    const values = column(snapshot.sessions!.nodes);
+    for (let slot = start; slot < end; slot++) {
+      out[slot - start] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
+    }
+  },
+});
+
+/** Families with one line or more for every node that has had sessions. */
+export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
+  nodeSessions,
+  byteCounter({
+    name: "proxynet_session_sent_bytes_total",
+    help: "Bytes sent by the node's sessions, as observed in the session list.",
+    column: (nodes) => nodes.sentBytes,
+  }),
+  byteCounter({
+    name: "proxynet_session_received_bytes_total",
+    help: "Bytes received by the node's sessions, as observed in the session list.",
+    column: (nodes) => nodes.receivedBytes,
+  }),
+];
+
+interface SessionsRow {
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly width: (view: SessionsView, input: RenderInput) => number;
+  readonly samples: (view: SessionsView, input: RenderInput) => Iterable<Sample>;
+}
+
+/** A gauge of the session walk as a whole. */
+const sessionsGauge = ({ width, samples, ...row }: SessionsRow): AggregateFamily => ({
+  ...row,
+  type: "gauge",
+  source: "sessions",
+  width: (input) => (input.snapshot.sessions === null ? 0 : width(input.snapshot.sessions, input)),
+  samples(input) {
+    const { sessions } = input.snapshot;
+    return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? samples(sessions, input) : [];
+  },
+});
+
+const COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
+
+/** Families of all sessions together. */
+export const SESSION_FAMILIES: readonly AggregateFamily[] = [
+  sessionsGauge({
+    name: "proxynet_sessions",
+    help: "Sessions by status and type, counted from the session list.",
+    labels: ["status", "session_type"],
+    width: () => COMBINATIONS,
+    *samples(view) {
+      for (const [state, status] of SESSION_STATUSES.entries()) {
+        if (!isListed(status, view)) continue;
+        for (const [type, sessionType] of SESSION_TYPES.entries()) {
+          const count = view.counts[state * SESSION_TYPES.length + type]!;
+          yield { labels: { status, session_type: sessionType }, value: shown(count, status, sessionType) };
+        }
+      }
+    },
+  }),
+  sessionsGauge({
+    name: "proxynet_country_sessions",
+    help: "Sessions by country, counted from the session list.",
+    labels: ["country"],
+    width: ({ countries }) => countries.size,
+    *samples({ countries }) {
+      for (const [country, value] of countries) yield { labels: { country }, value };
+    },
+  }),
+  sessionsGauge({
+    name: "proxynet_customer_sessions",
+    help: "Sessions by customer, for the largest customers; the rest is counted as `other`.",
+    labels: ["customer_id"],
+    width: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
+    *samples({ customers }, { options }) {
+      let rest = 0;
+      let left = options.topCustomers;
+      for (const { customerId, sessions } of customers) {
+        // One who is called other is among the others: a series must not be there twice.
+        if (left > 0 && customerId !== OTHER) {
+          left--;
+          yield { labels: { customer_id: customerId }, value: sessions };
+        } else rest += sessions;
+      }
+      if (rest > 0) yield { labels: { customer_id: OTHER }, value: rest };
+    },
+  }),
+  {
+    name: "proxynet_session_duration_seconds",
+    type: "histogram",
+    help: "Duration of sessions that left the list, as last observed.",
+    labels: ["session_type"],
+    source: "sessions",
+    width: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),
+    *samples({ snapshot }) {
+      for (const [type, sessionType] of SESSION_TYPES.entries()) {
+        const histogram = snapshot.sessions?.durations[type];
+        if (histogram === undefined || (sessionType === "unknown" && histogram.count === 0)) continue;
+        yield* histogramSamples(histogram, { session_type: sessionType });
+      }
+    },
+  },
+];
+
+function* histogramSamples(
+  { counts, count, sum }: Histogram,
+  labels: Readonly<Record<string, string>>,
+): Iterable<Sample> {
+  for (const [index, bound] of SESSION_DURATION_BUCKETS_SECONDS.entries()) {
+    yield { suffix: "_bucket", labels: { ...labels, le: boundText(bound) }, value: counts[index]! };
+  }
+  yield { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count };
+  yield { suffix: "_sum", labels, value: sum };
+  yield { suffix: "_count", labels, value: count };
+}

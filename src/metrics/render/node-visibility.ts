@@ -1,0 +1,79 @@
+import type { NodeLabel } from "../../model/node-labels.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import { isFresh, type Presence, type RenderInput } from "../families/family.ts";
+
+/** Sees which slots may be shown. */
+export function seePresence(input: RenderInput): Presence {
+  const { fleet, sessions } = input.snapshot;
+  const sessionCounters = new Uint8Array(sessions?.nodes.slots ?? 0);
+  for (let slot = 0; slot < sessionCounters.length; slot++) {
+    if (sessions!.nodes.ids[slot] !== "") sessionCounters[slot] = 1;
+  }
+  const sessionsFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
+  return {
+    listed: seeFresh(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
+    detailed: seeFresh(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
+    sessions: sessionsFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
+    sessionCounters,
+  };
+}
+
+function seeFresh({ slots, ids }: Fleet, observedAt: Float64Array, since: number): Uint8Array {
+  const fresh = new Uint8Array(slots);
+  for (let slot = 0; slot < slots; slot++) {
+    if (observedAt[slot]! >= since && ids[slot] !== "") fresh[slot] = 1;
+  }
+  return fresh;
+}
+
+/** Marks with 1 the slots that speak of another node than at the last rendering; null: none does. */
+export function markRelabelled(before: readonly string[], ids: readonly string[]): Uint8Array | null {
+  if (before === ids) return null;
+  let marks: Uint8Array | null = null;
+  for (let slot = 0; slot < ids.length; slot++) {
+    if (before[slot] === ids[slot]) continue;
+    marks ??= new Uint8Array(ids.length);
+    marks[slot] = 1;
+  }
+  return marks;
+}
+
+/**
+ * Marks with 1 the slots from `start` to before `end` of which `proxynet_node_info` says something else than before,
+ * counted from `start`; null: of none. Slots that only one of the fleets has are not looked at.
+ */
+export function markDescribedAnew(
+  before: Fleet,
+  fleet: Fleet,
+  labels: readonly NodeLabel[],
+  start: number,
+  end: number,
+): Uint8Array | null {
+  let marks: Uint8Array | null = null;
+  for (const label of labels) {
+    for (let slot = start; slot < Math.min(end, before.slots); slot++) {
+      if (nodeLabel(before, label, slot) === nodeLabel(fleet, label, slot)) continue;
+      marks ??= new Uint8Array(end - start);
+      marks[slot - start] = 1;
+    }
+  }
+  return marks;
+}
+
+/** Value of a label of `proxynet_node_info`; empty where the service gave none. */
+export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string {
+  switch (label) {
+    case "name":
+      return fleet.names[slot]!;
+    case "country":
+      return fleet.places[fleet.place[slot]!]?.country ?? "";
+    case "region":
+      return fleet.places[fleet.place[slot]!]?.region ?? "";
+    case "version":
+      return fleet.versions[slot]!;
+    case "ip_address":
+      return fleet.ipAddresses[slot]!;
+    default:
+      return label satisfies never;
+  }
+}

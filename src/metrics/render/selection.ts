@@ -1,0 +1,65 @@
+import { FAMILIES } from "../families/network-families.ts";
+import type { AggregateFamily, NodeFamily, Presence, RenderInput } from "../families/family.ts";
+import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
+
+/** What goes on the page. */
+export interface Selection {
+  readonly families: readonly (NodeFamily | AggregateFamily)[];
+  /** Names of the families that would have made it too wide. */
+  readonly dropped: readonly string[];
+}
+
+/** Every family that is not denied, less the widest ones while all together pass `seriesMax`. Yields in between. */
+export function* selectFamilies(input: RenderInput, presence: Presence): Generator<void, Selection> {
+  const { deny, seriesMax } = input.options;
+  const families = FAMILIES.filter(({ name }) => !deny.has(name));
+  const nodes = { fleet: input.snapshot.fleet.count, session_nodes: input.snapshot.sessions?.nodes.slots ?? 0 };
+  const widthMax = families.reduce(
+    (sum, family) => sum + ("fill" in family ? nodes[family.roster] * linesPerNode(family) : family.width(input)),
+    0,
+  );
+  // Counting takes a while; what can't be too wide needs none.
+  if (widthMax <= seriesMax) return { families, dropped: [] };
+
+  const widths = new Map<NodeFamily | AggregateFamily, number>();
+  for (const family of families) {
+    widths.set(
+      family,
+      "fill" in family ? yield* countNodeSamples(family, input, presence) : countSamples(family, input),
+    );
+    yield;
+  }
+  let total = [...widths.values()].reduce((sum, width) => sum + width, 0);
+  const dropped: string[] = [];
+  for (const [family, width] of [...widths].sort(([, a], [, b]) => b - a)) {
+    if (total <= seriesMax) break;
+    total -= width;
+    widths.delete(family);
+    dropped.push(family.name);
+  }
+  return { families: [...widths.keys()], dropped };
+}
+
+/** Lines of one node. */
+export const linesPerNode = ({ split }: NodeFamily): number => split?.values.length ?? 1;
+
+function* countNodeSamples(family: NodeFamily, input: RenderInput, presence: Presence): Generator<void, number> {
+  const slots = (family.roster === "fleet" ? presence.listed : presence.sessions).length;
+  const perNode = linesPerNode(family);
+  const nodes = Math.floor(SEGMENT_LINES_MAX / perNode);
+  const values = new Float64Array(nodes * perNode);
+  let count = 0;
+  for (let start = 0; start < slots; start += nodes) {
+    const end = Math.min(slots, start + nodes);
+    family.fill(input, presence, start, end, values);
+    for (let line = 0; line < (end - start) * perNode; line++) if (!Number.isNaN(values[line])) count++;
+    yield;
+  }
+  return count;
+}
+
+function countSamples(family: AggregateFamily, input: RenderInput): number {
+  let count = 0;
+  for (const { value } of family.samples(input)) if (!Number.isNaN(value)) count++;
+  return count;
+}

@@ -1,0 +1,58 @@
+import type { DurationMs } from "../../base/duration.ts";
+
+/** How far a policy may go, rising: it writes down what it would do; a person says yes to each action; it acts. */
+export const MODES = ["dry_run", "approve", "enforce"] as const;
+export type Mode = (typeof MODES)[number];
+
+/** What may be done to a node (spec, sections 4.3 to 4.5). */
+export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
+export type ActionKind = (typeof ACTION_KINDS)[number];
+
+/** How a step is judged: it ends after `withinMs`, or as soon as `expect` holds. */
+export interface Verify {
+  readonly withinMs: DurationMs;
+  /** A CEL expression; null: what is expected of that action by itself. */
+  readonly expect: string | null;
+}
+
+/** What a quarantine's reason may name, as in `{{policy}}`. */
+export const REASON_PLACEHOLDERS = ["policy", "when", "episode", "node"] as const;
+
+/** One rung of a policy's ladder. */
+export type Step =
+  | { readonly action: "disconnect"; readonly verify: Verify }
+  | { readonly action: "reboot"; readonly force: boolean; readonly verify: Verify }
+  | {
+      readonly action: "quarantine";
+      /** Whole minutes (spec, section 4.3). */
+      readonly durationMs: DurationMs;
+      /** A template: see {@link REASON_PLACEHOLDERS}. */
+      readonly reason: string;
+      readonly verify: Verify;
+    }
+  | { readonly action: "notify"; readonly receiver: string };
+
+/** What must be quiet before anybody is touched: a Prometheus query that gives nothing, or no such alert firing. */
+export type BlockedBy =
+  | { readonly kind: "query"; readonly query: string }
+  | { readonly kind: "alerts"; readonly matchers: readonly string[] };
+
+/** A policy as its file states it. */
+export interface PolicyRule {
+  readonly name: string;
+  readonly mode: Mode;
+  /** CEL: whom it is about; null: every node. */
+  readonly match: string | null;
+  /** CEL: what is wrong with a node. */
+  readonly when: string;
+  readonly forMs: DurationMs;
+  readonly clearForMs: DurationMs;
+  /** Oldest datum that an expression may read; null: as long as the plan takes the data of its source for fresh. */
+  readonly maxAgeMs: DurationMs | null;
+  readonly steps: readonly Step[];
+  /** At most `episodes` within `forgetAfterMs`; after one that did not heal, the next begins `everyMs` later. */
+  readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
+  /** Names of time intervals; none: always. */
+  readonly windows: readonly string[];
+  readonly blockedBy: readonly BlockedBy[];
+}

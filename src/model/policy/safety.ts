@@ -1,0 +1,57 @@
+import type { DurationMs } from "../../base/duration.ts";
+import type { Share } from "../../base/percent.ts";
+import type { Mode } from "./policy.ts";
+
+/** What a place is counted by. */
+export const DOMAINS = ["region", "country"] as const;
+export type Domain = (typeof DOMAINS)[number];
+
+/** A number of nodes for each kind of place; null: no such limit. */
+export type PerDomain = Readonly<Record<Domain, number | null>>;
+
+/** The limits over all policies: the section `safety` of the configuration. */
+export interface Safety {
+  /** The ceiling over every policy's own mode. */
+  readonly mode: Mode;
+  readonly trust: {
+    /** Of the largest complete walk in 7 days. */
+    readonly minInventory: Share;
+    /** Share of the list's total that a walk may fail to show after nodes were looked up by id. */
+    readonly maxMissing: Share;
+    /** Of list records rejected or of an unknown status. */
+    readonly maxUnknown: Share;
+    readonly maxFreshestLastSeenMs: DurationMs;
+    readonly warmupWalks: number;
+  };
+  /** Share of the fleet offline, unknown or firing at once; over it: a storm. */
+  readonly maxUnhealthy: { readonly share: Share };
+  /** Nodes that our actions make unavailable at once; the smaller holds. */
+  readonly maxDisrupted: { readonly share: Share; readonly amount: number };
+  readonly maxDisruptedPer: PerDomain;
+  /** An online node is not taken out where fewer than this would stay online. */
+  readonly minOnlinePer: PerDomain;
+  /** Actions sent and not yet verified. */
+  readonly maxInFlight: number;
+  /** Actions sent, of any kind; every attempt counts. */
+  readonly maxActions: { readonly amount: number; readonly perMs: DurationMs };
+  /** More nodes firing than the larger of both within the time: opens, and stays open until a person resets it. */
+  readonly breaker: { readonly share: Share; readonly amount: number; readonly withinMs: DurationMs };
+  /** An approval, and a request for one, expires after this. */
+  readonly approvalTtlMs: DurationMs;
+  /** Between two episodes of one node. */
+  readonly cooldownMs: DurationMs;
+  readonly stormCooldownMs: DurationMs;
+  /** The smaller of both, at least 2, of one place going bad together: one incident, not acted on. */
+  readonly correlated: {
+    readonly by: Domain;
+    readonly nodes: number;
+    readonly share: Share;
+    readonly withinMs: DurationMs;
+  };
+  /** Under a changed policy the first action is verified before a second is sent. */
+  readonly canary: boolean;
+  /** CEL: never touched; null: nobody is protected. */
+  readonly protected: string | null;
+  /** Share of the last episodes that must have healed; below it the policy falls back to dry_run. */
+  readonly efficacy: { readonly window: number; readonly minSuccess: Share };
+}

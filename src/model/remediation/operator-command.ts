@@ -1,0 +1,30 @@
+import type { NodeId } from "../node.ts";
+import type { EpochMs } from "../time.ts";
+
+/** What an operator may order. */
+export const ORDERS = [
+  "pause",
+  "resume",
+  "approve",
+  "reject",
+  "hold",
+  "release",
+  "reset-breaker",
+  "accept-inventory",
+  "reload",
+] as const;
+export type OrderName = (typeof ORDERS)[number];
+
+/** An order that was carried out, or a reload that was tried, as the journal keeps it. */
+export interface OrderRow {
+  readonly at: EpochMs;
+  readonly order: OrderName;
+  /** Name of the operator whose token was given; null: no operators are configured, or the reload came by SIGHUP. */
+  readonly operator: string | null;
+  /** The node that it is about, also by its action; null: none. */
+  readonly node: NodeId | null;
+  /** The action that it is about; null: none. */
+  readonly action: string | null;
+  /** What it changed, and the reason given. */
+  readonly detail: string;
+}

@@ -1,0 +1,72 @@
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { Action } from "../../model/remediation/episode.ts";
+import type { NodeStatus } from "../../model/node.ts";
+import type { Verify } from "../../model/policy/policy.ts";
+import type { EpochMs } from "../../model/time.ts";
+
+/** What was observed of a node after an action was sent. */
+export interface Aftermath {
+  /** The journal's clock. */
+  readonly now: EpochMs;
+  /** Whether its record was observed after the step was sent; if not, nothing else here counts. */
+  readonly isFresh: boolean;
+  readonly status: NodeStatus;
+  /** What `when` says on data that was all observed after the step was sent. */
+  readonly when: "true" | "false" | "unknown";
+  /** What the step's own `expect` says; null: it has none. */
+  readonly expect: "true" | "false" | "unknown" | null;
+}
+
+/** How a step ended. `in_doubt`: the result can't be determined, and waiting longer would not help. */
+export type StepEnd = "verified" | "ineffective" | "in_doubt";
+
+/** What can't be judged when the time is up gets so much longer, at least. */
+const PATIENCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
+
+/**
+ * A step whose node is not seen stays under way so long, and counts as such: two walks of a large fleet on a small plan
+ * settle by then whether the node is there or has left the list.
+ */
+export const UNSEEN_MS_MAX: DurationMs = 6 * HOUR_MS;
+
+/** When a step is over, and when it is given up waiting to tell how it ended. */
+export function deadlines({ sentAt }: Action, { withinMs }: Verify): { readonly end: EpochMs; readonly last: EpochMs } {
+  const end = (sentAt ?? 0) + withinMs;
+  return { end, last: end + Math.max(PATIENCE_MS_MIN, withinMs) };
+}
+
+/**
+ * Judges a step by what is seen: it ends as soon as what is expected holds, or when its time is up; ended with `when`
+ * false it is verified, with `when` true ineffective. Null: it goes on.
+ */
+export function stepEnd(action: Action, verify: Verify, seen: Aftermath): StepEnd | null {
+  const { end, last } = deadlines(action, verify);
+  if (!seen.isFresh) return seen.now >= Math.max(last, end + UNSEEN_MS_MAX) ? "in_doubt" : null;
+  const isMet = seen.expect === null ? meetsDefault(action, seen) : seen.expect === "true";
+  if (!isMet && seen.now < end) return null;
+  if (action.request.kind === "quarantine" && seen.status === "quarantined") {
+    // Whether it is still ill inside of a quarantine may well be unknown; that it is in there is what was asked for.
+    return seen.when === "true" ? "ineffective" : "verified";
+  }
+  if (seen.when === "true") return "ineffective";
+  if (seen.when === "unknown") return seen.now >= last ? "in_doubt" : null;
+  // A node that is not back is not healed, though what ailed it can't be seen.
+  if (action.request.kind === "reboot" && !isMet && seen.status !== "online" && seen.status !== "maintenance") {
+    return seen.now >= last ? "ineffective" : null;
+  }
+  return "verified";
+}
+
+/** What an action is expected to bring where its step does not say. Nothing shows that clients were disconnected. */
+function meetsDefault({ request }: Action, { when, status }: Aftermath): boolean {
+  switch (request.kind) {
+    case "reboot":
+      return when === "false" && status === "online";
+    case "quarantine":
+      return status === "quarantined";
+    case "disconnect":
+      return when === "false";
+    default:
+      return request satisfies never;
+  }
+}

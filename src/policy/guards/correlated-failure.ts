@@ -1,0 +1,142 @@
+import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
+import type { NodeId } from "../../model/node.ts";
+import type { EpochMs } from "../../model/time.ts";
+
+/**
+ * A node went bad: a policy's condition became true that was observed not to hold before. What was true when it was looked
+ * at for the first time (after a start, under another text, after untrusted data) is none.
+ */
+export interface Onset {
+  readonly policy: string;
+  readonly node: NodeId;
+  /** Region or country of the node, by `safety.correlated.by`. */
+  readonly place: string;
+  readonly at: EpochMs;
+}
+
+/**
+ * Nodes of one place that went bad together; they are not acted on.
+ *
+ *   begins: enough onsets in one place within the time ──▶ lasts ◀──▶ cools down ──▶ over
+ *   lasts → cools down: fewer of its nodes are bad than {@link sizeToLast}
+ *   lasts or cools down → over: {@link INCIDENT_MS_MAX} after the last onset
+ */
+export interface Incident {
+  readonly place: string;
+  /** Its first onset. */
+  readonly from: EpochMs;
+  /** Its last onset. */
+  readonly to: EpochMs;
+  /** All nodes that went bad with it, those that have recovered too. */
+  readonly nodes: ReadonlySet<NodeId>;
+  /** End of its cool-down; null: it lasts. */
+  readonly until: EpochMs | null;
+}
+
+/** An incident ends this long after its last onset: what is bad for so long is for the policies, or for an operator. */
+export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
+
+/** As long as so many of its nodes are bad an incident lasts: half of them, and as many as make one (`size`). */
+export const sizeToLast = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
+
+/** Onsets that can still be part of an incident that begins. */
+export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: DurationMs): readonly Onset[] =>
+  onsets.some(({ at }) => at < now - withinMs) ? onsets.filter(({ at }) => at >= now - withinMs) : onsets;
+
+/**
+ * The incidents after some onsets. `withinMs` is at least what two walks take, because nodes that go dark together are not
+ * all seen in one walk. `sizeOf`: how many nodes of a place make an incident.
+ */
+export function withOnsets(
+  before: readonly Incident[],
+  onsets: readonly Onset[],
+  withinMs: DurationMs,
+  sizeOf: (place: string) => number,
+): readonly Incident[] {
+  let incidents = before;
+  for (const [place, there] of Map.groupBy(onsets, (onset) => onset.place)) {
+    for (const span of clusters(there, withinMs, sizeOf(place))) {
+      incidents = merged(incidents, { place, ...span, nodes: new Set(), until: null });
+    }
+    incidents = incidents.map((incident) => (incident.place === place ? joined(incident, there, withinMs) : incident));
+  }
+  return incidents;
+}
+
+/** The incidents with another one, which is one with those of its place that it overlaps. */
+export function merged(incidents: readonly Incident[], more: Incident): readonly Incident[] {
+  const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
+  const same = incidents.filter(isSame);
+  const whole: Incident = {
+    place: more.place,
+    from: Math.min(more.from, ...same.map(({ from }) => from)),
+    to: Math.max(more.to, ...same.map(({ to }) => to)),
+    nodes: new Set([...same.flatMap(({ nodes }) => [...nodes]), ...more.nodes]),
+    until: more.until,
+  };
+  return [...incidents.filter((each) => !isSame(each)), whole];
+}
+
+/** The incident with the nodes that went bad during it, or within the time before or after. */
+function joined(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
+  const { from, to, nodes } = incident;
+  const more = onsets.filter(({ node, at }) => at >= from - withinMs && at <= to + withinMs && !nodes.has(node));
+  return more.length === 0 ? incident : { ...incident, nodes: new Set([...nodes, ...more.map(({ node }) => node)]) };
+}
+
+/** The incidents that are not over as of `now`. `isBad`: whether a node is bad now. */
+export function incidentsNow(
+  before: readonly Incident[],
+  isBad: (node: NodeId) => boolean,
+  {
+    now,
+    cooldownMs,
+    sizeOf,
+  }: {
+    readonly now: EpochMs;
+    readonly cooldownMs: DurationMs;
+    readonly sizeOf: (place: string) => number;
+  },
+): readonly Incident[] {
+  return before.flatMap((incident) => {
+    if (now >= incident.to + INCIDENT_MS_MAX) return [];
+    const bad = [...incident.nodes].filter(isBad).length;
+    if (bad >= sizeToLast(incident, sizeOf(incident.place))) {
+      return incident.until === null ? incident : { ...incident, until: null };
+    }
+    const until = incident.until ?? now + cooldownMs;
+    if (now >= until) return [];
+    return until === incident.until ? incident : { ...incident, until };
+  });
+}
+
+/** The incident that a node is part of; null: none. */
+export const incidentOf = (incidents: readonly Incident[], node: NodeId): Incident | null =>
+  incidents.find(({ nodes }) => nodes.has(node)) ?? null;
+
+/** Spans of onsets in which at least `size` different nodes lie within `withinMs` of each other. */
+function clusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) {
+  const sorted = onsets.toSorted((a, b) => a.at - b.at);
+  // On most days there is none, which is seen without counting nodes.
+  if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
+  const found: { from: EpochMs; to: EpochMs }[] = [];
+  // Onsets of each node within the window that ends with the one looked at: a node is counted once.
+  const inWindow = new Map<NodeId, number>();
+  let begin = 0;
+  for (const { node, at } of sorted) {
+    inWindow.set(node, (inWindow.get(node) ?? 0) + 1);
+    for (; at - sorted[begin]!.at > withinMs; begin++) leave(inWindow, sorted[begin]!.node);
+    if (inWindow.size < size) continue;
+    const from = sorted[begin]!.at;
+    const last = found.at(-1);
+    if (last !== undefined && from <= last.to) found[found.length - 1] = { from: last.from, to: at };
+    else found.push({ from, to: at });
+  }
+  return found;
+}
+
+function leave(inWindow: Map<NodeId, number>, node: NodeId): void {
+  const left = inWindow.get(node)! - 1;
+  if (left > 0) inWindow.set(node, left);
+  else inWindow.delete(node);
+}

@@ -1,0 +1,59 @@
+import type { NodeId } from "../../model/node.ts";
+import type { EpochMs } from "../../model/time.ts";
+
+/** A node that began to fire. */
+export interface Firing {
+  readonly node: NodeId;
+  readonly at: EpochMs;
+}
+
+/** The circuit breaker: counts nodes that start firing. Once open, it stays open until an operator resets it. */
+export interface Breaker {
+  /** Of the time that counts, one a node: the last. */
+  readonly firings: readonly Firing[];
+  readonly open: { readonly openedAt: EpochMs; readonly nodes: number } | null;
+}
+
+/** Nothing counted, and closed. */
+export const CLOSED_BREAKER: Breaker = { firings: [], open: null };
+
+/**
+ * Counts nodes that began to fire at `now`. `limit`: more than this open it. Only a node that begins to fire does so: a
+ * fleet that is not all listed yet, and makes the limit small for a moment, does not.
+ */
+export function countFirings(
+  breaker: Breaker,
+  nodes: readonly NodeId[],
+  { now, withinMs, limit }: { readonly now: EpochMs; readonly withinMs: number; readonly limit: number },
+): Breaker {
+  const begun = new Set(nodes);
+  const kept = breaker.firings.filter(({ node, at }) => at > now - withinMs && !begun.has(node));
+  if (begun.size === 0 && kept.length === breaker.firings.length) return breaker;
+  if (breaker.open !== null) return { firings: [], open: breaker.open };
+  const firings = [...kept, ...[...begun].map((node) => ({ node, at: now }))];
+  return begun.size > 0 && firings.length > limit
+    ? { firings: [], open: { openedAt: now, nodes: firings.length } }
+    : { firings, open: null };
+}
+
+/** A storm lasts while too many nodes are unhealthy, and for a cool-down after that; `until` is extended while it lasts. */
+export interface Storm {
+  readonly since: EpochMs;
+  readonly until: EpochMs;
+  readonly blowing: boolean;
+}
+
+/** Returns the storm as of `now`; null: no storm, and the cool-down is over. */
+export function weather(
+  storm: Storm | null,
+  unhealthy: { readonly nodes: number; readonly limit: number },
+  now: EpochMs,
+  cooldownMs: number,
+): Storm | null {
+  if (unhealthy.nodes > unhealthy.limit) {
+    // A new breach ends the cool-down: the storm is the same one.
+    return { since: storm?.since ?? now, until: now + cooldownMs, blowing: true };
+  }
+  if (storm === null || now >= storm.until) return null;
+  return storm.blowing ? { ...storm, blowing: false } : storm;
+}

@@ -1,0 +1,120 @@
+import type { DurationMs } from "../../base/duration.ts";
+import type { Collector } from "../../model/snapshot.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+import type { Expression } from "../cel/expression.ts";
+import type { Field, FieldName } from "../cel/fields.ts";
+import type { Absence, Subject } from "../cel/field-values.ts";
+import type { Value } from "../cel/term.ts";
+
+/** Three values: what is not known for sure is neither true nor false. */
+export type Verdict = "true" | "false" | "unknown";
+
+/** Something that keeps a verdict from being known. */
+export interface Unknown {
+  /** Null: the expression itself: a ratio by 0, or a number that is too large. */
+  readonly field: FieldName | null;
+  /** `stale`: older than its max_age; `error`: all fields are known, and what is computed from them is not. */
+  readonly why: Absence | "stale" | "error";
+}
+
+/** What an expression says of a node, and on what grounds. */
+export interface Answer {
+  readonly verdict: Verdict;
+  /** All of them, in the order of the text; none: the verdict is known. */
+  readonly unknowns: readonly Unknown[];
+  /**
+   * When the oldest datum that was read was observed: of those that are fresh, or, of an unknown verdict, of all. Where
+   * there was none, the moment of asking.
+   */
+  readonly at: MonotonicMs;
+  /** The same of the youngest. */
+  readonly newest: MonotonicMs;
+  /** Everything that was read and is there, by field; timestamps in ISO 8601. Worked out when it is called. */
+  fields(): Readonly<Record<string, Value>>;
+}
+
+/** What a policy says of a node. */
+export interface Judgement extends Answer {
+  /** Whether the policy is about the node at all; null: not known. */
+  readonly matched: boolean | null;
+}
+
+/** How old what a collector brings may be. */
+export type MaxAgeOf = (source: Collector) => DurationMs;
+
+/**
+ * Judges a node by a policy: `match && when`, of three values. A node that `match` rules out is `false`, and `when` is not
+ * read.
+ *
+ * `now` is best the same for all nodes that are judged together.
+ */
+export function judge(
+  policy: { readonly match: Expression | null; readonly when: Expression },
+  subject: Subject,
+  maxAgeOf: MaxAgeOf,
+  now: MonotonicMs,
+): Judgement {
+  if (policy.match === null) return { ...holds(policy.when, subject, maxAgeOf, now), matched: true };
+  const match = holds(policy.match, subject, maxAgeOf, now);
+  if (match.verdict === "false") return { ...match, matched: false };
+  const when = holds(policy.when, subject, maxAgeOf, now);
+  const matched = match.verdict === "true" ? true : null;
+  if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
+  return {
+    verdict: when.verdict,
+    unknowns: when.unknowns,
+    at: Math.min(match.at, when.at),
+    newest: Math.max(match.newest, when.newest),
+    fields: () => ({ ...match.fields(), ...when.fields() }),
+    matched,
+  };
+}
+
+/**
+ * Whether an expression holds of a node. A field that is missing or older than its max_age is unknown, and so is the
+ * expression, unless the other operand of `&&` or `||` settles it.
+ */
+export function holds(expression: Expression, subject: Subject, maxAgeOf: MaxAgeOf, now: MonotonicMs): Answer {
+  const values: (Value | null)[] = [];
+  const unknowns: Unknown[] = [];
+  let oldestFresh = Number.POSITIVE_INFINITY;
+  let oldest = Number.POSITIVE_INFINITY;
+  let newest = Number.NEGATIVE_INFINITY;
+  for (const field of expression.fields) {
+    const freshFrom = now - maxAgeOf(field.source);
+    const datum = subject.read(field, freshFrom);
+    if (typeof datum === "string") {
+      values.push(null);
+      unknowns.push({ field: field.name, why: datum });
+      continue;
+    }
+    oldest = Math.min(oldest, datum.at);
+    newest = Math.max(newest, datum.at);
+    // Written this way round, an age that is not a number is stale as well.
+    const isFresh = datum.at >= freshFrom;
+    values.push(isFresh ? datum.value : null);
+    if (isFresh) oldestFresh = Math.min(oldestFresh, datum.at);
+    else unknowns.push({ field: field.name, why: "stale" });
+  }
+  const known = expression.evaluate(values);
+  if (known === null && unknowns.length === 0) unknowns.push({ field: null, why: "error" });
+  // A stale field says nothing of a verdict that is known: the fresh ones settle it.
+  const at = known === null ? oldest : oldestFresh;
+  return {
+    verdict: known === null ? "unknown" : known ? "true" : "false",
+    unknowns: known === null ? unknowns : [],
+    at: at === Number.POSITIVE_INFINITY ? now : at,
+    newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
+    fields: () => evidence(expression.fields, subject, maxAgeOf, now),
+  };
+}
+
+function evidence(fields: readonly Field[], subject: Subject, maxAgeOf: MaxAgeOf, now: MonotonicMs) {
+  const read: Record<string, Value> = {};
+  for (const field of fields) {
+    const datum = subject.read(field, now - maxAgeOf(field.source));
+    if (typeof datum === "string") continue;
+    read[field.name] = field.type === "timestamp" ? new Date(Number(datum.value)).toISOString() : datum.value;
+  }
+  return read;
+}

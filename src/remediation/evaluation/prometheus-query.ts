@@ -1,0 +1,58 @@
+import { fail, ok, type Result } from "../../base/result.ts";
+import { bodyText, fieldOf, jsonOf } from "../../api-client/json-body.ts";
+import { clip, describe, excerpt } from "../../api-client/errors.ts";
+import type { Peer } from "../../api-client/integration-client.ts";
+
+/** An error message becomes the detail of a hold, which the journal keeps; those of PromQL quote the query. */
+const MESSAGE_CHARACTERS_MAX = 500;
+
+/**
+ * Whether an instant query, evaluated now, gives anything. As with an alerting rule, a vector or a matrix does if it has
+ * any element, whatever its value; a scalar does unless it is 0. The error says why that is not known.
+ */
+export async function queryGives(peer: Peer, query: string, signal: AbortSignal): Promise<Result<boolean, string>> {
+  const path = `/api/v1/query?query=${encodeURIComponent(query)}`;
+  const answer = await peer.exchange({ method: "GET", path }, signal);
+  if (!answer.ok) return fail(`Prometheus: ${answer.error}`);
+  const { status, body } = answer.value;
+  const text = bodyText(body);
+  const json = jsonOf(body);
+  if (fieldOf(json, "status") === "error") {
+    const [type, error] = [fieldOf(json, "errorType"), fieldOf(json, "error")].map(textOf);
+    return fail(clip(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));
+  }
+  if (status !== 200) return fail(`Prometheus answered ${status}: ${excerpt(text)}`);
+  if (fieldOf(json, "status") !== "success") return fail(`this is no answer of Prometheus: ${excerpt(text)}`);
+  return readAnswer(json);
+}
+
+/** A text as it is, and any other JSON value as JSON: an object may have a field `toString`, which String would call. */
+const textOf = (value: unknown): string => (typeof value === "string" ? value : describe(value));
+
+function readAnswer(json: unknown): Result<boolean, string> {
+  const data = fieldOf(json, "data");
+  const [type, result] = [fieldOf(data, "resultType"), fieldOf(data, "result")];
+  if (!Array.isArray(result)) return fail("Prometheus answered without a result");
+  const gives = givesAnything(textOf(type), result);
+  if (!gives.ok || gives.value) return gives;
+  // A part of what was asked could not be read: nothing found there is no proof that there is nothing.
+  const warnings = fieldOf(json, "warnings");
+  if (!Array.isArray(warnings) || warnings.length === 0) return gives;
+  return fail(`Prometheus found nothing, and warned: ${excerpt(textOf(warnings[0]))}`);
+}
+
+function givesAnything(type: string, result: readonly unknown[]): Result<boolean, string> {
+  switch (type) {
+    case "vector":
+    case "matrix":
+      return ok(result.length > 0);
+    case "scalar": {
+      const value = result[1];
+      if (typeof value !== "string" || value === "") return fail("Prometheus answered with a scalar that has no value");
+      // NaN is not 0: who divides by nothing does not know either.
+      return ok(Number(value) !== 0);
+    }
+    default:
+      return fail(`the query gives a ${clip(type)}, of which nobody can say whether it is anything`);
+  }
+}

@@ -1,0 +1,80 @@
+import { type DurationMs, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { Clock, Log } from "../../model/ports.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+
+/**
+ * The clock of all rows of the journal. It goes by the monotonic clock, and continues where the last process stopped. The
+ * downtime between them is added once the wall clock and the service's Date agree on the time; either of them alone may
+ * have been set wrong, and a jump would end cool-downs, free limits and prune rows.
+ *
+ *     unchecked ──▶ settled      both clocks agree, or one of them agrees with the journal
+ *         └───────▶ disputed ──▶ settled      both agree, or DISPUTE_MS passed
+ */
+export interface JournalClock {
+  now(): EpochMs;
+  /** The instant at which the monotonic clock showed `at`. */
+  epochOf(at: MonotonicMs): EpochMs;
+  /** Compares the clocks, until the clock is settled. `serviceNow`: by the service's Date; null: not known yet. */
+  check(serviceNow: EpochMs | null): void;
+  /** Whether it is known how long the daemon was down; until then nothing may be pruned. */
+  isSettled(): boolean;
+  /** Why no action may be taken; null: nothing speaks against it. */
+  problem(): string | null;
+}
+
+/** The wall clock and the service's Date agree where they are no further apart: clocks drift without NTP. */
+const AGREE_MS: DurationMs = 5 * MINUTE_MS;
+/** A dispute holds actions so long: by then what max_actions and the cool-downs count by default has passed. */
+const DISPUTE_MS: DurationMs = HOUR_MS;
+
+/** Creates a clock that goes on from `last`, the time that the journal shows; null: the journal is new. */
+export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log): JournalClock {
+  let offset = (last ?? clock.now()) - clock.monotonic();
+  let isSettled = false;
+  let disputedAt: MonotonicMs | null = null;
+  let difference: string | null = null;
+
+  const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
+  const now = (): EpochMs => epochOf(clock.monotonic());
+
+  function settle(at: EpochMs): void {
+    offset = (last === null ? at : Math.max(now(), at)) - clock.monotonic();
+    isSettled = true;
+    disputedAt = null;
+  }
+
+  function check(serviceNow: EpochMs | null): void {
+    if (isSettled || serviceNow === null) return;
+    const wall = clock.now();
+    if (isNear(wall, serviceNow)) {
+      settle(wall);
+      return;
+    }
+    difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
+    if (disputedAt === null) log.error({ difference }, "the wall clock and the service's Date disagree");
+    disputedAt ??= clock.monotonic();
+    // A new journal has no times that could be passed over.
+    if (last === null) settle(serviceNow);
+    else if (isNear(now(), serviceNow) || isNear(now(), wall)) settle(now());
+    // The earlier one passes over no more than was down in truth, unless both are wrong.
+    else if (clock.monotonic() - disputedAt >= DISPUTE_MS) settle(Math.min(wall, serviceNow));
+  }
+
+  return {
+    now,
+    epochOf,
+    check,
+    isSettled: () => isSettled,
+    problem() {
+      if (disputedAt === null) return null;
+      const left = Math.max(SECOND_MS, DISPUTE_MS - (clock.monotonic() - disputedAt));
+      const seconds = Math.ceil(left / SECOND_MS) * SECOND_MS;
+      return `${difference}, and how long the daemon was down is unknown; it ends once they agree, or in ${formatDuration(seconds)}`;
+    },
+  };
+}
+
+const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) <= AGREE_MS;
+
+const differenceText = (ms: number): string =>
+  `${formatDuration(Math.round(Math.abs(ms) / MINUTE_MS) * MINUTE_MS)} ${ms > 0 ? "ahead of" : "behind"}`;

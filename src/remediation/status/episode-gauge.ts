@@ -1,0 +1,57 @@
+import type { LabelsOf } from "../../metrics/daemon-metrics.ts";
+import type { Episode } from "../../model/remediation/episode.ts";
+import type { Books } from "../state/journaled-state.ts";
+import type { Ward } from "../context.ts";
+
+/** Shows each open episode as a series, by its node. */
+export interface EpisodeGauge {
+  /** Brings the series up to date with the casebook. */
+  show(): void;
+  /** Takes all of them away. */
+  clear(): void;
+}
+
+/**
+ * Series at most. Limits keep those beyond firing far below it; but a region that goes dark may open an episode for
+ * each of its thousands of nodes, and a page must not grow with a disaster. `proxywarden_episodes` counts them all.
+ */
+export const EPISODE_SERIES_MAX = 1_000;
+
+const FAMILY = "proxywarden_node_episode";
+
+type Labels = LabelsOf<typeof FAMILY>;
+
+/** What the gauge is read off, and where it is set. */
+export type EpisodeGaugeParts = Pick<Ward, "metrics"> & { readonly books: Pick<Books, "casebook"> };
+
+/** A gauge of no episode yet. */
+export function createEpisodeGauge({ books, metrics }: EpisodeGaugeParts): EpisodeGauge {
+  const { casebook } = books;
+  let shown: ReadonlyMap<string, Labels> = new Map();
+
+  const labelsOf = ({ id, node, policy, state }: Episode): Labels => ({
+    node_id: node,
+    policy,
+    // Only closed episodes stand elsewhere.
+    state: state as Labels["state"],
+    action: casebook.actionsOf(id).findLast(({ sentAt }) => sentAt !== null)?.request.kind ?? "none",
+  });
+
+  function put(labels: readonly Labels[]): void {
+    const wanted = new Map(labels.map((each) => [JSON.stringify(each), each]));
+    for (const [key, each] of shown) if (!wanted.has(key)) metrics.remove(FAMILY, each);
+    for (const [key, each] of wanted) if (!shown.has(key)) metrics.set(FAMILY, each, 1);
+    shown = wanted;
+  }
+
+  return {
+    show() {
+      const open = casebook.openEpisodes();
+      const [firing, beyond] = [open.filter(isFiring), open.filter((episode) => !isFiring(episode))];
+      put([...beyond, ...firing].slice(0, EPISODE_SERIES_MAX).map(labelsOf));
+    },
+    clear: () => put([]),
+  };
+}
+
+const isFiring = ({ state }: Episode): boolean => state === "firing";

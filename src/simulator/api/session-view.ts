@@ -1,0 +1,82 @@
+import { SECOND_MS } from "../../base/duration.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { type Backend, stamp } from "./endpoint-context.ts";
+import { hash, hashUnit } from "../hash.ts";
+import { customerId, nodeId, sessionId, sessionIdentity } from "../fleet/node-identity.ts";
+import { COUNTRIES } from "../fleet/locations.ts";
+import { movedBy, STATE, STATES, TYPES } from "../sessions/sessions.ts";
+
+/** Share of a session's bytes that the client sent: from a download to an upload. */
+const SENT_SHARE_MIN = 0.04;
+const SENT_SHARE_SPREAD = 0.3;
+const ERRORS_MAX = 5;
+
+/** A session in the list form of the spec (section 2.2). */
+export interface ListedSession {
+  readonly id: string;
+  readonly customer_id: string;
+  readonly node_id: string;
+  readonly status: string;
+  readonly started_at: string;
+  readonly duration_seconds: number;
+  readonly bytes_sent: number;
+  readonly bytes_received: number;
+  readonly target_host: string;
+  readonly target_port: number;
+  readonly country: string;
+  readonly session_type: string;
+}
+
+/** A session in the detail form. */
+export interface DetailedSession extends ListedSession {
+  readonly protocol: string;
+  readonly user_agent: string;
+  readonly client_ip: string;
+  readonly error_count: number;
+  readonly last_activity: string;
+}
+
+/** The list form of the session in `slot` at `at`. */
+export function listedSession(service: Backend, slot: number, at: EpochMs): ListedSession {
+  const { seed, startMs, traffic } = service.world;
+  const { sessions } = traffic.population;
+  const elapsed = at - startMs;
+  const generation = sessions.generation[slot]!;
+  const { targetHost, targetPort } = sessionIdentity(seed, slot, generation);
+  const endedAt = sessions.endedAt[slot]!;
+  const startedAt = sessions.startedAt[slot]!;
+  const bytes = movedBy(sessions, slot, elapsed);
+  const sent = Math.floor(bytes * (SENT_SHARE_MIN + SENT_SHARE_SPREAD * hashUnit(seed ^ 0x5e27, slot, generation)));
+  return {
+    id: sessionId(seed, slot, generation),
+    customer_id: customerId(seed, sessions.customer[slot]!),
+    node_id: nodeId(seed, sessions.node[slot]!),
+    status: STATES[sessions.state[slot]!]!,
+    started_at: stamp(service, startMs + startedAt),
+    duration_seconds: Math.floor(((Number.isNaN(endedAt) ? elapsed : endedAt) - startedAt) / SECOND_MS),
+    bytes_sent: sent,
+    bytes_received: bytes - sent,
+    target_host: targetHost,
+    target_port: targetPort,
+    country: COUNTRIES[sessions.country[slot]!]!,
+    session_type: TYPES[sessions.type[slot]!]!,
+  };
+}
+
+/** The detail form of the session in `slot` at `at`. */
+export function detailedSession(service: Backend, slot: number, at: EpochMs): DetailedSession {
+  const { seed, startMs, traffic } = service.world;
+  const { sessions } = traffic.population;
+  const generation = sessions.generation[slot]!;
+  const { userAgent, clientIp } = sessionIdentity(seed, slot, generation);
+  const failed = sessions.state[slot] === STATE.error;
+  const moves = !Number.isNaN(sessions.movingSince[slot]!);
+  return {
+    ...listedSession(service, slot, at),
+    protocol: "tcp",
+    user_agent: userAgent,
+    client_ip: clientIp,
+    error_count: failed ? 1 + (hash(seed ^ 0xe220, slot, generation) % ERRORS_MAX) : 0,
+    last_activity: stamp(service, moves ? at : startMs + sessions.quietSince[slot]!),
+  };
+}

@@ -1,0 +1,137 @@
+import { DAY_MS } from "../../base/duration.ts";
+import { hash, hashUnit, scramble, unscramble, type Word, weightedChoice } from "../hash.ts";
+import { SITES, type Site } from "./locations.ts";
+
+/** Software releases of a node, newest first; what maintenance brings a node to is the first. */
+export const VERSIONS = [
+  { version: "2.14.3", weight: 55 },
+  { version: "2.14.1", weight: 25 },
+  { version: "2.13.9", weight: 15 },
+  { version: "2.11.4", weight: 5 },
+] as const;
+
+/** Share of nodes whose name begins with `vip-`: those that policies of real networks leave alone. */
+const VIP_SHARE = 0.01;
+const NODE_AGE_MS_MAX = 700 * DAY_MS;
+/** Addresses of 198.18.0.0/15, set aside for benchmarks (RFC 2544): a fleet beyond them goes on in 10.0.0.0/8. */
+const BENCHMARK_ADDRESSES = 131_072;
+
+/** What a fact is drawn for: each has numbers of its own, so that none follows from another. */
+const FACTS = { site: 1, version: 2, age: 3, vip: 4 } as const;
+
+const chooseSite = weightedChoice(SITES);
+const chooseVersion = weightedChoice(VERSIONS);
+
+/** What never changes about a node. */
+export interface NodeIdentity {
+  readonly name: string;
+  readonly site: Site;
+  readonly ipAddress: string;
+  /** How long before the start of the simulation it was set up. */
+  readonly ageMs: number;
+}
+
+const hex = (word: Word): string => word.toString(16).padStart(8, "0");
+
+const unhex = (text: string): Word | null => (/^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : null);
+
+/** Identifier of the node of that index. */
+export const nodeId = (seed: Word, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
+
+/** The index behind a node's identifier; null for a text that no node of any fleet could have. */
+export function nodeIndex(seed: Word, id: string): number | null {
+  const word = id.startsWith("node_") ? unhex(id.slice("node_".length)) : null;
+  return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
+}
+
+/** Identifier of the session that was the `generation`th in its slot: a slot is used again, an identifier never. */
+export function sessionId(seed: Word, slot: number, generation: number): string {
+  const outer = scramble(generation ^ scramble(seed));
+  return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
+}
+
+/** The slot and generation behind a session's identifier; null for a text that no session could have. */
+export function sessionSlot(seed: Word, id: string): { slot: number; generation: number } | null {
+  const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
+  const inner = unhex(match?.[1] ?? "");
+  const outer = unhex(match?.[2] ?? "");
+  if (inner === null || outer === null) return null;
+  return { slot: (unscramble(inner) ^ outer) >>> 0, generation: (unscramble(outer) ^ scramble(seed)) >>> 0 };
+}
+
+/** Identifier of a customer. */
+export const customerId = (seed: Word, customer: number): string => `cust_${hex(scramble(customer ^ scramble(~seed)))}`;
+
+/** Index into {@link SITES} of a node. */
+export const siteIndex = (seed: Word, index: number): number => chooseSite(hashUnit(seed, index, FACTS.site));
+
+/** Index into {@link VERSIONS} of the release that a node ran when the simulation began. */
+export const versionIndex = (seed: Word, index: number): number => chooseVersion(hashUnit(seed, index, FACTS.version));
+
+/** The lasting facts of a node. */
+export function nodeIdentity(seed: Word, index: number, site: Site): NodeIdentity {
+  const vip = hashUnit(seed, index, FACTS.vip) < VIP_SHARE ? "vip-" : "";
+  return {
+    name: `${vip}${site.city}-${String(index + 1).padStart(4, "0")}`,
+    site,
+    ipAddress: nodeAddress(index),
+    ageMs: Math.floor(DAY_MS + hashUnit(seed, index, FACTS.age) * NODE_AGE_MS_MAX),
+  };
+}
+
+function nodeAddress(index: number): string {
+  const offset = index % BENCHMARK_ADDRESSES;
+  const low = `${(offset >>> 8) & 255}.${offset & 255}`;
+  if (index < BENCHMARK_ADDRESSES) return `198.${18 + (offset >>> 16)}.${low}`;
+  return `10.${(index >>> 16) & 255}.${(index >>> 8) & 255}.${index & 255}`;
+}
+
+const HOSTS = [
+  { host: "www.example.com", port: 443, weight: 20 },
+  { host: "api.example.com", port: 443, weight: 16 },
+  { host: "shop.example.net", port: 443, weight: 12 },
+  { host: "search.example.org", port: 443, weight: 10 },
+  { host: "cdn.example.net", port: 80, weight: 8 },
+  { host: "feeds.example.org", port: 80, weight: 6 },
+  { host: "stream.example.com", port: 8443, weight: 4 },
+  { host: "mail.example.net", port: 993, weight: 2 },
+] as const;
+const RARE_HOST_SHARE = 0.25;
+const RARE_HOSTS = 4_096;
+
+const AGENTS = [
+  { agent: "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/138.0.0.0 Safari/537.36", weight: 50 },
+  {
+    agent: "Mozilla/5.0 (Macintosh; Intel Mac OS X 14_5) AppleWebKit/605.1.15 Version/18.5 Safari/605.1.15",
+    weight: 20,
+  },
+  { agent: "python-requests/2.32.4", weight: 15 },
+  { agent: "curl/8.14.1", weight: 10 },
+  { agent: "Go-http-client/2.0", weight: 5 },
+] as const;
+
+const chooseHost = weightedChoice(HOSTS);
+const chooseAgent = weightedChoice(AGENTS);
+
+/** What never changes about a session, and nothing is counted by. */
+export interface SessionIdentity {
+  readonly targetHost: string;
+  readonly targetPort: number;
+  readonly userAgent: string;
+  readonly clientIp: string;
+}
+
+/** Those facts of the session that was the `generation`th in its slot. */
+export function sessionIdentity(seed: Word, slot: number, generation: number): SessionIdentity {
+  const own = hash(seed, slot, generation);
+  const rare = hashUnit(own, 1) < RARE_HOST_SHARE;
+  const target = HOSTS[chooseHost(hashUnit(own, 2))]!;
+  const client = hash(own, 3);
+  return {
+    targetHost: rare ? `host-${hash(own, 4) % RARE_HOSTS}.example.org` : target.host,
+    targetPort: rare ? 443 : target.port,
+    userAgent: AGENTS[chooseAgent(hashUnit(own, 5))]!.agent,
+    // Shared address space of carriers (RFC 6598), where clients behind a provider's translation are seen from.
+    clientIp: `100.${64 + ((client >>> 24) & 63)}.${(client >>> 16) & 255}.${(client >>> 8) & 255}`,
+  };
+}

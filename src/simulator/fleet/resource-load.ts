@@ -1,0 +1,28 @@
+import type { DurationMs } from "../../base/duration.ts";
+import type { EpochMs } from "../../model/time.ts";
+
+/** What a strain takes: a part of {@link Usage}. */
+export type Resource = "cpu" | "memory" | "disk";
+
+/**
+ * A load that takes a node's resource while the node is well otherwise: it responds and its sessions go on, so that
+ * nothing but its detail shows it.
+ */
+export interface Strain {
+  readonly resource: Resource;
+  /** Begins to rise then. It may lie in the past. */
+  readonly since: EpochMs;
+  /** From the healthy level to `level`, evenly; 0: a jump. */
+  readonly overMs: DurationMs;
+  /** 0 to 1. */
+  readonly level: number;
+  /** All is as before from then on; Infinity: never. */
+  readonly until: EpochMs;
+}
+
+/** What a strain makes of a healthy level, by the report of `at`. */
+export function strained(strain: Strain | null, resource: Resource, at: EpochMs, healthy: number): number {
+  if (strain === null || strain.resource !== resource || at < strain.since || at >= strain.until) return healthy;
+  const risen = strain.overMs === 0 ? 1 : Math.min(1, (at - strain.since) / strain.overMs);
+  return healthy + (strain.level - healthy) * risen;
+}

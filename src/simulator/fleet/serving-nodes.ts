@@ -1,0 +1,43 @@
+import type { Random } from "../../base/random.ts";
+import { SIZE_MAX, type SimulatedNode } from "./node.ts";
+
+/** The nodes that take sessions, and the choice of one for the next session. */
+export interface Serving {
+  join(node: SimulatedNode): void;
+  leave(node: SimulatedNode): void;
+  /** A node by chance, larger ones more often; null when none serves. */
+  choose(random: Random): SimulatedNode | null;
+}
+
+/** Rejections after which a node is taken whatever its size: chance passes a quarter-sized node over that often. */
+const REJECTIONS_MAX = 16;
+
+/** An empty set. */
+export function createServing(): Serving {
+  const members: SimulatedNode[] = [];
+  const positions: number[] = [];
+  return {
+    join(node) {
+      if ((positions[node.index] ?? -1) !== -1) return;
+      positions[node.index] = members.length;
+      members.push(node);
+    },
+    leave(node) {
+      const position = positions[node.index] ?? -1;
+      if (position === -1) return;
+      const last = members.pop()!;
+      positions[node.index] = -1;
+      if (last === node) return;
+      members[position] = last;
+      positions[last.index] = position;
+    },
+    choose(random) {
+      if (members.length === 0) return null;
+      let node = members[Math.floor(random() * members.length)]!;
+      for (let tries = 0; tries < REJECTIONS_MAX && random() * SIZE_MAX >= node.size; tries += 1) {
+        node = members[Math.floor(random() * members.length)]!;
+      }
+      return node;
+    },
+  };
+}

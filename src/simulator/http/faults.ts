@@ -1,0 +1,84 @@
+import type { DurationMs } from "../../base/duration.ts";
+import type { Fault, FaultKind } from "../../model/scenario.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { hashUnit, type Word } from "../hash.ts";
+
+/** The fault script of a running simulation. */
+export interface FaultScript {
+  readonly startMs: EpochMs;
+  readonly seed: Word;
+  /** May be replaced while the simulation runs; times stay those since its start. */
+  faults: readonly Fault[];
+}
+
+type BadDetails = Extract<FaultKind, { kind: "bad_details" }>;
+
+/** A fault that hits a request, and since when it does. */
+export interface Strike {
+  readonly fault: FaultKind;
+  readonly sinceMs: EpochMs;
+}
+
+/** The faults that hit a request. `serial` counts requests: the share that a fault hits is drawn by it. */
+export function strikes(script: FaultScript, method: string, path: string, serial: number, at: EpochMs): Strike[] {
+  return script.faults
+    .filter((fault, index) => {
+      if (!isOn(script, fault, at) || !matches(fault, method, path)) return false;
+      return fault.share === undefined || hashUnit(script.seed ^ 0xfa17, serial, index) < fault.share;
+    })
+    .map(({ fault, afterMs }) => ({ fault, sinceMs: script.startMs + afterMs }));
+}
+
+/**
+ * The fault that keeps the details of a node from being read; null: none. The nodes of a smaller share are among those
+ * of a larger one.
+ */
+export function badDetailFault(
+  strikes: readonly Pick<Strike, "fault">[],
+  seed: Word,
+  index: number,
+): BadDetails | null {
+  const unit = hashUnit(seed ^ 0xdeed, index);
+  for (const { fault } of strikes) if (fault.kind === "bad_details" && unit < fault.share) return fault;
+  return null;
+}
+
+/** How far the service's clock is off at that instant of true time; positive: ahead. */
+export function skewAt(script: FaultScript, at: EpochMs): DurationMs {
+  let skewMs = 0;
+  for (const fault of script.faults) {
+    if (fault.fault.kind === "clock_skew" && isOn(script, fault, at)) skewMs += fault.fault.skewMs;
+  }
+  return skewMs;
+}
+
+/** The regions that are cut off at that instant. */
+export function darkRegions(script: FaultScript, at: EpochMs): ReadonlySet<string> {
+  const regions = new Set<string>();
+  for (const fault of script.faults) {
+    if (fault.fault.kind === "region_dark" && isOn(script, fault, at)) regions.add(fault.fault.region);
+  }
+  return regions;
+}
+
+/** The first instant after `at` at which a region goes dark or comes back; Infinity if none does. */
+export function nextDusk(script: FaultScript, at: EpochMs): EpochMs {
+  return script.faults
+    .filter(({ fault }) => fault.kind === "region_dark")
+    .flatMap(({ afterMs, forMs }) => [script.startMs + afterMs, script.startMs + afterMs + forMs])
+    .filter((edge) => edge > at)
+    .reduce((first, edge) => Math.min(first, edge), Number.POSITIVE_INFINITY);
+}
+
+function isOn(script: FaultScript, fault: Fault, at: EpochMs): boolean {
+  const elapsed = at - script.startMs;
+  return elapsed >= fault.afterMs && elapsed < fault.afterMs + fault.forMs;
+}
+
+/** `match` is a method, a path prefix, or both: `GET /v1/nodes`. With `?` at its end it hits the list alone. */
+function matches({ match }: Fault, method: string, path: string): boolean {
+  if (match === undefined) return true;
+  const [first = "", prefix = ""] = match.trim().split(/\s+/, 2);
+  if (first.startsWith("/")) return path.startsWith(first);
+  return first.toUpperCase() === method && path.startsWith(prefix);
+}

@@ -1,0 +1,162 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { Clock } from "../../model/ports.ts";
+import { serviceTime } from "./time-anchor.ts";
+import { type Mishap, type Reply, type Request, replyBytes } from "./reply.ts";
+import { begin, finish, handle, type SimulatedService } from "./service.ts";
+
+/** Where a server listens. Port 0: any free one. */
+export interface ServerOptions {
+  readonly port: number;
+  /** 127.0.0.1 unless said. */
+  readonly host?: string;
+}
+
+/** A server that is listening. */
+export interface Server {
+  /** What a client takes for its base URL. */
+  readonly url: string;
+  readonly port: number;
+  /** Stops listening, and breaks the connections that are open. */
+  close(): Promise<void>;
+}
+
+/** Request bodies beyond it are not kept; a little over what the service itself refuses. */
+const REQUEST_BYTES_MAX = 128 * 1_024;
+/** As long as most proxies keep an idle connection: a paced client finds its own still open. */
+const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
+const DRIP_EVERY_MS: DurationMs = SECOND_MS / 10;
+const PADDING_CHUNK_BYTES = 64 * 1_024;
+const BLANK = " ";
+
+/**
+ * Serves the simulated service over HTTP. Its time is that of `clock`; every mishap is done to the socket for real.
+ * Rejects with the system's error if the address cannot be had.
+ */
+export async function startServer(service: SimulatedService, clock: Clock, options: ServerOptions): Promise<Server> {
+  const host = options.host ?? "127.0.0.1";
+  const time = serviceTime(service.anchors, clock);
+  const server = createServer((incoming, response) => {
+    begin(service);
+    const gone = new AbortController();
+    // Whatever ends the exchange ends it here: a whole reply, a broken socket, or a client that gave up.
+    response.once("close", () => {
+      finish(service);
+      gone.abort();
+    });
+    readRequest(incoming)
+      .then((request) => {
+        if (request === null) response.destroy();
+        else return send(response, handle(service, request, time()), clock, gone.signal);
+      })
+      // A reply that HTTP can't carry, such as a header with a line feed: its client must not wait for it.
+      .catch(() => response.destroy());
+  });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    port,
+    close() {
+      return new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      });
+    },
+  };
+}
+
+/** The whole request; null if its client left before it was whole. */
+async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes <= REQUEST_BYTES_MAX) chunks.push(chunk);
+    }
+  } catch {
+    return null;
+  }
+  const headers: Record<string, string | undefined> = {};
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  }
+  return {
+    method: incoming.method ?? "GET",
+    path: incoming.url ?? "/",
+    headers,
+    body: Buffer.concat(chunks).toString("utf8"),
+  };
+}
+
+async function send(response: ServerResponse, reply: Reply, clock: Clock, gone: AbortSignal): Promise<void> {
+  const { mishap } = reply;
+  const body = Buffer.from(replyBytes(reply));
+  // The service has a clock of its own, which may be off on purpose.
+  response.sendDate = false;
+  if (mishap?.kind === "hang") return;
+  if (mishap?.kind === "reset") {
+    response.socket?.resetAndDestroy();
+    return;
+  }
+  const length = mishap?.kind === "huge_body" ? Math.max(mishap.bytes, body.length) : body.length;
+  const bodyless = reply.status === 204 || reply.status === 304;
+  response.writeHead(reply.status, { ...reply.headers, ...(bodyless ? {} : { "content-length": length }) });
+  if (mishap === undefined) response.end(body);
+  else await sendWithMishap(response, body, mishap, length, clock, gone);
+}
+
+async function sendWithMishap(
+  response: ServerResponse,
+  body: Buffer,
+  mishap: Exclude<Mishap, { kind: "hang" | "reset" }>,
+  length: number,
+  clock: Clock,
+  gone: AbortSignal,
+): Promise<void> {
+  switch (mishap.kind) {
+    case "truncate":
+      await write(response, body.subarray(0, Math.floor(body.length / 2)), gone);
+      response.destroy();
+      return;
+    case "huge_body":
+      for (let left = length - body.length; left > 0 && !gone.aborted; left -= PADDING_CHUNK_BYTES) {
+        await write(response, Buffer.alloc(Math.min(left, PADDING_CHUNK_BYTES), BLANK), gone);
+      }
+      response.end(body);
+      return;
+    case "slow_drip": {
+      response.flushHeaders();
+      const piece = Math.max(1, Math.round((mishap.bytesPerSecond * DRIP_EVERY_MS) / SECOND_MS));
+      // A piece is one byte at least, so the slowest drips wait longer between them.
+      const everyMs = (piece / mishap.bytesPerSecond) * SECOND_MS;
+      for (let sent = 0; sent < body.length && !gone.aborted; sent += piece) {
+        await clock.sleep(everyMs, gone);
+        await write(response, body.subarray(sent, sent + piece), gone);
+      }
+      response.end();
+      return;
+    }
+    default:
+      mishap satisfies never;
+  }
+}
+
+/** Hands bytes to the socket, and waits until it took them or the exchange is over. */
+function write(response: ServerResponse, bytes: Buffer, gone: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      gone.removeEventListener("abort", done);
+      resolve();
+    };
+    gone.addEventListener("abort", done);
+    if (gone.aborted) done();
+    else response.write(bytes, done);
+  });
+}

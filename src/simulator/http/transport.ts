@@ -1,0 +1,130 @@
+import type { DurationMs } from "../../base/duration.ts";
+import type { Share } from "../../base/percent.ts";
+import { type Random, seededRandom } from "../../base/random.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { Clock, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../../model/ports.ts";
+import { serviceTime } from "./time-anchor.ts";
+import { decompressed } from "./compression.ts";
+import { dripMs, type Reply, replyBytes } from "./reply.ts";
+import { begin, finish, handle, type SimulatedService } from "./service.ts";
+
+/** How the simulated network behaves. */
+export interface NetworkOptions {
+  /** From the sending of a request to its response; 20 ms unless said. 0: no time passes at all. */
+  readonly latencyMs?: DurationMs;
+  /** Share by which the latency of a request may be longer or shorter, at random from a fixed seed; 0 unless said. */
+  readonly jitter?: Share;
+  /** Largest body that is kept, in bytes; 16 MiB unless said, as the real client's. */
+  readonly bodyBytesMax?: number;
+}
+
+const LATENCY_MS: DurationMs = 20;
+const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
+const JITTER_SEED = 1;
+const BLANK = 0x20;
+
+type Outcome = Result<ServiceResponse, TransportFailure>;
+
+/** What one transport stands on. */
+interface Network {
+  readonly clock: Clock;
+  readonly latencyMs: DurationMs;
+  readonly jitter: Share;
+  readonly bodyBytesMax: number;
+  readonly random: Random;
+}
+
+/**
+ * The network between client and service, without sockets: latency passes on `clock`, an abort ends a request wherever
+ * it is (before half of the latency the service has not seen it; after that it was carried out), and a mishap becomes
+ * what a client on a real socket would see. As the real client, it asks for gzip and takes it. The service's time follows the clock's monotonic time.
+ */
+export function createSimulatedTransport(
+  service: SimulatedService,
+  clock: Clock,
+  options: NetworkOptions = {},
+): Transport {
+  const network: Network = {
+    clock,
+    latencyMs: options.latencyMs ?? LATENCY_MS,
+    jitter: options.jitter ?? 0,
+    bodyBytesMax: options.bodyBytesMax ?? BODY_BYTES_MAX,
+    random: seededRandom(JITTER_SEED),
+  };
+  const time = serviceTime(service.anchors, clock);
+
+  const exchange = async (request: ServiceRequest, signal: AbortSignal): Promise<Outcome> => {
+    const latencyMs = network.latencyMs * (1 + network.jitter * (2 * network.random() - 1));
+    if (await passes(network, latencyMs / 2, signal)) return aborted();
+    const headers = { "accept-encoding": "gzip", ...lowerCased(request.headers) };
+    const reply = handle(service, { ...request, headers }, time());
+    if (await passes(network, latencyMs / 2, signal)) return aborted();
+    return deliver(network, decompressed(reply), signal);
+  };
+
+  return {
+    async request(request, signal) {
+      if (signal.aborted) return aborted();
+      begin(service);
+      try {
+        return await exchange(request, signal);
+      } finally {
+        finish(service);
+      }
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Lets time pass; true if the request was aborted meanwhile. */
+async function passes(network: Network, ms: DurationMs, signal: AbortSignal): Promise<boolean> {
+  if (ms > 0) await network.clock.sleep(ms, signal);
+  return signal.aborted;
+}
+
+async function deliver(network: Network, reply: Reply, signal: AbortSignal): Promise<Outcome> {
+  const { status, headers, mishap } = reply;
+  const body = replyBytes(reply);
+  const whole = (bytes: Uint8Array): Outcome =>
+    bytes.length > network.bodyBytesMax ? tooLarge(network) : ok({ status, headers, body: bytes });
+  switch (mishap?.kind) {
+    case undefined:
+      return whole(body);
+    case "hang":
+      await aborting(signal);
+      return aborted();
+    case "reset":
+      return reset("the connection was reset before a response came");
+    case "truncate":
+      return reset("the connection was reset in the middle of the body");
+    case "slow_drip":
+      return (await passes(network, dripMs(body.length, mishap.bytesPerSecond), signal)) ? aborted() : whole(body);
+    case "huge_body":
+      return mishap.bytes > network.bodyBytesMax ? tooLarge(network) : whole(ledByBlanks(body, mishap.bytes));
+    default:
+      return mishap satisfies never;
+  }
+}
+
+function aborting(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function ledByBlanks(body: Uint8Array, bytes: number): Uint8Array {
+  const padded = new Uint8Array(Math.max(bytes, body.length)).fill(BLANK);
+  padded.set(body, padded.length - body.length);
+  return padded;
+}
+
+const lowerCased = (headers: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
+const aborted = (): Outcome => fail({ kind: "aborted", message: "the request was aborted" });
+
+const reset = (message: string): Outcome => fail({ kind: "reset", message });
+
+const tooLarge = (network: Network): Outcome =>
+  fail({ kind: "too_large", message: `the body is larger than ${network.bodyBytesMax} bytes` });

@@ -1,0 +1,151 @@
+import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
+import { fail, ok } from "../base/result.ts";
+import type { NodeStatus } from "../model/node.ts";
+import { type PolicyTest, type ScriptedNode, type Series, valueAt } from "../model/policy/policy-test.ts";
+import type { Clock, ServiceRequest, ServiceResponse, Transport } from "../model/ports.ts";
+
+/** From a request to its response: none at all would make what is seen as old as what it answers. */
+const LATENCY_MS: DurationMs = 50;
+/** How long a node has been up when a test begins. */
+const UP_BEFORE_MS: DurationMs = 1_000 * HOUR_MS;
+const LASTING: ReadonlySet<string> = new Set(["active", "connecting"]);
+/** A test is about policies, so calls are as good as free. */
+const CALLS = 1_000_000;
+
+/**
+ * A service that shows the nodes of a test over time, as they are written down. It takes every action and carries out
+ * none. Its time follows the monotonic time of `clock`, from the test's start on.
+ */
+export function createScriptedTransport(test: PolicyTest, clock: Clock): Transport {
+  const beganAt = clock.monotonic();
+  return {
+    async request(request, signal) {
+      await clock.sleep(LATENCY_MS, signal);
+      if (signal.aborted) return fail({ kind: "aborted", message: "the request was aborted" });
+      return ok(responseOf(test, request, clock.monotonic() - beganAt));
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+function responseOf(test: PolicyTest, { method, path }: ServiceRequest, elapsed: DurationMs): ServiceResponse {
+  const at = test.startsAt + elapsed;
+  const url = new URL(path, "http://service.invalid");
+  const [, , resource, id] = url.pathname.split("/").map(decodeURIComponent);
+  const answer = (status: number, body: unknown): ServiceResponse => ({
+    status,
+    headers: {
+      "content-type": "application/json",
+      date: new Date(at).toUTCString(),
+      "x-ratelimit-limit": String(CALLS),
+      "x-ratelimit-remaining": String(CALLS),
+      "x-ratelimit-reset": String(Math.ceil(at / SECOND_MS)),
+    },
+    body: Buffer.from(JSON.stringify(body)),
+  });
+  const node = test.nodes.find((each) => each.id === id);
+  if (resource === "nodes" && id === undefined) {
+    return answer(
+      200,
+      pageOf(
+        url.searchParams,
+        test.nodes.map((each) => listed(test, each, elapsed)),
+      ),
+    );
+  }
+  if (resource === "sessions") {
+    return answer(
+      200,
+      pageOf(
+        url.searchParams,
+        test.nodes.flatMap((each) => sessionsOf(test, each, elapsed)),
+      ),
+    );
+  }
+  if (node === undefined) return answer(404, { error: "not_found", message: "there is no such node" });
+  return answer(200, method === "POST" ? { success: true } : detailed(test, node, elapsed));
+}
+
+function pageOf(query: URLSearchParams, records: readonly object[]): object {
+  const [page, limit] = [Number(query.get("page") ?? 1), Number(query.get("limit") ?? records.length)];
+  const data = records.slice((page - 1) * limit, page * limit);
+  return { data, pagination: { page, limit, total: records.length } };
+}
+
+/** A node in the list form of the spec (section 2.1). */
+function listed({ startsAt }: PolicyTest, node: ScriptedNode, elapsed: DurationMs): object {
+  const { id, name, country, region, version, status } = node;
+  const upMs = elapsed - bootedAt(status, elapsed);
+  return {
+    ...{ id, name, country, region, version },
+    status: valueAt(status, elapsed),
+    ip_address: "192.0.2.1",
+    last_seen: stamp(startsAt + heardAt(node, elapsed)),
+    uptime_hours: node.uptimeHours === null ? Math.floor(upMs / HOUR_MS) : valueAt(node.uptimeHours, elapsed),
+    active_sessions: valueAt(node.activeSessions, elapsed),
+    bandwidth_gb: valueAt(node.bandwidthGb, elapsed),
+  };
+}
+
+const detailed = (test: PolicyTest, node: ScriptedNode, elapsed: DurationMs): object => ({
+  ...listed(test, node, elapsed),
+  cpu_usage: valueAt(node.cpuUsage, elapsed),
+  memory_usage: valueAt(node.memoryUsage, elapsed),
+  disk_usage: valueAt(node.diskUsage, elapsed),
+  created_at: stamp(test.startsAt - UP_BEFORE_MS),
+  updated_at: stamp(test.startsAt - UP_BEFORE_MS),
+});
+
+/** Those that go on stay the same; those that ended are others at each walk. */
+function sessionsOf(
+  { startsAt, intervalMs }: PolicyTest,
+  { id, country, sessions }: ScriptedNode,
+  elapsed: DurationMs,
+): object[] {
+  return Object.entries(sessions).flatMap(([status, counts]) =>
+    Array.from({ length: valueAt(counts, elapsed) }, (_, index) => ({
+      id: `sess_${id}_${status}_${LASTING.has(status) ? 0 : Math.floor(elapsed / intervalMs)}_${index}`,
+      customer_id: "cust_1",
+      node_id: id,
+      status,
+      started_at: stamp(startsAt),
+      duration_seconds: Math.floor(elapsed / SECOND_MS),
+      bytes_sent: 0,
+      bytes_received: 0,
+      target_host: "example.com",
+      target_port: 443,
+      country,
+      session_type: "http",
+    })),
+  );
+}
+
+/** When the node was heard of last, since the beginning. */
+function heardAt({ status, lastSeen }: ScriptedNode, elapsed: DurationMs): DurationMs {
+  return lastSeen === null
+    ? lastTime(status, elapsed, (value) => value === "online")
+    : lastTime(lastSeen, elapsed, (value) => value === "now");
+}
+
+/** The last moment, up to `elapsed`, at which a series had such a value; its beginning where it never had. */
+function lastTime<Value>(series: Series<Value>, elapsed: DurationMs, isSo: (value: Value) => boolean): DurationMs {
+  let [begin, last] = [0, 0];
+  for (const [index, { value, forMs }] of series.entries()) {
+    const end = index === series.length - 1 ? Number.POSITIVE_INFINITY : begin + forMs;
+    if (begin <= elapsed && isSo(value)) last = Math.min(end, elapsed);
+    begin = end;
+  }
+  return last;
+}
+
+/** When it came up: at the end of its last reboot, or long before the beginning. */
+function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
+  let [end, booted] = [0, -UP_BEFORE_MS];
+  for (const { value, forMs } of status.slice(0, -1)) {
+    end += forMs;
+    if (value === "rebooting" && end <= elapsed) booted = end;
+  }
+  return booted;
+}
+
+const stamp = (at: number): string => new Date(at).toISOString();

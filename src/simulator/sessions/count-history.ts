@@ -1,0 +1,58 @@
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { ServiceOptions } from "../../model/scenario.ts";
+import type { EpochMs } from "../../model/time.ts";
+import type { Fleet } from "../fleet/fleet.ts";
+import { NEVER } from "../fleet/node.ts";
+import type { Population } from "./population.ts";
+import type { Groups } from "./ordered-groups.ts";
+import { STATES } from "./sessions.ts";
+
+/** How long both lists were at one instant. */
+interface Sample {
+  readonly at: EpochMs;
+  readonly nodes: number;
+  /** Sessions by index of their state. */
+  readonly sessions: readonly number[];
+}
+
+/** How long the lists were lately, for totals that lag. Nothing is sampled where none does. */
+export interface CountHistory {
+  readonly lagMsMax: DurationMs;
+  /** When the next sample is due; Infinity: never. */
+  nextAt: EpochMs;
+  /** Oldest first; the first is as old as the longest lag. */
+  readonly samples: Sample[];
+}
+
+const SAMPLE_EVERY_MS: DurationMs = SECOND_MS;
+
+/** A history that begins at `startMs`. */
+export function createCountHistory({ nodeList, sessionList }: ServiceOptions, startMs: EpochMs): CountHistory {
+  const lagMsMax = Math.max(nodeList.totalLagMs, sessionList.totalLagMs);
+  return { lagMsMax, nextAt: lagMsMax === 0 ? NEVER : startMs, samples: [] };
+}
+
+/** Takes the sample that is due. */
+export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: Population): void {
+  const { samples, nextAt: at, lagMsMax } = history;
+  samples.push({
+    at,
+    nodes: fleet.nodes.length,
+    sessions: STATES.map((_, state) => sessions.roster.count(1 << state)),
+  });
+  if (samples[1] !== undefined && samples[1].at <= at - lagMsMax) samples.shift();
+  history.nextAt = at + SAMPLE_EVERY_MS;
+}
+
+/** Nodes of the fleet at `at`, as far back as the history goes; null where it holds nothing. */
+export const nodesAt = (history: CountHistory, at: EpochMs): number | null => sampleAt(history, at)?.nodes ?? null;
+
+/** Sessions in those states at `at`, as far back as the history goes; null where it holds nothing. */
+export function sessionsAt(history: CountHistory, groups: Groups, at: EpochMs): number | null {
+  const sample = sampleAt(history, at);
+  if (sample === null) return null;
+  return sample.sessions.reduce((sum, count, state) => sum + ((groups & (1 << state)) === 0 ? 0 : count), 0);
+}
+
+const sampleAt = ({ samples }: CountHistory, at: EpochMs): Sample | null =>
+  samples.findLast((sample) => sample.at <= at) ?? samples[0] ?? null;

@@ -1,0 +1,90 @@
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { WardenView } from "../../remediation/status/views.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import { sendError } from "../http/error-response.ts";
+import { createBoard } from "./fleet-view.ts";
+import type { Feed } from "./event-log.ts";
+import type { HistoryView } from "./history.ts";
+import { createLive, type Live, type Onlooker } from "./event-stream.ts";
+import { acceptsGzip } from "../http/content-negotiation.ts";
+import { readEventsQuery } from "./query.ts";
+import type { Route, RouteParts } from "../http/route.ts";
+
+/** What is told as it happens. */
+export interface LiveDeps {
+  /** Null before the first was seen. */
+  fleet(): Fleet | null;
+  readonly feed: Feed;
+  /** Tells the events of this process from those of the last. */
+  readonly epoch: string;
+  history(): HistoryView;
+  warden(): WardenView;
+}
+
+/** Retry-After of a rejected event stream. */
+const RETRY_AFTER_S = 30;
+
+/** Some proxies hold back what they could send on, unless they are told not to. */
+const eventHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+
+/** The routes of what changes all the time: the fleet in short, events, and the last hour. */
+export function liveRoutes(deps: LiveDeps, parts: RouteParts): readonly Route[] {
+  const board = createBoard({ fleet: deps.fleet, marks: () => deps.warden().marks() });
+  const live = createLive({ ...parts, board, feed: deps.feed, epoch: deps.epoch });
+  let packed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
+  const pack = (json: string): Promise<Buffer> => {
+    // As long as nothing changes it is the same text.
+    if (packed?.json !== json) packed = { json, gzipped: promisify(gzip)(json) };
+    return packed.gzipped;
+  };
+
+  async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    live.look();
+    const json = board.document();
+    reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
+    if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(json);
+    return reply.header("content-encoding", "gzip").send(await pack(json));
+  }
+
+  return [
+    { method: "GET", path: "/api/v1/fleet", handle: answerFleet },
+    { method: "GET", path: "/api/v1/history", handle: () => deps.history() },
+    {
+      method: "GET",
+      path: "/api/v1/events",
+      handle: (request, reply) => answerEvents(live, request, reply),
+      close: () => live.close(),
+    },
+  ];
+}
+
+function answerEvents(live: Live, request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  const query = readEventsQuery(request.query as Readonly<Record<string, unknown>>);
+  if (!query.ok) return sendError(request, reply, 400, query.error);
+  if (request.method === "HEAD") return reply.type("text/event-stream").send();
+  const { raw } = reply;
+  const onlooker: Onlooker = {
+    write(text) {
+      // The head goes out with the first of it: who finds no room gets another.
+      if (!raw.headersSent) raw.writeHead(200, eventHeaders);
+      raw.write(text);
+    },
+    waiting: () => raw.writableLength,
+    end: () => void raw.end(),
+    cut: () => void raw.destroy(),
+  };
+  // What the browser itself says, as it comes back, is newer than what stood in the address.
+  const header = request.headers["last-event-id"];
+  raw.once("close", () => live.leave(onlooker));
+  if (live.join(onlooker, typeof header === "string" ? header : query.value)) {
+    reply.hijack();
+    return undefined;
+  }
+  reply.header("retry-after", RETRY_AFTER_S);
+  return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
+}
+
+/** An epoch of a process that began then. */
+export const epochOf = (startedAt: number): string => Math.round(startedAt).toString(36);

@@ -1,0 +1,61 @@
+import type { Format } from "../../metrics/text-format.ts";
+
+/** Content type of each format. */
+export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
+  text: "text/plain; version=0.0.4; charset=utf-8",
+  openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+};
+
+const TEXT_RANGES = ["text/plain", "text/*", "*/*"] as const;
+
+/**
+ * The format for an Accept header: OpenMetrics where it is asked for by name, in version 1.0.0 or none, and is
+ * liked at least as much as the text format (of equals, the first named); else text, even for those who would take
+ * neither: they can read it.
+ */
+export function negotiateFormat(accept = "*/*"): Format {
+  const choices = parseChoices(accept);
+  const open = choices.find(
+    ({ value, parameters }) => value === "application/openmetrics-text" && (parameters.version ?? "1.0.0") === "1.0.0",
+  );
+  if (open === undefined || open.quality === 0) return "text";
+  const text = TEXT_RANGES.map((range) =>
+    choices.find(({ value, parameters }) => value === range && (parameters.version ?? "0.0.4") === "0.0.4"),
+  ).find((choice) => choice !== undefined);
+  if (text === undefined || text.quality < open.quality) return "openmetrics";
+  const isNamedFirst = text.value !== "text/plain" || choices.indexOf(open) < choices.indexOf(text);
+  return text.quality === open.quality && isNamedFirst ? "openmetrics" : "text";
+}
+
+/** Whether an Accept-Encoding header wants gzip: liked at least as much as no coding. */
+export function acceptsGzip(acceptEncoding = ""): boolean {
+  const choices = parseChoices(acceptEncoding);
+  const qualityOf = (coding: string) => choices.find(({ value }) => value === coding)?.quality;
+  const gzip = qualityOf("gzip") ?? qualityOf("*") ?? 0;
+  return gzip > 0 && gzip >= (qualityOf("identity") ?? 0);
+}
+
+interface Choice {
+  readonly value: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  /** 0: not at all, 1: best. */
+  readonly quality: number;
+}
+
+/**
+ * A header of comma-separated choices with parameters (RFC 9110, section 12.4.2). What can't be read weighs nothing.
+ */
+function parseChoices(header: string): Choice[] {
+  return header.split(",").map((choice) => {
+    const [value = "", ...pairs] = choice.split(";").map((part) => part.trim().toLowerCase());
+    const parameters: Record<string, string> = Object.fromEntries(pairs.map(parameterOf));
+    const quality = Number(parameters.q ?? 1);
+    return { value, parameters, quality: quality >= 0 && quality <= 1 ? quality : 0 };
+  });
+}
+
+/** A parameter's name and value; quotes around the value mean nothing (RFC 9110, section 5.6.6). */
+function parameterOf(pair: string): readonly [name: string, value: string] {
+  const [name = "", value = ""] = pair.split(/\s*=\s*/, 2);
+  return [name, value.replace(/^"(.*)"$/, "$1")];
+}

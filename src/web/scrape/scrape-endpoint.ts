@@ -1,0 +1,138 @@
+import type { ServerResponse } from "node:http";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { Exposition as Page } from "../../metrics/render/exposition.ts";
+import type { RenderInput } from "../../metrics/families/family.ts";
+import { type Format, trailer } from "../../metrics/text-format.ts";
+import type { WardenMetrics } from "../../metrics/daemon-metrics.ts";
+import type { Clock } from "../../model/ports.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+import { createCompressor, finishGzip } from "./gzip-assembly.ts";
+import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
+import { createReaders } from "./page-readers.ts";
+import { createRenderQueue } from "./render-queue.ts";
+
+/** What a client asked for. */
+export interface ScrapeRequest {
+  readonly accept?: string | undefined;
+  readonly acceptEncoding?: string | undefined;
+}
+
+/** The answer to one scrape. Its chunks are shared with other scrapes and are not overwritten until `done`. */
+export interface Scrape {
+  readonly contentType: string;
+  readonly encoding?: "gzip";
+  readonly contentLength: number;
+  readonly chunks: readonly Uint8Array[];
+  /** Aborts when the memory is wanted back from a reader who is too slow; absent: never. */
+  readonly revoked?: AbortSignal;
+  /** Gives the chunks back; to be called once they were sent, or won't be. Further calls do nothing. */
+  done(): void;
+}
+
+/** What /metrics shows, kept ready. */
+export interface Exposition {
+  /**
+   * Renders a snapshot in short slices, and shows it once all of it is finished. While one is rendered only the newest
+   * of those that come is remembered; the promise resolves when it, or a newer one, is shown.
+   */
+  refresh(input: RenderInput): Promise<void>;
+  /**
+   * Answers from memory: the last rendering, and the daemon's own metrics as they are now. Waits for a rendering under
+   * way, some 50 ms for a hundred thousand nodes: it is made in the memory of the last one.
+   */
+  scrape(request: ScrapeRequest): Promise<Scrape>;
+}
+
+/** What it is made of. */
+export interface ExpositionParts {
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly warden: Pick<WardenMetrics, "render" | "set">;
+  /** How long the loop is kept from other work at a time. */
+  readonly sliceMs?: DurationMs;
+}
+
+/** While gzip was asked for so recently, a new rendering is compressed before it is asked for again. */
+const GZIP_WANTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
+
+/** Nothing of the network is shown before the first snapshot. */
+export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts): Exposition {
+  const compressor = createCompressor();
+  const readers = createReaders();
+  let gzipAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  let gzipFormat: Format = "text";
+
+  const queue = createRenderQueue({
+    clock,
+    sliceMs,
+    shown(page) {
+      warden.set("proxywarden_export_series", {}, page.series);
+      warden.set("proxywarden_export_families_dropped", {}, page.dropped.length);
+      readers.callBack(page);
+    },
+    rendered(tookMs) {
+      warden.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
+    },
+    /** Compresses what a scraper is likely to ask for. If it fails, the scrape that needs it tries again, and tells. */
+    async prepare(page) {
+      if (clock.monotonic() - gzipAt <= GZIP_WANTED_MS_MAX) await compressor.start(page.pieces[gzipFormat]);
+    },
+  });
+
+  async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<readonly Uint8Array[]> {
+    const live = Buffer.from((await warden.render(format)) + trailer(format));
+    const pieces = page.pieces[format];
+    if (!gzip) return [...pieces.map(({ bytes }) => bytes), live];
+    return finishGzip(await compressor.start(pieces), live);
+  }
+
+  return {
+    refresh: queue.add,
+    async scrape(request) {
+      const format = negotiateFormat(request.accept);
+      const gzip = acceptsGzip(request.acceptEncoding);
+      if (gzip) {
+        gzipAt = clock.monotonic();
+        gzipFormat = format;
+      }
+      const { page, reader } = await queue.read((shown) => ({ page: shown, reader: readers.admit(shown, format) }));
+      try {
+        const chunks = await bodyOf(page, format, gzip);
+        return {
+          contentType: CONTENT_TYPES[format],
+          ...(gzip ? { encoding: "gzip" as const } : {}),
+          contentLength: chunks.reduce((sum, { length }) => sum + length, 0),
+          chunks,
+          ...reader,
+        };
+      } catch (error) {
+        reader.done();
+        throw error;
+      }
+    },
+  };
+}
+
+/** Sends the answer at the pace of its reader, from the shared chunks themselves, and gives them back when it ends. */
+export function sendExposition(response: ServerResponse, scrape: Scrape): void {
+  const { chunks, revoked, done } = scrape;
+  if (response.destroyed) {
+    done();
+    return;
+  }
+  const cut = () => response.destroy();
+  response.once("close", () => {
+    revoked?.removeEventListener("abort", cut);
+    done();
+  });
+  revoked?.addEventListener("abort", cut, { once: true });
+  response.writeHead(200, {
+    "content-type": scrape.contentType,
+    "content-length": scrape.contentLength,
+    vary: "Accept, Accept-Encoding",
+    ...(scrape.encoding === undefined ? {} : { "content-encoding": scrape.encoding }),
+  });
+  // All at once: they are references to buffers that are held anyway, and the socket takes them as its reader does.
+  response.cork();
+  for (const chunk of chunks) response.write(chunk);
+  response.end();
+}

@@ -1,0 +1,199 @@
+import type { Cell, FleetModel } from "./fleet.ts";
+import { drawGlyph } from "./status-icon.ts";
+import { cornerOf, type Layout, marginOf } from "./grid-layout.ts";
+
+/** Paints cells on a canvas: at most once a frame, and only what changed. */
+export interface Painter {
+  place(fleet: FleetModel, layout: Layout): void;
+  /** Cells, by index, that look different now. */
+  touch(indexes: readonly number[]): void;
+  choose(shows: ((cell: Cell) => boolean) | null): void;
+  select(id: string | null): void;
+  repaint(): void;
+}
+
+/** How faint a cell is that is not among those chosen. */
+const DIM = 0.16;
+/** Behind whatever is not online, a tint of its colour fills the cell. */
+const TINT = 0.22;
+/** Glyphs of cells at least so large stand within them; smaller ones fill them. */
+const INSET_MIN = 9;
+
+/** What rings a cell, by its mark: the name of the colour. */
+const rings: Readonly<Record<string, string>> = {
+  shadow: "ring-shadow",
+  firing: "ring-firing",
+  episode: "ring-episode",
+  acting: "ring-episode",
+  held: "ring-held",
+  awaiting: "ring-awaiting",
+};
+
+/** A painter of a canvas. */
+export function createPainter(canvas: HTMLCanvasElement): Painter {
+  const context = canvas.getContext("2d")!;
+  let fleet: FleetModel | null = null;
+  let layout: Layout | null = null;
+  let shows: ((cell: Cell) => boolean) | null = null;
+  let selected: string | null = null;
+  let colours: Readonly<Record<string, string>> = {};
+  let sprites = new Map<string, HTMLCanvasElement>();
+  let dirty: Set<number> | "all" = new Set();
+  let frame = 0;
+  let paints = 0;
+
+  function want(indexes: Iterable<number> | "all"): void {
+    if (indexes === "all") dirty = "all";
+    else if (dirty !== "all") for (const index of indexes) dirty.add(index);
+    if (frame === 0) frame = requestAnimationFrame(paint);
+  }
+
+  function paint(): void {
+    frame = 0;
+    const due = dirty;
+    dirty = new Set();
+    if (fleet === null || layout === null) return;
+    paints++;
+    canvas.dataset.paints = String(paints);
+    if (due === "all") paintAll(fleet, layout);
+    else {
+      for (const index of due) {
+        const cell = fleet.cells[index];
+        if (cell !== undefined) paintCell(fleet, layout, cell, cornerOf(layout, index));
+      }
+    }
+  }
+
+  /** Look by look: what takes time is to go from one to another. */
+  function paintAll(now: FleetModel, { blocks, columns, pitch, size }: Layout): void {
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    const batches = new Map<number, number[]>();
+    const ringed: (readonly [cell: Cell, x: number, y: number])[] = [];
+    for (const { first, count, top } of blocks) {
+      for (let place = 0; place < count; place++) {
+        const cell = now.cells[first + place]!;
+        const key = 2 * now.status[cell.slot]! + (shows === null || shows(cell) ? 1 : 0);
+        let batch = batches.get(key);
+        if (batch === undefined) {
+          batch = [];
+          batches.set(key, batch);
+        }
+        const [x, y] = [(place % columns) * pitch, top + Math.floor(place / columns) * pitch];
+        batch.push(x, y);
+        if (now.mark[cell.slot] !== 0 || cell.id === selected) ringed.push([cell, x, y]);
+      }
+    }
+    for (const [key, corners] of batches) {
+      context.globalAlpha = key % 2 === 1 ? 1 : DIM;
+      paintBatch(now.statuses[key >> 1] ?? "unknown", corners, marginOf(pitch, size), size);
+    }
+    for (const [cell, x, y] of ringed) {
+      context.globalAlpha = shows === null || shows(cell) ? 1 : DIM;
+      paintRing(now, cell, x, y, size + 2 * marginOf(pitch, size));
+    }
+    context.globalAlpha = 1;
+  }
+
+  function paintBatch(status: string, corners: readonly number[], margin: number, size: number): void {
+    // Most of all are online, and small ones have no corners to be rounded.
+    const isPlain = status === "online" && size < INSET_MIN;
+    if (isPlain) context.fillStyle = colours[status]!;
+    const sprite = spriteOf(status, size);
+    for (let at = 0; at < corners.length; at += 2) {
+      const [x, y] = [corners[at]! + margin, corners[at + 1]! + margin];
+      if (isPlain) context.fillRect(x, y, size, size);
+      else context.drawImage(sprite, x, y, size, size);
+    }
+  }
+
+  function paintCell(now: FleetModel, { pitch, size }: Layout, cell: Cell, { x, y }: { x: number; y: number }): void {
+    const margin = marginOf(pitch, size);
+    context.clearRect(x, y, pitch, pitch);
+    context.globalAlpha = shows === null || shows(cell) ? 1 : DIM;
+    paintBatch(now.statuses[now.status[cell.slot]!] ?? "unknown", [x, y], margin, size);
+    paintRing(now, cell, x, y, size + 2 * margin);
+    context.globalAlpha = 1;
+  }
+
+  function paintRing(now: FleetModel, cell: Cell, x: number, y: number, side: number): void {
+    const ring = cell.id === selected ? "ring-selected" : rings[now.marks[now.mark[cell.slot]!] ?? ""];
+    if (ring !== undefined) drawRing(colours[ring]!, x, y, side);
+  }
+
+  /** Within what belongs to the cell, so that its neighbours need not be painted with it. */
+  function drawRing(colour: string, x: number, y: number, side: number): void {
+    context.strokeStyle = colour;
+    context.lineWidth = side < INSET_MIN ? 1 : Math.max(1.5, side / 7);
+    const half = context.lineWidth / 2;
+    context.strokeRect(x + half, y + half, side - 2 * half, side - 2 * half);
+  }
+
+  /** A status is drawn once for each size, and copied from then on. */
+  function spriteOf(status: string, size: number): HTMLCanvasElement {
+    const known = sprites.get(status);
+    if (known !== undefined) return known;
+    const sprite = document.createElement("canvas");
+    const scale = devicePixelRatio;
+    sprite.width = sprite.height = Math.max(1, Math.round(size * scale));
+    const pen = sprite.getContext("2d")!;
+    pen.scale(sprite.width / size, sprite.height / size);
+    pen.fillStyle = pen.strokeStyle = colours[status] ?? "";
+    if (status !== "online") {
+      pen.globalAlpha = TINT;
+      pen.fillRect(0, 0, size, size);
+      pen.globalAlpha = 1;
+    }
+    const inset = status === "online" ? 0 : size >= INSET_MIN ? size * 0.16 : 0;
+    drawGlyph(pen, status, inset, inset, size - 2 * inset);
+    sprites.set(status, sprite);
+    return sprite;
+  }
+
+  function takeColours(): void {
+    sprites = new Map();
+    const names = [...(fleet?.statuses ?? []), ...new Set(Object.values(rings)), "ring-selected"];
+    const probe = document.createElement("i");
+    canvas.parentElement!.append(probe);
+    colours = Object.fromEntries(
+      names.map((name) => {
+        probe.className = `is-${name}`;
+        return [name, getComputedStyle(probe).color];
+      }),
+    );
+    probe.remove();
+  }
+
+  const repaint = () => {
+    takeColours();
+    want("all");
+  };
+
+  return {
+    place(nextFleet, nextLayout) {
+      fleet = nextFleet;
+      layout = nextLayout;
+      const scale = devicePixelRatio;
+      canvas.width = Math.round(nextLayout.width * scale);
+      canvas.height = Math.round(nextLayout.height * scale);
+      canvas.style.width = `${nextLayout.width}px`;
+      canvas.style.height = `${nextLayout.height}px`;
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      takeColours();
+      // Setting its size has emptied it: painted before anybody sees that.
+      cancelAnimationFrame(frame);
+      dirty = "all";
+      paint();
+    },
+    touch: want,
+    choose(next) {
+      shows = next;
+      want("all");
+    },
+    select(id) {
+      const indexes = [selected, id].map((each) => fleet?.cells.indexOf(fleet.byId.get(each ?? "")!) ?? -1);
+      selected = id;
+      want(indexes.filter((index) => index >= 0));
+    },
+    repaint,
+  };
+}

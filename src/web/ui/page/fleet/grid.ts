@@ -1,0 +1,235 @@
+import { byId, fill, h } from "../dom.ts";
+import { type Cell, type FleetModel, isTroubled, markOf, statusOf } from "./fleet.ts";
+import { cellAt, cornerOf, type Layout, layOut, marginOf, type Step, stepFrom } from "./grid-layout.ts";
+import { createPainter } from "./grid-painter.ts";
+import { count, words } from "../format.ts";
+
+/** The fleet as a field of cells. */
+export interface Grid {
+  /** Another fleet: its nodes find their places anew. */
+  show(fleet: FleetModel): void;
+  /** Some nodes changed their status or mark. */
+  touch(slots: readonly number[]): void;
+  /** Shows some nodes and dims the others; null: shows all. */
+  choose(shows: ((cell: Cell) => boolean) | null): void;
+  /** Rings the node that is explained; null: none is. */
+  select(id: string | null): void;
+  /** Colours changed. */
+  repaint(): void;
+  focus(): void;
+}
+
+/** Cells grow no higher than this together, if they need not: what comes below stays in sight. */
+const HEIGHT_WISHED = 480;
+/** Narrower than this, the names of the regions stand above their nodes. */
+const SIDE_LABELS_MIN = 620;
+const LABEL_WIDTH = 176;
+const LABEL_HEIGHT = 18;
+const BLOCK_HEIGHT_MIN = 16;
+/** Regions that are named; a fleet of more has no use for names. */
+const LABELS_MAX = 200;
+const GAP = 8;
+
+const keySteps: Readonly<Record<string, Step>> = {
+  ArrowLeft: "left",
+  ArrowRight: "right",
+  ArrowUp: "up",
+  ArrowDown: "down",
+  Home: "home",
+  End: "end",
+  PageDown: "next_block",
+  PageUp: "previous_block",
+};
+
+/** Makes the grid. `onOpen`: a node was chosen to be explained. */
+export function createGrid(onOpen: (id: string) => void): Grid {
+  const [box, cells, labels] = [byId("grid"), byId("cells"), byId("labels")];
+  const [cursor, tip] = [byId("cursor"), byId("tip")];
+  const painter = createPainter(byId<HTMLCanvasElement>("canvas"));
+  const speaker = createSpeaker(byId("options"), cells);
+  let fleet: FleetModel | null = null;
+  let layout: Layout | null = null;
+  let indexes: ReadonlyMap<number, number> = new Map();
+  let at = 0;
+  let hovered: number | null = null;
+
+  function place(): void {
+    if (fleet === null || box.clientWidth === 0) return;
+    const isSide = box.clientWidth >= SIDE_LABELS_MIN;
+    layout = layOut(
+      fleet.groups.map((group) => group.cells.length),
+      {
+        width: box.clientWidth - (isSide ? LABEL_WIDTH : 0),
+        height: HEIGHT_WISHED + (isSide ? 0 : fleet.groups.length * (LABEL_HEIGHT + GAP)),
+        blockHeight: isSide ? BLOCK_HEIGHT_MIN : 0,
+        gap: GAP,
+        head: isSide ? 0 : LABEL_HEIGHT,
+      },
+    );
+    cells.style.marginLeft = isSide ? `${LABEL_WIDTH}px` : "0";
+    cells.style.height = `${layout.height}px`;
+    at = Math.min(at, Math.max(0, fleet.cells.length - 1));
+    painter.place(fleet, layout);
+    nameRegions(isSide);
+    showCursor();
+  }
+
+  function nameRegions(isSide: boolean): void {
+    const { groups, status, statuses } = fleet!;
+    const online = statuses.indexOf("online");
+    fill(
+      labels,
+      groups.slice(0, LABELS_MAX).map(({ region, cells: members }, index) => {
+        const up = members.filter(({ slot }) => status[slot] === online).length;
+        const text = `${count(up)}/${count(members.length)}`;
+        const label = h("div", { class: "region" }, h("b", {}, region), h("span", { class: "muted" }, text));
+        label.style.top = `${layout!.blocks[index]!.top - (isSide ? 0 : LABEL_HEIGHT)}px`;
+        return label;
+      }),
+    );
+    labels.classList.toggle("beside", isSide);
+  }
+
+  function showCursor(): void {
+    const index = hovered ?? (document.activeElement === cells ? at : null);
+    const cell = index === null ? undefined : fleet?.cells[index];
+    cursor.hidden = cell === undefined;
+    tip.hidden = cell === undefined;
+    if (index === null || cell === undefined || layout === null) return;
+    const { x, y } = cornerOf(layout, index);
+    for (const side of ["width", "height"] as const) cursor.style[side] = `${layout.size + 4}px`;
+    const margin = marginOf(layout.pitch, layout.size);
+    cursor.style.transform = `translate(${x + margin - 2}px, ${y + margin - 2}px)`;
+    fill(tip, [h("b", {}, cell.name), ` ${describe(fleet!, cell)}`]);
+    const left = Math.min(x + cells.offsetLeft, box.clientWidth - tip.offsetWidth);
+    const under = y + layout.size + 8;
+    tip.style.transform = `translate(${Math.max(0, left)}px, ${under}px)`;
+  }
+
+  function goTo(index: number): void {
+    at = index;
+    hovered = null;
+    showCursor();
+    const cell = fleet?.cells[index];
+    if (cell !== undefined) speaker.say(`${cell.name}, ${describe(fleet!, cell)}`, index, fleet!.cells.length);
+    cursor.scrollIntoView({ block: "nearest" });
+  }
+
+  function nextTrouble(from: number): number {
+    const { length } = fleet!.cells;
+    for (let step = 1; step <= length; step++) {
+      const index = (from + step) % length;
+      if (isTroubled(fleet!, fleet!.cells[index]!)) return index;
+    }
+    return from;
+  }
+
+  function press(event: KeyboardEvent): void {
+    if (fleet === null || layout === null || fleet.cells.length === 0) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const step = keySteps[event.key];
+    if (step !== undefined) goTo(stepFrom(layout, at, step));
+    else if (event.key === "t" || event.key === "T") goTo(nextTrouble(at));
+    else if (event.key === "Enter" || event.key === " ") onOpen(fleet.cells[at]!.id);
+    else return;
+    event.preventDefault();
+  }
+
+  function pointAt(event: PointerEvent | MouseEvent): number | null {
+    if (layout === null) return null;
+    const { left, top } = cells.getBoundingClientRect();
+    return cellAt(layout, event.clientX - left, event.clientY - top);
+  }
+
+  cells.addEventListener("keydown", press);
+  cells.addEventListener("focus", () => goTo(at));
+  cells.addEventListener("blur", showCursor);
+  cells.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "touch") return;
+    hovered = pointAt(event);
+    showCursor();
+  });
+  cells.addEventListener("pointerleave", () => {
+    hovered = null;
+    showCursor();
+  });
+  cells.addEventListener("click", (event) => {
+    const index = pointAt(event);
+    if (index === null || fleet === null) return;
+    at = index;
+    onOpen(fleet.cells[index]!.id);
+  });
+  let width = 0;
+  new ResizeObserver(() => {
+    // Its height follows from what is placed in it.
+    if (box.clientWidth === width) return;
+    width = box.clientWidth;
+    place();
+  }).observe(box);
+
+  return {
+    show(next) {
+      const before = fleet?.cells[at]?.id;
+      fleet = next;
+      indexes = new Map(next.cells.map(({ slot }, index) => [slot, index]));
+      at = indexes.get(next.byId.get(before ?? "")?.slot ?? -1) ?? 0;
+      place();
+    },
+    touch(slots) {
+      if (layout === null) return;
+      painter.touch(slots.flatMap((slot) => indexes.get(slot) ?? []));
+      nameRegions(labels.classList.contains("beside"));
+      showCursor();
+    },
+    choose: painter.choose,
+    select(id) {
+      painter.select(id);
+      const index = indexes.get(fleet?.byId.get(id ?? "")?.slot ?? -1);
+      if (index !== undefined) at = index;
+    },
+    repaint: painter.repaint,
+    focus: () => cells.focus({ preventScroll: true }),
+  };
+}
+
+/** A node in a few words. */
+export function describe(fleet: FleetModel, cell: Cell): string {
+  const mark = markOf(fleet, cell);
+  const doing = MARK_WORDS[mark] ?? "";
+  return `${words(statusOf(fleet, cell))}, ${cell.region}${cell.country === "" ? "" : ` ${cell.country}`}${doing === "" ? "" : `, ${doing}`}`;
+}
+
+/** What each mark says of a node. */
+export const MARK_WORDS: Readonly<Record<string, string>> = {
+  pending: "pending",
+  firing: "fires, not acted on",
+  shadow: "dry run",
+  episode: "in treatment",
+  acting: "action under way",
+  held: "held",
+  awaiting: "waits for approval",
+};
+
+/**
+ * Says which node the cursor is on. A reader is told of an option that becomes the active one, not of one whose text
+ * changes: so two take turns.
+ */
+function createSpeaker(parent: HTMLElement, box: HTMLElement) {
+  const options = ["a", "b"].map((id) =>
+    h("div", { id: `option-${id}`, role: "option", "aria-selected": "false" }, "no node yet"),
+  );
+  parent.append(...options);
+  let turn = 0;
+  return {
+    say(text: string, index: number, total: number): void {
+      turn = 1 - turn;
+      const [now, before] = [options[turn]!, options[1 - turn]!];
+      now.textContent = text;
+      now.setAttribute("aria-selected", "true");
+      now.setAttribute("aria-posinset", String(index + 1));
+      now.setAttribute("aria-setsize", String(total));
+      before.setAttribute("aria-selected", "false");
+      box.setAttribute("aria-activedescendant", now.id);
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import type { PolicyExplanationView } from "../../../api/remediation-views.ts";
+import { toneOf } from "../panels/activity.ts";
+import type { NodeDocument } from "../api.ts";
+import { bar, type Child, h } from "../dom.ts";
+import { ago, count, episodeState, percent, span, timeOfDay, words } from "../format.ts";
+
+/** What is known of a node, with its age. */
+export function factsOf(node: NodeDocument, now: number): HTMLElement {
+  const rows: readonly (readonly [name: string, value: Child])[] = [
+    ["last seen", node.last_seen == null ? "–" : ago(node.last_seen, now)],
+    [
+      "uptime",
+      node.uptime_hours == null ? "–" : node.uptime_hours === 0 ? "under 1h" : span(3_600 * node.uptime_hours),
+    ],
+    ["sessions", sessionsText(node)],
+    ["bandwidth", node.bandwidth_gb == null ? "–" : `${node.bandwidth_gb.toFixed(1)} GB`],
+    ["address", node.ip_address ?? "–"],
+    ["version", node.version ?? "–"],
+    ["cpu", usage(node.cpu_usage_ratio)],
+    ["memory", usage(node.memory_usage_ratio)],
+    ["disk", usage(node.disk_usage_ratio)],
+    ["listed", node.age_seconds == null ? "–" : `${span(node.age_seconds)} ago`],
+    ["detail read", node.detail_age_seconds == null ? "never" : `${span(node.detail_age_seconds)} ago`],
+  ];
+  return h(
+    "dl",
+    { class: "node-facts" },
+    ...rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
+}
+
+function sessionsText({ active_sessions, sessions }: NodeDocument): string {
+  const failed = sessions == null ? 0 : (sessions.error ?? 0) + (sessions.timeout ?? 0);
+  return `${count(active_sessions)}${failed === 0 ? "" : ` (${count(failed)} failed)`}`;
+}
+
+function usage(ratio: number | null | undefined): Child {
+  if (ratio == null) return "not known";
+  const tone = ratio > 0.95 ? "bad" : ratio > 0.85 ? "wait" : "good";
+  return h("span", { class: "usage" }, bar(ratio, { class: `tone-${tone}`, "aria-hidden": "true" }), percent(ratio));
+}
+
+/** What a policy makes of a node: its verdict, its timer, its ladder, and every guard that speaks against it. */
+export function policyOf(policy: PolicyExplanationView, now: number): HTMLElement {
+  const isQuiet = policy.timer === null && policy.episode === null && policy.verdict === "false";
+  return h(
+    "details",
+    { class: `explained ${isQuiet ? "quiet" : ""}`, open: !isQuiet, "data-k": `explained ${policy.policy}` },
+    h(
+      "summary",
+      { "data-k": `explained summary ${policy.policy}` },
+      h("b", {}, policy.policy),
+      h("span", { class: `chip mode-${policy.mode}` }, words(policy.mode)),
+      h("span", { class: `verdict verdict-${policy.verdict}` }, verdictText(policy)),
+    ),
+    timerOf(policy),
+    ladderOf(policy, now),
+    fieldsOf(policy),
+    guardsOf(policy),
+  );
+}
+
+function verdictText({ matched, verdict }: PolicyExplanationView): string {
+  if (matched === false) return "is not about this node";
+  if (verdict === "unknown") return "when: not known";
+  return verdict === "true" ? "when: true" : "when: false";
+}
+
+function timerOf({ timer, for_seconds }: PolicyExplanationView): Child {
+  if (timer === null) return null;
+  if (timer.state === "firing") {
+    const clearing = timer.clear_seconds > 0 ? `, healthy again for ${span(timer.clear_seconds)}` : "";
+    return h(
+      "p",
+      { class: "timer" },
+      h("span", { class: "badge tone-bad" }, "firing"),
+      ` true for ${span(timer.true_seconds)}${clearing}`,
+    );
+  }
+  const share = for_seconds === 0 ? 1 : timer.true_seconds / for_seconds;
+  return h(
+    "p",
+    { class: "timer" },
+    h("span", { class: "badge tone-wait" }, "pending"),
+    bar(share, { class: "tone-wait", "aria-hidden": "true" }),
+    ` ${span(timer.true_seconds)} of ${span(for_seconds)}`,
+  );
+}
+
+/** The steps: those done, the one that is next or under way, and those to come. */
+function ladderOf({ episode, steps }: PolicyExplanationView, now: number): Child {
+  if (episode === null) return null;
+  const items = steps.map((step, index) => {
+    const [state, said] =
+      index < episode.step
+        ? ["done", "done"]
+        : index === episode.step
+          ? ["now", "next or under way"]
+          : ["later", "later"];
+    return h(
+      "li",
+      { class: state, "aria-current": state === "now" ? "step" : null },
+      step,
+      h("span", { class: "unseen" }, ` (${said})`),
+    );
+  });
+  const since = `${episode.id}, since ${timeOfDay(episode.state_at, now)}`;
+  const quarantine =
+    episode.quarantine === null
+      ? null
+      : `quarantine ends ${timeOfDay(episode.quarantine.ends_at, now)}${episode.quarantine.overdue ? ", overdue" : ""}`;
+  return h(
+    "div",
+    { class: "episode" },
+    h(
+      "p",
+      {},
+      h("span", { class: `badge tone-${toneOf(episode.state)}` }, episodeState(episode.state)),
+      ` ${[since, episode.shadow ? "dry run" : null, quarantine].filter(Boolean).join(" · ")}`,
+    ),
+    h("ol", { class: "ladder" }, ...items),
+  );
+}
+
+function fieldsOf({ fields, unknowns }: PolicyExplanationView): Child {
+  const known = Object.entries(fields);
+  if (known.length + unknowns.length === 0) return null;
+  return h(
+    "dl",
+    { class: "fields" },
+    ...known.map(([name, value]) =>
+      h(
+        "div",
+        {},
+        h("dt", {}, name),
+        h("dd", {}, typeof value === "number" ? String(Number(value.toFixed(3))) : String(value)),
+      ),
+    ),
+    ...unknowns.map(({ field, why }) => h("div", { class: "unknown" }, h("dt", {}, field), h("dd", {}, why))),
+  );
+}
+
+function guardsOf({ blockers }: PolicyExplanationView): HTMLElement {
+  if (blockers.length === 0) return h("p", { class: "guards-none" }, "✓ Nothing would hold an action now.");
+  return h(
+    "ul",
+    { class: "guards", "aria-label": "Reasons that would hold an action now" },
+    ...blockers.map(({ reason, detail, ends }) =>
+      h("li", {}, h("b", {}, words(reason)), h("span", {}, `${detail}; ends ${ends}`)),
+    ),
+  );
+}

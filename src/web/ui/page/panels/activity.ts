@@ -1,0 +1,184 @@
+import type { ActionView, DecisionView, RequestView } from "../../../api/row-views.ts";
+import { byId, fill, h } from "../dom.ts";
+import { span, timeOfDay, words } from "../format.ts";
+
+/** What happened, newest first. */
+export interface Activity {
+  /** Rows that were read: they take the place of all that is shown. */
+  show(decisions: readonly DecisionView[], actions: readonly ActionView[]): void;
+  decision(row: DecisionView): void;
+  action(row: ActionView): void;
+}
+
+/** A line of the list. */
+interface Line {
+  readonly key: string;
+  readonly at: string;
+  readonly kind: "action" | "decision";
+  readonly tone: string;
+  readonly badge: string;
+  readonly node: string;
+  readonly about: string;
+  readonly detail: string;
+  /** Everything that holds it; none: nothing does. */
+  readonly blockers: DecisionView["blockers"];
+}
+
+const LINES_MAX = 300;
+/** In sight at once are a dozen; the rest is at the API. */
+const SHOWN_MAX = 100;
+
+const filters = [
+  ["All", () => true],
+  ["Actions", ({ kind }: Line) => kind === "action"],
+  ["Decisions", ({ kind }: Line) => kind === "decision"],
+] as const satisfies readonly (readonly [string, (line: Line) => boolean])[];
+
+/** Makes the list; `nameOf` gives a node's name by its id. */
+export function createActivity(nameOf: (node: string) => string): Activity {
+  const lines = new Map<string, Line>();
+  const list = byId("activity");
+  let filter: (typeof filters)[number] = filters[0];
+  let frame = 0;
+
+  const put = (line: Line) => {
+    lines.delete(line.key);
+    lines.set(line.key, line);
+    if (lines.size > LINES_MAX) lines.delete(lines.keys().next().value ?? "");
+  };
+  const want = () => {
+    if (frame === 0) frame = requestAnimationFrame(paint);
+  };
+
+  function paint(): void {
+    frame = 0;
+    const newestFirst = [...lines.values()].sort((one, other) => (one.at < other.at ? 1 : -1));
+    const chosen = newestFirst.filter(filter[1]).slice(0, SHOWN_MAX);
+    const nothing = h("li", { class: "empty muted" }, "No activity yet. Decisions and actions appear here as they happen.");
+    fill(list, chosen.length === 0 ? [nothing] : chosen.map((line) => lineElement(line, nameOf)));
+  }
+
+  fill(
+    byId("activity-filter"),
+    filters.map((each) =>
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": String(each === filter),
+          onclick: ({ currentTarget }) => {
+            filter = each;
+            for (const button of byId("activity-filter").children) {
+              button.setAttribute("aria-pressed", String(button === currentTarget));
+            }
+            want();
+          },
+        },
+        each[0],
+      ),
+    ),
+  );
+
+  return {
+    show(decisions, actions) {
+      lines.clear();
+      const all = [...decisions.map(decisionLine), ...actions.map(actionLine)];
+      for (const line of all.sort((one, other) => (one.at < other.at ? -1 : 1))) put(line);
+      want();
+    },
+    decision(row) {
+      put(decisionLine(row));
+      want();
+    },
+    action(row) {
+      put(actionLine(row));
+      want();
+    },
+  };
+}
+
+function lineElement(line: Line, nameOf: (node: string) => string): HTMLElement {
+  return h(
+    "li",
+    {},
+    h("time", { datetime: line.at }, timeOfDay(line.at, Date.now())),
+    h("span", { class: `badge tone-${line.tone}` }, line.badge),
+    h(
+      "span",
+      { class: "what" },
+      nodeLink(line.node, nameOf(line.node), line.key),
+      ` ${line.about}`,
+      detailElement(line.detail, line.blockers),
+    ),
+  );
+}
+
+/** What more there is to say of a line, and every reason that holds it; null: nothing. */
+export function detailElement(detail: string, blockers: DecisionView["blockers"]): HTMLElement | null {
+  if (detail === "" && blockers.length === 0) return null;
+  const reasons = blockers.flatMap((each, index) => [
+    index === 0 ? "" : " · ",
+    h("b", {}, words(each.reason)),
+    ` ${each.detail}`,
+  ]);
+  return h("span", { class: "detail muted" }, detail, ...reasons);
+}
+
+/** A link that explains a node. */
+export const nodeLink = (id: string, name: string, key: string): HTMLElement =>
+  h("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
+
+function decisionLine(row: DecisionView): Line {
+  const isAct = row.verdict === "act";
+  const fields = Object.entries(row.evidence.fields).map(([field, value]) => `${field} ${String(value)}`);
+  return {
+    key: `${row.policy} ${row.node}`,
+    at: row.at,
+    kind: "decision",
+    tone: isAct ? "act" : "hold",
+    badge: isAct ? "act" : "hold",
+    node: row.node,
+    about: `${row.policy}${row.mode === "dry_run" ? " (dry run)" : ""}`,
+    detail: isAct ? fields.join(", ") : "",
+    blockers: row.blockers,
+  };
+}
+
+function actionLine(row: ActionView): Line {
+  const state = row.outcome ?? row.state;
+  return {
+    key: row.id,
+    at: row.ended_at ?? row.sent_at ?? row.created_at,
+    kind: "action",
+    tone: toneOf(state),
+    badge: words(state),
+    node: row.node,
+    about: `${requestName(row.request)}, ${row.policy}`,
+    detail: actionDetail(row),
+    blockers: [],
+  };
+}
+
+/** What an action does, in a word or two. */
+export function requestName(request: RequestView): string {
+  if (request.kind === "reboot") return request.force ? "forced reboot" : "reboot";
+  return request.kind === "quarantine" ? `quarantine for ${span(60 * request.duration_minutes)}` : request.kind;
+}
+
+/** What came of an action, in a line. */
+export function actionDetail(row: ActionView): string {
+  const took =
+    row.ended_at !== null && row.sent_at !== null
+      ? `after ${span((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
+      : "";
+  const proof = row.proof === null ? "" : `proof: ${words(row.proof)}`;
+  return [row.in_doubt ? "in doubt" : "", took, proof, row.detail ?? ""].filter((part) => part !== "").join(", ");
+}
+
+/** The tone of an action's state or outcome. */
+export function toneOf(state: string): string {
+  if (state === "verified" || state === "healed") return "good";
+  if (["ineffective", "refused", "failed", "in_doubt", "given_up"].includes(state)) return "bad";
+  if (state === "awaiting") return "wait";
+  return ["sent", "posting", "intended", "approved", "acting"].includes(state) ? "act" : "hold";
+}

@@ -1,0 +1,140 @@
+import { give } from "../api.ts";
+import { byId, fill, h } from "../dom.ts";
+
+/** Something that a person may order. */
+export interface Order {
+  /** Below `api/v1/`. */
+  readonly path: string;
+  /** On the button. */
+  readonly name: string;
+  /** What it means, in a sentence. */
+  readonly meaning: string;
+  readonly hasReason: boolean;
+}
+
+/** Where the token is kept: for this tab, until it is closed. */
+const TOKEN_KEY = "proxywarden.token";
+const REASON_CHARS_MAX = 500;
+const TOAST_MS = 8_000;
+
+const desk = { isOpen: false, onDone: () => {} };
+
+/** Whether this daemon takes orders; told with every status. */
+export function allowOrders(isAllowed: boolean): void {
+  desk.isOpen = isAllowed;
+}
+
+/** Whether this daemon takes orders. */
+export const takesOrders = (): boolean => desk.isOpen;
+
+/** Called after every order that was carried out. */
+export function onOrderDone(then: () => void): void {
+  desk.onDone = then;
+}
+
+/** What buttons of a read-only page say. */
+export const READ_ONLY = "Read-only: no operators are configured (web.operators)";
+
+/** A button that gives an order, once it was confirmed. */
+export const orderButton = (order: Order, key: string, tone = ""): HTMLButtonElement =>
+  h(
+    "button",
+    {
+      type: "button",
+      class: tone,
+      "data-k": key,
+      disabled: !desk.isOpen,
+      title: desk.isOpen ? null : READ_ONLY,
+      onclick: () => confirmOrder(order),
+    },
+    order.name,
+  );
+
+/** Asks whether an order is meant, for a reason where it takes one, and for the token where none is kept. */
+export function confirmOrder(order: Order): void {
+  const dialog = byId<HTMLDialogElement>("dialog");
+  const problem = h("p", { class: "problem", role: "alert" });
+  const reason = h("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
+  const token = h("input", {
+    id: "token",
+    type: "password",
+    autocomplete: "off",
+    "aria-describedby": "token-help",
+    spellcheck: "false",
+  });
+  const tokenField = h(
+    "div",
+    { class: "field", hidden: storedToken() !== null },
+    h("label", { for: "token" }, "Operator token"),
+    token,
+    h("small", { id: "token-help", class: "muted" }, "Your own, as in web.operators. Kept for this tab alone."),
+  );
+  const send = h("button", { class: "primary" }, order.name);
+  const form = h(
+    "form",
+    {},
+    h("h2", { id: "dialog-title" }, order.name),
+    h("p", {}, order.meaning),
+    order.hasReason
+      ? h("div", { class: "field" }, h("label", { for: "reason" }, "Reason (optional)"), reason)
+      : null,
+    tokenField,
+    problem,
+    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), send),
+  );
+  const refuse = (message: string, isToken: boolean) => {
+    problem.textContent = message;
+    if (!isToken) return;
+    tokenField.hidden = false;
+    token.focus();
+    token.select();
+  };
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const given = storedToken() ?? token.value.trim();
+    if (given === "") return refuse("An operator token is required.", true);
+    send.disabled = true;
+    const body = order.hasReason && reason.value.trim() !== "" ? { reason: reason.value.trim() } : null;
+    const answer = await give(order.path, given, body);
+    send.disabled = false;
+    if (answer.ok) {
+      storeToken(given);
+      dialog.close();
+      toast(answer.value.message);
+      desk.onDone();
+    } else if (answer.error.status === 401) {
+      storeToken(null);
+      refuse(`Refused: ${answer.error.message}.`, true);
+    } else refuse(`Refused: ${answer.error.message}.`, false);
+  });
+  fill(dialog, [form]);
+  if (!dialog.open) dialog.showModal();
+  if (!tokenField.hidden && !order.hasReason) token.focus();
+}
+
+/** Whether a token is kept, for whoever shows that it is. */
+export const hasToken = (): boolean => storedToken() !== null;
+
+/** Forgets the token. */
+export function forgetToken(): void {
+  storeToken(null);
+  toast("Token removed.");
+}
+
+let toastTimer = 0;
+
+/** Says something for a while. */
+export function toast(message: string): void {
+  const box = byId("toast");
+  box.textContent = message;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => box.replaceChildren(), TOAST_MS);
+}
+
+const storedToken = (): string | null => sessionStorage.getItem(TOKEN_KEY);
+
+function storeToken(token: string | null): void {
+  if (token === null) sessionStorage.removeItem(TOKEN_KEY);
+  else sessionStorage.setItem(TOKEN_KEY, token);
+  byId("forget").hidden = token === null;
+}

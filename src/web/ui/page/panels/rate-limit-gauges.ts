@@ -1,0 +1,148 @@
+import type { Budget, Category, Collector, Status } from "../api.ts";
+import { bar, byId, filler, h, tick } from "../dom.ts";
+import { count, percent, span, words } from "../format.ts";
+
+const fillBudget = filler(byId("budget"));
+const fillNote = filler(byId("budget-note"));
+const fillFresh = filler(byId("fresh"));
+
+/** What is left of each limit, and of the month. */
+export function showBudget(budget: Budget, now: number): void {
+  const { month, plan } = budget;
+  fillNote(budget.reserve, () => [`${percent(budget.reserve)} kept in reserve`]);
+  fillBudget(budget, () => {
+    const rows = Object.entries(budget.categories).map(([name, category]) =>
+      categoryRow(name, category, budget.reserve),
+    );
+    rows.push(monthRow(month, now));
+    if (plan.requests_per_minute !== null) rows.push(planRow(plan.requests_per_minute, plan.concurrent_requests));
+    return rows;
+  });
+}
+
+function categoryRow(name: string, category: Category, reserve: number): HTMLElement {
+  const limit = category.stated?.limit ?? category.configured.requests;
+  const left = category.remaining_at_least;
+  // A full bucket holds more than a window's worth where the service lets bursts through.
+  const full = Math.max(limit, left ?? 0);
+  const share = left === null ? 0 : left / full;
+  const { held_by, in_seconds } = category.next_poll;
+  const next =
+    held_by === null ? "the next call can be sent now" : `next call in ${span(in_seconds)}, held by ${words(held_by)}`;
+  const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
+  return gauge({
+    name: words(name),
+    value: left === null ? "not stated" : `${count(left)} left`,
+    note: `${refused}limit ${count(limit)} a ${category.configured.window_seconds === 60 ? "minute" : span(category.configured.window_seconds)} · ${next}`,
+    share,
+    tone: left !== null && left < reserve * limit ? "wait" : "good",
+    label: left === null ? "not reported yet" : `${count(left)} of ${count(full)} calls left`,
+    tick: [(reserve * limit) / full, "the reserve"],
+  });
+}
+
+function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], now: number): HTMLElement {
+  const [begin, end] = [Date.parse(started_at), Date.parse(ends_at)];
+  const gone = (now - begin) / (end - begin);
+  const ends = `ends in ${span((end - now) / 1_000)}`;
+  if (calls_limit === null) {
+    return gauge({
+      name: "month",
+      value: `${count(calls)} used`,
+      note: `no limit · ${ends}`,
+      share: 0,
+      tone: "none",
+      label: "no monthly limit",
+      tick: null,
+    });
+  }
+  const used = calls / calls_limit;
+  return gauge({
+    name: "month",
+    value: `${count(calls_limit - calls)} left`,
+    note: `${count(calls)} of ${count(calls_limit)} used · ${ends}`,
+    share: 1 - used,
+    tone: used > gone + 0.02 ? "wait" : "good",
+    label: `${count(calls_limit - calls)} of ${count(calls_limit)} calls left`,
+    tick: [1 - gone, "what would be left at an even pace"],
+  });
+}
+
+const planRow = (perMinute: number, concurrent: number | null): HTMLElement =>
+  h(
+    "p",
+    { class: "muted plan" },
+    `Plan: ${count(perMinute)} requests a minute over all${concurrent === null ? "" : `, ${count(concurrent)} at once`}.`,
+  );
+
+interface Gauge {
+  readonly name: string;
+  readonly value: string;
+  readonly note: string;
+  readonly share: number;
+  readonly tone: "good" | "wait" | "bad" | "none";
+  /** What the bar shows, in words. */
+  readonly label: string;
+  readonly tick: readonly [share: number, title: string] | null;
+}
+
+function gauge({ name, value, note, share, tone, label, tick: mark }: Gauge): HTMLElement {
+  const meter = {
+    role: "meter",
+    "aria-label": name,
+    "aria-valuemin": 0,
+    "aria-valuemax": 100,
+    "aria-valuenow": Math.round(100 * Math.min(1, Math.max(0, share))),
+    "aria-valuetext": label,
+    class: `tone-${tone}`,
+  };
+  return h(
+    "div",
+    { class: "gauge" },
+    h("span", { class: "gauge-name" }, name),
+    bar(share, meter, mark === null ? null : tick(...mark)),
+    h("span", { class: "gauge-value" }, value),
+    h("small", { class: "gauge-note muted" }, note),
+  );
+}
+
+/** From this share of the time for which data count as fresh they are late: a walk takes some time itself. */
+const LATE_SHARE = 0.53;
+
+/** How old the data of each collector is, beside how old it is planned to be. */
+export function showFreshness(status: Status): void {
+  fillFresh(status.collectors, () =>
+    Object.entries(status.collectors).map(([name, collector]) => freshRow(name, collector)),
+  );
+}
+
+function freshRow(name: string, { planned, age_seconds, failure }: Collector): HTMLElement {
+  if (planned === null) {
+    return gauge({
+      name,
+      value: "off",
+      note: "not collected",
+      share: 0,
+      tone: "none",
+      label: "not collected",
+      tick: null,
+    });
+  }
+  const age = age_seconds?.max ?? null;
+  const share = age === null ? 0 : age / planned.fresh_seconds;
+  const stretched =
+    planned.stretch > 1.001
+      ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${words(planned.bound_by ?? "the plan")}`
+      : "";
+  const trouble = failure === null ? "" : `${words(failure.reason)}: ${failure.message} · `;
+  const median = name === "details" && age_seconds !== null ? ` · half within ${span(age_seconds.median)}` : "";
+  return gauge({
+    name,
+    value: age === null ? "nothing yet" : span(age),
+    note: `${trouble}every ${span(planned.interval_seconds)}${stretched}${median}`,
+    share,
+    tone: failure !== null || share > 1 ? "bad" : share > LATE_SHARE ? "wait" : "good",
+    label: age === null ? "nothing yet" : `${span(age)} old, every ${span(planned.interval_seconds)}`,
+    tick: [planned.interval_seconds / planned.fresh_seconds, "one planned interval"],
+  });
+}

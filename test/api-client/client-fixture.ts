@@ -1,0 +1,78 @@
+import { seededRandom } from "../../src/base/random.ts";
+import type { Secret, Transport } from "../../src/model/ports.ts";
+import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
+import { createClient } from "../../src/api-client/client.ts";
+import { readStats } from "../../src/api-client/endpoints.ts";
+import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { createMemoryStore } from "../../src/journal/sqlite.ts";
+import { businessLimits, createKeptLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+
+/** A key that may read sessions, and nothing else. */
+export const SESSIONS_KEY = "key-of-sessions";
+
+/** What a test changes about the client and its service. */
+export interface Setting {
+  readonly fault?: FaultKind;
+  readonly match?: string;
+  readonly share?: number;
+  readonly secret?: Secret;
+  readonly service?: Partial<ServiceOptions>;
+  readonly wrap?: (transport: Transport) => Transport;
+}
+
+/** A client over the simulator's handler, on virtual time. */
+export function setUp({ fault, match, share, secret, service: options, wrap }: Setting = {}) {
+  const clock = createVirtualClock(START_MS);
+  const service = createService(
+    {
+      ...defaultScenario,
+      nodes: 20,
+      sessions: 50,
+      keys: [...defaultScenario.keys, { key: SESSIONS_KEY, scopes: ["sessions:read"] }],
+      service: { ...defaultScenario.service, ...options },
+      faults:
+        fault === undefined
+          ? []
+          : [{ afterMs: 0, forMs: 3_600_000, fault, ...(match && { match }), ...(share && { share }) }],
+    },
+    START_MS,
+  );
+  const calls: string[] = [];
+  const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
+  const log = createKeptLog();
+  const store = createMemoryStore();
+  const random = seededRandom(1);
+  const office = createPermitOffice({
+    limits: businessLimits,
+    monthStartsOn: 1,
+    clock,
+    random,
+    calls: store.calls,
+    log,
+    onWait: () => {},
+  });
+  const client = createClient({
+    transport: wrap?.(simulated) ?? simulated,
+    office,
+    clock,
+    random,
+    secret: secret ?? fixedKey(SIMULATION_KEY),
+    timeoutMs: 10_000,
+    observer: {
+      called: (endpoint, code) => void calls.push(`${endpoint} ${code}`),
+      stated: () => {},
+      refused: () => {},
+    },
+    agent: "proxywarden/test",
+  });
+  const get = async (call = readStats) => {
+    const answer = client.get(call, "walk", new AbortController().signal);
+    await clock.advance(120_000);
+    return answer;
+  };
+  return { clock, service, calls, get, store, office, client };
+}

@@ -1,0 +1,213 @@
+import { describe, expect, test } from "vitest";
+import type { Secret, ServiceRequest } from "../../src/model/ports.ts";
+import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
+import { listNodes, readNode, readStats } from "../../src/api-client/endpoints.ts";
+import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { rateLimitedCount } from "../../src/simulator/inspection.ts";
+import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { SESSIONS_KEY, type Setting, setUp } from "./client-fixture.ts";
+
+/** Errors come as values: the kind, and how often the service was asked. */
+const kinds: readonly [FaultKind, string, number][] = [
+  [{ kind: "status", status: 503 }, "server_error", 3],
+  [{ kind: "hang" }, "timeout", 3],
+  [{ kind: "reset" }, "reset", 3],
+  [{ kind: "truncate" }, "reset", 3],
+  [{ kind: "slow_drip", bytesPerSecond: 10 }, "timeout", 3],
+  [{ kind: "lost_reply" }, "reset", 3],
+  [{ kind: "bad_json" }, "not_json", 1],
+  [{ kind: "html" }, "not_json", 1],
+  [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, "too_large", 1],
+  [{ kind: "redirect", location: "http://127.0.0.1:1/elsewhere" }, "redirected", 1],
+  [{ kind: "status", status: 400 }, "client_error", 1],
+  [{ kind: "status", status: 404 }, "not_found", 1],
+  [{ kind: "status", status: 429, retryAfter: "7" }, "rate_limited", 1],
+];
+
+describe("a service that fails", () => {
+  test.each(kinds)("%o is the error %s after %i calls", async (fault, kind, times) => {
+    const { get, calls } = setUp({ fault });
+    const answer = await get();
+    expect(answer.ok ? "an answer" : answer.error.kind).toBe(kind);
+    expect(calls).toHaveLength(times);
+  });
+
+  test("a page of HTML is quoted at its beginning, with its content type", async () => {
+    const { get } = setUp({ fault: { kind: "html" } });
+    const answer = await get();
+    expect(answer.ok ? "" : answer.error.message).toMatch(/expected JSON, got text\/html.* beginning with "<!/i);
+  });
+
+  test.each<[Setting, string]>([
+    [{ fault: { kind: "bad_json" } }, "the JSON is cut off after"],
+    [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not asked for'],
+  ])("%o is told by what is wrong with the body", async (setting, problem) => {
+    const answer = await setUp(setting).get();
+    expect(answer).toMatchObject({ ok: false, error: { kind: "not_json", message: expect.stringContaining(problem) } });
+  });
+
+  test("a redirect names its target and what to change, and the key goes nowhere else", async () => {
+    const sent: ServiceRequest[] = [];
+    const { get } = setUp({
+      fault: { kind: "redirect", location: "http://127.0.0.1:1/elsewhere" },
+      wrap: (transport) => ({
+        ...transport,
+        request(request, signal) {
+          sent.push(request);
+          return transport.request(request, signal);
+        },
+      }),
+    });
+    const answer = await get();
+    expect(answer.ok ? "" : answer.error.message).toContain(
+      '"http://127.0.0.1:1/elsewhere": redirects are not followed',
+    );
+    expect(sent.map(({ path }) => path)).toEqual([readStats.path]);
+  });
+
+  test("a fault that passes is overcome by trying again", async () => {
+    const { get, service, clock, client } = setUp({ fault: { kind: "status", status: 500 } });
+    const answer = client.get(readStats, "walk", new AbortController().signal);
+    await clock.advance(300);
+    service.setFaults([]);
+    await clock.advance(60_000);
+    expect((await answer).ok).toBe(true);
+    expect((await get()).ok).toBe(true);
+  });
+});
+
+describe("429", () => {
+  test.each(["30", new Date(START_MS + 30_000).toUTCString()])(
+    "Retry-After %s is waited for before the next call",
+    async (retryAfter) => {
+      const { service, clock, client, calls } = setUp({ fault: { kind: "status", status: 429, retryAfter } });
+      const first = client.get(readStats, "walk", new AbortController().signal);
+      await clock.advance(1_000);
+      expect((await first).ok).toBe(false);
+      service.setFaults([]);
+      const second = client.get(readStats, "walk", new AbortController().signal);
+      await clock.advance(27_000);
+      expect(calls).toHaveLength(1);
+      await clock.advance(10_000);
+      expect((await second).ok).toBe(true);
+      expect(calls).toHaveLength(2);
+    },
+  );
+});
+
+describe("the API key", () => {
+  test("a key that lacks a scope gets an error that names the scope", async () => {
+    const { get, calls } = setUp({ secret: fixedKey(SESSIONS_KEY) });
+    const answer = await get(listNodes({ page: 1, limit: 10 }));
+    expect(answer.ok ? "" : answer.error.kind).toBe("forbidden");
+    expect(answer.ok ? "" : answer.error.message).toContain("lack the scope nodes:read");
+    expect(calls).toEqual(["nodes_list 403"]);
+  });
+
+  test("what a 401 states of limits is of no key of ours, and nothing is learned from it", async () => {
+    const { get, calls, office } = setUp({ secret: fixedKey("no-key") });
+    await get();
+    expect(calls).toEqual(["stats 401"]);
+    expect(office.ledger.accounts.session_monitoring.view.stated).toBeNull();
+  });
+
+  test("after a 401 the key's file is read again, and a renewed key is used at once", async () => {
+    let key = "old-key";
+    const { get, calls } = setUp({
+      secret: {
+        value: () => key,
+        refresh() {
+          key = SIMULATION_KEY;
+          return { ok: true, value: true };
+        },
+      },
+    });
+    expect((await get()).ok).toBe(true);
+    expect(calls).toEqual(["stats 401", "stats 200"]);
+  });
+
+  test("no error tells the key", async () => {
+    for (const [fault] of kinds) {
+      const { get } = setUp({ fault, secret: fixedKey("the-secret-key-itself") });
+      const answer = await get();
+      expect(JSON.stringify(answer)).not.toContain("the-secret-key-itself");
+    }
+  });
+});
+
+describe("every choice of the service", () => {
+  const choices: Partial<ServiceOptions>[] = [
+    ...(["token_bucket", "fixed_window", "sliding_window"] as const).flatMap((limiter) =>
+      (["category", "plan", "off"] as const).map((rateLimitHeaders) => ({ limiter, rateLimitHeaders })),
+    ),
+    ...(["code", "nested", "text", "empty"] as const).map((errorBody) => ({ errorBody })),
+    { plan: "starter" },
+    { plan: "enterprise" },
+  ];
+  test.each(choices)(
+    "a hundred calls under %o are answered, none by 429, and a missing node is not_found",
+    async (options) => {
+      const { clock, client, service, get } = setUp({ service: options });
+      const answers = Array.from({ length: 100 }, () => client.get(readStats, "walk", new AbortController().signal));
+      await clock.advance(600_000);
+      const failed = (await Promise.all(answers)).filter((answer) => !answer.ok);
+      expect(rateLimitedCount(service)).toBe(0);
+      expect(failed).toEqual([]);
+      const missing = await get(readNode("node_that_is_not"));
+      expect(missing.ok ? "" : missing.error.kind).toBe("not_found");
+    },
+  );
+});
+
+test("every call is counted in the store before it is sent", async () => {
+  const counted: number[] = [];
+  const { get, store } = setUp({
+    fault: { kind: "hang" },
+    wrap: (transport) => ({
+      ...transport,
+      request(request, signal) {
+        counted.push(store.calls.since("2026-03-01"));
+        return transport.request(request, signal);
+      },
+    }),
+  });
+  await get();
+  expect(counted).toEqual([1, 2, 3]);
+});
+
+test("calls under way while the key is renewed are all tried again with the new one", async () => {
+  let key = "old-key";
+  const { client, clock, calls } = setUp({ secret: { value: () => key, refresh: () => ({ ok: true, value: false }) } });
+  const answers = [1, 2, 3].map(() => client.get(readStats, "walk", new AbortController().signal));
+  await clock.advance(200);
+  key = SIMULATION_KEY;
+  await clock.advance(60_000);
+  expect((await Promise.all(answers)).every((answer) => answer.ok)).toBe(true);
+  expect(calls).toContain("stats 401");
+});
+
+test("a key's file that can't be read is told with the 401", async () => {
+  const secret: Secret = { value: () => "old-key", refresh: () => ({ ok: false, error: "key.txt is empty" }) };
+  const answer = await setUp({ secret }).get();
+  expect(answer.ok ? "" : answer.error.message).toMatch(/the API key is not accepted; key.txt is empty$/);
+});
+
+test("the service's clock is known from its Date headers to within a second", async () => {
+  const { get, client } = setUp({ fault: { kind: "clock_skew", skewMs: 90_000 } });
+  await get();
+  expect(Math.abs(client.clockSkewMs()! - 90_000)).toBeLessThanOrEqual(1_000);
+});
+
+test("our own clock may be set without moving the service's time, and the skew shows it at once", async () => {
+  const { get, client, clock } = setUp();
+  expect(client.serviceTime(clock.monotonic())).toBeNull();
+  await get();
+  const at = clock.monotonic();
+  const [time, skew] = [client.serviceTime(at)!, client.clockSkewMs()!];
+  clock.step(3_600_000);
+  expect(client.serviceTime(at)).toBe(time);
+  expect(client.clockSkewMs()).toBe(skew - 3_600_000);
+  await get();
+  expect(Math.abs(client.serviceTime(at)! - time)).toBeLessThanOrEqual(1_000);
+  expect(Math.abs(client.clockSkewMs()! - (skew - 3_600_000))).toBeLessThanOrEqual(1_000);
+});

@@ -1,0 +1,33 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { createCurrentTransport } from "../../src/api-client/current-transport.ts";
+
+const never = new AbortController().signal;
+const get = { method: "GET", path: "/", headers: {} } as const;
+
+test("a request in flight outlives the options that it was sent by", async () => {
+  const current = createCurrentTransport();
+  onTestFinished(() => current.close());
+  // No answer goes out before both requests are there.
+  const answers: (() => void)[] = [];
+  let arrived = () => {};
+  const firstArrival = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  const server = createServer((_, response) => {
+    arrived();
+    answers.push(() => void response.end("{}"));
+    if (answers.length === 2) for (const answer of answers) answer();
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const first = current.by({ baseUrl }).request(get, never);
+  await firstArrival;
+  const second = current.by({ baseUrl, serverName: "renewed" }).request(get, never);
+  expect(await Promise.all([first, second])).toMatchObject([{ ok: true }, { ok: true }]);
+});

@@ -1,0 +1,58 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { instantOf } from "../../../src/api-client/decoding/timestamp.ts";
+
+const instants = fc.date({
+  min: new Date("0001-01-01T00:00:00Z"),
+  max: new Date("9999-12-31T23:59:59.999Z"),
+  noInvalidDate: true,
+});
+
+test("every instant of the years 1 to 9999 is read as Date reads it, with and without milliseconds", () => {
+  fc.assert(
+    fc.property(instants, (date) => {
+      const iso = date.toISOString();
+      expect(instantOf(iso)).toBe(date.getTime());
+      expect(instantOf(`${iso.slice(0, 19)}Z`)).toBe(Math.floor(date.getTime() / 1_000) * 1_000);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("what is no timestamp by Date's own reading is none here either, and the other way round", () => {
+  const digits = fc
+    .tuple(fc.nat(9_999), fc.nat(15), fc.nat(35), fc.nat(25), fc.nat(65), fc.nat(65))
+    .map(([y, mo, d, h, mi, s]) => {
+      const two = (value: number) => String(value).padStart(2, "0");
+      return `${String(y).padStart(4, "0")}-${two(mo)}-${two(d)}T${two(h)}:${two(mi)}:${two(s)}Z`;
+    });
+  fc.assert(
+    fc.property(digits, (iso) => {
+      const date = Date.parse(iso);
+      // Date rolls 31 February over into March; both readings are taken, for the platform's is the fallback.
+      expect(instantOf(iso)).toBe(date);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test.each([
+  ["2026-03-01T00:00:00", Date.UTC(2026, 2, 1)],
+  ["2026-03-01T02:30:00+02:30", Date.UTC(2026, 2, 1)],
+  ["2026-03-01T00:00:00.123456Z", Date.UTC(2026, 2, 1) + 123],
+  ["2024-02-29T00:00:00Z", Date.UTC(2024, 1, 29)],
+])("%s is read, whatever zone the daemon stands in", (iso, at) => {
+  expect(instantOf(iso)).toBe(at);
+});
+
+test.each([
+  "",
+  "yesterday",
+  "2026-03-01",
+  "1772323200",
+  "2026-13-01T00:00:00Z",
+  "2026-03-01T00:00:0xZ",
+  "2026-03-01 00:00:00Z",
+])("%o is no timestamp", (text) => {
+  expect(instantOf(text)).toBeNaN();
+});

@@ -1,0 +1,183 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer as createTlsServer } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Secret } from "../../src/model/ports.ts";
+import { createPeer, type PeerAccess } from "../../src/api-client/integration-client.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { fixedKey } from "../harness/virtual-daemon.ts";
+import { never, startHttpServer } from "./http-server.ts";
+
+function peerOf(access: PeerAccess) {
+  const clock = createVirtualClock(0);
+  const peer = createPeer({ access, clock, agent: "proxywarden/test" });
+  onTestFinished(() => peer.close());
+  return { clock, peer };
+}
+
+const query = { method: "GET", path: "/api/v1/query?query=up" } as const;
+const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
+
+/** A secret whose file holds another value once it is read again. */
+function renewable(old: string, renewed: string): Secret {
+  let value = old;
+  return {
+    value: () => value,
+    refresh() {
+      value = renewed;
+      return { ok: true, value: true };
+    },
+  };
+}
+
+test("the request's path goes behind the URL's, and it says who asks", async () => {
+  const { url, seen } = await startHttpServer(() => ({ body: "{}" }));
+  const { peer } = peerOf({ url: `${url}/prometheus/` });
+  expect(await peer.exchange(query, never)).toMatchObject({ ok: true, value: { status: 200 } });
+  expect(seen[0]).toMatchObject({ method: "GET", url: "/prometheus/api/v1/query?query=up" });
+  expect(seen[0]!.headers).toMatchObject({ "user-agent": "proxywarden/test", accept: "application/json" });
+  expect(seen[0]!.headers).not.toHaveProperty("authorization");
+});
+
+describe("credentials", () => {
+  test.each<[string, Partial<PeerAccess>, string]>([
+    [
+      "basic_auth, in any alphabet",
+      { credentials: { kind: "basic", username: "ü", password: fixedKey("p:1") } },
+      basic("ü:p:1"),
+    ],
+    [
+      "authorization",
+      { credentials: { kind: "authorization", scheme: "Bearer", credentials: fixedKey("t") } },
+      "Bearer t",
+    ],
+  ])("%s becomes the header", async (_, access, header) => {
+    const { url, seen } = await startHttpServer(() => ({ body: "{}" }));
+    await peerOf({ url, ...access }).peer.exchange(query, never);
+    expect(seen[0]!.headers.authorization).toBe(header);
+  });
+
+  test("a user and a password in the URL become basic auth", async () => {
+    const { url, seen } = await startHttpServer(() => ({ body: "{}" }));
+    await peerOf({ url: url.replace("http://", "http://me:p%40ss@") }).peer.exchange(query, never);
+    await peerOf({ url: url.replace("http://", "http://me:100%@") }).peer.exchange(query, never);
+    expect(seen.map(({ headers }) => headers.authorization)).toEqual([basic("me:p@ss"), basic("me:100%")]);
+  });
+
+  test("after a 401 the secret is read again, and a renewed one is used at once; one that is not, is not", async () => {
+    const { url, seen } = await startHttpServer(({ headers }) => ({
+      status: headers.authorization === "Bearer new" ? 200 : 401,
+    }));
+    const credentials = { kind: "authorization", scheme: "Bearer", credentials: renewable("old", "new") } as const;
+    expect(await peerOf({ url, credentials }).peer.exchange(query, never)).toMatchObject({ value: { status: 200 } });
+    expect(seen).toHaveLength(2);
+    const stale = { ...credentials, credentials: fixedKey("old") };
+    expect(await peerOf({ url, credentials: stale }).peer.exchange(query, never)).toMatchObject({
+      value: { status: 401 },
+    });
+    expect(seen).toHaveLength(3);
+  });
+});
+
+describe("a peer that fails", () => {
+  test("without an answer for ten seconds is given up, and said so", async () => {
+    const { url, came } = await startHttpServer(() => null);
+    const { peer, clock } = peerOf({ url });
+    const asked = peer.exchange(query, never);
+    await came(1);
+    await clock.advance(10_000);
+    expect(await asked).toEqual({ ok: false, error: "no whole answer within 10 s" });
+  });
+
+  test("is given up with the caller's signal", async () => {
+    const { url, came } = await startHttpServer(() => null);
+    const abort = new AbortController();
+    const asked = peerOf({ url }).peer.exchange(query, abort.signal);
+    await came(1);
+    abort.abort();
+    expect(await asked).toEqual({ ok: false, error: "the call was given up" });
+  });
+
+  test("where nobody listens is told with the reason", async () => {
+    const asked = await peerOf({ url: "http://127.0.0.1:1" }).peer.exchange(query, never);
+    expect(asked).toEqual({ ok: false, error: expect.stringContaining("ECONNREFUSED") });
+  });
+
+  test.each(["ftp://127.0.0.1/", "no URL at all"])("%s is no URL, and is not told", async (url) => {
+    const asked = await peerOf({ url: fixedKey(url) }).peer.exchange(query, never);
+    expect(asked).toEqual({ ok: false, error: "its URL is no http or https URL" });
+  });
+
+  test("breaks the connection is asked once more where that changes nothing, and told nothing twice", async () => {
+    const { url, seen } = await startHttpServer((_, number) => (number % 2 === 1 ? "reset" : {}));
+    const { peer } = peerOf({ url });
+    expect(await peer.exchange(query, never)).toMatchObject({ ok: true });
+    expect(seen).toHaveLength(2);
+    expect(await peer.exchange({ method: "POST", path: "/", body: "[]" }, never)).toMatchObject({ ok: false });
+    expect(seen).toHaveLength(3);
+  });
+
+  test("redirects, and is not followed", async () => {
+    const { url, seen } = await startHttpServer(() => ({ status: 302 }));
+    expect(await peerOf({ url }).peer.exchange(query, never)).toMatchObject({ value: { status: 302 } });
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe("over TLS", () => {
+  let cert = "";
+  let key = "";
+  beforeAll(() => {
+    const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
+    const [keyFile, certFile] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+    const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+    const name = ["-subj", "/CN=peer.test", "-addext", "subjectAltName=DNS:peer.test"];
+    execFileSync("openssl", ["req", "-x509", ...kind, ...name, "-keyout", keyFile, "-out", certFile], {
+      stdio: "pipe",
+    });
+    [cert, key] = [readFileSync(certFile, "utf8"), readFileSync(keyFile, "utf8")];
+    rmSync(folder, { recursive: true });
+  });
+
+  const startTls = async () => {
+    const options = { cert, key, ca: cert, requestCert: true, rejectUnauthorized: true };
+    const server = await startHttpServer(
+      () => ({ body: "{}" }),
+      (handler) => createTlsServer(options, handler) as never,
+    );
+    return { ...server, url: server.url.replace("http:", "https:") };
+  };
+  const ours = () => ({ ca: fixedKey(cert), cert: fixedKey(cert), key: fixedKey(key), serverName: "peer.test" });
+
+  test("its certificate is checked by ca and server name, and ours is shown", async () => {
+    const { url } = await startTls();
+    expect(await peerOf({ url, tls: ours() }).peer.exchange(query, never)).toMatchObject({ ok: true });
+  });
+
+  test("an authority, a name or a certificate of ours that doesn't fit is told, and nothing is sent", async () => {
+    const { url, seen } = await startTls();
+    const { ca, cert: shown, key: ourKey } = ours();
+    const wrong = [
+      { tls: { cert: shown, key: ourKey, serverName: "peer.test" }, why: /self.signed/i },
+      { tls: { ca, cert: shown, key: ourKey, serverName: "other.test" }, why: /other\.test/ },
+      { tls: { ca, serverName: "peer.test" }, why: /certificate|closed|reset/i },
+      { tls: { ca: fixedKey("garbage"), serverName: "peer.test" }, why: /./ },
+    ];
+    for (const { tls, why } of wrong) {
+      const asked = await peerOf({ url, tls }).peer.exchange(query, never);
+      expect(asked).toEqual({ ok: false, error: expect.stringMatching(why) });
+    }
+    expect(seen).toHaveLength(0);
+  });
+
+  test("insecure_skip_verify takes any certificate, and renewed ones of ours are used from the next request on", async () => {
+    const { url } = await startTls();
+    const shown = renewable("garbage", cert);
+    const { peer } = peerOf({ url, tls: { cert: shown, key: fixedKey(key), insecureSkipVerify: true } });
+    expect(await peer.exchange(query, never)).toMatchObject({ ok: false });
+    shown.refresh();
+    expect(await peer.exchange(query, never)).toMatchObject({ ok: true });
+  });
+});

@@ -1,0 +1,73 @@
+import { fail, ok } from "../../../src/base/result.ts";
+import type { PageQuery } from "../../../src/api-client/endpoints.ts";
+import type { ServiceError } from "../../../src/api-client/errors.ts";
+import { newPageHabits, walkPages } from "../../../src/api-client/pagination/pages.ts";
+
+/** A list as a service shows it. */
+export interface List {
+  readonly total: number;
+  readonly clamp?: number;
+  readonly echo?: "effective" | "requested";
+  readonly reject?: number;
+  readonly first?: 0 | 1;
+  /** Whether page 0 shows what page 1 shows. */
+  readonly zeroIsOne?: boolean;
+  /** Records that the total counts and no page shows. */
+  readonly missing?: number;
+  /** What the list states as its total, where that is not the truth. */
+  readonly stated?: number | ((asked: number) => number);
+  /** Whether that page shows nothing. */
+  readonly empty?: (page: number) => boolean;
+  /** Records that every page is short of the size that was asked for: the next page goes on where it ended. */
+  readonly shorter?: number;
+  /** Whether every page shows the first one. */
+  readonly ignoresPage?: () => boolean;
+  /** Records of the first page answered, where it is shorter than the others. */
+  readonly shortFirst?: number;
+  readonly fails?: (page: number) => ServiceError["kind"] | null;
+  /** Records that the list holds when a page is asked for. */
+  readonly records?: (asked: number) => number[];
+}
+
+const statedBy = ({ stated, total }: List, asked: number): number =>
+  typeof stated === "function" ? stated(asked) : (stated ?? total);
+
+/** A list to be walked, and what was asked for and seen. */
+export function walkOf(list: List, limit = 1_000) {
+  const asked: PageQuery[] = [];
+  const seen = new Set<unknown>();
+  const habits = newPageHabits(limit);
+  const walk = () => {
+    seen.clear();
+    return walkPages(
+      {
+        habits,
+        inFlight: () => 3,
+        async fetch(query) {
+          asked.push(query);
+          const kind = list.fails?.(query.page) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
+          if (kind !== null) return fail({ kind, message: "as the test says" });
+          const size = Math.min(query.limit, list.clamp ?? Infinity);
+          const records = list.records?.(asked.length) ?? Array.from({ length: list.total }, (_, index) => index);
+          const shown = list.ignoresPage?.() === true ? 1 : query.page;
+          const number = list.zeroIsOne ? Math.max(1, shown) : shown;
+          const begin = (number - (list.first ?? 1)) * (size - (list.shorter ?? 0));
+          const end = Math.min(
+            begin + (asked.length === 1 ? (list.shortFirst ?? size) : size) - (list.shorter ?? 0),
+            list.total - (list.missing ?? 0),
+          );
+          const page = begin < 0 || list.empty?.(query.page) === true ? [] : records.slice(begin, end);
+          const echo = list.echo === "requested" ? query.limit : size;
+          return ok({ page: { records: page, limit: echo, total: statedBy(list, asked.length) }, at: 0 });
+        },
+        fold(records) {
+          const before = seen.size;
+          for (const record of records) seen.add(record);
+          return seen.size - before;
+        },
+      },
+      new AbortController().signal,
+    );
+  };
+  return { walk, asked, seen, habits };
+}

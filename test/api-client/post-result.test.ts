@@ -1,0 +1,283 @@
+import { describe, expect, test } from "vitest";
+import type { ActionRequest } from "../../src/model/remediation/episode.ts";
+import type { Secret, ServiceRequest, Transport } from "../../src/model/ports.ts";
+import type { FaultKind } from "../../src/model/scenario.ts";
+import { actOn } from "../../src/api-client/endpoints.ts";
+import type { PostResult } from "../../src/api-client/post-result.ts";
+import { readActionReply } from "../../src/api-client/decoding/records.ts";
+import { nodesOf, replyCounts } from "../../src/simulator/inspection.ts";
+import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { SESSIONS_KEY, type Setting, setUp } from "./client-fixture.ts";
+
+const quarantine: ActionRequest = { kind: "quarantine", reason: "disk full", durationMinutes: 90 };
+const reboot: ActionRequest = { kind: "reboot", force: true };
+const disconnect: ActionRequest = { kind: "disconnect" };
+
+function open(setting: Setting = {}) {
+  const sent: ServiceRequest[] = [];
+  const desk = setUp({
+    ...setting,
+    wrap: (transport) => {
+      const wrapped = setting.wrap?.(transport) ?? transport;
+      return {
+        ...wrapped,
+        request(request, signal) {
+          sent.push(request);
+          return wrapped.request(request, signal);
+        },
+      };
+    },
+  });
+  const nodes = [...nodesOf(desk.service)];
+  const node = nodes.find(({ status }) => status === "online")!.id;
+  const post = async (request: ActionRequest, { id = node, onSending = () => {}, aborts = false } = {}) => {
+    const abort = new AbortController();
+    const posting = desk.client.post(actOn(id, request), abort.signal, onSending);
+    if (aborts) {
+      await desk.clock.advance(5_000);
+      abort.abort();
+    }
+    await desk.clock.advance(400_000);
+    return posting;
+  };
+  const posts = () =>
+    replyCounts(desk.service)
+      .filter(({ endpoint }) => endpoint.startsWith("POST"))
+      .reduce((sum, { count }) => sum + count, 0);
+  const statusOf = (id: string) => [...nodesOf(desk.service)].find((each) => each.id === id)!.status;
+  return { ...desk, sent, node, post, posts, statusOf };
+}
+
+const doneJson = (result: PostResult) => (result.kind === "done" ? result.json : result);
+
+describe("an action that the service takes", () => {
+  test("a quarantine carries reason and minutes, and its echo is read", async () => {
+    const { post, sent, node, statusOf } = open();
+    const result = await post(quarantine);
+    expect(readActionReply(doneJson(result))).toEqual({
+      success: true,
+      message: `Node ${node} has been quarantined`,
+      durationMinutes: 90,
+      disconnectedSessions: expect.any(Number),
+    });
+    expect(sent[0]).toMatchObject({
+      method: "POST",
+      path: `/v1/nodes/${node}/quarantine`,
+      headers: { "content-type": "application/json" },
+      body: '{"reason":"disk full","duration_minutes":90}',
+    });
+    expect(statusOf(node)).toBe("quarantined");
+  });
+
+  test("a reboot says whether it is forced, and a disconnect has no body and no content type", async () => {
+    const { post, sent } = open();
+    await post(disconnect);
+    await post(reboot);
+    expect(sent.map(({ path, body }) => [path.split("/").at(-1), body])).toEqual([
+      ["disconnect", undefined],
+      ["reboot", '{"force":true}'],
+    ]);
+    expect(sent[0]!.headers).not.toHaveProperty("content-type");
+  });
+
+  test.each([
+    ["success", { success: true }],
+    ["empty_object", {}],
+    ["no_content", null],
+  ] as const)("reboot and disconnect are done where the service answers with %s", async (actionReply, json) => {
+    const { post } = open({ service: { actionReply } });
+    for (const request of [disconnect, reboot]) {
+      const result = await post(request);
+      expect(result).toMatchObject({ kind: "done", remark: null, at: expect.any(Number) });
+      if (json === null) expect(doneJson(result)).toBeNull();
+      else expect(doneJson(result)).toMatchObject(json);
+    }
+  });
+
+  test("an answer that is no JSON is done, with a remark that quotes it", async () => {
+    const { post } = open({ fault: { kind: "html" } });
+    expect(await post(reboot)).toMatchObject({
+      kind: "done",
+      json: null,
+      remark: expect.stringMatching(/answered 200: expected JSON, got text\/html.* beginning with "<!doctype/i),
+    });
+  });
+});
+
+const answering =
+  (status: number, body: string, headers: Record<string, string> = {}) =>
+  (transport: Transport): Transport => ({
+    ...transport,
+    request: async () => ({ ok: true, value: { status, headers, body: Buffer.from(body) } }),
+  });
+
+describe("an action that the service doesn't take", () => {
+  test.each(["code", "nested", "text", "empty"] as const)(
+    "404 and 409 are refusals, whatever shape errors have: %s",
+    async (errorBody) => {
+      const { post } = open({ service: { errorBody } });
+      expect(await post(reboot, { id: "node_that_is_not" })).toMatchObject({ kind: "refused", status: 404 });
+      expect(await post(reboot)).toMatchObject({ kind: "done" });
+      const { post: again } = open({ service: { errorBody }, wrap: answering(409, "rebooting already") });
+      expect(await again(reboot)).toMatchObject({ kind: "refused", status: 409 });
+    },
+  );
+
+  test("a node that is rebooting already refuses another reboot, and the message quotes why", async () => {
+    const { client, clock, node } = open();
+    const act = () => client.post(actOn(node, reboot), new AbortController().signal);
+    const both = [act(), act()];
+    await clock.advance(20_000);
+    const [first, second] = await Promise.all(both);
+    expect(first!.kind).toBe("done");
+    expect(second).toMatchObject({ kind: "refused", status: 409, message: expect.stringContaining("node_rebooting") });
+  });
+
+  test("a reason that the service finds wrong is a refusal", async () => {
+    const { post } = open();
+    expect(await post({ ...quarantine, reason: "" })).toMatchObject({ kind: "refused", status: 400 });
+  });
+
+  test("2xx with success false is a refusal, and tells the service's message", async () => {
+    const { post } = open({ wrap: answering(200, '{"success":false,"message":"node is locked"}') });
+    expect(await post(reboot)).toEqual({
+      kind: "refused",
+      status: 200,
+      message: expect.stringContaining("success false: node is locked"),
+    });
+  });
+
+  test("a key without nodes:write is told as credentials, with the scope that it lacks", async () => {
+    const { post, posts } = open({ secret: fixedKey(SESSIONS_KEY) });
+    expect(await post(reboot)).toMatchObject({ kind: "credentials", status: 403 });
+    expect(await post(reboot)).toHaveProperty("message", expect.stringContaining("lack the scope nodes:write"));
+    expect(posts()).toBe(2);
+  });
+
+  test("a 401 reads the key's file again, and posts no second time", async () => {
+    let refreshed = 0;
+    const secret: Secret = {
+      value: () => "old-key",
+      refresh: () => ({ ok: false, error: `key.txt is empty, ${++refreshed}` }),
+    };
+    const { post, posts } = open({ secret });
+    expect(await post(reboot)).toEqual({
+      kind: "credentials",
+      status: 401,
+      message: expect.stringMatching(/not accepted; key.txt is empty, 1$/),
+    });
+    expect(posts()).toBe(1);
+  });
+
+  test("a 429 tells how long to wait, and is not sent again by itself", async () => {
+    const { post, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "7" } });
+    expect(await post(reboot)).toMatchObject({ kind: "limited", retryAfterMs: 7_000 });
+    const { post: unsaid } = open({ fault: { kind: "status", status: 429 } });
+    expect(await unsaid(reboot)).toMatchObject({ kind: "limited", retryAfterMs: null });
+    expect(posts()).toBe(1);
+  });
+});
+
+const doubts: readonly [FaultKind, RegExp][] = [
+  [{ kind: "status", status: 503 }, /answered 503/],
+  [{ kind: "hang" }, /no whole answer within 10 s/],
+  [{ kind: "reset" }, /reset/],
+  [{ kind: "truncate" }, /reset/],
+  [{ kind: "lost_reply" }, /reset/],
+  [{ kind: "slow_drip", bytesPerSecond: 1 }, /no whole answer/],
+  [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, /larger than/],
+  [{ kind: "redirect", location: "http://127.0.0.1:1/" }, /answered 302, to "http.*may have passed the request on/],
+];
+
+describe("an answer that leaves the action in doubt", () => {
+  test.each(doubts)("%o: told so, and posted once", async (fault, message) => {
+    const { post, posts } = open({ fault });
+    expect(await post(reboot)).toEqual({ kind: "in_doubt", message: expect.stringMatching(message) });
+    expect(posts()).toBe(1);
+  });
+
+  test("given up while it is under way, it is in doubt", async () => {
+    const { post, posts } = open({ fault: { kind: "hang" } });
+    expect(await post(reboot, { aborts: true })).toEqual({
+      kind: "in_doubt",
+      message: "given up while it was under way",
+    });
+    expect(posts()).toBe(1);
+  });
+});
+
+describe("an action that was not sent", () => {
+  const failing =
+    (failure: { kind: "unreachable" | "aborted"; unsent?: true }) =>
+    (transport: Transport): Transport => ({
+      ...transport,
+      request: async () => ({ ok: false, error: { ...failure, message: "no way there" } }),
+    });
+
+  test("no connection: not sent", async () => {
+    expect(await open({ wrap: failing({ kind: "unreachable" }) }).post(reboot)).toMatchObject({ kind: "not_sent" });
+    const { post } = open({ wrap: failing({ kind: "aborted", unsent: true }) });
+    expect(await post(reboot)).toMatchObject({ kind: "not_sent" });
+  });
+
+  test("no leave of the budget within five minutes: not sent, and never begun to be", async () => {
+    const { service, post, get, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "900" } });
+    await get({ endpoint: "node", path: "/v1/nodes/x" });
+    service.setFaults([]);
+    let began = 0;
+    const result = await post(reboot, { onSending: () => void began++ });
+    expect(result).toEqual({ kind: "not_sent", message: expect.stringContaining("within 5 minutes") });
+    expect([began, posts()]).toEqual([0, 0]);
+  });
+
+  test("what onSending throws keeps it from being sent, and the permit goes back as if it never was", async () => {
+    const { post, posts, office, store, calls } = open();
+    const onSending = () => {
+      throw new Error("the disk is full");
+    };
+    expect(await post(reboot, { onSending })).toEqual({ kind: "not_sent", message: "the disk is full" });
+    expect([posts(), office.ledger.monthUsed, office.ledger.inFlight]).toEqual([0, 0, 0]);
+    expect(calls).toEqual([]);
+    await post(reboot);
+    expect([office.ledger.monthUsed, store.calls.since("2026-03-01")]).toEqual([1, 1]);
+  });
+
+  test("given up before, or by onSending itself: not sent", async () => {
+    const { client, clock, node, posts } = open();
+    const abort = new AbortController();
+    const posting = client.post(actOn(node, reboot), abort.signal, () => abort.abort());
+    await clock.advance(60_000);
+    expect(await posting).toEqual({ kind: "not_sent", message: "given up before it was sent" });
+    expect(await client.post(actOn(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
+    expect(posts()).toBe(0);
+  });
+});
+
+test("onSending is called once there is leave, and nothing happens between it and the request", async () => {
+  const order: string[] = [];
+  const { client, clock, node, office } = open({
+    wrap: (transport) => ({
+      ...transport,
+      request(request, signal) {
+        order.push(`sent ${clock.monotonic()}`);
+        return transport.request(request, signal);
+      },
+    }),
+  });
+  const posting = client.post(actOn(node, reboot), new AbortController().signal, () => {
+    order.push(`sending ${clock.monotonic()}, under way ${office.ledger.inFlight}`);
+    queueMicrotask(() => order.push("later"));
+  });
+  await clock.advance(60_000);
+  expect((await posting).kind).toBe("done");
+  const at = order[0]!.split(/[ ,]/)[1];
+  expect(order).toEqual([`sending ${at}, under way 1`, `sent ${at}`, "later"]);
+  expect(clock.now()).toBe(START_MS + 60_000);
+});
+
+test("an action's answer that says nothing, or nonsense, says nothing", () => {
+  const nothing = { success: null, message: null, durationMinutes: null, disconnectedSessions: null };
+  for (const json of [null, 7, "done", [], {}]) expect(readActionReply(json)).toEqual(nothing);
+  const nonsense = { success: "yes", message: 7, duration_minutes: "90", disconnected_sessions: -1 };
+  expect(readActionReply(nonsense)).toEqual(nothing);
+});

@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import { rateLimitReading, retryAfter } from "../../src/api-client/rate-limit-headers.ts";
+
+const NOW = Date.UTC(2026, 2, 1);
+
+test.each([
+  ["7", 7_000],
+  [" 7 ", 7_000],
+  ["1.5", 2_000],
+  ["Sun, 01 Mar 2026 00:00:30 GMT", 30_000],
+  ["Sunday, 01-Mar-26 00:00:30 GMT", 30_000],
+  ["0", null],
+  ["0.0", null],
+  ["-1", null],
+  ["", null],
+  ["soon", null],
+  ["Infinity", null],
+  ["Sat, 28 Feb 2026 23:59:00 GMT", null],
+])("Retry-After %j asks for a wait of %s ms; null: for none", (text, wait) => {
+  expect(retryAfter({ "retry-after": text }, NOW)).toBe(wait);
+});
+
+test("an HTTP-date in Retry-After is counted from the answer's own Date", () => {
+  const headers = { "retry-after": "Sun, 01 Mar 2026 01:00:10 GMT", date: "Sun, 01 Mar 2026 01:00:00 GMT" };
+  expect(retryAfter(headers, NOW)).toBe(10_000);
+});
+
+const limits = (limit: string, remaining: string) =>
+  rateLimitReading({ "x-ratelimit-limit": limit, "x-ratelimit-remaining": remaining }, 0);
+
+test.each([
+  ["0", "0"],
+  ["-1", "0"],
+  ["100", "-1"],
+  ["100", "1001"],
+  ["1e2", "5"],
+  ["999999999999999", "5"],
+])("a limit of %s with %s left can't be true, and is no statement", (limit, remaining) => {
+  expect(limits(limit, remaining)).toBeNull();
+});
+
+test("a burst of twice the limit may be left", () => {
+  expect(limits("100", "200")).toEqual({ limit: 100, remaining: 200, resetAt: null });
+});
+
+test.each([
+  ["a minute ahead", 60, 61_000],
+  ["a minute ago", -60, null],
+  ["a year ahead", 365 * 24 * 3_600, null],
+])("a reset %s counts only where it is ahead, and within a month", (_, after, resetAt) => {
+  const headers = {
+    ...{ "x-ratelimit-limit": "100", "x-ratelimit-remaining": "5" },
+    "x-ratelimit-reset": String(NOW / 1_000 + after),
+    date: new Date(NOW).toUTCString(),
+  };
+  expect(rateLimitReading(headers, 0)?.resetAt).toBe(resetAt);
+});

@@ -1,0 +1,136 @@
+import { expect, test } from "vitest";
+import type { Permit } from "../../src/rate-limit/ledger.ts";
+import type { Category, Lane } from "../../src/rate-limit/limits.ts";
+import type { CallCounter } from "../../src/model/ports.ts";
+import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { createMemoryStore } from "../../src/journal/sqlite.ts";
+import { createKeptLog, createPlanLimits, START_MS } from "../harness/virtual-daemon.ts";
+
+function open(calls: CallCounter = createMemoryStore().calls) {
+  const clock = createVirtualClock(START_MS);
+  const log = createKeptLog();
+  const waits: string[] = [];
+  const foreign: string[] = [];
+  const office = createPermitOffice({
+    limits: createPlanLimits("business"),
+    monthStartsOn: 1,
+    clock,
+    random: () => 0.5,
+    calls,
+    log,
+    onWait: (category, ms) => void waits.push(`${category} ${Math.round(ms)}`),
+    onForeign: (scope, learned) => void foreign.push(`${scope} ${learned}`),
+  });
+  const order: string[] = [];
+  const ask = (category: Category, lane: Lane, signal = new AbortController().signal) =>
+    office.request(category, lane, signal).then((permit) => {
+      order.push(permit === null ? `${lane} given up` : lane);
+      return permit;
+    });
+  const answer = (permit: Permit | null, remaining: number) =>
+    office.giveBack(permit!, { kind: "answered", reading: { limit: 100, remaining, resetAt: null } });
+  return { clock, log, office, order, ask, answer, waits, foreign };
+}
+
+test("actions are served first, the rest in turn, and suspects before routine details", async () => {
+  const { clock, order, ask, answer } = open();
+  const learning = ask("node_management", "stats");
+  await clock.advance(1_000);
+  for (const lane of ["stats", "detail", "walk", "suspect", "action", "detail"] as const)
+    void ask("node_management", lane);
+  await clock.advance(10_000);
+  expect(order).toEqual(["stats"]);
+  answer(await learning, 99);
+  await clock.advance(10_000);
+  expect(order).toEqual(["stats", "action", "walk", "suspect", "detail", "stats", "detail"]);
+});
+
+test("calls that wait at the same time are served in the ratio of the weights", async () => {
+  const { clock, order, ask, answer, office } = open();
+  const learning = ask("node_management", "walk");
+  await clock.advance(1_000);
+  answer(await learning, 99);
+  const one = { weight: 1, savedMax: 0 };
+  office.share({ nodes: { weight: 3, savedMax: 0 }, details: one, sessions: one, stats: one });
+  for (let call = 0; call < 40; call++) {
+    void ask("node_management", "walk");
+    void ask("node_management", "detail");
+  }
+  await clock.advance(30_000);
+  const served = order.slice(1);
+  const walks = served.filter((lane) => lane === "walk").length;
+  expect(served.length).toBeGreaterThan(24);
+  expect(Math.abs(walks - 0.75 * served.length)).toBeLessThanOrEqual(2);
+});
+
+test("a lane that its own category holds back does not hold up another category", async () => {
+  const { clock, order, ask, answer } = open();
+  answer(await Promise.all([ask("node_management", "walk"), clock.advance(1_000)]).then(([permit]) => permit), 5);
+  void ask("node_management", "walk");
+  void ask("session_monitoring", "stats");
+  await clock.advance(5_000);
+  expect(order).toEqual(["walk", "stats"]);
+});
+
+test("who gives up waiting gets no permit, takes none from the others, and is counted nowhere", async () => {
+  const { clock, order, ask, office } = open();
+  const giveUp = new AbortController();
+  giveUp.abort();
+  expect(await office.request("node_management", "walk", giveUp.signal)).toBeNull();
+  const later = new AbortController();
+  void ask("node_management", "walk");
+  void ask("node_management", "detail", later.signal);
+  await clock.advance(5_000);
+  later.abort();
+  await clock.advance(5_000);
+  expect(order).toEqual(["walk", "detail given up"]);
+  expect(office.ledger.monthUsed).toBe(1);
+});
+
+test("a store that refuses to count is said once, the count goes on in memory, and is made up for", async () => {
+  let isFull = true;
+  let counted = 0;
+  const { clock, ask, answer, log, office } = open({
+    since: () => 7,
+    add(_day, calls) {
+      if (isFull) throw new Error("database or disk is full");
+      counted += calls;
+    },
+  });
+  const call = async () => {
+    const permit = ask("node_management", "walk");
+    await clock.advance(5_000);
+    answer(await permit, 90);
+  };
+  await call();
+  await call();
+  expect(office.ledger.monthUsed).toBe(9);
+  expect(log.lines).toMatchObject([{ level: "error", message: expect.stringContaining("can't be counted durably") }]);
+  isFull = false;
+  await call();
+  expect(counted).toBe(3);
+  expect(log.lines.at(-1)).toMatchObject({ level: "info", fields: { calls: 3 } });
+});
+
+test("a month that turns while the daemon runs opens what the old one had closed", async () => {
+  const used = new Map([["2026-03-01", 1_000_000]]);
+  const { clock, order, ask } = open({ since: (day) => used.get(day) ?? 0, add: () => {} });
+  void ask("node_management", "walk");
+  await clock.advance(30 * 24 * 3_600_000);
+  expect(order).toEqual([]);
+  await clock.advance(2 * 24 * 3_600_000);
+  expect(order).toEqual(["walk"]);
+});
+
+test("calls of others are told of and counted in the month once each, as they are proved", async () => {
+  const { clock, ask, answer, office, foreign } = open();
+  for (const remaining of [99, 68, 67]) {
+    const permit = ask("node_management", "walk");
+    await clock.advance(20_000);
+    answer(await permit, remaining);
+  }
+  expect(foreign).toEqual(["node_management 30"]);
+  expect(office.monthUsed()).toBe(3 + 30);
+  expect(office.others().node_management).toBeGreaterThan(30);
+});

@@ -1,0 +1,266 @@
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Transport } from "../../src/model/ports.ts";
+import { BODY_BYTES_MAX, createTransport } from "../../src/api-client/transport.ts";
+
+const never = new AbortController().signal;
+const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
+const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
+
+function transportTo(baseUrl: string): Transport {
+  const transport = createTransport({ baseUrl });
+  onTestFinished(() => transport.close());
+  return transport;
+}
+
+interface Listening {
+  listen(port: number, host: string, listening: () => void): unknown;
+  address(): AddressInfo | string | null;
+  close(closed: () => void): unknown;
+}
+
+async function listen(server: Listening): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+/** A server that counts what reaches it, and answers as told. */
+async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const seen: { method: string; socket: Socket; connection: string | undefined; length: string | undefined }[] = [];
+  const server = createHttpServer((request, response) => {
+    const { method, socket, headers } = request;
+    seen.push({ method: method!, socket, connection: headers.connection, length: headers["content-length"] });
+    answer(request, response);
+  });
+  const port = await listen(server);
+  onTestFinished(() => {
+    server.closeAllConnections();
+    return new Promise<void>((resolve) => void server.close(() => resolve()));
+  });
+  return { server, seen, url: `http://127.0.0.1:${port}` };
+}
+
+/** A server of bare sockets. */
+async function accept(onSocket: (socket: Socket) => void) {
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+    onSocket(socket);
+  });
+  const port = await listen(server);
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise<void>((resolve) => void server.close(() => resolve()));
+  });
+  return { server, port, sockets };
+}
+
+describe("a POST goes out once", () => {
+  test("to a server that closes every connection behind its answer, many at a time", async () => {
+    const { seen, url } = await serve((_, response) => {
+      response.end("{}", () => response.socket?.destroy());
+    });
+    const transport = transportTo(url);
+    // Readings leave connections behind that are closing while the actions go out.
+    for (let round = 0; round < 20; round++) {
+      await Promise.all([
+        transport.request(get, never),
+        transport.request(post, never),
+        transport.request(post, never),
+        transport.request(get, never),
+      ]);
+    }
+    expect(seen.filter(({ method }) => method === "POST")).toHaveLength(40);
+  });
+
+  test("and over a connection of its own, though idle ones are there", async () => {
+    const { seen, url } = await serve((_, response) => void response.end("{}"));
+    const transport = transportTo(url);
+    for (const request of [get, get, post, post]) await transport.request(request, never);
+    expect(seen.map(({ connection }) => connection)).toEqual(["keep-alive", "keep-alive", "close", "close"]);
+    const [first, second, third, fourth] = seen.map(({ socket }) => socket);
+    expect([first, second]).not.toContain(third);
+    expect([first, second, third]).not.toContain(fourth);
+  });
+
+  test("to a server that resets the connection when it has read the request: reset, and counted once", async () => {
+    const { seen, url } = await serve((request) => {
+      request.resume().on("end", () => request.socket.resetAndDestroy());
+    });
+    const transport = transportTo(url);
+    const outcomes = await Promise.all([1, 2, 3].map(() => transport.request(post, never)));
+    expect(outcomes.map((outcome) => !outcome.ok && outcome.error.kind)).toEqual(["reset", "reset", "reset"]);
+    expect(seen).toHaveLength(3);
+  });
+
+  test("to a server that hangs up in the midst of its answer", async () => {
+    const { seen, url } = await serve((_, response) => {
+      response.writeHead(200, { "content-length": "100" });
+      response.write("{", () => response.destroy());
+    });
+    const outcome = await transportTo(url).request(post, never);
+    expect(outcome).toMatchObject({ ok: false, error: { kind: "reset" } });
+    expect(seen).toHaveLength(1);
+  });
+
+  test("one without a body says that its length is 0", async () => {
+    const { seen, url } = await serve((_, response) => void response.end());
+    const { body: _, ...bare } = post;
+    expect(await transportTo(url).request(bare, never)).toMatchObject({ ok: true, value: { status: 200 } });
+    expect(seen[0]).toMatchObject({ length: "0" });
+  });
+});
+
+describe("what surely never reached the service is told so", () => {
+  test("nobody listens: unreachable", async () => {
+    const { server, port } = await accept(() => {});
+    await new Promise<void>((resolve) => void server.close(() => resolve()));
+    const outcome = await transportTo(`http://127.0.0.1:${port}`).request(post, never);
+    expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+  });
+
+  test("a name that is nobody's: unreachable", async () => {
+    const outcome = await transportTo("http://nobody.invalid").request(post, never);
+    expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+  });
+
+  test("a peer that breaks the TLS handshake, or speaks none: unreachable", async () => {
+    const rude = await accept((socket) => void socket.once("data", () => socket.resetAndDestroy()));
+    const plain = await accept((socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    for (const { port } of [rude, plain]) {
+      const outcome = await transportTo(`https://127.0.0.1:${port}`).request(post, never);
+      expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+    }
+  });
+
+  test("given up while the handshake hangs: told at once, and never sent though the handshake may end later", async () => {
+    let arrived = () => {};
+    const hello = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
+    const { port, sockets } = await accept((socket) => void socket.once("data", () => arrived()));
+    const abort = new AbortController();
+    const asked = transportTo(`https://127.0.0.1:${port}`).request(post, abort.signal);
+    await hello;
+    abort.abort();
+    expect(await asked).toMatchObject({ ok: false, error: { kind: "aborted", unsent: true } });
+    expect(sockets).toHaveLength(1);
+  });
+
+  test("given up before it began: nothing is sent", async () => {
+    const { seen, url } = await serve((_, response) => void response.end());
+    const outcome = await transportTo(url).request(post, AbortSignal.abort());
+    expect(outcome).toMatchObject({ ok: false, error: { kind: "aborted", unsent: true } });
+    expect(seen).toHaveLength(0);
+  });
+
+  test("given up once the service has it: nothing is said of it", async () => {
+    const abort = new AbortController();
+    const { url } = await serve(() => abort.abort());
+    const outcome = await transportTo(url).request(post, abort.signal);
+    expect(outcome).toEqual({ ok: false, error: { kind: "aborted", message: "the call was given up" } });
+  });
+
+  test("a request that is given up behind a connection still coming about never goes out when it does", async () => {
+    let letIn = (_: Socket) => {};
+    const first = new Promise<Socket>((resolve) => {
+      letIn = resolve;
+    });
+    const bytes: Buffer[] = [];
+    // A proxy that takes its time to open the tunnel.
+    const proxy = await accept((socket) => {
+      socket.once("data", () => letIn(socket));
+    });
+    const transport = createTransport({ baseUrl: "https://service.invalid", proxy: `http://127.0.0.1:${proxy.port}` });
+    onTestFinished(() => transport.close());
+    const abort = new AbortController();
+    const asked = transport.request(post, abort.signal);
+    const socket = await first;
+    abort.abort();
+    expect(await asked).toMatchObject({ ok: false, error: { kind: "aborted", unsent: true } });
+    const closed = new Promise<void>((resolve) => void socket.once("close", () => resolve()));
+    socket.on("data", (chunk) => bytes.push(chunk));
+    socket.write("HTTP/1.1 200 OK\r\n\r\n", () => socket.end());
+    await closed;
+    expect(Buffer.concat(bytes).toString("latin1")).not.toContain("/v1/nodes");
+  });
+});
+
+describe("compression", () => {
+  const encodedAs = (encoding: string, body: Uint8Array) => (_: IncomingMessage, response: ServerResponse) =>
+    void response.writeHead(200, { "content-encoding": encoding }).end(body);
+
+  test.each([get, post])("gzip is asked for and taken, whatever the method", async (request) => {
+    const asked: unknown[] = [];
+    const { url } = await serve((incoming, response) => {
+      asked.push(incoming.headers["accept-encoding"]);
+      encodedAs("GZIP", gzipSync('{"data":[]}'))(incoming, response);
+    });
+    const outcome = await transportTo(url).request(request, never);
+    expect(asked).toEqual(["gzip"]);
+    expect(outcome.ok && Buffer.from(outcome.value.body).toString()).toBe('{"data":[]}');
+    expect(outcome.ok && outcome.value.headers).not.toHaveProperty("content-encoding");
+  });
+
+  test("a body that is small on the wire and too large when it is decompressed is dropped", async () => {
+    const bomb = gzipSync(Buffer.alloc(BODY_BYTES_MAX + 1));
+    expect(bomb.length).toBeLessThan(BODY_BYTES_MAX / 500);
+    const { url } = await serve(encodedAs("gzip", bomb));
+    expect(await transportTo(url).request(get, never)).toMatchObject({ ok: false, error: { kind: "too_large" } });
+  });
+
+  test("a body of the largest size is taken, compressed or not", async () => {
+    const whole = Buffer.alloc(BODY_BYTES_MAX);
+    for (const { url } of [
+      await serve(encodedAs("gzip", gzipSync(whole))),
+      await serve((_, response) => void response.end(whole)),
+    ]) {
+      const outcome = await transportTo(url).request(get, never);
+      expect(outcome.ok && outcome.value.body.length).toBe(BODY_BYTES_MAX);
+    }
+  });
+
+  test.each([
+    ["br", brotliCompressSync("{}")],
+    ["gzip", gzipSync("a longer text").subarray(0, 15)],
+    ["gzip, br", gzipSync("{}")],
+  ])("a body in %s that can't be decompressed stays as it is, with its header", async (encoding, bytes) => {
+    const { url } = await serve(encodedAs(encoding, bytes));
+    const outcome = await transportTo(url).request(post, never);
+    expect(outcome.ok && outcome.value.headers["content-encoding"]).toBe(encoding);
+    expect(outcome.ok && Buffer.compare(outcome.value.body, bytes)).toBe(0);
+  });
+});
+
+describe("the proxy of the environment", () => {
+  const throughEnvironment = (baseUrl: string, proxyFromEnvironment: boolean): Transport => {
+    const transport = createTransport({ baseUrl, proxyFromEnvironment });
+    onTestFinished(() => transport.close());
+    return transport;
+  };
+
+  test("is taken where the configuration says so, but for hosts of NO_PROXY", async () => {
+    const asked: string[] = [];
+    const proxy = await serve((request, response) => {
+      asked.push(request.url!);
+      response.end("{}");
+    });
+    const service = await serve((_, response) => void response.end("{}"));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const name of ["http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"])
+      vi.stubEnv(name, undefined);
+    vi.stubEnv("HTTP_PROXY", proxy.url);
+    const wanted = throughEnvironment("http://service.invalid", true);
+    expect(await wanted.request(get, never)).toMatchObject({ ok: true });
+    expect(await wanted.request(post, never)).toMatchObject({ ok: true });
+    expect(asked).toEqual(["http://service.invalid/v1/nodes", "http://service.invalid/v1/nodes/node_1/reboot"]);
+    expect(await throughEnvironment(service.url, false).request(get, never)).toMatchObject({ ok: true });
+    vi.stubEnv("NO_PROXY", "127.0.0.1");
+    expect(await throughEnvironment(service.url, true).request(get, never)).toMatchObject({ ok: true });
+    expect(asked).toHaveLength(2);
+    expect(service.seen).toHaveLength(2);
+  });
+});

@@ -1,0 +1,45 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseMoment, readableTime } from "../../../src/cli/arguments/moment.ts";
+
+const NOW = Date.UTC(2026, 10, 21, 3, 12, 44);
+
+test.each([
+  ["2h", NOW - 7_200_000],
+  ["0", NOW],
+  ["1d12h", NOW - 129_600_000],
+  ["2026-11-21T03:12:44Z", NOW],
+  ["2026-11-21T03:12:44.000Z", NOW],
+  ["2026-11-21T03:12", NOW - 44_000],
+  ["2026-11-21 03:12", NOW - 44_000],
+  ["2026-11-21T04:12:44+01:00", NOW],
+  ["2026-11-20", Date.UTC(2026, 10, 20)],
+])("%j is a moment of the past, and UTC unless it says otherwise", (text, at) => {
+  expect(parseMoment(text, NOW)).toEqual({ ok: true, value: at });
+});
+
+test.each(["yesterday", "", "2026-13-01", "2026-11-21T25:00", "21.11.2026", "2026-11-21T03", "-2h", "99999y"])(
+  "%j is none, and the error says what one is",
+  (text) => {
+    expect(parseMoment(text, NOW)).toEqual({
+      ok: false,
+      error: "a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h",
+    });
+  },
+);
+
+test("a moment to come is refused: it was most likely meant in another time zone", () => {
+  expect(parseMoment("2026-11-21T03:12:45Z", NOW)).toEqual({
+    ok: false,
+    error: "a time of the past; it is UTC unless it says otherwise, as in 03:12:00+02:00",
+  });
+});
+
+test("what is printed of a moment is read as that moment, to the second", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: NOW }), (at) => {
+      const readable = readableTime(new Date(at).toISOString());
+      expect(parseMoment(readable.replace(" UTC", ""), NOW)).toEqual({ ok: true, value: at - (at % 1_000) });
+    }),
+  );
+});

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { EXIT_FINE } from "../../../src/cli/context.ts";
+import { createProgram } from "../../../src/cli/program.ts";
+import { printed } from "../terminal.ts";
+
+test.each<readonly [usage: string, message: RegExp]>([
+  ["check --confg x.yaml", /unknown option '--confg'/],
+  ["demo --nodes many", /--nodes.*'many' is invalid.*whole number from 0 to 200000/],
+  ["demo --speed 0", /--speed.*number from 0\.1 to 1000/],
+  ["demo --for soon", /--for.*a duration is a number with a unit/],
+  ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
+  ["check --output xml", /--output.*text or json/],
+  ["run --config", /--config.*argument missing/],
+])("%s is refused, and what would be right is said", async (usage, message) => {
+  const { out, err } = await printed(async (context) => {
+    const program = createProgram(context, () => expect.unreachable());
+    await expect(program.parseAsync(usage.split(" "), { from: "user" })).rejects.toThrow();
+    return EXIT_FINE;
+  });
+  expect(out).toBe("");
+  expect(err).toMatch(message);
+});

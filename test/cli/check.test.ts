@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import { check } from "../../src/cli/check.ts";
+import { openStore } from "../../src/journal/sqlite.ts";
+import { newFolder } from "../integration/folder.ts";
+import { printed } from "./terminal.ts";
+
+/** A configuration in a new folder, with this section `safety`. */
+function configured(safety: object = {}) {
+  const folder = newFolder();
+  folder.write("key", "sesame\n");
+  folder.write(
+    "offline.yaml",
+    "policies: [{ name: offline, when: node.status == 'offline', for: 15m, steps: [{ action: reboot }] }]",
+  );
+  const file = folder.write(
+    "proxywarden.yaml",
+    JSON.stringify({
+      service: { base_url: "https://proxy.example.net", api_key_file: "key", usage_scale: "ratio" },
+      state: { path: folder.at("state") },
+      policies: ["offline.yaml"],
+      safety,
+    }),
+  );
+  return { folder, file };
+}
+
+const run = (file: string, nodes?: number, format: "text" | "json" = "text") =>
+  printed((context) => check({ config: file, output: format, ...(nodes === undefined ? {} : { nodes }) }, context));
+
+const limitsIn = (out: string) => out.split("\n").filter((line) => line.startsWith("limits"));
+
+test("says what the limits come to on as many nodes as it is given", async () => {
+  const { file } = configured();
+  expect(limitsIn((await run(file, 500)).out)).toEqual([
+    "limits on 500 nodes (--nodes): at most 5 nodes disrupted at once, 1 per region; at most 6 actions in 1h, 1 in flight; no action while more than 100 nodes are unhealthy; the breaker opens when more than 25 nodes fire within 1h",
+  ]);
+});
+
+test("a share is of this fleet: on a small one it is the smaller limit, and never less than one node", async () => {
+  const { file } = configured({
+    max_disrupted: { percent: "10%", amount: 5 },
+    max_disrupted_per: { region: 2, country: 3 },
+    max_actions: { amount: 1, per: "30m" },
+    max_in_flight: 2,
+  });
+  const lines = await Promise.all([30, 3, 1].map(async (nodes) => limitsIn((await run(file, nodes)).out)));
+  expect(lines.flat()).toEqual([
+    "limits on 30 nodes (--nodes): at most 3 nodes disrupted at once, 2 per region, 3 per country; at most 1 action in 30m, 2 in flight; no action while more than 6 nodes are unhealthy; the breaker opens when more than 10 nodes fire within 1h",
+    "limits on 3 nodes (--nodes): at most 1 node disrupted at once, 1 per region, 1 per country; at most 1 action in 30m, 2 in flight; no action while more than 1 node is unhealthy; the breaker opens when more than 10 nodes fire within 1h",
+    "limits on 1 node (--nodes): at most 1 node disrupted at once, 1 per region, 1 per country; at most 1 action in 30m, 2 in flight; no action while more than 1 node is unhealthy; the breaker opens when more than 10 nodes fire within 1h",
+  ]);
+});
+
+test("without --nodes it takes the fleet that the daemon saw last, and says so", async () => {
+  const { folder, file } = configured();
+  const store = openStore(folder.at("state"));
+  if (!store.ok) throw new Error(store.error.message);
+  store.value.facts.write("collect.extent", JSON.stringify({ nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 }));
+  store.value.close();
+  const [line] = limitsIn((await run(file)).out);
+  expect(line).toMatch(/^limits on 700 nodes \(as the daemon saw last\): .* more than 35 nodes fire within 1h$/);
+  expect(limitsIn((await run(file, 100)).out)[0]).toMatch(/^limits on 100 nodes \(--nodes\)/);
+});
+
+test("where no daemon has seen a fleet, it says how to give its size", async () => {
+  const { file } = configured();
+  expect(limitsIn((await run(file)).out)).toEqual([
+    "limits on this fleet: its size is not known yet; give it with --nodes",
+  ]);
+});
+
+test("--output json gives the same for machines", async () => {
+  const { file } = configured();
+  const read = async (nodes?: number) => JSON.parse((await run(file, nodes, "json")).out) as { limits: unknown };
+  expect((await read(500)).limits).toEqual({
+    nodes: 500,
+    source: "options",
+    max_unhealthy: 100,
+    max_disrupted: 5,
+    "max_disrupted_per.region": 1,
+    "min_online_per.region": 1,
+    max_in_flight: 1,
+    max_actions: 6,
+    breaker: 25,
+  });
+  expect((await read()).limits).toBeNull();
+});

@@ -1,0 +1,112 @@
+import { Command, Option } from "commander";
+import { describe, expect, test } from "vitest";
+import { completion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { completedCommands } from "../../src/cli/completion/tree.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { bashScript } from "../../src/cli/completion/shell-scripts.ts";
+import { newFolder } from "../integration/folder.ts";
+import { runTool } from "../integration/process.ts";
+import { printed } from "./terminal.ts";
+
+const scriptFor = async (shell: Shell): Promise<string> =>
+  (
+    await printed((context) =>
+      completion(
+        shell,
+        createProgram(context, () => {}),
+        context,
+      ),
+    )
+  ).out;
+
+/** What a real bash offers for the last of the words, which may be empty. */
+async function offered(script: string, words: readonly string[], cwd = "/"): Promise<readonly string[]> {
+  const asked = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const told = await runTool("bash", ["--norc", "-c", `${script}\n${asked}`, "bash", cwd, ...words], "");
+  return told.split("\n").filter((line) => line !== "");
+}
+
+describe("in a real bash", async () => {
+  const script = await scriptFor("bash");
+
+  test.each<readonly [typed: string, offers: readonly string[]]>([
+    ["proxywarden che", ["check"]],
+    ["proxywarden re", ["resume", "reject", "release", "reset-breaker"]],
+    ["proxywarden --no", ["--no-color"]],
+    ["proxywarden --debug check --o", ["--output"]],
+    ["proxywarden check --output ", ["text", "json"]],
+    ["proxywarden check --output = j", ["json"]],
+    ["proxywarden check --output =", ["text", "json"]],
+    ["proxywarden check --out", ["--output"]],
+    ["proxywarden help expl", ["explain"]],
+    ["proxywarden completion ", ["bash", "zsh", "fish"]],
+    ["proxywarden pause --reason ", []],
+    ["proxywarden approve --d", ["--debug"]],
+    // It is the reason that is called so, and no command.
+    ["proxywarden pause --reason check --ur", ["--url"]],
+  ])("%s", async (typed, offers) => {
+    expect(await offered(script, typed.split(" "))).toEqual(offers);
+  });
+
+  test("files are offered where a file belongs, those with a blank in their name too", async () => {
+    const folder = newFolder();
+    folder.write("my config.yaml", "");
+    folder.write("other.yaml", "");
+    const config = await offered(script, ["proxywarden", "run", "--config", ""], folder.path);
+    expect(config.toSorted()).toEqual(["my config.yaml", "other.yaml"]);
+    expect(await offered(script, ["proxywarden", "simulate", "--scenario", "=", "o"], folder.path)).toEqual([
+      "other.yaml",
+    ]);
+    expect(await offered(script, ["proxywarden", "run", "o"], folder.path)).toEqual([]);
+  });
+
+  test("commands below commands, and files as arguments", async () => {
+    const program = new Command("proxywarden").option("--debug", "traces");
+    const policy = program.command("policy").description("policies");
+    policy.command("diff <old> <new>").description("what differs").option("--short", "less");
+    program.command("test <files...>").addOption(new Option("--seed <seed>").choices(["one", "two"]));
+    const nested = bashScript(completedCommands(program));
+    const folder = newFolder();
+    folder.write("a.yaml", "");
+    expect(await offered(nested, ["proxywarden", "policy", "d"])).toEqual(["diff"]);
+    expect(await offered(nested, ["proxywarden", "policy", "diff", ""], folder.path)).toEqual(["a.yaml"]);
+    expect(await offered(nested, ["proxywarden", "policy", "diff", "a.yaml", "-"])).toEqual([
+      "--short",
+      "--help",
+      "--debug",
+    ]);
+    expect(await offered(nested, ["proxywarden", "test", ""], folder.path)).toEqual(["a.yaml"]);
+    expect(await offered(nested, ["proxywarden", "test", "--seed", ""])).toEqual(["one", "two"]);
+  });
+});
+
+describe.each(SHELLS)("the script for %s", (shell) => {
+  test("knows every command and every option of the program", async () => {
+    const script = await scriptFor(shell);
+    await printed(async (context) => {
+      for (const { path, options } of completedCommands(createProgram(context, () => {}))) {
+        expect(script).toContain(shell === "zsh" ? `_${path.replaceAll(" ", "__")}() {` : `${path}`);
+        for (const { name } of options) expect(script).toContain(shell === "fish" ? ` -l ${name.slice(2)} ` : name);
+      }
+      return 0;
+    });
+  });
+});
+
+test("zsh is told what its own signs would spoil", async () => {
+  const script = await scriptFor("zsh");
+  expect(script).toMatch(/^#compdef proxywarden\n/);
+  expect(script).toContain("'check:whether a configuration is valid\\: every error, with its line and column'");
+  expect(script).toContain("'healthcheck:whether the daemon answers\\: the container'\\''s health check'");
+  expect(script).toContain("'--output=[text or json]:value:(text json)'");
+  expect(script).toContain("'--config=[the configuration]:value:_files'");
+});
+
+test("fish is told where an option has a file, a word, or something that nobody can guess", async () => {
+  const script = await scriptFor("fish");
+  const at = (path: string) => `complete -c proxywarden -n '__proxywarden_at "proxywarden ${path}"'`;
+  expect(script).toContain(`${at("check")} -l config -r -F -d 'the configuration'`);
+  expect(script).toContain(`${at("check")} -l output -x -a 'text json' -d`);
+  expect(script).toContain(`${at("pause")} -l reason -x -d`);
+  expect(script).toContain(`${at("completion")} -a 'bash zsh fish'`);
+});

@@ -1,0 +1,62 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "config-"));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const at = (name: string) => join(folder, name);
+
+/** The errors of the configuration in this folder, without the name of the folder. */
+function errors(): readonly string[] {
+  const read = readConfigFile(at("proxywarden.yaml"), {});
+  return read.ok ? [] : read.error.map((line) => line.replaceAll(`${folder}/`, ""));
+}
+
+const SERVICE = "service: { base_url: 'https://proxy.example.net', api_key_file: key, usage_scale: ratio }\n";
+
+test("a configuration that does not exist is said to be missing, and where to name it", () => {
+  expect(errors()).toEqual([
+    "can't read proxywarden.yaml: there is no such file (ENOENT); --config names the configuration file",
+  ]);
+});
+
+test("a configuration that is a loop of symbolic links is said to be one", () => {
+  symlinkSync("proxywarden.yaml", at("proxywarden.yaml"));
+  expect(errors()).toEqual(["can't read proxywarden.yaml: a loop of symbolic links (ELOOP)"]);
+});
+
+test("every file that a configuration names is read with care", () => {
+  writeFileSync(at("proxywarden.yaml"), `${SERVICE}policies: ['*.policy']\nweb: { web_config_file: web.yml }\n`);
+  execFileSync("mkfifo", [at("a.policy")]);
+  symlinkSync("b.policy", at("b.policy"));
+  writeFileSync(at("c.policy"), Uint8Array.of(0xff, 0xfe, 0x61, 0x00));
+  writeFileSync(at("d.policy"), "x".repeat(1_048_577));
+  symlinkSync("web.yml", at("web.yml"));
+  symlinkSync("/dev/zero", at("key"));
+  const device = "must be a file that can be read: can't read key: it is a device; it must be a regular file";
+  const loop = "must be a file that can be read: can't read web.yml: a loop of symbolic links (ELOOP)";
+  expect(errors()).toEqual([
+    `proxywarden.yaml:1:65: service.api_key_file: found "key"; ${device}`,
+    `proxywarden.yaml:3:25: web.web_config_file: found "web.yml"; ${loop}`,
+    "a.policy:1:1: can't read a.policy: it is a pipe; it must be a regular file",
+    "b.policy:1:1: can't read b.policy: a loop of symbolic links (ELOOP)",
+    "c.policy:1:1: can't read c.policy: it is encoded as UTF-16; it must be UTF-8",
+    "d.policy:1:1: can't read d.policy: it is too large: it has 1048577 bytes, and may have at most 1048576",
+  ]);
+});
+
+test("a byte order mark is no part of the text", () => {
+  writeFileSync(at("key"), "sesame");
+  writeFileSync(at("proxywarden.yaml"), `\uFEFF${SERVICE}`);
+  expect(errors()).toEqual([]);
+});

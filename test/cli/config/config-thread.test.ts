@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
+import { readConfigInThread } from "../../../src/cli/config/config-thread.ts";
+import { readTextFile } from "../../../src/cli/context.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "config-"));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const at = (name: string) => join(folder, name);
+const env = { HOST: "proxy.example.net" };
+const never = new AbortController().signal;
+
+const CONFIG = `
+service: { base_url: "https://\${HOST}", api_key: clear, usage_scale: ratio }
+web: { web_config_file: web.yml }
+policies: [offline.yaml]
+safety: { mode: enforce }
+receivers: [{ name: oncall, webhook_url_file: hook }]
+`;
+
+const POLICY = `
+policies:
+  - name: offline
+    mode: enforce
+    when: node.status == "offline"
+    for: 15m
+    steps: [{ action: reboot }]
+`;
+
+function written(config = CONFIG): string {
+  writeFileSync(at("web.yml"), "rate_limit: { interval: 1s, burst: 7 }\n");
+  writeFileSync(at("hook"), "https://hooks.example.net/x");
+  writeFileSync(at("offline.yaml"), POLICY);
+  writeFileSync(at("proxywarden.yaml"), config);
+  return at("proxywarden.yaml");
+}
+
+test("a configuration that is read in a thread is the one that is read here, and its web configuration can be read again", async () => {
+  const file = written();
+  const here = readConfigFile(file, env);
+  const there = await readConfigInThread(file, env, never);
+  if (!here.ok || !there.ok) throw new Error(JSON.stringify([here, there]));
+  const { webFile, ...rest } = there.value;
+  const { webFile: expected, ...expectedRest } = here.value;
+  expect(rest).toEqual(expectedRest);
+  expect(rest.warnings.length).toBeGreaterThan(0);
+  expect({ file: webFile?.file, config: webFile?.config }).toEqual({ file: expected?.file, config: expected?.config });
+  writeFileSync(at("web.yml"), "rate_limit: { interval: 1s, burst: 8 }\n");
+  expect(webFile?.reread(readTextFile)).toMatchObject({ ok: true, value: { rate_limit: { burst: 8 } } });
+});
+
+test("errors are the same", async () => {
+  const file = written(`${CONFIG}log: { level: inf, levle: info }\n`);
+  const here = readConfigFile(file, env);
+  expect(here.ok).toBe(false);
+  expect(await readConfigInThread(file, env, never)).toEqual(here);
+});
+
+test("the event loop turns while the largest file that is accepted is read", async () => {
+  const file = written(`a: [${"*a,".repeat(40_000)}]`);
+  let isReading = true;
+  const reading = readConfigInThread(file, env, never).finally(() => {
+    isReading = false;
+  });
+  let turns = 0;
+  while (isReading) {
+    await turn();
+    turns += 1;
+  }
+  expect(await reading).toMatchObject({ ok: false });
+  // Read in this thread, it would be done within the first few turns.
+  expect(turns).toBeGreaterThan(50);
+});
+
+test("reading ends when the daemon stops", async () => {
+  const stop = new AbortController();
+  const reading = readConfigInThread(written(), env, stop.signal);
+  stop.abort();
+  expect(await reading).toEqual({ ok: false, error: ["the daemon is stopping"] });
+  expect(await readConfigInThread(written(), env, stop.signal)).toEqual(await reading);
+});

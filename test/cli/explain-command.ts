@@ -1,0 +1,15 @@
+import { type ExplainOptions, explain } from "../../src/cli/explain.ts";
+import { printed } from "./terminal.ts";
+
+/** Runs `explain`; a test that names no daemon reaches none. */
+export const runExplain = (node: string, options: Partial<ExplainOptions>) =>
+  printed((context) => explain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context));
+
+/** Lines of a text, from the one that begins so to the next empty one. */
+export function paragraph(text: string, beginning: string): readonly string[] {
+  const lines = text.split("\n");
+  const first = lines.findIndex((line) => line.startsWith(beginning));
+  if (first < 0) throw new Error(`no line begins with ${beginning}:\n${text}`);
+  const length = lines.slice(first).indexOf("");
+  return lines.slice(first, length < 0 ? undefined : first + length);
+}

@@ -1,0 +1,137 @@
+import { describe, expect, test } from "vitest";
+import type { Change } from "../../src/model/remediation/journal.ts";
+import { openStore } from "../../src/journal/sqlite.ts";
+import { newFolder } from "../integration/folder.ts";
+import { awaitingAction, episode, heldDecision, NIGHT_MS, verifiedAction } from "../web/api/remediation-view-fixture.ts";
+import { paragraph, runExplain as run } from "./explain-command.ts";
+
+const MINUTE = 60_000;
+
+const CONFIG = `service: {base_url: "https://proxy.example.net", api_key: sesame, usage_scale: ratio}
+state: {path: state}
+policies: [policies.yaml]
+`;
+
+const POLICIES = `policies:
+  - name: reboot-offline
+    when: node.status == "offline"
+    for: 15m
+    steps:
+      - {action: disconnect, verify: {within: 3m}}
+      - {action: reboot, force: true, verify: {within: 10m}}
+`;
+
+/** A configuration whose journal holds these, written by a daemon that is gone. */
+function configured(changes: readonly Change[]): string {
+  const folder = newFolder();
+  const store = openStore(folder.at("state"));
+  if (!store.ok) throw new Error(store.error.message);
+  store.value.journal.commit(changes);
+  store.value.close();
+  folder.write("policies.yaml", POLICIES);
+  return folder.write("proxywarden.yaml", CONFIG);
+}
+
+const night: readonly Change[] = [
+  { kind: "decision", row: heldDecision },
+  { kind: "episode", row: episode },
+  { kind: "action", row: verifiedAction },
+  { kind: "action", row: awaitingAction },
+];
+
+describe("explain reads the journal", () => {
+  test("and tells timers, episodes, decisions with every reason, and actions, though no daemon runs", async () => {
+    const timer = { policy: "reboot-offline", node: "node_1", state: "pending", clearMs: 0, since: NIGHT_MS } as const;
+    const config = configured([...night, { kind: "timer", row: { ...timer, trueMs: 4 * MINUTE } }]);
+    const { code, out, err } = await run("node_1", { config });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(paragraph(out, "reboot-offline")).toEqual([
+      "reboot-offline",
+      "  read      node.status = offline",
+      "            node.last_seen = 2026-11-21T02:40:00.000Z",
+      "            (observed 2026-11-21 03:00:00 UTC)",
+      "  timer     pending for 4m of 15m, since 2026-11-21 03:00:00 UTC",
+      "  episode   ep-1: firing since 2026-11-21 03:15:00 UTC",
+      "            opened 2026-11-21 03:15:00 UTC",
+      "            at step 2 of 2 (forced reboot), 1 sent",
+      "  decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce",
+      "            - window: outside of nights, which begins at 23:00",
+      "            - max_actions: 6 of 6 actions within 1h",
+    ]);
+    expect(paragraph(out, "actions").filter((line) => line.includes("act-"))).toHaveLength(2);
+  });
+
+  test("and tells an episode's quarantine, what it waits for, and how an action in doubt or of a dry run stands", async () => {
+    const quarantine = { action: "act-2", endsAt: NIGHT_MS + 1_440 * MINUTE, seen: true, seenOnline: 0, overdue: true };
+    const retryAt = NIGHT_MS + 17 * MINUTE;
+    const config = configured([
+      { kind: "episode", row: { ...episode, state: "quarantined", shadow: true, failures: 2, retryAt, quarantine } },
+      { kind: "action", row: { ...verifiedAction, state: "sent", outcome: null, inDoubt: true, endedAt: null } },
+      { kind: "action", row: { ...verifiedAction, id: "act-5", shadow: true, outcome: "dry_run", proof: null } },
+    ]);
+    const { out } = await run("node_1", { config });
+    expect(paragraph(out, "reboot-offline")).toEqual(
+      expect.arrayContaining([
+        "  episode   ep-1 (dry run): quarantined since 2026-11-21 03:15:00 UTC",
+        "            at step 2 of 2 (forced reboot), 1 sent, 2 sendings failed",
+        "            waits until 2026-11-21 03:17:00 UTC",
+        "            our quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
+      ]),
+    );
+    expect(out).toContain("no clear answer came: observation settles it");
+    expect(out).toContain("dry_run (dry run: nothing was sent)");
+  });
+
+  test("as of then: what was decided later is not told", async () => {
+    const later = { ...heldDecision, at: NIGHT_MS + 50 * MINUTE, verdict: "act", blockers: [] } as const;
+    const config = configured([...night, { kind: "decision", row: later }]);
+    const { out: now } = await run("node_1", { config });
+    expect(now).toContain("decision  act on step 2, 2026-11-21 03:50:00 UTC");
+    const { out: then } = await run("node_1", { config, at: NIGHT_MS + 40 * MINUTE });
+    expect(then).toContain("decision  hold on step 2, 2026-11-21 03:15:00 UTC");
+    expect(then).not.toContain("03:50");
+    const { out: before } = await run("node_1", { config, at: NIGHT_MS });
+    expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
+  told by   the journal; verdicts and timers of the past are not kept
+  policies  none had anything to do with it
+  journal   has nothing on it: all was well, or there is no such node
+
+no actions
+
+no decisions
+`);
+  });
+
+  test("and says so where it has nothing on a node", async () => {
+    const { code, out } = await run("node_7", { config: configured(night) });
+    expect(code).toBe(0);
+    expect(paragraph(out, "node_7").at(-1)).toBe(
+      "  journal   has nothing on it: all was well, or there is no such node",
+    );
+    expect(paragraph(out, "reboot-offline")).toContain("  timer     inactive");
+  });
+
+  test("and lists but the newest decisions; JSON has the others as well", async () => {
+    const many = Array.from({ length: 14 }, (_, index): Change => {
+      return { kind: "decision", row: { ...heldDecision, at: NIGHT_MS + index * MINUTE } };
+    });
+    const config = configured(many);
+    expect(paragraph((await run("node_1", { config })).out, "decisions")).toHaveLength(12);
+    expect((await run("node_1", { config })).out).toContain("  and 4 earlier: --output json has them");
+    const { decisions, source } = JSON.parse((await run("node_1", { config, output: "json" })).out);
+    expect({ source, decisions: decisions.length }).toEqual({ source: "journal", decisions: 14 });
+  });
+
+  test("and ends with 1 where there is none, or the configuration is wrong: every problem on a line", async () => {
+    const folder = newFolder();
+    folder.write("policies.yaml", POLICIES);
+    const config = folder.write("proxywarden.yaml", CONFIG);
+    expect(await run("node_1", { config })).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringMatching(/^proxywarden: .*state holds no journal; .*\n$/),
+    });
+    folder.write("proxywarden.yaml", CONFIG.replace("usage_scale: ratio", "usage_scael: ratio"));
+    expect((await run("node_1", { config })).err).toMatch(/^proxywarden: .*:1:\d+: service\.usage_scael: unknown key/);
+  });
+});

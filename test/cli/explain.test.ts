@@ -1,0 +1,161 @@
+import { describe, expect, test } from "vitest";
+import { listening } from "../web/http/test-server.ts";
+import { blank, heldDecision, NIGHT_MS, quietWarden, story, tellingWarden } from "../web/api/remediation-view-fixture.ts";
+import { paragraph, runExplain as run } from "./explain-command.ts";
+
+const MINUTE = 60_000;
+
+describe("explain asks the running daemon", () => {
+  test("and tells every policy, every reason, what was done, and what came of it", async () => {
+    const seen = { status: "offline", name: "de-1", country: "DE", region: "eu-west" };
+    const { url } = await listening({
+      warden: () => tellingWarden(),
+      node: (id) => ({ id, ...seen, last_seen: "2026-11-21T02:40:00.000Z", age_seconds: 12.4 }),
+    });
+    expect(await run("node_1", { url })).toEqual({
+      code: 0,
+      err: "",
+      out: `node_1, at 2026-11-21 03:40:00 UTC
+  status    offline (de-1, DE, eu-west)
+  last seen 2026-11-21 02:40:00 UTC
+  observed  12s ago
+  told by   the running daemon
+
+reboot-offline (enforce)
+  verdict   true
+  read      node.status = offline
+            node.last_seen = 2026-11-21T02:40:00.000Z
+  timer     firing since 2026-11-21 03:15:00 UTC, true for 40m
+  episode   ep-1: firing since 2026-11-21 03:15:00 UTC
+            opened 2026-11-21 03:15:00 UTC
+            at step 2 of 4 (forced reboot), 1 sent
+  decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce
+            - window: outside of nights, which begins at 23:00
+            - max_actions: 6 of 6 actions within 1h
+  now       1 reason would hold an action
+            - approval: act-3 waits for a person
+              ends with approve or reject; an approval expires after safety.approval_ttl
+
+actions, newest first
+  act-3  quarantine for 1d by reboot-offline, step 3 of ep-1
+      waits for approval
+      written down 2026-11-21 03:30:00 UTC
+  act-2  forced reboot by reboot-offline, step 2 of ep-1
+      verified, proof: uptime_fell
+      sent 2026-11-21 03:20:01 UTC, ended 2026-11-21 03:26:00 UTC
+      HTTP 200
+
+decisions, newest first
+  2026-11-21 03:15:00 UTC  reboot-offline  hold: window, max_actions
+`,
+    });
+  });
+
+  test("and tells why a verdict is unknown, how far a timer has come, and who holds the node", async () => {
+    const told = story("node_1");
+    const [policy] = told.policies;
+    const hold = {
+      node: "node_1",
+      policy: null,
+      kind: "held",
+      at: NIGHT_MS,
+      until: null,
+      reason: "disk swap",
+    } as const;
+    const { url } = await listening({
+      warden: () => ({
+        ...quietWarden,
+        explain: (node) => ({
+          ...blank(node),
+          known: true,
+          holds: [hold],
+          policies: [
+            {
+              ...policy!,
+              verdict: "unknown",
+              matched: null,
+              unknowns: [{ field: "node.cpu_usage", why: "observed 20m ago, older than 15m" }],
+              fields: {},
+              timer: { ...policy!.timer!, state: "pending", trueMs: 4 * MINUTE },
+              episode: null,
+              blockers: [],
+            },
+          ],
+        }),
+      }),
+    });
+    const { out } = await run("node_1", { url });
+    expect(paragraph(out, "node_1")).toContain(
+      "  held      held from every policy since 2026-11-21 03:00:00 UTC, until it is released: disk swap",
+    );
+    expect(paragraph(out, "reboot-offline")).toEqual([
+      "reboot-offline (enforce)",
+      "  verdict   unknown: nothing is done, and the timer stands still",
+      "            whether the policy is about this node is unknown",
+      "            - node.cpu_usage: observed 20m ago, older than 15m",
+      "  timer     pending for 4m of 15m, since 2026-11-21 03:15:00 UTC",
+      "  episode   none",
+      "  decision  none was ever due",
+      "  now       nothing would hold an action",
+    ]);
+    expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
+  });
+
+  test("and tells what is left of a policy that is no longer in force", async () => {
+    const { url } = await listening({
+      warden: () => ({ ...tellingWarden(), explain: (node) => ({ ...story(node), policies: [] }) }),
+    });
+    const { out } = await run("node_1", { url });
+    expect(paragraph(out, "reboot-offline")).toContain("            - max_actions: 6 of 6 actions within 1h");
+  });
+
+  test("and gives machines all of it", async () => {
+    const { url } = await listening({ warden: () => tellingWarden() });
+    const { code, out } = await run("node_1", { url, output: "json" });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      id: "node_1",
+      source: "daemon",
+      explained_at: "2026-11-21T03:40:00.000Z",
+      policies: [{ policy: "reboot-offline", blockers: [{ reason: "approval" }] }],
+      actions: [{ id: "act-3" }, { id: "act-2" }],
+    });
+  });
+
+  test("and, as of then, takes back what came later", async () => {
+    const { url } = await listening({ warden: () => tellingWarden() });
+    const { out } = await run("node_1", { url, at: NIGHT_MS + 22 * MINUTE });
+    expect(paragraph(out, "actions")).toEqual([
+      "actions, newest first",
+      "  act-2  forced reboot by reboot-offline, step 2 of ep-1",
+      "      sent, being verified",
+      "      sent 2026-11-21 03:20:01 UTC",
+    ]);
+    expect(out).toContain("told by   the journal; verdicts and timers of the past are not kept");
+    expect(out).not.toContain("timer ");
+  });
+
+  test("and prints nothing that could steer a terminal", async () => {
+    const odd = { ...heldDecision, blockers: [{ reason: "held", detail: "by \u001b]0;x\u0007 me" }] as const };
+    const { url } = await listening({
+      warden: () => ({ ...tellingWarden(), explain: (node) => ({ ...story(node), decisions: [odd] }) }),
+    });
+    const { out } = await run("node_1", { url });
+    expect(out).toContain("- held: by \u{fffd}]0;x\u{fffd} me");
+    expect(out.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\p{Cf}/u);
+  });
+
+  test("and ends with 1 where there is no such node, or no daemon", async () => {
+    const { url } = await listening();
+    expect(await run("node_2", { url })).toEqual({
+      code: 1,
+      out: "",
+      err: 'proxywarden: no node "node_2" in the fleet\n',
+    });
+    expect(await run("node_1", {})).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringMatching(/^proxywarden: no daemon answers at http:\/\/127\.0\.0\.1:1 .*--url\n$/),
+    });
+  });
+});

@@ -1,0 +1,193 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { giveOrder, type OrderOptions, orderCommands } from "../../src/cli/operator-commands.ts";
+import { fixedSecret } from "../../src/platform/secret-file.ts";
+import { newFolder } from "../integration/folder.ts";
+import { admin, listening } from "../web/http/test-server.ts";
+import { keptOrders } from "../web/api/remediation-view-fixture.ts";
+import { printed } from "./terminal.ts";
+
+const TOKEN = "correct-horse-battery";
+const withToken = { PROXYWARDEN_ADMIN_TOKEN: TOKEN };
+
+/** A daemon that keeps its orders. */
+async function daemon(refusal: Parameters<typeof keptOrders>[1] = null, token: string | null = TOKEN) {
+  const kept: string[][] = [];
+  const secret = token === null ? null : fixedSecret(token);
+  const web = await listening({ orders: () => keptOrders(kept, refusal), operators: () => admin(secret) });
+  return { kept, url: web.url };
+}
+
+function order(
+  name: string,
+  id: string | undefined,
+  options: Partial<OrderOptions> & { readonly url: string },
+  env: Readonly<Record<string, string>> = withToken,
+) {
+  const command = orderCommands.find(({ row }) => row.name === name);
+  if (command === undefined) throw new Error(`there is no order ${name}`);
+  return printed((context) => giveOrder(command.row, id, { output: "text", ...options }, context), env);
+}
+
+/** A server that answers everything alike. */
+async function answering(status: number, body: string): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(status).end(body));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe("a command", () => {
+  test.each([
+    ["pause", undefined, "deploy", ["pause", "deploy"]],
+    ["pause", undefined, undefined, ["pause", "no reason given"]],
+    ["resume", undefined, undefined, ["resume"]],
+    ["approve", "act-3", undefined, ["approve", "act-3"]],
+    ["reject", "act-3", "the carrier is on it", ["reject", "act-3", "the carrier is on it"]],
+    ["hold", "node/ü 1?", "disk swap", ["hold", "node/ü 1?", "disk swap"]],
+    ["release", "..", undefined, ["release", ".."]],
+    ["reset-breaker", undefined, undefined, ["reset-breaker"]],
+    ["accept-inventory", undefined, undefined, ["accept-inventory"]],
+  ])("%s of %j with the reason %j reaches the daemon, which says what is so now", async (name, id, reason, kept) => {
+    const { kept: orders, url } = await daemon();
+    const end = await order(name, id, { url, ...(reason === undefined ? {} : { reason }) });
+    expect(end).toEqual({ code: 0, out: `${name} is done\n`, err: "" });
+    expect(orders).toEqual([kept]);
+  });
+
+  test("prints JSON for machines", async () => {
+    const { url } = await daemon();
+    const { code, out } = await order("resume", undefined, { url, output: "json" });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toEqual({ message: "resume is done" });
+  });
+});
+
+describe("the token", () => {
+  test("comes out of a file, which goes before the environment", async () => {
+    const { url } = await daemon();
+    const tokenFile = newFolder().write("token", `${TOKEN}\n`);
+    expect(await order("resume", undefined, { url, tokenFile }, {})).toMatchObject({ code: 0 });
+    expect(await order("resume", undefined, { url, tokenFile }, { PROXYWARDEN_ADMIN_TOKEN: "wrong" })).toMatchObject({
+      code: 0,
+    });
+  });
+
+  test("that is nowhere is wrong usage, and says where it may be", async () => {
+    const { kept, url } = await daemon();
+    for (const env of [{}, { PROXYWARDEN_ADMIN_TOKEN: "" }]) {
+      expect(await order("resume", undefined, { url }, env)).toEqual({
+        code: 2,
+        out: "",
+        err: "proxywarden: resume needs the token of an operator: name its file by --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
+      });
+    }
+    expect(kept).toEqual([]);
+  });
+
+  test("in a file that can't be read, or in more lines than one, is said to be so", async () => {
+    const folder = newFolder();
+    const url = "http://127.0.0.1:1";
+    expect(await order("resume", undefined, { url, tokenFile: folder.at("none") })).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^proxywarden: --token-file: secret file .*none can't be read: .*ENOENT.*\n$/),
+    });
+    expect(await order("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "a\nb" })).toMatchObject({
+      code: 1,
+      err: "proxywarden: PROXYWARDEN_ADMIN_TOKEN: a token is one line of plain ASCII\n",
+    });
+  });
+
+  test("is never printed, right or wrong", async () => {
+    const { url } = await daemon();
+    const ends = await Promise.all([
+      order("resume", undefined, { url }),
+      order("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" }),
+    ]);
+    expect(JSON.stringify(ends)).not.toMatch(/guessed|horse/);
+  });
+});
+
+describe("an error is one line, with the way out:", () => {
+  test("nobody listens", async () => {
+    const end = await order("pause", undefined, { url: "http://127.0.0.1:1" });
+    expect(end).toEqual({
+      code: 1,
+      out: "",
+      err: "proxywarden: no daemon answers at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1): start it, or say where it is with --url\n",
+    });
+  });
+
+  test("the token is another", async () => {
+    const { kept, url } = await daemon();
+    expect(await order("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
+      code: 1,
+      out: "",
+      err: `proxywarden: ${url} refuses the token: it must be that of an operator, as in the files of its web.operators or web.admin_token_file\n`,
+    });
+    expect(kept).toEqual([]);
+  });
+
+  test("too many tokens were others", async () => {
+    const { url } = await daemon();
+    const wrong = () => order("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" });
+    for (let time = 0; time < 10; time++) await wrong();
+    expect((await wrong()).err).toBe(
+      "proxywarden: too many wrong tokens; those of operators are still accepted; try again in 60 s\n",
+    );
+    expect((await order("pause", undefined, { url })).code).toBe(0);
+  });
+
+  test.each(["pause", "approve"])("the daemon has no token, so %s has no route", async (name) => {
+    const { url } = await daemon(null, null);
+    expect(await order(name, name === "approve" ? "act-3" : undefined, { url })).toEqual({
+      code: 1,
+      out: "",
+      err: `proxywarden: ${url} takes no orders: it has no operators; set web.operators or web.admin_token_file in its configuration, and reload\n`,
+    });
+  });
+
+  test.each(["not_found", "conflict", "journal"] as const)("the daemon refuses: %s", async (kind) => {
+    const { url } = await daemon({ kind, message: "act-3 is not waiting\u001b[2J" });
+    expect(await order("approve", "act-3", { url })).toEqual({
+      code: 1,
+      out: "",
+      err: "proxywarden: act-3 is not waiting\u{fffd}[2J\n",
+    });
+  });
+
+  test("the reason is too long", async () => {
+    const { url } = await daemon();
+    expect(await order("pause", undefined, { url, reason: "x".repeat(501) })).toMatchObject({
+      code: 1,
+      err: 'proxywarden: key "reason": it is one line of text of 1 to 500 characters; leave it out where there is none\n',
+    });
+  });
+
+  test.each([
+    [200, "<html>"],
+    [200, '{"status": "ok"}'],
+    [404, "404 page not found"],
+    [404, '{"error": {"code": "NOT_FOUND"}}'],
+    [302, ""],
+    [502, "<html>"],
+  ])("somebody else answers %i %j", async (status, body) => {
+    const url = await answering(status, body);
+    expect(await order("resume", undefined, { url })).toEqual({
+      code: 1,
+      out: "",
+      err: `proxywarden: ${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?\n`,
+    });
+  });
+
+  test("the connection breaks, and the order may have been carried out", async () => {
+    const server = createServer((request) => request.socket.destroy());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { code, err } = await order("pause", undefined, { url });
+    expect(code).toBe(1);
+    expect(err).toMatch(/^proxywarden: http:.*; it may have been carried out all the same: look at the status\n$/);
+  });
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { hasColours, paintFor, withColourWish } from "../../../src/cli/output/colour.ts";
+import { EXIT_FINE, type Output } from "../../../src/cli/context.ts";
+import { createProgram } from "../../../src/cli/program.ts";
+import { printed } from "../terminal.ts";
+
+const stream = (isTTY: boolean): Output => ({ write() {}, isTTY });
+const terminal = stream(true);
+const file = stream(false);
+
+test.each<readonly [what: string, Output, env: Record<string, string>, has: boolean]>([
+  ["a terminal has them", terminal, {}, true],
+  ["a file has none", file, {}, false],
+  ["NO_COLOR takes them from a terminal", terminal, { NO_COLOR: "1" }, false],
+  ["an empty NO_COLOR says nothing", terminal, { NO_COLOR: "" }, true],
+  ["FORCE_COLOR gives them to a file", file, { FORCE_COLOR: "1" }, true],
+  ["FORCE_COLOR=0 takes them from a terminal", terminal, { FORCE_COLOR: "0" }, false],
+  ["NO_COLOR goes over FORCE_COLOR", terminal, { NO_COLOR: "1", FORCE_COLOR: "1" }, false],
+  ["a dumb terminal has none", terminal, { TERM: "dumb" }, false],
+])("colours: %s", (_what, output, env, has) => {
+  expect(hasColours(output, env)).toBe(has);
+  expect(paintFor(output, env)("bad", "error")).toBe(has ? "\u{1b}[31merror\u{1b}[39m" : "error");
+});
+
+test("the command line goes over the environment, either way", () => {
+  expect(hasColours(file, withColourWish({ NO_COLOR: "1" }, true))).toBe(true);
+  expect(hasColours(terminal, withColourWish({ FORCE_COLOR: "1" }, false))).toBe(false);
+  expect(hasColours(terminal, withColourWish({}, undefined))).toBe(true);
+});
+
+test.each<readonly [usage: string, env: Record<string, string>, coloured: boolean]>([
+  ["check --config /none", {}, false],
+  ["check --color --config /none", {}, true],
+  ["--color check --config /none", { NO_COLOR: "1" }, true],
+  ["check --config /none", { FORCE_COLOR: "1" }, true],
+  ["check --no-color --config /none", { FORCE_COLOR: "1" }, false],
+])("%s, under %j: coloured is %s", async (usage, env, coloured) => {
+  const { out } = await printed(async (context) => {
+    await createProgram(context, () => {}).parseAsync(usage.split(" "), { from: "user" });
+    return EXIT_FINE;
+  }, env);
+  expect(out).toBe(coloured ? "/none: \u{1b}[31m1 error\u{1b}[39m\n" : "/none: 1 error\n");
+});

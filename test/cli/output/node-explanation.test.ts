@@ -1,0 +1,137 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type NodeRows, rowsAsOf } from "../../../src/cli/output/node-explanation.ts";
+import { storyText } from "../../../src/cli/output/node-explanation-text.ts";
+import { actionView, decisionView, episodeView, holdView, orderView } from "../../../src/web/api/row-views.ts";
+import { awaitingAction, episode, heldDecision, NIGHT_MS, verifiedAction } from "../../web/api/remediation-view-fixture.ts";
+
+const iso = (minute: number) => new Date(NIGHT_MS + minute * 60_000).toISOString();
+const ms = (minute: number) => NIGHT_MS + minute * 60_000;
+
+/** Instants in rising order, as a row has them. */
+const instants = (count: number) =>
+  fc
+    .array(fc.integer({ min: 0, max: 100 }), { minLength: count, maxLength: count })
+    .map((all) => all.sort((a, b) => a - b));
+
+const anAction = instants(3).map(([created, sent, ended]) =>
+  actionView({ ...verifiedAction, createdAt: ms(created!), sentAt: ms(sent!), endedAt: ms(ended!) }),
+);
+const anEpisode = instants(3).map(([opened, state]) =>
+  episodeView({ ...episode, state: "healed", openedAt: ms(opened!), stateAt: ms(state!), closedAt: ms(state!) }),
+);
+const aDecision = fc.integer({ min: 0, max: 100 }).map((at) => decisionView({ ...heldDecision, at: ms(at) }));
+
+const someRows: fc.Arbitrary<NodeRows> = fc.record({
+  holds: fc.constant([]),
+  episodes: fc.array(anEpisode, { maxLength: 3 }),
+  actions: fc.array(anAction, { maxLength: 3 }),
+  decisions: fc.array(aDecision, { maxLength: 3 }),
+  orders: fc.constant([]),
+});
+
+test("as of a moment, rows tell of nothing that came after it, and of all that began before", () => {
+  fc.assert(
+    fc.property(someRows, fc.integer({ min: 0, max: 100 }), (rows, minute) => {
+      const at = iso(minute);
+      const then = rowsAsOf(rows, at);
+      const told = [
+        ...then.decisions.map((row) => row.at),
+        ...then.actions.flatMap((row) => [row.created_at, row.sent_at, row.ended_at]),
+        ...then.episodes.flatMap((row) => [row.opened_at, row.state_at, row.closed_at]),
+      ];
+      for (const instant of told) expect(instant === null || instant <= at).toBe(true);
+      expect(then.actions).toHaveLength(rows.actions.filter(({ created_at }) => created_at <= at).length);
+      expect(then.episodes).toHaveLength(rows.episodes.filter(({ opened_at }) => opened_at <= at).length);
+      for (const action of then.actions) expect(action.outcome === null).toBe(action.ended_at === null);
+      for (const each of then.episodes) expect(each.state === "open").toBe(each.closed_at === null);
+    }),
+  );
+});
+
+test("as of a moment after everything, rows are what they are", () => {
+  fc.assert(
+    fc.property(someRows, (rows) => {
+      expect(rowsAsOf(rows, iso(101))).toEqual(rows);
+    }),
+  );
+});
+
+test("an episode's step is told by what was decided and done under it until then", () => {
+  const rows: NodeRows = {
+    holds: [],
+    episodes: [episodeView({ ...episode, state: "given_up", stateAt: ms(90), closedAt: ms(90), step: 4, acted: 3 })],
+    actions: [actionView({ ...verifiedAction, step: 2, createdAt: ms(40), sentAt: ms(41), endedAt: ms(60) })],
+    decisions: [decisionView({ ...heldDecision, at: ms(16), step: 1 })],
+    orders: [],
+  };
+  const stepAt = (minute: number) => {
+    const [then] = rowsAsOf(rows, iso(minute)).episodes;
+    return [then?.state, then?.step, then?.acted];
+  };
+  expect([16, 40, 41, 90].map(stepAt)).toEqual([
+    ["open", 1, 0],
+    ["open", 2, 0],
+    ["open", 2, 1],
+    ["given_up", 4, 3],
+  ]);
+});
+
+test("an action is told as not sent until it was, and as under way until it ended", () => {
+  const action = { ...verifiedAction, createdAt: ms(10), sentAt: ms(20), endedAt: ms(30), inDoubt: true };
+  const rows: NodeRows = { holds: [], episodes: [], actions: [actionView(action)], decisions: [], orders: [] };
+  const actionAt = (minute: number) => {
+    const [then] = rowsAsOf(rows, iso(minute)).actions;
+    return then && [then.state, then.outcome, then.sent_at, then.in_doubt];
+  };
+  expect([9, 10, 20, 30].map(actionAt)).toEqual([
+    undefined,
+    ["open", null, null, false],
+    ["sent", null, iso(20), false],
+    ["ended", "verified", iso(20), true],
+  ]);
+});
+
+test("a hold is told while it lasts, and an action that waits still was waiting then", () => {
+  const hold = { node: "node_1", policy: null, kind: "vetoed", at: ms(10), until: ms(20), reason: "lifted" } as const;
+  const rows: NodeRows = {
+    holds: [holdView(hold)],
+    episodes: [],
+    actions: [actionView(awaitingAction)],
+    decisions: [],
+    orders: [],
+  };
+  const holdsAt = (minute: number) => rowsAsOf(rows, iso(minute)).holds.length;
+  expect([9, 10, 19, 20].map(holdsAt)).toEqual([0, 1, 1, 0]);
+  expect(rowsAsOf(rows, iso(35)).actions[0]?.state).toBe("awaiting");
+});
+
+test("the orders about a node, and who approved its action, are told as of then", () => {
+  const order = {
+    order: "approve",
+    operator: "alice",
+    node: "node_1",
+    action: "act-2",
+    detail: "act-2 is approved",
+  } as const;
+  const action = { ...verifiedAction, createdAt: ms(10), sentAt: ms(20), endedAt: ms(30) };
+  const rows: NodeRows = {
+    holds: [],
+    episodes: [],
+    actions: [actionView({ ...action, answered: { operator: "alice", at: ms(15) } })],
+    decisions: [],
+    orders: [orderView({ at: ms(15), ...order })],
+  };
+  const storyAt = (minute: number) =>
+    storyText({
+      ...{ id: "node_1", explained_at: iso(minute), source: "past", seen: null, policies: [] },
+      ...rowsAsOf(rows, iso(minute)),
+    });
+  for (const line of [
+    "approved by alice, 2026-11-21 03:15:00 UTC",
+    "2026-11-21 03:15:00 UTC  approve by alice: act-2 is approved",
+  ]) {
+    expect(storyAt(30)).toContain(line);
+    expect(storyAt(14)).not.toContain(line);
+  }
+});

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { withNotice, withProgress } from "../../../src/cli/output/progress.ts";
+
+const WIPE = "\r\u{1b}[K";
+
+/** Time that a test lets pass: a sleep ends when it is reached, or when it is cut short. */
+function handClock() {
+  let now = 0;
+  const sleepers: { at: number; wake: () => void }[] = [];
+  return {
+    monotonic: () => now,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((wake) => {
+        signal?.addEventListener("abort", () => wake(), { once: true });
+        sleepers.push({ at: now + ms, wake });
+      }),
+    async pass(ms: number) {
+      for (const end = now + ms; now < end; ) {
+        now += 1_000;
+        for (const { at, wake } of sleepers) if (at <= now) wake();
+        // Whoever was woken goes on, and may fall asleep again.
+        for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+      }
+    },
+  };
+}
+
+function terminal(isTTY: boolean) {
+  const lines: string[] = [];
+  return { lines, err: { isTTY, write: (text: string) => void lines.push(text) } };
+}
+
+test("a terminal is told what is waited for after two seconds, and how long; the line is wiped at the end", async () => {
+  const clock = handClock();
+  const { lines, err } = terminal(true);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const waited = withProgress("waiting for the daemon", promise, { err }, clock);
+  await clock.pass(1_000);
+  expect(lines).toEqual([]);
+  await clock.pass(2_000);
+  const told = [`${WIPE}waiting for the daemon: 2 s`, `${WIPE}waiting for the daemon: 3 s`];
+  expect(lines).toEqual(told);
+  resolve("well");
+  expect(await waited).toBe("well");
+  expect(lines).toEqual([...told, WIPE]);
+});
+
+test("what is over within two seconds leaves no trace, nor does what fails then", async () => {
+  const clock = handClock();
+  const { lines, err } = terminal(true);
+  expect(await withProgress("a", Promise.resolve(1), { err }, clock)).toBe(1);
+  await expect(withProgress("a", Promise.reject(new Error("no")), { err }, clock)).rejects.toThrow("no");
+  expect(lines).toEqual([]);
+});
+
+test("a file is told nothing, however long it takes", async () => {
+  const clock = handClock();
+  const { lines, err } = terminal(false);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const waited = withProgress("a", promise, { err }, clock);
+  await clock.pass(10_000);
+  resolve();
+  await waited;
+  expect(lines).toEqual([]);
+});
+
+test("a terminal is told of a long piece of work before it begins, and the line is wiped even where it fails", () => {
+  const { lines, err } = terminal(true);
+  expect(withNotice("making nodes", true, () => lines.length, { err })).toBe(1);
+  expect(lines).toEqual(["making nodes", WIPE]);
+  const fails = () => {
+    throw new Error("no");
+  };
+  expect(() => withNotice("making nodes", true, fails, { err })).toThrow("no");
+  expect(lines).toEqual(["making nodes", WIPE, "making nodes", WIPE]);
+});
+
+test("neither a short piece of work nor a file is worth a word", () => {
+  const shown = terminal(true);
+  const hidden = terminal(false);
+  withNotice("a", false, () => {}, shown);
+  withNotice("a", true, () => {}, hidden);
+  expect([...shown.lines, ...hidden.lines]).toEqual([]);
+});

@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { utcDay } from "../../src/rate-limit/billing-month.ts";
+import { type PlanOptions, plan } from "../../src/cli/plan.ts";
+import { openStore } from "../../src/journal/sqlite.ts";
+import { newFolder } from "../integration/folder.ts";
+import { configText, startNetwork } from "../integration/simulated-network.ts";
+import { printed } from "./terminal.ts";
+
+/** Nobody answers there. */
+const NOWHERE = "http://127.0.0.1:9";
+
+/** A configuration on the Business plan, with all else by default. */
+function configured(serviceUrl = NOWHERE) {
+  const folder = newFolder();
+  const sections = { limits: { plan: "business" }, state: { path: folder.at("state") }, collect: wishes };
+  return { folder, file: folder.write("proxywarden.yaml", configText(serviceUrl, sections)) };
+}
+
+const wishes = {
+  nodes: { every: "1m" },
+  details: { max_age: "15m" },
+  sessions: { every: "1m" },
+  stats: { every: "1m" },
+};
+
+const run = (options: Omit<PlanOptions, "output"> & Partial<PlanOptions>) =>
+  printed((context) => plan({ output: "text", ...options }, context));
+
+async function planned(options: Omit<PlanOptions, "output">) {
+  const { code, out, err } = await run({ ...options, output: "json" });
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  return JSON.parse(out) as {
+    network: Record<string, unknown>;
+    month: { whole: boolean; calls: number; calls_limit: number };
+    collectors: Record<
+      string,
+      { interval_seconds: number; stretch: number; bound_by: string; calls_per_minute: number }
+    >;
+    calls_per_month: number;
+  };
+}
+
+describe("for as many nodes and sessions as are told", () => {
+  test("the table says what is polled how often, how old it gets, what is stretched, and by which limit", async () => {
+    const { out, code } = await run({ config: configured().file, nodes: 5_000, sessions: 50_000 });
+    expect(code).toBe(0);
+    expect(out.split("\n")).toEqual([
+      "network  5,000 nodes in 5 pages, 50,000 sessions in 50 pages, as the options say",
+      "limits   node_management 100 a minute, session_monitoring 500 a minute, the plan 500 a minute; 20% of each is left to others and to actions",
+      "month    a whole one, of 30 days; polling may make 990,000 calls",
+      "",
+      "collector  endpoint                       wished  planned  stretch  calls/min  calls/30d  age: median   worst",
+      "nodes      GET /v1/nodes                      1m       1m     1.0x       5.00    216,000          30s      1m",
+      "details    GET /v1/nodes/{id}                15m    9h52m      39x       8.45    365,040        4h56m  12h20m",
+      "sessions   GET /v1/sessions                   1m    5m55s     5.9x       8.45    365,040         3m1s    6m3s",
+      "stats      GET /v1/sessions/stats             1m       1m     1.0x       1.00     43,200          30s      1m",
+      "hourly     GET /v1/sessions/stats/hourly      1h       1h     1.0x       0.02        720          30m      1h",
+      "total                                                                    22.9    990,000",
+      "",
+      "details: 15m is stretched to 9h52m: within the plan's calls a month it gets 8.45 of the 333.3 calls/min that it would take",
+      "sessions: 1m is stretched to 5m55s: within the plan's calls a month it gets 8.45 of the 50.0 calls/min that it would take",
+      "",
+    ]);
+  });
+
+  test("scripts are given the same in seconds, with the limit by its name", async () => {
+    const { network, collectors, month, calls_per_month } = await planned({
+      ...{ config: configured().file, nodes: 5_000, sessions: 50_000 },
+    });
+    expect(network).toMatchObject({ source: "options", nodes: 5_000, node_pages: 5, session_pages: 50 });
+    expect(month).toMatchObject({ whole: true, calls_limit: 1_000_000 });
+    expect(collectors.nodes).toMatchObject({ interval_seconds: 60, stretch: 1, bound_by: null });
+    expect(collectors.details!.bound_by).toBe("month");
+    expect(calls_per_month).toBeCloseTo(990_000, 3);
+  });
+});
+
+test("what a daemon has seen and used of this month is what is planned by, though no service answers", async () => {
+  const { file, folder } = configured();
+  const store = openStore(folder.at("state"));
+  if (!store.ok) throw new Error(store.error.message);
+  store.value.facts.write(
+    "collect.extent",
+    JSON.stringify({ nodes: 700, nodePages: 7, sessions: 9_000, sessionPages: 90 }),
+  );
+  store.value.calls.add(utcDay(Date.now()), 12_345);
+  // The daemon may be running: its folder is held.
+  const { network, month } = await planned({ config: file });
+  expect(network).toEqual({ source: "state", nodes: 700, node_pages: 7, sessions: 9_000, session_pages: 90 });
+  expect(month).toMatchObject({ whole: false, calls: 12_345 });
+  const told = await planned({ config: file, sessions: 18_000 });
+  expect(told.network).toMatchObject({ source: "state", nodes: 700, sessions: 18_000, session_pages: 180 });
+  store.value.close();
+});
+
+test("without a daemon's past the service is asked how much there is, by one page of each list", async () => {
+  const { url, service } = await startNetwork({ scenario: { nodes: 1_300, sessions: 200 } });
+  const { network } = await planned({ config: configured(url).file });
+  expect(network).toMatchObject({ source: "service", nodes: 1_300, node_pages: 2 });
+  expect(service.serial).toBe(2);
+});
+
+test("where nobody knows how much there is, the way out is said", async () => {
+  const { code, out, err } = await run({ config: configured().file });
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toMatch(
+    /^proxywarden: the service was asked how much there is: .*; or say it: --nodes N --sessions N\n$/,
+  );
+});
+
+test("a configuration that is wrong is refused with its place", async () => {
+  const folder = newFolder();
+  const config = folder.write("proxywarden.yaml", "service: {base_url: 7}\n");
+  const { code, err } = await run({ config, nodes: 1, sessions: 1 });
+  expect(code).toBe(1);
+  expect(err).toContain(`${config}:1:21: service.base_url`);
+});
+
+test("of a cron schedule that the month can't carry, the plan says how many runs are skipped", async () => {
+  const folder = newFolder();
+  const sections = {
+    limits: { plan: "starter" },
+    state: { path: folder.at("state") },
+    collect: { ...wishes, nodes: { cron: "*/5 * * * * *" } },
+  };
+  const config = folder.write("proxywarden.yaml", configText(NOWHERE, sections));
+  const { out, code } = await run({ config, nodes: 40, sessions: 100 });
+  expect(code).toBe(0);
+  expect(out).toMatch(
+    /^nodes: \d+ of \d+ runs of its cron schedule are skipped: within the plan's calls a month it gets \S+ of the 12\.0 calls\/min/m,
+  );
+});

@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { policyDiff } from "../../src/cli/policy-diff.ts";
+import { newFolder } from "../integration/folder.ts";
+import { printed } from "./terminal.ts";
+
+const POLICY = `policies:
+  - name: reboot-offline
+    mode: dry_run
+    when: node.status == "offline"
+    for: 15m
+    steps: [{ action: reboot }]
+`;
+
+const diff = (files: readonly string[], output: "text" | "json" = "text") =>
+  printed((context) => policyDiff(files, { output }, context));
+
+test("policy diff says what could newly be touched, and what no longer is", async () => {
+  const folder = newFolder();
+  const before = folder.write("before.yaml", POLICY);
+  const after = folder.write("after.yaml", POLICY.replace("dry_run", "enforce").replace("15m", "20m"));
+  expect(await diff([before, after])).toEqual({
+    code: 0,
+    err: "",
+    out: `reboot-offline
+  + mode: enforce, was dry_run
+  - for: 20m, was 15m
+
++ could newly touch, or sooner; - no longer does, or later; ~ otherwise different
+`,
+  });
+  expect(JSON.parse((await diff([before, after], "json")).out)).toEqual({
+    differences: [
+      { policy: "reboot-offline", key: "mode", effect: "more", text: "enforce, was dry_run" },
+      { policy: "reboot-offline", key: "for", effect: "less", text: "20m, was 15m" },
+    ],
+  });
+  expect(await diff([before, before])).toEqual({ code: 0, err: "", out: "no difference\n" });
+});
+
+test("a whole configuration stands for the policies that it names", async () => {
+  const folder = newFolder();
+  const policies = folder.write("policies.yaml", POLICY);
+  const service = "service: { base_url: https://proxy.example.net, api_key: sesame, usage_scale: ratio }\n";
+  const config = folder.write("proxywarden.yaml", `${service}policies: [policies.yaml]\n`);
+  expect((await diff([policies, config])).out).toBe("no difference\n");
+});
+
+test("a file that is wrong, or not there, ends with 1, and both files are told at once", async () => {
+  const folder = newFolder();
+  const wrong = folder.write("wrong.yaml", POLICY.replace("node.status", "node.stauts"));
+  const { code, out, err } = await diff([folder.at("none.yaml"), wrong]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toMatch(/^can't read .*none\.yaml.*\n.*wrong\.yaml:4:11: .*did you mean node\.status\?\n$/);
+});

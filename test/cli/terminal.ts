@@ -1,0 +1,30 @@
+import type { CommandContext, ExitCode } from "../../src/cli/context.ts";
+
+/** How a command ended, and what it printed. */
+export interface Printed {
+  readonly code: ExitCode;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command in this process, with an environment of its own, and keeps what it prints. */
+export async function printed(
+  run: (context: CommandContext) => Promise<ExitCode>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Printed> {
+  const texts = { out: "", err: "" };
+  const into = (stream: keyof typeof texts) => ({
+    write(text: string) {
+      texts[stream] += text;
+    },
+  });
+  const code = await run({
+    env,
+    out: into("out"),
+    err: into("err"),
+    stop: new AbortController().signal,
+    onHangup() {},
+    version: "0.0.0-test",
+  });
+  return { code, ...texts };
+}

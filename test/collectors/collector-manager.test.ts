@@ -1,0 +1,286 @@
+import { describe, expect, test } from "vitest";
+import type { Fault, FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
+import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
+import type { Collector, Snapshot } from "../../src/model/snapshot.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { nodesOf, rateLimitedCount, replyCounts, sessionsOf } from "../../src/simulator/inspection.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createMemoryStore } from "../../src/journal/sqlite.ts";
+import { type Daemon, type DaemonOptions, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+const MINUTE = 60_000;
+
+/** Runs a daemon for a while on virtual time, looks, and stops it. */
+async function watched(
+  ms: number,
+  options: DaemonOptions,
+  look: (daemon: Daemon, snapshot: Snapshot) => void | Promise<void>,
+) {
+  const daemon = startDaemon(options);
+  await daemon.clock.advance(ms);
+  await look(daemon, daemon.snapshots.last!);
+  await stopDaemon(daemon);
+}
+
+const serviceOf = (service: Partial<ServiceOptions>, nodes = 250, sessions = 1_200): DaemonOptions => ({
+  scenario: { nodes, sessions, service: { ...defaultScenario.service, ...service } },
+});
+
+const choices: Partial<ServiceOptions>[] = [
+  ...(["token_bucket", "fixed_window", "sliding_window"] as const).flatMap((limiter) =>
+    (["category", "plan", "off"] as const).map((rateLimitHeaders) => ({ limiter, rateLimitHeaders })),
+  ),
+  { tokenBucketReset: "next_token" },
+  { pageLimitMax: 100, pageLimitOver: "clamp", pageLimitEcho: "effective" },
+  { pageLimitMax: 100, pageLimitOver: "clamp", pageLimitEcho: "requested" },
+  { pageLimitMax: 100, pageLimitOver: "reject" },
+  { firstPage: 0, pageLimitMax: 100 },
+  { usageScale: "percent" },
+  { errorBody: "empty" },
+  { listEndedSessions: true },
+  { plan: "starter" },
+  { plan: "enterprise" },
+  { compression: "accepted" },
+  { compression: "gzip" },
+];
+
+describe("whichever way the service does what the spec does not show", () => {
+  test.each(choices)("under %o the whole fleet and its sessions are seen, and no call is refused", async (choice) => {
+    const options = serviceOf(choice);
+    const settings = { usageScale: choice.usageScale ?? "ratio", cadences: undefined } as const;
+    await watched(
+      30 * MINUTE,
+      { ...options, settings: { usageScale: settings.usageScale } },
+      ({ service, watch }, { fleet, sessions }) => {
+        expect(rateLimitedCount(service)).toBe(0);
+        const truth = new Map([...nodesOf(service)].map((node) => [node.id, node]));
+        expect(fleet.ids.filter((id) => id !== "").toSorted()).toEqual([...truth.keys()].toSorted());
+        expect(watch.collectors().sessions.failure).toBeNull();
+        const listed = sessions!.counts.reduce((sum, count) => sum + count, 0);
+        expect(listed).toBeGreaterThan(800);
+        fleet.ids.forEach((id, slot) => {
+          const cpu = fleet.cpuUsage[slot]!;
+          if (!Number.isNaN(cpu)) expect(cpu).toBeLessThanOrEqual(1.5);
+          expect(truth.has(id)).toBe(true);
+        });
+      },
+    );
+  });
+});
+
+test("failed sessions are known where the list shows them, and not claimed to be none where it doesn't", async () => {
+  const failed = ({ sessions }: Snapshot) =>
+    ["error", "timeout"].reduce((sum, status) => {
+      const begin = SESSION_STATUSES.indexOf(status as "error") * SESSION_TYPES.length;
+      return sum + sessions!.counts.slice(begin, begin + SESSION_TYPES.length).reduce((a, b) => a + b, 0);
+    }, 0);
+  await watched(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
+    expect(snapshot.sessions!.failedListed).toBe(true);
+    expect(failed(snapshot)).toBeGreaterThan(0);
+  });
+  await watched(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
+    expect(snapshot.sessions!.failedListed).toBe(false);
+  });
+});
+
+test("a service that writes percent where a ratio was declared makes all usage unknown, and says so", async () => {
+  await watched(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
+    expect(fleet.usageKnown).toBe(false);
+    expect(fleet.cpuUsage.every(Number.isNaN)).toBe(true);
+    const page = await metrics.render("text");
+    expect(page).toMatch(/records_rejected_total\{collector="details",reason="usage_out_of_scale"\} [1-9]/);
+    expect(log.lines.filter(({ fields }) => fields.reason === "usage_out_of_scale").length).toBeGreaterThan(0);
+  });
+});
+
+describe("through each fault", () => {
+  const faults: readonly [FaultKind, string][] = [
+    [{ kind: "status", status: 503 }, "server_error"],
+    [{ kind: "status", status: 429, retryAfter: "20" }, "rate_limited"],
+    [{ kind: "hang" }, "timeout"],
+    [{ kind: "reset" }, "reset"],
+    [{ kind: "truncate" }, "reset"],
+    [{ kind: "bad_json" }, "not_json"],
+    [{ kind: "html" }, "not_json"],
+    [{ kind: "wrong_shape" }, "wrong_shape"],
+    [{ kind: "slow_drip", bytesPerSecond: 20 }, "timeout"],
+    [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, "too_large"],
+    [{ kind: "redirect", location: "http://127.0.0.1:1/" }, "redirected"],
+    [{ kind: "lost_reply" }, "reset"],
+  ];
+  const during = (fault: FaultKind): Fault[] => [{ afterMs: 5 * MINUTE, forMs: 10 * MINUTE, fault }];
+
+  test.each(faults)(
+    "%o the last view stands, failures are counted as %s, and all is well afterwards",
+    async (fault, reason) => {
+      const daemon = startDaemon({ scenario: { nodes: 120, sessions: 400, faults: during(fault) } });
+      await daemon.clock.advance(14 * MINUTE);
+      expect(daemon.snapshots.last!.fleet.count).toBe(120);
+      expect(daemon.watch.collectors().nodes.failure).toMatchObject({ kind: reason });
+      const page = await daemon.metrics.render("text");
+      for (const collector of ["nodes", "sessions", "stats"]) {
+        expect(page).toMatch(
+          new RegExp(`collect_failures_total\\{collector="${collector}",reason="${reason}"\\} [1-9]`),
+        );
+      }
+      await daemon.clock.advance(11 * MINUTE);
+      const failing = Object.entries(daemon.watch.collectors()).filter(([, { failure }]) => failure !== null);
+      expect(failing).toEqual([]);
+      await stopDaemon(daemon);
+    },
+  );
+
+  test("a broken service is said once when it begins and once when it ends, not every minute", async () => {
+    const options: DaemonOptions = {
+      scenario: { nodes: 50, sessions: 100, faults: during({ kind: "status", status: 503 }) },
+    };
+    await watched(20 * MINUTE, options, ({ log }) => {
+      const said = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
+      expect(said).toEqual(["collecting fails", "collecting works again"]);
+    });
+  });
+
+  test("a list that lost a third of its nodes, or shows none, takes no node away before a second walk agrees", async () => {
+    for (const fault of [{ kind: "vanished", share: 0.33 }, { kind: "empty_list" }] as const) {
+      const short: Fault[] = [{ afterMs: 5 * MINUTE, forMs: MINUTE, fault }];
+      await watched(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
+        expect(fleet.count).toBe(120);
+      });
+    }
+  });
+});
+
+test("a key without nodes:read leaves sessions and statistics seen, and the log names the scope", async () => {
+  const keys = [{ key: "sessions-only", scopes: ["sessions:read"] }];
+  await watched(
+    5 * MINUTE,
+    { key: "sessions-only", scenario: { nodes: 20, sessions: 50, keys } },
+    ({ log, watch }, { sessions, stats }) => {
+      expect(watch.collectors().nodes.failure).toMatchObject({ kind: "forbidden" });
+      expect(log.lines.map(({ fields }) => String(fields.problem)).join()).toContain("nodes:read");
+      expect(sessions!.counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(30);
+      expect(stats).not.toBeNull();
+    },
+  );
+});
+
+test("statistics, hours and details agree with what the service holds", async () => {
+  await watched(
+    40 * MINUTE,
+    { scenario: { nodes: 60, sessions: 300 } },
+    ({ service }, { fleet, stats, hourly, sessions }) => {
+      const truth = [...sessionsOf(service)].filter(({ status }) => status === "active").length;
+      const active = SESSION_TYPES.reduce((sum, _, type) => sum + sessions!.counts[type]!, 0);
+      expect(Math.abs(active - truth)).toBeLessThanOrEqual(0.1 * truth);
+      expect(stats!.value.activeSessions).toBeGreaterThan(0);
+      expect(hourly!.value).toHaveLength(24);
+      expect([...fleet.detailedAt].every((at) => !Number.isNaN(at))).toBe(true);
+    },
+  );
+});
+
+test("what nothing shows is not fetched", async () => {
+  const cadences = {
+    nodes: { kind: "every", intervalMs: MINUTE },
+    details: null,
+    sessions: null,
+    stats: null,
+    hourly: null,
+  } as const;
+  await watched(10 * MINUTE, { settings: { cadences } }, ({ service }) => {
+    expect(replyCounts(service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
+  });
+});
+
+test("no collector overlaps itself: on a service slower than its interval, runs follow one another", async () => {
+  const inFlight: Record<string, number> = {};
+  const most: Record<string, number> = {};
+  const clock = createVirtualClock(START_MS);
+  const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, START_MS);
+  const { createSimulatedTransport } = await import("../../src/simulator/http/transport.ts");
+  const simulated = createSimulatedTransport(service, clock, { latencyMs: 9_000 });
+  const daemon = startDaemon({
+    clock,
+    service,
+    settings: {
+      cadences: {
+        nodes: { kind: "every", intervalMs: 2_000 },
+        stats: { kind: "every", intervalMs: 2_000 },
+        sessions: null,
+        details: null,
+        hourly: null,
+      },
+    },
+    transport: {
+      ...simulated,
+      async request(request, signal) {
+        const { path } = request;
+        inFlight[path] = (inFlight[path] ?? 0) + 1;
+        most[path] = Math.max(most[path] ?? 0, inFlight[path]);
+        const sent = await simulated.request(request, signal);
+        inFlight[path]--;
+        return sent;
+      },
+    },
+  });
+  await clock.advance(10 * MINUTE);
+  expect(new Set(Object.values(most))).toEqual(new Set([1]));
+  await stopDaemon(daemon);
+});
+
+test("a restart forgets no call of the month, and a new month begins at nothing", async () => {
+  const store = createMemoryStore();
+  const clock = createVirtualClock(START_MS);
+  const service = createService({ ...defaultScenario, nodes: 20, sessions: 50 }, START_MS);
+  const first = startDaemon({ clock, service, store });
+  await clock.advance(10 * MINUTE);
+  await stopDaemon(first);
+  const used = first.office.ledger.monthUsed;
+  expect(used).toBeGreaterThan(20);
+  const second = startDaemon({ clock, service, store });
+  expect(second.office.ledger.monthUsed).toBe(used);
+  await stopDaemon(second);
+  clock.step(31 * 24 * 60 * MINUTE);
+  const third = startDaemon({ clock, service, store });
+  expect(third.office.ledger.monthUsed).toBe(0);
+  await stopDaemon(third);
+});
+
+test("collectors start with jitter: none of two seeds alike", async () => {
+  const firstCalls = async (seed: number): Promise<string> => {
+    const daemon = startDaemon({ seed, scenario: { nodes: 10, sessions: 10 } });
+    const seen: string[] = [];
+    for (let ms = 0; ms < 5_000; ms += 100) {
+      await daemon.clock.advance(100);
+      seen.push(String(replyCounts(daemon.service).length));
+    }
+    await stopDaemon(daemon);
+    return seen.join("");
+  };
+  expect(await firstCalls(1)).not.toBe(await firstCalls(2));
+});
+
+const collectors: readonly Collector[] = ["nodes", "sessions", "stats"];
+test("a defect in one collector is counted as internal, and the others go on", async () => {
+  const daemon = startDaemon({ scenario: { nodes: 10, sessions: 10 } });
+  await daemon.clock.advance(MINUTE);
+  expect(collectors.every((collector) => daemon.watch.collectors()[collector].failure === null)).toBe(true);
+  await stopDaemon(daemon);
+  const broken = startDaemon({
+    scenario: { nodes: 10, sessions: 10 },
+    transport: {
+      request: (request) => {
+        if (request.path.startsWith("/v1/sessions?")) throw new Error("a defect");
+        return new Promise(() => {});
+      },
+      close: async () => {},
+    },
+  });
+  await broken.clock.advance(2 * MINUTE);
+  expect(await broken.metrics.render("text")).toMatch(
+    /collect_failures_total\{collector="sessions",reason="internal"\} [1-9]/,
+  );
+  void broken.watch.stop();
+  await broken.clock.advance(MINUTE);
+});

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+const NODES = 400;
+type Listed = { readonly id: string; readonly status: string };
+
+/** Runs a daemon for two hours while the node list shows only some of the nodes, and counts just those. */
+async function watchWhileListShows(shows: (node: Listed, index: number) => boolean, forMs: number) {
+  const clock = createVirtualClock(START_MS);
+  const service = createService({ ...defaultScenario, nodes: NODES, sessions: 100 }, START_MS);
+  const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
+  const beganAt = clock.monotonic();
+  const transport: Transport = {
+    ...simulated,
+    async request(request, signal) {
+      const sent = await simulated.request(request, signal);
+      const elapsed = clock.monotonic() - beganAt;
+      const isHit = elapsed > 5 * MINUTE_MS && elapsed <= 5 * MINUTE_MS + forMs;
+      if (!sent.ok || !isHit || !request.path.startsWith("/v1/nodes?") || sent.value.status !== 200) return sent;
+      const body = JSON.parse(Buffer.from(sent.value.body).toString("utf8")) as { data: Listed[] };
+      const data = body.data.filter(shows);
+      const shown = { ...body, data, pagination: { page: 1, limit: 1_000, total: data.length } };
+      return { ok: true, value: { ...sent.value, body: Buffer.from(JSON.stringify(shown)) } };
+    },
+  };
+  const daemon = startDaemon({ clock, service, transport });
+  let fewest = NODES;
+  await clock.advance(5 * MINUTE_MS);
+  for (let minute = 0; minute < 120; minute++) {
+    await clock.advance(MINUTE_MS);
+    fewest = Math.min(fewest, daemon.snapshots.last!.fleet.count);
+  }
+  const { lastWalk } = daemon.snapshots.last!.fleet;
+  await stopDaemon(daemon);
+  return { fewest, lastWalk: lastWalk! };
+}
+
+test("nodes that the list hides by their status stay, for every lookup finds them", async () => {
+  const { fewest, lastWalk } = await watchWhileListShows(({ status }) => status === "online", 2 * HOUR_MS);
+  expect(fewest).toBe(NODES);
+  expect(lastWalk.met).toBeLessThan(NODES);
+});
+
+test("a list that shows half of the fleet for half an hour takes no node away, and is trusted once it is whole", async () => {
+  const { fewest, lastWalk } = await watchWhileListShows((_, index) => index % 2 === 0, HOUR_MS / 2);
+  expect(fewest).toBe(NODES);
+  expect(lastWalk).toMatchObject({ complete: true, met: NODES });
+});
+
+test("a list that is empty for half an hour takes no node away", async () => {
+  const { fewest } = await watchWhileListShows(() => false, HOUR_MS / 2);
+  expect(fewest).toBe(NODES);
+});

@@ -1,0 +1,186 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import type { Fault } from "../../src/model/scenario.ts";
+import type { Fleet } from "../../src/model/snapshot.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { quietRates } from "../harness/quiet-network.ts";
+
+const NODES = 600;
+const NO_NODES: ReadonlySet<string> = new Set();
+
+/** What the detail of a bad node answers. */
+const answers = {
+  not_found: { status: 404, body: '{"error":"not_found","message":"no such node"}' },
+  unreadable: { status: 200, body: '{"id":7}' },
+  server_error: { status: 500, body: '{"error":"internal","message":"failed"}' },
+} as const;
+const MODES = ["not_found", "unreadable", "server_error"] as const;
+
+/** A daemon that reads lists and details of a fleet in which the details of some nodes are bad. */
+function startFleet(
+  mode: keyof typeof answers,
+  { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[] } = {},
+) {
+  const clock = createVirtualClock(START_MS);
+  const service = createService({ ...defaultScenario, nodes, sessions: 10, faults, rates: quietRates }, START_MS);
+  const simulated = createSimulatedTransport(service, clock, { latencyMs });
+  const calls: { id: string; isBad: boolean }[] = [];
+  let bad = NO_NODES;
+  const transport: Transport = {
+    ...simulated,
+    async request(request, signal) {
+      const id = /^\/v1\/nodes\/([^?/]+)$/.exec(request.path)?.[1];
+      const answer = await simulated.request(request, signal);
+      if (id === undefined || !answer.ok) return answer;
+      calls.push({ id, isBad: bad.has(id) });
+      if (!bad.has(id)) return answer;
+      const { status, body } = answers[mode];
+      return { ok: true, value: { ...answer.value, status, body: Buffer.from(body) } };
+    },
+  };
+  const cadences = { ...minuteSettings.cadences, sessions: null, stats: null, hourly: null };
+  const daemon = startDaemon({ clock, service, transport, settings: { cadences } });
+  return {
+    daemon,
+    /** Ids in the order in which they are read. */
+    order: () => [...new Set(calls.map(({ id }) => id))],
+    spoil(ids: readonly string[]) {
+      bad = new Set(ids);
+    },
+    /** Calls for the details of good and of bad nodes while time passes. */
+    async pass(ms: number) {
+      const before = calls.length;
+      await clock.advance(ms);
+      const badCalls = calls.slice(before).filter(({ isBad }) => isBad).length;
+      return { good: calls.length - before - badCalls, bad: badCalls };
+    },
+    failing: async () =>
+      Number(/proxywarden_details_failing_nodes (\d+)/.exec(await daemon.metrics.render("text"))?.[1]),
+    logged: () =>
+      daemon.log.lines.map(({ level, message, fields }) => `${level} ${message} ${fields.nodes ?? ""}`.trim()),
+    state: () => daemon.watch.collectors().details,
+  };
+}
+
+test.each(MODES)("a block of nodes whose details are bad (%s) does not slow the reads of the others", async (mode) => {
+  const fleet = startFleet(mode);
+  await fleet.pass(40 * MINUTE_MS);
+  const usual = (await fleet.pass(20 * MINUTE_MS)).good;
+  fleet.spoil(fleet.order().slice(0, 40));
+  const good: number[] = [];
+  for (let third = 0; third < 6; third++) good.push((await fleet.pass(20 * MINUTE_MS)).good / usual);
+  // Each bad node is tried twice before it is left out of rounds, and a try of a 5xx is three calls.
+  expect(Math.min(...good)).toBeGreaterThan(mode === "server_error" ? 0.6 : 0.8);
+  expect(Math.min(...good.slice(3))).toBeGreaterThan(0.85);
+  expect(await fleet.failing()).toBe(40);
+  expect(fleet.state()).toMatchObject({ complete: false, failure: null });
+  const line = "warn details of some nodes can't be read";
+  expect(fleet.logged()).toEqual([`${line} 1`, `${line} 40`]);
+  await stopDaemon(fleet.daemon);
+});
+
+test("a node is read less often the longer it fails, and in its turn again after one success", async () => {
+  const fleet = startFleet("unreadable", { nodes: 120 });
+  await fleet.pass(20 * MINUTE_MS);
+  const block = fleet.order().slice(50, 58);
+  fleet.spoil(block);
+  const round = fleet.daemon.watch.plan().details!.intervalMs;
+  await fleet.pass(12 * round);
+  // One turn in eight, and the turns come sooner where others are left out.
+  expect((await fleet.pass(8 * round)).bad).toBeLessThanOrEqual(block.length * 1.5);
+  fleet.spoil([]);
+  await fleet.pass(8 * round);
+  expect(await fleet.failing()).toBe(0);
+  expect(fleet.state()).toMatchObject({ complete: true, failure: null });
+  expect(fleet.logged().at(-1)).toBe("info no node's details fail any more");
+  fleet.spoil(block);
+  expect((await fleet.pass(1.1 * round)).bad).toBeGreaterThanOrEqual(block.length);
+  await stopDaemon(fleet.daemon);
+});
+
+test("details that are not found of any node are failures of the nodes, and not of the service", async () => {
+  const fleet = startFleet("not_found", { nodes: 120 });
+  await fleet.pass(20 * MINUTE_MS);
+  fleet.spoil(fleet.order());
+  await fleet.pass(2 * HOUR_MS);
+  expect(await fleet.failing()).toBe(120);
+  expect(fleet.state().failure).toBeNull();
+  fleet.spoil([]);
+  // A node that fails is left out of seven turns at most.
+  await fleet.pass(8 * fleet.daemon.watch.plan().details!.intervalMs);
+  expect(await fleet.failing()).toBe(0);
+  await stopDaemon(fleet.daemon);
+});
+
+test.each(MODES)("good details are read on time where those of nine nodes in ten are bad (%s)", async (mode) => {
+  const fleet = startFleet(mode);
+  await fleet.pass(2 * MINUTE_MS);
+  const { ids } = fleet.daemon.snapshots.last!.fleet;
+  fleet.spoil(ids.filter((_, slot) => slot % 10 !== 0));
+  await fleet.pass(HOUR_MS);
+  const since = fleet.daemon.clock.monotonic();
+  await fleet.pass(HOUR_MS);
+  const { detailedAt } = fleet.daemon.snapshots.last!.fleet;
+  expect(detailedAt.filter((at) => at >= since).length).toBe(NODES / 10);
+  await stopDaemon(fleet.daemon);
+});
+
+test("a fleet of which most details are bad from its first reads on is read all the same", async () => {
+  const fleet = startFleet("not_found", { latencyMs: 1_000 });
+  await fleet.pass(2 * MINUTE_MS);
+  fleet.spoil(fleet.daemon.snapshots.last!.fleet.ids.slice(0, 0.7 * NODES));
+  await fleet.pass(HOUR_MS);
+  expect((await fleet.pass(HOUR_MS)).good).toBeGreaterThan(2 * 0.3 * NODES);
+  await stopDaemon(fleet.daemon);
+});
+
+test.each(MODES)(
+  "nodes all over the fleet whose details are bad (%s) are left out of rounds one by one",
+  async (mode) => {
+    const share = 0.4;
+    const fault: Fault = {
+      afterMs: 30 * MINUTE_MS,
+      forMs: 24 * HOUR_MS,
+      fault: { kind: "bad_details", share, answer: mode },
+    };
+    const fleet = startFleet(mode, { faults: [fault] });
+    await fleet.pass(3 * HOUR_MS);
+    const failing = await fleet.failing();
+    expect(failing / NODES).toBeGreaterThan(share - 0.1);
+    expect(failing / NODES).toBeLessThan(share + 0.1);
+    const isRead = ({ detailedAt }: Fleet, since: number) => detailedAt.filter((at) => at >= since).length;
+    const since = fleet.daemon.clock.monotonic();
+    // A round, and what the reads of bad nodes take of it.
+    await fleet.pass(1.5 * fleet.daemon.watch.plan().details!.intervalMs);
+    expect(isRead(fleet.daemon.snapshots.last!.fleet, since)).toBe(NODES - failing);
+    await stopDaemon(fleet.daemon);
+  },
+);
+
+const failingModes = ["unreadable", "server_error"] as const;
+
+test.each(failingModes)(
+  "details that fail for all nodes (%s) slow all reads, and one success ends that",
+  async (mode) => {
+    const fleet = startFleet(mode);
+    await fleet.pass(30 * MINUTE_MS);
+    fleet.spoil(fleet.order());
+    await fleet.pass(HOUR_MS);
+    const callsPerRead = mode === "server_error" ? 3 : 1;
+    expect((await fleet.pass(HOUR_MS)).bad).toBeLessThanOrEqual(13 * callsPerRead);
+    expect(fleet.state().failure).not.toBeNull();
+    expect(await fleet.failing()).toBe(0);
+    fleet.spoil([]);
+    await fleet.pass(5 * MINUTE_MS);
+    const planned = fleet.daemon.watch.plan().details!.callsPerMinute;
+    expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
+    expect(fleet.state().failure).toBeNull();
+    expect(fleet.logged()).toEqual(["warn collecting fails", "info collecting works again"]);
+    await stopDaemon(fleet.daemon);
+  },
+);

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { seededRandom } from "../../src/base/random.ts";
+import type { Limits } from "../../src/rate-limit/limits.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+/** Read every 20 s, so 77 a second. */
+const NODES = 1_540;
+const ROUND_MS = 20 * SECOND_MS;
+
+/** A list of nodes on one page, and details, each after a latency that varies by as much again. */
+function startFleet(latencyMs: number, limits: Limits) {
+  const clock = createVirtualClock(START_MS);
+  const random = seededRandom(7);
+  const nodes = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, status: "online" }));
+  const body = JSON.stringify({ data: nodes, pagination: { page: 1, limit: NODES, total: NODES } });
+  let reads = 0;
+  const transport: Transport = {
+    async request({ path }, signal) {
+      await clock.sleep(path.includes("?") ? SECOND_MS : latencyMs * (0.5 + random()), signal);
+      const id = path.slice("/v1/nodes/".length);
+      if (!path.includes("?")) reads++;
+      const answer = path.includes("?") ? body : JSON.stringify({ id, status: "online" });
+      return { ok: true, value: { status: 200, headers: {}, body: Buffer.from(answer) } };
+    },
+    close: () => Promise.resolve(),
+  };
+  const details = { kind: "every", intervalMs: ROUND_MS } as const;
+  const nodesEvery = { kind: "every", intervalMs: 30 * MINUTE_MS } as const;
+  const cadences = {
+    ...minuteSettings.cadences,
+    nodes: nodesEvery,
+    details,
+    sessions: null,
+    stats: null,
+    hourly: null,
+  };
+  const daemon = startDaemon({ clock, transport, settings: { cadences, limits, pageLimit: 10_000 } });
+  return {
+    daemon,
+    async readsIn(ms: number) {
+      const before = reads;
+      await clock.advance(ms);
+      return reads - before;
+    },
+  };
+}
+
+const wide: Limits = {
+  ...createPlanLimits("enterprise"),
+  categories: {
+    ...createPlanLimits("enterprise").categories,
+    node_management: { requests: 6_000, burst: 12_000, windowMs: MINUTE_MS },
+  },
+};
+
+/** Reads a minute of the plan, and those made in a quarter of a minute after the first round, as if in a whole one. */
+async function rates(latencyMs: number) {
+  const { daemon, readsIn } = startFleet(latencyMs, wide);
+  await readsIn(25 * SECOND_MS);
+  const planned = daemon.watch.plan().details!.callsPerMinute;
+  const made = 4 * (await readsIn(15 * SECOND_MS));
+  await stopDaemon(daemon);
+  return { planned, made };
+}
+
+test.each([10, 70, 500, 2_000])("details are read at the planned rate where a read takes %i ms", async (latencyMs) => {
+  const { planned, made } = await rates(latencyMs);
+  expect(planned).toBeCloseTo(4_620);
+  expect(made).toBeGreaterThanOrEqual(0.97 * planned);
+  // What was missed while the first round went as fast as the limits allow is made up for, within the limits.
+  expect(made).toBeLessThanOrEqual(1.03 * planned);
+});
+
+test("no more than 256 reads are under way, however slow the service is", async () => {
+  const { made } = await rates(5_000);
+  const possible = (256 * MINUTE_MS) / 5_000;
+  expect(made).toBeGreaterThanOrEqual(0.9 * possible);
+  expect(made).toBeLessThanOrEqual(1.1 * possible);
+});

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
+import type { Limits } from "../../src/rate-limit/limits.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createPlanLimits, type Daemon, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+/** A plan of 100 requests a minute, without a limit on the month. */
+const limits: Limits = {
+  ...createPlanLimits("starter"),
+  plan: { requestsPerMinute: 100, concurrentRequests: 10, callsPerMonth: null },
+};
+
+async function callsTo(daemon: Daemon, endpoint: string): Promise<number> {
+  const page = await daemon.metrics.render("text");
+  return [...page.matchAll(new RegExp(`^proxywarden_api_requests_total\\{endpoint="${endpoint}",.*\\} (\\d+)$`, "gm"))]
+    .map(([, count]) => Number(count))
+    .reduce((sum, count) => sum + count, 0);
+}
+
+test("while a list of 500 pages is walked, nodes, details and statistics are read as often as planned", async () => {
+  const service = { ...defaultScenario.service, pageLimitMax: 50, plan: "starter" } as const;
+  const daemon = startDaemon({ scenario: { nodes: 5_000, sessions: 25_000, service }, settings: { limits } });
+  // The first walks; the plan knows the extent of the lists after them.
+  await daemon.clock.advance(40 * MINUTE_MS);
+  const worst = { details: Number.POSITIVE_INFINITY, stats: 0, nodes: 0 };
+  const planned = daemon.watch.plan();
+  let details = await callsTo(daemon, "node");
+  for (let slice = 0; slice < 10; slice++) {
+    await daemon.clock.advance(5 * MINUTE_MS);
+    const made = await callsTo(daemon, "node");
+    worst.details = Math.min(worst.details, (made - details) / 5);
+    details = made;
+    const now = daemon.clock.monotonic();
+    const { stats, fleet } = daemon.snapshots.last!;
+    worst.stats = Math.max(worst.stats, (now - stats!.at) / MINUTE_MS);
+    worst.nodes = Math.max(worst.nodes, (now - fleet.settledAt!) / MINUTE_MS);
+  }
+  expect(worst.details).toBeGreaterThan(planned.details!.callsPerMinute / 1.3);
+  expect(worst.stats).toBeLessThan((1.3 * planned.stats!.intervalMs) / MINUTE_MS);
+  expect(worst.nodes).toBeLessThan((1.3 * planned.nodes!.intervalMs) / MINUTE_MS);
+  await stopDaemon(daemon);
+}, 120_000);

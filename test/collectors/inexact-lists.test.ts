@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/model/scenario.ts";
+import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
+import { fleetMoves, nodesOf, rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createPlanLimits, type Daemon, type DaemonOptions, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+const { nodeList, sessionList } = defaultServiceOptions;
+
+type NodeOrdering = ServiceOptions["nodeList"]["order"];
+type ListChoice = Partial<Omit<ListOptions<string>, "order">>;
+
+/** A network whose lists are as said. */
+function networkOf(
+  { nodes = 180, sessions = 400 },
+  { list = {}, order = "joined", faults = [] }: { list?: ListChoice; order?: NodeOrdering; faults?: readonly Fault[] },
+  everyMs = Number.POSITIVE_INFINITY,
+): DaemonOptions {
+  return {
+    scenario: {
+      nodes,
+      sessions,
+      faults,
+      churn: { ...defaultScenario.churn, joinEveryMs: everyMs, leaveEveryMs: everyMs },
+      service: {
+        ...defaultServiceOptions,
+        nodeList: { ...nodeList, ...list, order },
+        sessionList: { ...sessionList, ...list },
+      },
+    },
+    settings: { pageLimit: 50 },
+  };
+}
+
+/** Runs a daemon for a while on virtual time and stops it. */
+async function run(options: DaemonOptions, forMs: number): Promise<Daemon> {
+  const daemon = startDaemon(options);
+  await daemon.clock.advance(forMs);
+  await stopDaemon(daemon);
+  return daemon;
+}
+
+/** Share of the node walks that were complete. */
+function completeShare({ service, snapshots }: Daemon, pages: number): number {
+  const lists = replyCounts(service).filter(({ endpoint }) => endpoint === "GET /v1/nodes");
+  const walks = lists.reduce((sum, { count }) => sum + count, 0) / pages;
+  return snapshots.last!.fleet.lastWalk!.completeWalks / walks;
+}
+
+/** Nodes that the daemon has and the service has not, and the reverse. */
+function strangers({ service, snapshots }: Daemon): { extra: number; unseen: number } {
+  const known = new Set(snapshots.last!.fleet.ids.filter((id) => id !== ""));
+  const truth = new Set([...nodesOf(service)].map(({ id }) => id));
+  return {
+    extra: [...known].filter((id) => !truth.has(id)).length,
+    unseen: [...truth].filter((id) => !known.has(id)).length,
+  };
+}
+
+const always = (fault: Fault["fault"], match: string): Fault => ({ afterMs: 0, forMs: 1_000 * HOUR_MS, match, fault });
+
+const inexact: readonly (readonly [string, Parameters<typeof networkOf>[1]])[] = [
+  ["counts one record too many", { list: { totalOffBy: 1 } }],
+  ["counts one record too few", { list: { totalOffBy: -1 } }],
+  ["shows one id twice", { faults: [always({ kind: "duplicates", records: 1 }, "GET /v1/nodes")] }],
+  [
+    "shows one id twice and counts it once",
+    { list: { totalOffBy: -1 }, faults: [always({ kind: "duplicates", records: 1 }, "GET /v1/nodes")] },
+  ],
+];
+
+test.each(inexact)(
+  "a list that %s is read whole, accepted, and costs no more calls than an exact one",
+  async (_, list) => {
+    const exact = await run(networkOf({}, {}), HOUR_MS);
+    const daemon = await run(networkOf({}, list), HOUR_MS);
+    expect(strangers(daemon)).toEqual({ extra: 0, unseen: 0 });
+    expect(daemon.watch.collectors().nodes).toMatchObject({ complete: true, failure: null });
+    expect(daemon.snapshots.last!.fleet.lastWalk!.completeWalks).toBeGreaterThan(50);
+    const calls = (each: Daemon) => replyCounts(each.service).reduce((sum, { count }) => sum + count, 0);
+    expect(calls(daemon)).toBeLessThan(calls(exact) * 1.1);
+    expect(replyCounts(daemon.service).filter(({ status }) => Number(status) >= 400)).toEqual([]);
+  },
+);
+
+describe("a list that changes while it is walked", () => {
+  // Each field, every other one descending; and newest first.
+  const orders: readonly NodeOrdering[] = [
+    ...NODE_ORDERS.map((field, index) => (index % 2 === 0 ? field : (`-${field}` as const))),
+    "-created_at",
+    "-last_seen",
+  ];
+
+  test.each(orders)("in the order of %s is known but for the moves of the last minutes", async (order) => {
+    const daemon = await run(networkOf({ nodes: 300, sessions: 100 }, { order }, 30_000), HOUR_MS);
+    const { lastWalk } = daemon.snapshots.last!.fleet;
+    expect(lastWalk!.completeWalks).toBeGreaterThan(50);
+    const moves = fleetMoves(daemon.service).filter(({ at }) => at > daemon.clock.now() - 5 * MINUTE_MS).length;
+    const { extra, unseen } = strangers(daemon);
+    expect(extra + unseen).toBeLessThanOrEqual(moves);
+    expect(rateLimitedCount(daemon.service)).toBe(0);
+  });
+
+  test("of a hundred pages, newest first, is complete at nearly every walk, and no vanished node is remembered", async () => {
+    const daemon = await run(networkOf({ nodes: 5_000, sessions: 100 }, { order: "-created_at" }, 40_000), 2 * HOUR_MS);
+    expect(completeShare(daemon, 100)).toBeGreaterThan(0.9);
+    const { extra, unseen } = strangers(daemon);
+    expect(extra + unseen).toBeLessThan(20);
+  });
+
+  test("with a total that lags by a minute is complete all the same", async () => {
+    const daemon = await run(networkOf({}, { list: { totalLagMs: MINUTE_MS } }, 30_000), HOUR_MS);
+    expect(daemon.snapshots.last!.fleet.lastWalk!.completeWalks).toBeGreaterThan(45);
+  });
+});
+
+describe("a service that shows the first records alone", () => {
+  const first = (recordsMax: number) => networkOf({ nodes: 100, sessions: 1_500 }, { list: { recordsMax } });
+
+  test("has its sessions exported as far as it shows them, marked incomplete", async () => {
+    const daemon = await run(first(1_000), 30 * MINUTE_MS);
+    const { sessions } = daemon.snapshots.last!;
+    expect(sessions!.counts.reduce((sum, count) => sum + count, 0)).toBe(1_000);
+    expect(sessions!.complete).toBe(false);
+    const { failure } = daemon.watch.collectors().sessions;
+    expect(failure).toMatchObject({ kind: "incomplete", message: expect.stringContaining("only the first 1000 of") });
+    const page = await daemon.metrics.render("text");
+    expect(page).toMatch(/proxywarden_collect_complete\{collector="sessions"\} 0/);
+    expect(page).toMatch(/proxywarden_collect_completeness_ratio\{collector="sessions"\} 0\.[67]/);
+  });
+
+  test("has its nodes published and not trusted", async () => {
+    const daemon = await run(first(50), 30 * MINUTE_MS);
+    const { fleet } = daemon.snapshots.last!;
+    expect(fleet.count).toBe(50);
+    expect(fleet.walkedAt).not.toBeNull();
+    expect(fleet.lastWalk).toMatchObject({ complete: false, completeWalks: 0, missing: 50 });
+  });
+});
+
+describe("a total that is not true", () => {
+  const starter = { limits: createPlanLimits("starter"), pageLimit: 1_000 };
+  const callsInSixHours = async (options: DaemonOptions) =>
+    (await run({ ...options, settings: { ...options.settings, ...starter } }, 6 * HOUR_MS)).office.monthUsed();
+
+  test.each([
+    ["a billion", networkOf({ nodes: 100, sessions: 100 }, { list: { totalFixed: 1e9 } })],
+    [
+      "of a service that ignores the page number",
+      networkOf(
+        { nodes: 100, sessions: 1_500 },
+        {
+          faults: [
+            always({ kind: "page_ignored", states: "first" }, "GET /v1/sessions?"),
+            always({ kind: "page_ignored", states: "first" }, "GET /v1/nodes?"),
+          ],
+        },
+      ),
+    ],
+  ])("%s costs no more than its share of the month", async (_, options) => {
+    expect(await callsInSixHours(options)).toBeLessThan((100_000 / 31 / 4) * 1.2);
+  });
+
+  test("of each page, for which the list looks like one page, hides no node", async () => {
+    const daemon = await run(networkOf({}, { list: { totalCounts: "page" } }), 30 * MINUTE_MS);
+    expect(strangers(daemon)).toEqual({ extra: 0, unseen: 0 });
+    // The list contradicts itself: it is shown, and not acted on.
+    expect(daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: false });
+  });
+});

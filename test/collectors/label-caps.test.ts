@@ -1,0 +1,176 @@
+import { describe, expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
+import { createLabelCounts } from "../../src/inventory/label-counts.ts";
+import type { SessionFold } from "../../src/inventory/sessions/session-totals.ts";
+import { createTopLists } from "../../src/collectors/statistics-collector.ts";
+import { LABEL_CAPS } from "../../src/model/label-caps.ts";
+import { createRenderer } from "../../src/metrics/render/renderer.ts";
+import type { Fault } from "../../src/model/scenario.ts";
+import type { SessionRecord } from "../../src/model/session.ts";
+import type { Snapshot } from "../../src/model/snapshot.ts";
+import { render, textOf } from "../metrics/naive-renderer.ts";
+import { inputOf } from "../metrics/snapshot-fixtures.ts";
+import { startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { createWalks, session } from "../inventory/sessions/session-walks.ts";
+
+const SESSIONS = 12_000;
+const NODES = 3_000;
+
+const manyLabels: Fault = {
+  afterMs: 0,
+  forMs: Number.POSITIVE_INFINITY,
+  fault: { kind: "many_labels", values: 100_000 },
+};
+
+/** The label values of one family on the page of a snapshot. */
+function valuesOn(page: string, family: string, label: string): string[] {
+  const pattern = new RegExp(`^${family}\\{.*\\b${label}="([^"]*)"`, "gm");
+  return [...new Set([...page.matchAll(pattern)].map(([, value]) => value!))];
+}
+
+const pageAt = (snapshot: Snapshot): string =>
+  textOf(render(createRenderer(), inputOf(snapshot, { now: snapshot.at })));
+
+test("a service that gives every record labels of its own fills neither the page nor the memory", async () => {
+  const scenario = { nodes: NODES, sessions: SESSIONS, faults: [manyLabels] };
+  const daemon = startDaemon({ scenario });
+  await daemon.clock.advance(5 * MINUTE_MS);
+  const snapshot = daemon.snapshots.last!;
+  const page = pageAt(snapshot);
+  const families = [
+    ["proxynet_nodes", "region", LABEL_CAPS.proxynet_nodes.values + 1],
+    ["proxynet_country_sessions", "country", LABEL_CAPS.proxynet_country_sessions.values + 1],
+    ["proxynet_node_sessions", "node_id", LABEL_CAPS.proxynet_node_sessions.values + 1],
+    ["proxynet_customer_sessions", "customer_id", 21],
+    ["proxynet_stats_country_sessions", "country", LABEL_CAPS.proxynet_stats_country_sessions.values + 1],
+    ["proxynet_stats_protocol_sessions", "protocol", LABEL_CAPS.proxynet_stats_protocol_sessions.values + 1],
+  ] as const;
+  const counts = families.map(([family, label]) => valuesOn(page, family, label).length);
+  families.forEach(([, , cap], index) => {
+    // A value that has gone keeps its place until the end of the walk that does not meet it.
+    expect(counts[index]).toBeGreaterThan(0.9 * cap);
+    expect(counts[index]).toBeLessThanOrEqual(cap);
+  });
+  for (const [family, label] of families) expect(valuesOn(page, family, label)).toContain("other");
+  // Nothing is lost: what has no series of its own is in the sum of the others.
+  const inCountries = [...snapshot.sessions!.countries.values()].reduce((sum, count) => sum + count, 0);
+  expect(inCountries).toBe(snapshot.sessions!.counts.reduce((sum, count) => sum + count, 0));
+  expect(page.length).toBeLessThan(6_000_000);
+  const own = await daemon.metrics.render("text");
+  for (const [family] of families.filter(([family]) => family !== "proxynet_customer_sessions")) {
+    expect(own).toMatch(new RegExp(`^proxywarden_labels_folded_total\\{family="${family}"\\} [1-9]`, "m"));
+  }
+  await stopDaemon(daemon);
+});
+
+test("a value that has its own series keeps it for as long as it is seen, in whatever order the values come", () => {
+  const folded: number[] = [];
+  const counts = createLabelCounts("proxynet_country_sessions", (_, records) => void folded.push(records));
+  const { values: cap } = LABEL_CAPS.proxynet_country_sessions;
+  const names = (first: number, last: number) =>
+    Array.from({ length: last - first }, (_, index) => `c${first + index}`);
+  const read = (values: readonly string[]) => {
+    counts.begin();
+    for (const value of values) counts.add(value, 1);
+    return counts.settle();
+  };
+  const first = read(names(0, cap));
+  expect(first.size).toBe(cap);
+  const reversed = read(names(0, 2 * cap).reverse());
+  expect([...reversed.keys()].toSorted()).toEqual([...first.keys(), "other"].toSorted());
+  expect(reversed.get("other")).toBe(cap);
+  // Half of them are gone: their places are free from the next reading on.
+  const half = read(names(cap / 2, 2 * cap));
+  expect(half.size).toBe(cap / 2 + 1);
+  const later = read(names(cap / 2, 2 * cap).reverse());
+  expect(later.size).toBe(cap + 1);
+  for (const value of half.keys()) expect(later.has(value)).toBe(true);
+  expect(folded).toEqual([cap, cap, cap / 2]);
+});
+
+test("a reading that is not settled frees no place, and a value called other is among the others", () => {
+  const counts = createLabelCounts("proxynet_stats_protocol_sessions", () => {});
+  counts.add("a", 2);
+  counts.add("other", 3);
+  expect([...counts.settle()]).toEqual([
+    ["a", 2],
+    ["other", 3],
+  ]);
+  counts.add("b", 1);
+  counts.begin();
+  expect([...counts.settle()]).toEqual([]);
+});
+
+describe("nodes that sessions name", () => {
+  const { values: cap } = LABEL_CAPS.proxynet_node_sessions;
+  const onMany = (nodes: number, more: Partial<SessionRecord> = {}) =>
+    Array.from({ length: nodes }, (_, index) => session(`s${index}`, { nodeId: `node_${index}`, ...more }));
+  const idsIn = (fold: SessionFold) => fold.view()!.nodes.ids.filter((id) => id !== "");
+
+  test("and the fleet has are all told apart, others up to the cap, and bytes are counted with the sessions", () => {
+    let folded = 0;
+    const { fold, walk, bytes } = createWalks(false, {
+      isKnownNode: (id) => id.startsWith("node_9"),
+      onFolded: (_, records) => {
+        folded += records;
+      },
+    });
+    const nodes = 2 * cap;
+    walk(1_000, onMany(nodes));
+    walk(2_000, onMany(nodes, { bytesSent: 101 }).reverse());
+    const ids = idsIn(fold);
+    const known = onMany(nodes).filter(({ nodeId }) => nodeId!.startsWith("node_9"));
+    expect(known.length).toBeGreaterThan(1_000);
+    for (const { nodeId } of known) expect(ids).toContain(nodeId);
+    expect(ids).toHaveLength(known.length + cap + 1);
+    expect(bytes("node_0")).toEqual([1, 0]);
+    expect(bytes("other")).toEqual([nodes - known.length - cap, 0]);
+    expect(folded).toBe(nodes - known.length - cap);
+  });
+
+  test("free their places when their sessions are gone", () => {
+    const { fold, walk } = createWalks();
+    walk(1_000, onMany(cap));
+    walk(2_000, [session("late", { nodeId: "node_late" })]);
+    expect(idsIn(fold)).toEqual(["other"]);
+    walk(3_000, [session("late", { nodeId: "node_late" })]);
+    expect(idsIn(fold)).toEqual(["node_late"]);
+  });
+
+  test("are never counted as a node of the fleet that is called other", () => {
+    const { fold, walk, bytes } = createWalks(false, { isKnownNode: (id) => id === "other" });
+    const all = (bytesSent: number) => [
+      ...onMany(cap + 10, { bytesSent }),
+      session("own", { nodeId: "other", bytesSent }),
+    ];
+    walk(1_000, all(100));
+    walk(2_000, all(107));
+    expect(bytes("other")).toEqual([7, 0]);
+    expect(fold.view()!.nodes.counts[0]![fold.view()!.nodes.ids.indexOf("other")]).toBe(1);
+  });
+});
+
+test("a top list that names one value twice adds it up, and one without end is summed under other", () => {
+  const stats = {
+    ...{
+      activeSessions: 1,
+      sessionsToday: 1,
+      bandwidthTodayGb: 1,
+      peakConcurrentSessions: 1,
+      averageDurationSeconds: 1,
+    },
+    topCountries: [
+      { country: "DE", sessions: 3 },
+      { country: "FR", sessions: 2 },
+      { country: "DE", sessions: 4 },
+    ],
+    topProtocols: Array.from({ length: 1_000 }, (_, index) => ({ protocol: `p${index}`, sessions: 1 })),
+  };
+  const capped = createTopLists(() => {})(stats);
+  expect(capped.topCountries).toEqual([
+    { country: "DE", sessions: 7 },
+    { country: "FR", sessions: 2 },
+  ]);
+  expect(capped.topProtocols).toHaveLength(301);
+  expect(capped.topProtocols.at(-1)).toEqual({ protocol: "other", sessions: 700 });
+});

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { PLANS } from "../../src/rate-limit/limits.ts";
+import { createPlanning, createPlanningMemory } from "../../src/collectors/polling-plan.ts";
+import { wishesOf } from "../../src/collectors/schedule.ts";
+import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createMemoryStore } from "../../src/journal/sqlite.ts";
+import { createBell } from "../../src/platform/cron.ts";
+import { setUp } from "../api-client/client-fixture.ts";
+import { createKeptLog, createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+const nodesAndSessions = { nodes: 500, sessions: 20_000 };
+
+test("a process that is restarted over and over spends a scarce month faster, and not before its end", async () => {
+  const LEFT_MS = 6 * HOUR_MS;
+  const cap = 700;
+  const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: cap } };
+  const clock = createVirtualClock(Date.UTC(2026, 3, 1) - LEFT_MS);
+  const service = createService({ ...defaultScenario, ...nodesAndSessions }, clock.now());
+  const store = createMemoryStore();
+  const used = 400;
+  store.calls.add("2026-03-15", used);
+  const calls: number[] = [];
+  while (clock.now() < Date.UTC(2026, 3, 1) - 10 * MINUTE_MS) {
+    const before = service.serial;
+    const daemon = startDaemon({ clock, store, service, settings: { limits } });
+    await clock.advance(9 * MINUTE_MS);
+    await stopDaemon(daemon);
+    calls.push(service.serial - before);
+  }
+  const sum = (some: readonly number[]) => some.reduce((total, count) => total + count, 0);
+  expect(used + sum(calls)).toBeLessThanOrEqual(cap);
+  expect(sum(calls.slice(-6))).toBeGreaterThan(0);
+});
+
+test("a new process plans by what the last one saw, until it has seen as much itself", async () => {
+  const clock = createVirtualClock(START_MS);
+  const service = createService({ ...defaultScenario, ...nodesAndSessions }, START_MS);
+  const store = createMemoryStore();
+  const settings = { limits: createPlanLimits("enterprise") };
+  const first = startDaemon({ clock, store, service, settings });
+  expect(first.watch.plan().sessions!.callsPerMinute).toBe(1);
+  await clock.advance(5 * MINUTE_MS);
+  const seen = first.watch.plan();
+  expect(seen.sessions!.callsPerMinute).toBeGreaterThan(15);
+  await stopDaemon(first);
+  const second = startDaemon({ clock, store, service, settings });
+  expect(second.watch.plan().sessions!.callsPerMinute).toBeCloseTo(seen.sessions!.callsPerMinute, 0);
+  expect(second.watch.plan().details!.callsPerMinute).toBeCloseTo(seen.details!.callsPerMinute, 5);
+  await stopDaemon(second);
+});
+
+test("what an earlier version kept, or nobody can read, is no plan's ground", async () => {
+  const store = createMemoryStore();
+  store.facts.write("collect.extent", '{"nodes":"many","sessionPages":-1}');
+  store.facts.write("collect.sessions.run", "no JSON");
+  store.facts.write("collect.nodes.run", "7");
+  const daemon = startDaemon({ store });
+  expect(daemon.watch.plan().sessions!.callsPerMinute).toBe(1);
+  await stopDaemon(daemon);
+});
+
+test("the plan is shown: how often, how old, how many calls, and which limit keeps it from more", async () => {
+  const daemon = startDaemon({
+    scenario: { nodes: 500, sessions: 100 },
+    settings: { limits: createPlanLimits("starter") },
+  });
+  await daemon.clock.advance(10 * MINUTE_MS);
+  const planned = daemon.watch.plan().details!;
+  const shown = await daemon.metrics.render("text");
+  const value = (name: string, labels: string) =>
+    Number(new RegExp(`^proxywarden_plan_${name}\\{${labels}\\} (\\S+)$`, "m").exec(shown)?.[1]);
+  expect(planned.boundBy).toBe("month");
+  expect(value("interval_seconds", 'collector="details"')).toBeCloseTo(planned.intervalMs / SECOND_MS, 3);
+  expect(value("calls_per_minute", 'collector="details"')).toBeCloseTo(planned.callsPerMinute, 6);
+  expect(value("age_seconds", 'collector="details",age="median"')).toBeCloseTo(planned.age.medianMs / SECOND_MS, 3);
+  expect(value("age_seconds", 'collector="details",age="worst"')).toBeCloseTo(planned.age.worstMs / SECOND_MS, 3);
+  expect(value("bound", 'collector="details",limit="month"')).toBe(1);
+  expect(value("bound", 'collector="details",limit="node_management"')).toBe(0);
+  await stopDaemon(daemon);
+});
+
+test("where no policy reads details and no family shows them, none is read and none is planned", async () => {
+  const cadences = { ...minuteSettings.cadences, details: null };
+  const daemon = startDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { cadences } });
+  await daemon.clock.advance(10 * MINUTE_MS);
+  expect(daemon.watch.plan().details).toBeNull();
+  expect(await daemon.metrics.render("text")).not.toContain('proxywarden_plan_interval_seconds{collector="details"}');
+  await stopDaemon(daemon);
+});
+
+test("a list of unknown length comes first until three of its runs have failed", () => {
+  const { clock, client, office } = setUp();
+  let weight = 0;
+  const planning = createPlanning({
+    ...minuteSettings,
+    ...{ client, clock, facts: createMemoryStore().facts, log: createKeptLog(), memory: createPlanningMemory() },
+    metrics: createWardenMetrics({ process: false }),
+    office: {
+      ...office,
+      share(shares) {
+        weight = shares.sessions.weight;
+      },
+    },
+    wishes: wishesOf(minuteSettings.cadences, { clock, bell: createBell() }),
+    extent: () => ({ nodes: 0, nodePages: 0, sessions: 0, sessionPages: 0 }),
+  });
+  const first = weight;
+  const weights = [1, 2, 3].map(() => {
+    planning.begin("sessions");
+    planning.end("sessions", false);
+    planning.renew();
+    return weight;
+  });
+  expect(weights.slice(0, 2)).toEqual([first, first]);
+  expect(weights[2]).toBeLessThan(first / 10);
+});

@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import type { Fault } from "../../src/model/scenario.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { quietRates } from "../harness/quiet-network.ts";
+
+const DETAILS = "GET /v1/nodes/";
+const SESSIONS = "GET /v1/sessions?";
+
+/** A gateway that refuses what `match` names, with that Retry-After or none. */
+const refusal = (match: string, retryAfter: string | undefined, share = 1): Fault => ({
+  afterMs: 0,
+  forMs: 24 * HOUR_MS,
+  match,
+  share,
+  fault: { kind: "status", status: 429, bare: true, ...(retryAfter === undefined ? {} : { retryAfter }) },
+});
+
+/**
+ * Runs a daemon over 600 nodes for an hour and a minute, and returns its calls for the node list in the next hour.
+ * `later`: faults from the second minute on, by the nodes that are known then.
+ */
+async function listCalls(faults: readonly Fault[], later?: (ids: readonly string[]) => readonly Fault[]) {
+  const clock = createVirtualClock(START_MS);
+  const service = createService({ ...defaultScenario, nodes: 600, sessions: 10, faults, rates: quietRates }, START_MS);
+  const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
+  const moments: number[] = [];
+  const transport: Transport = {
+    ...simulated,
+    request(request, signal) {
+      if (request.path.startsWith("/v1/nodes?")) moments.push(clock.monotonic());
+      return simulated.request(request, signal);
+    },
+  };
+  const daemon = startDaemon({ clock, service, transport, settings: { cadences: minuteSettings.cadences } });
+  await clock.advance(MINUTE_MS);
+  if (later !== undefined) service.setFaults(later(daemon.snapshots.last!.fleet.ids));
+  await clock.advance(HOUR_MS);
+  const from = moments.length;
+  await clock.advance(HOUR_MS);
+  await stopDaemon(daemon);
+  const gaps = moments.slice(1).map((at, index) => at - moments[index]!);
+  return { calls: moments.length - from, longestGapMs: Math.max(...gaps) };
+}
+
+const undisturbed = await listCalls([]);
+
+test.each(["300", "600", undefined])(
+  "a session list that always answers a bare 429 (Retry-After %s) leaves the walks of the nodes at their plan",
+  async (retryAfter) => {
+    const { calls } = await listCalls([refusal(SESSIONS, retryAfter)]);
+    expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
+  },
+);
+
+test.each(["300", undefined])(
+  "details that always answer a bare 429 (Retry-After %s) leave the walks of the nodes at their plan",
+  async (retryAfter) => {
+    const { calls } = await listCalls([refusal(DETAILS, retryAfter)]);
+    expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
+  },
+);
+
+test("so do details of which one in ten is refused", async () => {
+  const { calls } = await listCalls([refusal(DETAILS, "60", 0.1)]);
+  // Now and then one of these refusals can't be told from one of the whole category.
+  expect(calls / undisturbed.calls).toBeGreaterThan(0.9);
+});
+
+test("a 503 with Retry-After 900 for the details of one node holds no other call", async () => {
+  const { calls, longestGapMs } = await listCalls([], ([id]) => [
+    { ...refusal(`${DETAILS}${id}`, undefined), fault: { kind: "status", status: 503, retryAfter: "900" } },
+  ]);
+  expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
+  expect(longestGapMs).toBeLessThan(2 * MINUTE_MS);
+});

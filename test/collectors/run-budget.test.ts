@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { PLANS, pollingMonth } from "../../src/rate-limit/limits.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+const starter = createPlanLimits("starter");
+
+/** A service whose lists ignore `page` and whose sessions claim a total of 1e9. */
+function lyingService(clock: ReturnType<typeof createVirtualClock>) {
+  const scenario = { ...defaultScenario, nodes: 40, sessions: 100 };
+  const service = createService({ ...scenario, service: { ...scenario.service, plan: "starter" } }, START_MS);
+  const inner = createSimulatedTransport(service, clock, { latencyMs: 50 });
+  const transport: Transport = {
+    ...inner,
+    async request(request, signal) {
+      const answer = await inner.request(
+        { ...request, path: request.path.replace(/([?&])page=\d+/, "$1page=1") },
+        signal,
+      );
+      if (!answer.ok || !request.path.startsWith("/v1/sessions?")) return answer;
+      const text = Buffer.from(answer.value.body)
+        .toString()
+        .replace(/"total":\s*\d+/, '"total":1000000000');
+      return { ok: true, value: { ...answer.value, body: Buffer.from(text) } };
+    },
+  };
+  return { service, transport };
+}
+
+test("a list that claims a billion records and shows the same page again and again leaves the month to the other reads", async () => {
+  const clock = createVirtualClock(START_MS);
+  const { service, transport } = lyingService(clock);
+  const daemon = startDaemon({ clock, service, transport, settings: { limits: starter } });
+  await clock.advance(6 * HOUR_MS);
+  // A fiftieth of the month at once, then what the plan gives.
+  expect(service.serial).toBeLessThan(0.02 * 99_000 + 1.3 * (99_000 / 31 / 4));
+  await stopDaemon(daemon);
+}, 120_000);
+
+test("runs of a cron schedule that the month can't carry are skipped", async () => {
+  const cron = { kind: "cron", expression: "*/5 * * * * *" } as const;
+  const settings = { limits: starter, cadences: { ...minuteSettings.cadences, nodes: cron } };
+  const daemon = startDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
+  await daemon.clock.advance(12 * HOUR_MS);
+  expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
+  await stopDaemon(daemon);
+}, 120_000);
+
+test("calls that prove the end of a list are part of the plan: half a day takes its share of the month", async () => {
+  const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
+  const cadences = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
+  const service = { ...defaultScenario.service, plan: "starter" } as const;
+  const daemon = startDaemon({
+    settings: { limits: starter, cadences },
+    scenario: { nodes: 500, sessions: 0, service },
+  });
+  await daemon.clock.advance(HOUR_MS);
+  const before = daemon.office.monthUsed();
+  const leftMs = 31 * DAY_MS - HOUR_MS;
+  const share = ((pollingMonth(PLANS.starter.callsPerMonth) - before) * (DAY_MS / 2)) / leftMs;
+  await daemon.clock.advance(DAY_MS / 2);
+  expect(daemon.office.monthUsed() - before).toBeLessThanOrEqual(1.002 * share);
+  await stopDaemon(daemon);
+}, 120_000);

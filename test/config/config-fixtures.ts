@@ -1,0 +1,121 @@
+import { readFileSync } from "node:fs";
+import { fail, ok } from "../../src/base/result.ts";
+import type { ConfigChecks, ConfigSource, ReadField } from "../../src/config/checks.ts";
+import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
+import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
+import { loadScenario } from "../../src/config/schema/scenario.ts";
+import type { Config } from "../../src/config/schema/config.ts";
+import { readWebFile } from "../../src/config/web-file.ts";
+import type { Scenario } from "../../src/model/scenario.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+
+/** Environment of the tests. */
+export type Variables = Record<string, string>;
+
+/**
+ * The checks of a lenient world: cron is judged by its number of fields, and an expression is fine unless the word
+ * `wrong` is in it.
+ */
+export const checks: ConfigChecks = {
+  cron: (expression) => (/^(\S+ ){4,5}\S+$/.test(expression) ? null : "it has another number of fields"),
+  families: ["proxynet_nodes", "proxynet_node_info"],
+  expression(text) {
+    const offset = text.search(/\bwrong\b/);
+    return offset < 0 ? null : { message: "something is wrong", offset };
+  },
+  fields: (text) => [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name)),
+};
+
+const fieldOf = (name: string): ReadField => ({
+  name,
+  source: name.startsWith("sessions.") ? "sessions" : name.endsWith("_usage") ? "details" : "nodes",
+  isUsage: name.endsWith("_usage"),
+});
+
+/** A config source of that text, with a lenient world around it. */
+export const sourceOf = (text: string, env: Variables = {}): ConfigSource => ({ file: "p.yaml", text, env, checks });
+
+/** The least that a configuration needs, and then `text`. */
+export const withService = (text: string): string =>
+  `service: { base_url: "https://proxy.example.net", api_key_file: key, usage_scale: ratio }\n${text}`;
+
+/** Loads a text that must be fine. */
+export function config(text: string, env: Variables = {}): Config {
+  const loaded = loadConfig(sourceOf(text, env));
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value.config;
+}
+
+/** The errors of a text, as people see them, without the name of the file. */
+export const errors = (text: string, env: Variables = {}): string[] => shown(problems(text, env));
+
+/** The errors of a text. */
+export function problems(text: string, env: Variables = {}): readonly ConfigProblem[] {
+  const loaded = loadConfig(sourceOf(text, env));
+  return loaded.ok ? [] : loaded.error;
+}
+
+/** The warnings of a text that is fine. */
+export function warnings(text: string, env: Variables = {}): string[] {
+  const loaded = loadConfig(sourceOf(text, env));
+  return loaded.ok ? shown(loaded.value.warnings) : ["not loaded"];
+}
+
+/** What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something. */
+export function loadWith(text: string, files: Readonly<Record<string, string>>, env: Variables = {}): Loaded {
+  return loadConfig({
+    ...sourceOf(text, env),
+    readFile(path) {
+      if (!path.endsWith(".yaml")) return ok("sesame");
+      return files[path] === undefined ? fail(`there is no ${path}`) : ok(files[path]);
+    },
+    listFiles: (glob) => Object.keys(files).filter((path) => glob === "*.yaml" || glob === path),
+  });
+}
+
+type Loaded = ReturnType<typeof loadConfig>;
+
+/** What a configuration of one policy file comes to; it must be fine. */
+export function policies(text: string, sections = ""): LoadedConfig {
+  const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text });
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
+/** The errors of a policy file, as people see them, without its name. */
+export function policyErrors(text: string, sections = "", env: Variables = {}): string[] {
+  const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text }, env);
+  return loaded.ok ? [] : loaded.error.map((problem) => formatProblem(problem).replace(/^a\.yaml:/, ""));
+}
+
+/** Reads a text as a web configuration file; the files that it names hold something. */
+export function webFile(file: string, text: string, env: Variables = {}): ReturnType<typeof readWebFile> {
+  const readFile = (path: string) => ok(path === file ? text : "sesame");
+  const source: ConfigSource = { ...sourceOf("", env), readFile };
+  return readWebFile(file, { source, resolvePath: (path) => path, find: () => [], names: null });
+}
+
+/** The errors of a web configuration, as people see them, without its name. */
+export function webErrors(text: string, env: Variables = {}): string[] {
+  const read = webFile("web.yml", text, env);
+  return read.ok ? [] : read.error.map((problem) => formatProblem(problem).replace(/^web\.yml:/, ""));
+}
+
+const shown = (list: readonly ConfigProblem[]): string[] =>
+  list.map((problem) => formatProblem(problem).replace(/^p\.yaml:/, ""));
+
+/** Loads a scenario text that must be fine. */
+export function scenario(text: string): Scenario {
+  const loaded = loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario);
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
+/** The errors of a scenario text. */
+export function scenarioErrors(text: string): string[] {
+  const loaded = loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario);
+  return loaded.ok ? [] : shown(loaded.error);
+}
+
+/** Text of a file of the repository. */
+export const fileText = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");

@@ -1,0 +1,136 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
+import { describe, expect, test } from "vitest";
+import { config, errors, warnings, withService } from "../config-fixtures.ts";
+
+test("a server is reached as Prometheus writes it", () => {
+  const text = `
+prometheus:
+  url: https://prometheus:9090/prefix/
+  basic_auth: { username: warden, password_file: pw }
+  tls_config: { ca_file: ca.pem, cert_file: c.pem, key_file: k.pem, server_name: p, insecure_skip_verify: true }
+alertmanager:
+  url: http://alertmanager:9093
+  authorization: { credentials: "\${TOKEN}" }
+`;
+  const read = config(withService(text), { TOKEN: "sesame" });
+  expect([read.prometheus, read.alertmanager]).toEqual([
+    {
+      url: "https://prometheus:9090/prefix",
+      basic_auth: { username: "warden", password_file: "pw" },
+      tls_config: {
+        ca_file: "ca.pem",
+        cert_file: "c.pem",
+        key_file: "k.pem",
+        server_name: "p",
+        insecure_skip_verify: true,
+      },
+    },
+    { url: "http://alertmanager:9093", authorization: { type: "Bearer", credentials: "sesame" } },
+  ]);
+});
+
+const SERVICE = "base_url: 'https://h', api_key_file: key";
+
+test("the service is reached with tls_config as Prometheus writes it, and by the proxy of the environment if asked to", () => {
+  const { service } = config(
+    `service: { ${SERVICE}, tls_config: { cert_file: c, key_file: k, server_name: s }, proxy_from_environment: true }`,
+  );
+  expect(service.tls_config).toEqual({ cert_file: "c", key_file: "k", server_name: "s", insecure_skip_verify: false });
+  expect(service.proxy_from_environment).toBe(true);
+  expect(config(`service: { ${SERVICE}, proxy: "http://p:1" }`).service.proxy_from_environment).toBe(false);
+  expect(config(`service: { ${SERVICE}, ca_file: a, tls_config: { server_name: s } }`).service.ca_file).toBe("a");
+});
+
+test.each([
+  ["tls_config: { cert_file: c }", "must have cert_file and key_file, or neither"],
+  ["ca_file: a, tls_config: { ca_file: b }", "must have ca_file or tls_config.ca_file, not both"],
+  ["proxy: 'http://p:1', proxy_from_environment: true", "must have proxy or proxy_from_environment, not both"],
+])("a service with %s is refused", (keys, expected) => {
+  expect(errors(`service: { ${SERVICE}, ${keys} }`)).toEqual([expect.stringContaining(expected)]);
+});
+
+test("receivers are webhooks or the Alertmanager", () => {
+  const text = `
+alertmanager: { url: "http://alertmanager:9093" }
+receivers:
+  - { name: a, webhook_url: "\${HOOK}" }
+  - { name: b, webhook_url_file: hook }
+  - { name: c, alertmanager: true }
+`;
+  expect(config(withService(text), { HOOK: "https://chat.example.net/x?y=z" }).receivers).toEqual([
+    { name: "a", webhook_url: "https://chat.example.net/x?y=z" },
+    { name: "b", webhook_url_file: "hook" },
+    { name: "c", alertmanager: true },
+  ]);
+});
+
+test("the admin token is in a file", () => {
+  expect(config(withService("web: { admin_token_file: token }")).web.admin_token_file).toBe("token");
+});
+
+describe("refused with its place and what would be right:", () => {
+  test.each([
+    ["prometheus: {}", "2:1: prometheus.url: missing; must be an http or https URL, such as http://localhost:9090"],
+    [
+      "prometheus: { url: 'http://a:b@h' }",
+      '2:20: prometheus.url: found "http://***@h"; must be a URL without credentials: they go into basic_auth',
+    ],
+    [
+      "prometheus: { url: 'http://h', basic_auth: { username: u } }",
+      "2:32: prometheus.basic_auth: found the keys username; must have either password or password_file",
+    ],
+    [
+      "prometheus: { url: 'http://h', authorization: { type: Basic, credentials_file: f } }",
+      '2:55: prometheus.authorization.type: found "Basic"; must be the type of an Authorization header, such as Bearer; for Basic there is basic_auth',
+    ],
+    [
+      "prometheus: { url: 'http://h', authorization: { credentials_file: f }, basic_auth: { username: u, password_file: f } }",
+      "2:1: prometheus: found the keys url, authorization, basic_auth; must have basic_auth or authorization, not both",
+    ],
+    [
+      "prometheus: { url: 'http://h', tls_config: { cert_file: f } }",
+      "2:32: prometheus.tls_config: found the keys cert_file; must have cert_file and key_file, or neither",
+    ],
+    [
+      "receivers: [{ name: a, alertmanager: true }]",
+      "2:38: receivers[0].alertmanager: found true; must have an Alertmanager: the section alertmanager, with its url",
+    ],
+    ["receivers: [{ name: a, alertmanager: false }]", "2:38: receivers[0].alertmanager: found false; must be true"],
+    [
+      "receivers: [{ name: a, webhook_url_file: f, webhook_url: 'http://h' }]",
+      "2:13: receivers[0]: found the keys name, webhook_url_file, webhook_url; must have exactly one of webhook_url, webhook_url_file, alertmanager",
+    ],
+    [
+      "receivers: [{ name: a, webhook_url_file: f }, { name: a, webhook_url_file: g }]",
+      '2:55: receivers[1].name: found "a"; must be a name of its own: receivers[0] has it',
+    ],
+  ])("%s", (text, expected) => {
+    expect(errors(withService(text))).toEqual([expected]);
+  });
+});
+
+const SECRETS = `
+prometheus: { url: "http://h", basic_auth: { username: u, password: sesame } }
+alertmanager: { url: "http://h", authorization: { credentials: sesame } }
+receivers: [{ name: a, webhook_url: "http://h/sesame" }]
+`;
+
+test("secrets in clear are warned about, those from the environment are not", () => {
+  expect(warnings(withService(SECRETS))).toEqual([
+    "3:69: prometheus.basic_auth.password: the password is written in plain text; take it from the environment, or name its file as password_file",
+    "4:64: alertmanager.authorization.credentials: what authorizes us is written in plain text; take it from the environment, or name its file as credentials_file",
+    "5:37: receivers[0].webhook_url: the webhook's URL is written in plain text; take it from the environment, or name its file as webhook_url_file",
+  ]);
+  const fromOutside = SECRETS.replaceAll(/: "?(http:..h.)?sesame"?/g, ': "$1$${S}"');
+  expect(fromOutside).toContain('webhook_url: "http://h/${S}"');
+  expect(warnings(withService(fromOutside), { S: "x" })).toEqual([]);
+});
+
+test("and no message shows one", () => {
+  const wrong = SECRETS.replace("password: sesame", "password: [sesame]")
+    .replace("credentials: sesame", "credentials: 12345")
+    .replace("http://h/sesame", "htp://h/sesame");
+  const shown = errors(withService(wrong)).join("\n");
+  expect(shown).toMatch(/basic_auth\.password.*\n.*authorization\.credentials.*\n.*webhook_url/);
+  expect(shown).not.toMatch(/sesame|12345/);
+});

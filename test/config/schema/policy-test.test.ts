@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
+import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
+import { sourceOf } from "../config-fixtures.ts";
+
+/** The problems of a policy test whose node has that status. */
+function statusProblems(status: string): readonly string[] {
+  const text = `policies: [a.yaml]
+tests:
+  - name: x
+    nodes: [{ id: node_1, status: ${status} }]
+    expect: [{ at: 5m, node: node_1 }]
+`;
+  const loaded = loadPolicyTests(sourceOf(text));
+  return loaded.ok ? [] : loaded.error.map(formatProblem);
+}
+
+const expected = "must be a status, such as online, or a list of such over time, as in [online for 10m, …]";
+const where = "tests[0].nodes[0].status";
+
+test.each([
+  ["[{ onl: 1 }]", `p.yaml:4:36: ${where}[0]: found the keys onl; ${expected}`],
+  ["[[online]]", `p.yaml:4:36: ${where}[0]: found a list; ${expected}`],
+  ["[online for 5m, -1]", `p.yaml:4:51: ${where}[1]: found -1; ${expected}`],
+  ["[]", `p.yaml:4:35: ${where}: found a list; ${expected}`],
+  ["{ onl: 1 }", `p.yaml:4:27: ${where}: found the keys onl; ${expected}`],
+])("a status of %s over time is refused with what would be right", (status, problem) => {
+  expect(statusProblems(status)).toEqual([problem]);
+});

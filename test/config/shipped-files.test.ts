@@ -1,0 +1,142 @@
+import { readdirSync } from "node:fs";
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { judgeConfig, judgePolicyTests } from "../../src/cli/config/config-loading.ts";
+import type { LoadedConfig } from "../../src/config/load.ts";
+import type { LoadedPolicyTests } from "../../src/config/schema/policy-test.ts";
+import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import type { WebConfig } from "../../src/config/schema/web-file.ts";
+import { compilePolicy } from "../../src/policy/policy.ts";
+import { rulesOf } from "../../src/daemon/policy-settings.ts";
+import { config, fileText, scenario, webFile } from "./config-fixtures.ts";
+import { validatorOf } from "./json-schema-validator.ts";
+
+const TOKEN_FILE = fileURLToPath(import.meta.url);
+const env = {
+  PROXYWARDEN_API_KEY: "sesame",
+  DEMO_SERVICE: "http://127.0.0.1:1",
+  DEMO_KEY: "sesame",
+  DEMO_PORT: "0",
+  DEMO_ADMIN_TOKEN_FILE: TOKEN_FILE,
+};
+
+const files = readdirSync(new URL("../../config", import.meta.url), { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => `${entry.parentPath.replace(/^.*\/config(?=\/|$)/, "config").replace(/\/$/, "")}/${entry.name}`)
+  // What is Prometheus' and Alertmanager's, their own tools judge: test/monitoring.
+  .filter((path) => !path.startsWith("config/prometheus/"));
+
+/** A configuration of the folder, as the commands judge it: with its policies, and the real CEL. */
+function judged(path: string): LoadedConfig {
+  const loaded = judgeConfig(absolute(path), fileText(path), env);
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
+/** The tests of policies in a file, as the command judges them. */
+function policyTests(path: string): LoadedPolicyTests {
+  const loaded = judgePolicyTests(absolute(path), fileText(path), {});
+  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+  return loaded.value;
+}
+
+const absolute = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const configurations = files.filter((path) => basename(path) === "proxywarden.yaml");
+const shipped = () => judged("config/proxywarden.yaml");
+
+/** The web configuration of the folder. Its certificate and key are not in the folder, and are taken to be there. */
+function webExample(): WebConfig {
+  const read = webFile("config/web.yml", fileText("config/web.yml"));
+  if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
+  expect(read.value.warnings).toEqual([]);
+  return read.value.webFile.config;
+}
+
+/** The schema that the first line of a file names for editors; without one, it is its name that tells. */
+function schemaOf(path: string): object {
+  const [, named] = /^# yaml-language-server: \$schema=(\S+)$/m.exec(fileText(path)) ?? [];
+  const { pathname } = new URL(named ?? `../${basename(path, ".yaml")}.schema.json`, `file:///${path}`);
+  return JSON.parse(fileText(pathname.slice(1)));
+}
+
+test.each(files)("%s is what it says it is", async (path) => {
+  if (path.endsWith(".schema.json")) {
+    const schema = JSON.parse(fileText(path));
+    expect(schema.$schema).toBe("http://json-schema.org/draft-07/schema#");
+    expect(await validatorOf(schema)).toBeTypeOf("function");
+    return;
+  }
+  const judge = await validatorOf(schemaOf(path));
+  expect(await judge(parse(fileText(path)))).toBeNull();
+  if (path.startsWith("config/scenarios/")) expect(scenario(fileText(path)).nodes).toBeGreaterThan(0);
+  else if (path.startsWith("config/policies/tests/")) expect(policyTests(path).file.tests.length).toBeGreaterThan(0);
+  else if (configurations.includes(path)) expect(judged(path).warnings).toEqual([]);
+  else if (path === "config/web.yml") expect(webExample().tls_server_config?.cert_file).toBe("config/web.crt");
+  else expect(configurations.flatMap((one) => judged(one).policies.map(({ file }) => file))).toContain(absolute(path));
+});
+
+test("every policy compiles, and the examples are dry", () => {
+  const rules = rulesOf(shipped());
+  expect(rules.map(({ name }) => name)).toEqual([
+    "heal-failing-sessions",
+    "quarantine-flapping",
+    "reboot-full-disk",
+    "cool-hot-cpu",
+    "reboot-offline",
+    "tell-stuck-reboot",
+  ]);
+  expect(rules.filter(({ mode }) => mode !== "dry_run")).toEqual([]);
+  for (const rule of configurations.flatMap((path) => rulesOf(judged(path)))) {
+    expect(compilePolicy(rule).when.fields.length).toBeGreaterThan(0);
+  }
+});
+
+test("what is rebooting is told of, and never touched", () => {
+  const stuck = rulesOf(shipped()).find(({ when }) => when.includes('"rebooting"'));
+  expect(stuck?.steps.map(({ action }) => action)).toEqual(["notify"]);
+});
+
+test("the example is the configuration that one gets without it, but for what has no default", () => {
+  const example = shipped().config;
+  const { base_url, api_key, usage_scale } = example.service;
+  const least = config(`service: { base_url: "${base_url}", api_key: ${api_key}, usage_scale: ${usage_scale} }`);
+  const { policies, time_intervals, alertmanager, receivers } = example;
+  expect(example).toEqual({ ...least, policies, time_intervals, alertmanager, receivers });
+});
+
+test("what the example has in comments may be taken out of them", () => {
+  const open = fileText("config/proxywarden.yaml").replace(
+    /^( *)# (?=(?:ca_file|tls_config|proxy|web_config_file|operators|protected|prometheus|- \{ name): )/gm,
+    "$1",
+  );
+  expect(open).toContain("\n  operators: [{ name: alice, token_file: /run/secrets/alice }]");
+  const read = config(open, env);
+  expect(read.prometheus?.url).toBe("http://prometheus:9090");
+  expect(read.safety.protected).toBe('node.name.startsWith("vip-")');
+  expect(read.receivers).toHaveLength(2);
+});
+
+test("the folder holds the files that people are told of", () => {
+  const expected = [
+    ...[
+      "policies.schema.json",
+      "proxywarden.schema.json",
+      "proxywarden.yaml",
+      "rough-day.yaml",
+      "scenario.schema.json",
+      "web.schema.json",
+      "web.yml",
+    ],
+    ...[
+      "failing-sessions.yaml",
+      "flapping.yaml",
+      "full-disk.yaml",
+      "hot-cpu.yaml",
+      "offline.yaml",
+      "stuck-reboot.yaml",
+    ],
+  ];
+  expect(files.map((path) => basename(path)).toSorted()).toEqual(expect.arrayContaining(expected));
+});

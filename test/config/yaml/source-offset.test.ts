@@ -1,0 +1,83 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { LineCounter, parseDocument, type Scalar, stringify } from "yaml";
+import { sourceOffset } from "../../../src/config/yaml/source-offset.ts";
+
+/** What of the source follows the place of the character that `mark` begins with. */
+function following(source: string, mark: string, length = mark.length): string {
+  const scalar = parseDocument(source).get("when", true) as Scalar;
+  const offset = sourceOffset(scalar, source, String(scalar.value).indexOf(mark));
+  return source.slice(offset, offset + length);
+}
+
+describe("a character of a text is found in its source, if the text is", () => {
+  test.each([
+    ["plain", 'when: node.status == "x" && WRONG\n'],
+    ["plain, over lines", "when: node.status\n    ==  3\n\n  &&   WRONG\n"],
+    ["single-quoted", `when: 'a == ''b'' && ''c'' == WRONG'\n`],
+    ["single-quoted, over lines", `when: 'a ==\n     ''b''\n\n  && WRONG'\n`],
+    ["double-quoted", 'when: "a == \\"b\\" && \\x41\\u0042 == \\U0001F600 && WRONG"\n'],
+    ["double-quoted, over lines", 'when: "a\\n\\t ==   \\\n     \\ b\n\n  && WRONG"\n'],
+    ["a literal block", "when: |\n  a == 3\n\n    && WRONG\n"],
+    ["a literal block with an indent of its own and a comment", "when: |2-  # why\n     a == 3\n   && WRONG\n\n\n"],
+    ["a folded block", "when: >-\n  a == 3\n  && b\n\n   && c\n  && WRONG\n"],
+    ["behind an anchor and a tag", 'when: &a !!str "x == WRONG"\n'],
+    ["with line ends of Windows", "when: >-\r\n  a == 3\r\n  && WRONG\r\n"],
+    ["with characters beyond the basic plane", "when: '😀 == 😀 && WRONG'\n"],
+  ])("%s", (_, source) => {
+    expect(following(source, "WRONG")).toBe("WRONG");
+  });
+});
+
+test("an escaped character is where its escape begins", () => {
+  expect(following('when: "a == \\x21 b"\n', "!", 4)).toBe("\\x21");
+  expect(following("when: 'a == ''b'\n", "'b", 3)).toBe("''b");
+});
+
+test.each([
+  ["when: a == \nfor: 3\n", "for", 4],
+  ["when: 'a =='\n", "'", 1],
+  ["when: >-\n  a ==\n\n\nfor: 3\n", "\n\n\nfor", 3],
+])("the end of a text is where its last character ends: %j", (source, next) => {
+  const scalar = parseDocument(source).get("when", true) as Scalar;
+  const offset = sourceOffset(scalar, source, String(scalar.value).length);
+  expect(source.slice(offset).trimStart().startsWith(next.trimStart())).toBe(true);
+  expect(source.slice(0, offset)).toMatch(/==$/);
+});
+
+test("an empty text is where it would begin", () => {
+  const source = "when: ''\n";
+  expect(sourceOffset(parseDocument(source).get("when", true) as Scalar, source, 0)).toBe(7);
+});
+
+const words = fc.array(
+  fc.oneof(
+    fc.constantFrom("node.status", "==", '"offline"', "'", "\\", "#", ": ", "&&", "\n", "  ", "\t", "é", "😀"),
+    fc.string(),
+  ),
+  { minLength: 1, maxLength: 12 },
+);
+const styles = fc.constantFrom("PLAIN", "QUOTE_SINGLE", "QUOTE_DOUBLE", "BLOCK_LITERAL", "BLOCK_FOLDED");
+
+test("whatever a text holds, and in whatever style it is written, each of its characters is found", () => {
+  fc.assert(
+    fc.property(words, styles, fc.integer({ min: 20, max: 90 }), (parts, style, lineWidth) => {
+      const text = parts.join(" ");
+      const source = stringify({ a: { when: text } }, { defaultStringType: style, lineWidth, minContentWidth: 0 });
+      const document = parseDocument(source, { lineCounter: new LineCounter() });
+      const scalar = document.getIn(["a", "when"], true) as Scalar;
+      const value = String(scalar.value);
+      const [start, end] = scalar.range!;
+      let last = start;
+      for (let index = 0; index < value.length; index += 1) {
+        const offset = sourceOffset(scalar, source, index);
+        expect(offset >= last && offset <= end).toBe(true);
+        last = offset;
+        const written = source.charAt(offset);
+        if (/[ \t\r\n]/.test(value.charAt(index)) || (scalar.type === "QUOTE_DOUBLE" && written === "\\")) continue;
+        expect(written).toBe(value.charAt(index));
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

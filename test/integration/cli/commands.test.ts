@@ -1,0 +1,185 @@
+import { describe, expect, test } from "vitest";
+import { readTextFile } from "../../../src/cli/context.ts";
+import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { newFolder } from "../folder.ts";
+import { configText, startDaemon, startNetwork } from "../simulated-network.ts";
+import { runCommand, said, start, startCommand } from "../process.ts";
+import { until } from "../wait-until.ts";
+
+const VALID = `service:
+  base_url: https://proxy.example.net
+  api_key: sesame
+  usage_scale: ratio
+`;
+
+/** Three errors, on the lines 4, 7 and 9. */
+const THREE_ERRORS = `service:
+  base_url: https://proxy.example.net
+  api_key: sesame
+  usage_scael: ratio
+collect:
+  nodes:
+    every: sixty
+limits:
+  reserve: 120%
+`;
+
+test("wrong usage ends with 2, and says what would be right", async () => {
+  const [typo, nothing] = await Promise.all([runCommand("chekc"), runCommand()]);
+  expect(typo).toEqual({ code: 2, out: "", err: expect.stringMatching(/unknown command 'chekc'/) });
+  expect(nothing).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
+});
+
+test("--version and --help end with 0, and tell on standard output", async () => {
+  const { version } = JSON.parse(textOf(new URL("../../../package.json", import.meta.url).pathname)) as {
+    version: string;
+  };
+  expect(await runCommand("--version")).toEqual({ code: 0, out: `${version}\n`, err: "" });
+  const help = await runCommand("--help");
+  expect(help).toMatchObject({ code: 0, err: "" });
+  for (const command of ["run", "demo", "simulate", "check", "healthcheck"])
+    expect(help.out).toContain(`  ${command} `);
+});
+
+describe("check", () => {
+  test("ends with 0 on a valid configuration, and warns on standard error", async () => {
+    const file = newFolder().write("proxywarden.yaml", VALID);
+    const { code, out, err } = await runCommand("check", "--config", file);
+    expect({ code, out }).toEqual({ code: 0, out: `${file}: valid\n` });
+    expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
+  });
+
+  test("pain 9: ends with 1 on three errors, each with its file, line and column; run refuses to start with the same", async () => {
+    const file = newFolder().write("proxywarden.yaml", THREE_ERRORS);
+    const [checked, run] = await Promise.all([
+      runCommand("check", "--config", file),
+      runCommand("run", "--config", file),
+    ]);
+    expect(checked.code).toBe(1);
+    expect(run.code).toBe(1);
+    expect(run.out).toBe("");
+    const lines = checked.err.trimEnd().split("\n");
+    expect(lines).toEqual([
+      `${file}:4:3: service.usage_scael: unknown key; did you mean "usage_scale"?`,
+      expect.stringMatching(/:7:12: collect\.nodes\.every: found "sixty"; a duration is .* such as 30s/),
+      expect.stringMatching(/:9:12: limits\.reserve: found "120%"; must be a percentage from 0% to 90%/),
+    ]);
+    expect(run.err.trimEnd().split("\n")).toEqual(lines.map((line) => `proxywarden: ${line}`));
+  });
+
+  test("--output json gives the same for machines", async () => {
+    const folder = newFolder();
+    const [bad, good] = await Promise.all([
+      runCommand("check", "--output", "json", "--config", folder.write("bad.yaml", THREE_ERRORS)),
+      runCommand("check", "--output", "json", "--config", folder.write("good.yaml", VALID)),
+    ]);
+    expect(bad).toMatchObject({ code: 1, err: "" });
+    expect(JSON.parse(bad.out)).toMatchObject({ file: folder.at("bad.yaml"), valid: false, warnings: [] });
+    expect((JSON.parse(bad.out) as { errors: object[] }).errors).toContainEqual(
+      expect.objectContaining({ line: 7, column: 12, path: "collect.nodes.every", found: '"sixty"' }),
+    );
+    expect(good).toMatchObject({ code: 0, err: "" });
+    expect(JSON.parse(good.out)).toMatchObject({ valid: true, errors: [], warnings: [{ line: 3 }] });
+  });
+
+  test("ends with 1 where the file, or one that it names, can't be read", async () => {
+    const folder = newFolder();
+    const missing = await runCommand("check", "--config", folder.at("none.yaml"));
+    expect(missing.code).toBe(1);
+    expect(missing.err).toContain(`can't read ${folder.at("none.yaml")}`);
+    const keyless = folder.write(
+      "keyless.yaml",
+      configText("https://proxy.example.net", { service: { api_key_file: "key" } }),
+    );
+    const { code, err } = await runCommand("check", "--config", keyless);
+    expect(code).toBe(1);
+    expect(err).toMatch(/service\.api_key_file: .*ENOENT/);
+  });
+});
+
+describe("demo", () => {
+  test("--for ends it with 0 and a report: calls by endpoint, none refused, ages and the time of a scrape", async () => {
+    const args = ["--nodes", "30", "--sessions", "60", "--speed", "60", "--port", "0", "--for", "1s"];
+    const { code, out, err } = await runCommand("demo", ...args);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/metrics +http:\/\/127\.0\.0\.1:\d+\/metrics/);
+    expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
+    expect(out).toMatch(/ 0 {2}answered 429/);
+    expect(out).toMatch(/nodes +\d+\.\d {2}\d+\.\d/);
+    expect(out).toMatch(/scrape: \d+\.\d ms for [1-9]\d* bytes/);
+  });
+
+  test("ends with 1, and names the address, where it can't listen", async () => {
+    const { url } = await startNetwork();
+    const { port } = new URL(url);
+    const { code, err } = await runCommand("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
+    expect(code).toBe(1);
+    expect(err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}`));
+  });
+});
+
+test("a reader that has seen enough, as head has, is no error: no stack trace, and the exit code still counts", async () => {
+  const line = `${process.execPath} src/main.ts demo --nodes 5 --sessions 5 --port 0 --for 1s | head -n 1; exit $PIPESTATUS`;
+  const { code, out, err } = await start("bash", ["-c", line]).ended;
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out.trimEnd()).toMatch(/^proxywarden watches .*$/);
+});
+
+describe("simulate", () => {
+  test("serves any client that has a key, and SIGTERM ends it with 0", async () => {
+    const simulation = startCommand("simulate", "--nodes", "7", "--sessions", "9", "--port", "0");
+    const [, url] = await until("it says where it listens", () => /(http:\S+)/.exec(simulation.out()));
+    const answer = await fetch(`${url}?limit=5`, { headers: { authorization: `Bearer ${SIMULATION_KEY}` } });
+    expect(await answer.json()).toMatchObject({ pagination: { page: 1, limit: 5, total: 7 } });
+    expect((await fetch(url!)).status).toBe(401);
+    simulation.kill("SIGTERM");
+    expect(await simulation.ended).toMatchObject({ code: 0, err: "" });
+  });
+
+  test("ends with 1 on a scenario with errors, and on an address that it can't have", async () => {
+    const { url } = await startNetwork();
+    const file = newFolder().write("scenario.yaml", "nodes: few\n");
+    const [odd, taken] = await Promise.all([
+      runCommand("simulate", "--scenario", file, "--port", "0"),
+      runCommand("simulate", "--nodes", "1", "--port", new URL(url).port),
+    ]);
+    expect(odd.code).toBe(1);
+    expect(odd.err).toMatch(new RegExp(`${file}:1:8: nodes: found "few"; must be a whole number`));
+    expect(taken.code).toBe(1);
+    expect(taken.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/);
+  });
+});
+
+test("healthcheck ends with 0 where a daemon is, and with 1 where none is or something else answers", async () => {
+  const { clock, url } = await startNetwork();
+  const { app } = await startDaemon(clock, configText(url));
+  const [well, other, nobody] = await Promise.all([
+    runCommand("healthcheck", "--url", app.url()),
+    runCommand("healthcheck", "--url", url),
+    runCommand("healthcheck", "--url", "http://127.0.0.1:1"),
+  ]);
+  expect(well).toEqual({ code: 0, out: "healthy\n", err: "" });
+  expect(other).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: it answered 4\d\d/) });
+  expect(nobody).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: .*ECONNREFUSED/) });
+});
+
+test("run ends with 1 where it can't listen, and leaves its folder for the next", async () => {
+  const network = await startNetwork();
+  const folder = newFolder();
+  const listening = (listen: string) =>
+    folder.write("proxywarden.yaml", configText(network.url, { state: { path: folder.at("state") }, web: { listen } }));
+  const { port } = new URL(network.url);
+  const refused = await runCommand("run", "--config", listening(`127.0.0.1:${port}`));
+  expect(refused.code).toBe(1);
+  expect(refused.err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}.* free address`));
+  const daemon = startCommand("run", "--config", listening("127.0.0.1:0"));
+  await said(daemon, /"msg":"watching"/);
+  daemon.kill("SIGINT");
+  expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
+});
+
+function textOf(path: string): string {
+  const read = readTextFile(path);
+  if (!read.ok) throw new Error(read.error);
+  return read.value;
+}

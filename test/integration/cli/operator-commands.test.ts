@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { fixedSecret } from "../../../src/platform/secret-file.ts";
+import { admin, listening } from "../../web/http/test-server.ts";
+import { keptOrders, tellingWarden } from "../../web/api/remediation-view-fixture.ts";
+import { newFolder } from "../folder.ts";
+import { runCommand } from "../process.ts";
+
+test("orders, approvals and explain reach a daemon from the command line, and end with 0", async () => {
+  const kept: string[][] = [];
+  const { url } = await listening({
+    warden: () => tellingWarden(),
+    orders: () => keptOrders(kept),
+    operators: () => admin(fixedSecret("sesame-open")),
+  });
+  const access = ["--url", url, "--token-file", newFolder().write("token", "sesame-open\n")];
+  const ends = await Promise.all([
+    runCommand("hold", "node_1", "--reason", "disk swap", ...access),
+    runCommand("approve", "act-3", ...access),
+    runCommand("approvals", "--url", url),
+    runCommand("explain", "node_1", "--url", url, "--at", "2026-11-21T03:15:00Z"),
+    runCommand("explain", "node_1", "--url", url, "--output", "json"),
+  ]);
+  for (const { code, err } of ends) expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(kept.toSorted()).toEqual([
+    ["approve", "act-3"],
+    ["hold", "node_1", "disk swap"],
+  ]);
+  const [hold, approve, approvals, explain, json] = ends.map(({ out }) => out);
+  expect([hold, approve]).toEqual(["hold is done\n", "approve is done\n"]);
+  expect(approvals).toMatch(/^act-3 {2}quarantine for 1d node_1/);
+  expect(explain).toMatch(/^node_1, at 2026-11-21 03:15:00 UTC\n/);
+  expect(JSON.parse(json!)).toMatchObject({ id: "node_1", source: "daemon" });
+});
+
+test("a refusal ends with 1, wrong usage with 2, and neither orders anything", async () => {
+  const kept: string[][] = [];
+  const { url } = await listening({
+    orders: () => keptOrders(kept),
+    operators: () => admin(fixedSecret("sesame-open")),
+  });
+  const wrongFile = newFolder().write("token", "sesame-shut\n");
+  const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+    [["pause", "--url", url, "--token-file", wrongFile], 1, /refuses the token/],
+    [["pause", "--url", url], 2, /needs the token of an operator: .*--token-file.*PROXYWARDEN_ADMIN_TOKEN/],
+    [["approve", "--url", url], 2, /missing required argument 'action'/],
+    [["hold", "a", "b"], 2, /too many arguments/],
+    [["resume", "--reason", "x"], 2, /unknown option '--reason'/],
+    [["resume", "--url", "nowhere"], 2, /--url.*http or https URL/],
+    [["explain", "node_1", "--at", "soon"], 2, /--at.*2026-11-21T03:12:00Z, or how long ago/],
+  ];
+  const ends = await Promise.all(cases.map(([args]) => runCommand(...args)));
+  for (const [index, { code, out, err }] of ends.entries()) {
+    const [args, expected, message] = cases[index]!;
+    expect
+      .soft({ args, code, out, err })
+      .toEqual({ args, code: expected, out: "", err: expect.stringMatching(message) });
+  }
+  expect(kept).toEqual([]);
+});
+
+test("the help of each command has an example that it takes", async () => {
+  const names = ["pause", "resume", "approvals", "approve", "reject", "hold", "release", "reset-breaker"];
+  const all = [...names, "accept-inventory", "explain"];
+  const helps = await Promise.all(all.map((name) => runCommand(name, "--help")));
+  for (const [index, { code, out }] of helps.entries()) {
+    expect.soft({ name: all[index], code }).toEqual({ name: all[index], code: 0 });
+    expect.soft(out).toMatch(new RegExp(`Example:\n {2}\\$ proxywarden ${all[index]}\\b`));
+  }
+});

@@ -1,0 +1,194 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { onTestFinished } from "vitest";
+import { EXIT_BAD, EXIT_FINE, EXIT_USAGE, type ExitCode } from "../../../src/cli/context.ts";
+import { createProgram } from "../../../src/cli/program.ts";
+import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { printed } from "../../cli/terminal.ts";
+import { ADMIN_TOKEN, type Clinic, type Doctor, rebootOffline, startClinic, startDoctor } from "../remediation/healing-daemon.ts";
+import { type Ended, said, start, startCommand } from "../process.ts";
+import { until } from "../wait-until.ts";
+
+/** Somebody who does what the documentation says, on a machine of their own. */
+export interface Reader {
+  /** A path of that machine, such as `/var/backups/proxywarden.db`, where it is on this one. */
+  at(path: string): string;
+  /** Their daemon, as it is by now. */
+  readonly doctor: () => Doctor;
+  /** A node that nothing befalls. */
+  readonly sound: string;
+  /** Types a command into a real shell. `proxywarden` runs in this process; `systemctl` starts and stops its daemon. */
+  type(command: string): Promise<Ended>;
+}
+
+const CHECKOUT = join(import.meta.dirname, "../../..");
+const OUTAGE = { ailment: "outage", cure: "reboot" } as const;
+/** More nodes that fire than this open the breaker. */
+const BREAKER_NODES = 2;
+
+/** Programs of the reader's machine that ask this process: each posts its words, one a line, and ends as it is told. */
+const ASKING = `#!/bin/bash
+words=("$(basename "$0")")
+for word in "$@"; do [[ -f $word ]] && word=$(realpath "$word"); words+=("$word"); done
+printf '%s\\n' "\${words[@]}" | exec curl --silent --show-error --fail-with-body --data-binary @- "$ASKED"
+`;
+/** What package.json says that \`npm start\` is; any other script fails, for it is not the reader's to run. */
+const NPM = `#!/bin/bash
+[[ "$1 $2" == "start --" ]] && exec proxywarden "\${@:3}"
+echo "npm $*: not here" >&2; exit 1
+`;
+
+/**
+ * Starts a reader who has the checkout's files, a daemon that approves by hand, a node that waits for it, and the files
+ * that the documentation takes for granted.
+ */
+export async function startReader(): Promise<Reader> {
+  const clinic = await startClinic();
+  const { folder, nodes, people } = clinic;
+  const at = (path: string) => join(folder.path, path);
+  for (const name of ["var/backups", "var/lib", "etc", "bin", "home"]) mkdirSync(at(name), { recursive: true });
+  for (const name of ["config", "deploy"]) cpSync(join(CHECKOUT, name), at(name), { recursive: true });
+  const prescription = clinic.prescribe([rebootOffline({ mode: "approve" })], {
+    state: { path: at("var/lib/proxywarden") },
+    safety: {
+      ...{ mode: "approve", storm_cooldown: "0s", trust: { warmup_walks: 1 } },
+      breaker: { percent: "1%", amount: BREAKER_NODES, within: "1d" },
+    },
+  });
+  layOut(clinic);
+  let doctor = await startDoctor(clinic, prescription);
+  const ill = nodes[0]!;
+  people.fallIll(ill, OUTAGE);
+  const awaiting = await until("an action waits for a person", async () =>
+    (await doctor.actions()).find(({ state }) => state === "awaiting"),
+  );
+
+  async function openBreaker() {
+    for (const node of nodes.slice(1, BREAKER_NODES + 2)) people.fallIll(node, OUTAGE);
+    await until("the breaker is open", async () => (await doctor.look()).sum("proxywarden_breaker_open") === 1);
+  }
+
+  async function systemctl(verb: string): Promise<ExitCode> {
+    if (verb === "stop") await doctor.app.stop();
+    else if (verb === "start") doctor = await startDoctor(clinic, prescription);
+    else if (verb === "reload") return (await doctor.app.reload()).ok ? EXIT_FINE : EXIT_BAD;
+    else return EXIT_BAD;
+    return EXIT_FINE;
+  }
+
+  const answer = async ([program, ...args]: readonly string[]): Promise<Ended> => {
+    if (program === "systemctl") return { code: await systemctl(args[0]!), out: "", err: "" };
+    if (args[0] === "run") return runAndStop(args);
+    // It is a long calculation, which this process has no time for.
+    if (args[0] === "test") return startCommand(...args).ended;
+    if (args[0] === "reset-breaker") await openBreaker();
+    return runInProcess(args, doctor.app.url());
+  };
+  const asked = await listenForWords(answer);
+  const standIns: readonly (readonly [RegExp, () => string])[] = [
+    [/\bNODE_ID\b|\bnode_\d+\b/g, () => ill],
+    [/\bact-\d+\b/g, () => awaiting.id],
+    [/http:\/\/127\.0\.0\.1:9713/g, () => doctor.app.url()],
+    // The reader has made a new one, and the daemon here has its own.
+    [/\$\(cat \/etc\/proxywarden\/admin_token\)/g, () => ADMIN_TOKEN],
+    // The reader is root, and this user need not be.
+    [/ -o proxywarden -g proxywarden /g, () => " "],
+    [/(?<= )\/(?=etc\/|var\/)/g, () => `${folder.path}/`],
+  ];
+  return {
+    at,
+    doctor: () => doctor,
+    sound: nodes.at(-1)!,
+    async type(command) {
+      const typed = standIns.reduce((line, [placeholder, real]) => line.replace(placeholder, real), command);
+      const environment = {
+        ...{ PATH: `${at("bin")}:${dirname(process.execPath)}:${process.env.PATH}`, HOME: at("home") },
+        ...{ ASKED: asked, PW: doctor.app.url(), ROOT: folder.path },
+      };
+      // Arrays of zsh begin at 1.
+      const shell = `fpath=("" "$HOME/zsh"); cd "$ROOT" && ${typed}`;
+      const ended = await start("bash", ["-c", shell], "", environment).ended;
+      fillIn(clinic, "config/my.yaml", { listen: "127.0.0.1:0", state: "state" });
+      const { host } = new URL(doctor.app.url());
+      fillIn(clinic, "etc/proxywarden/proxywarden.yaml", { listen: host, state: "var/lib/proxywarden" });
+      return ended;
+    },
+  };
+}
+
+/** The files that a reader has, by other means than the documentation's commands. */
+function layOut({ folder }: Clinic): void {
+  const offline = readFileSync(join(CHECKOUT, "config/policies/offline.yaml"), "utf8");
+  folder.write("old.yaml", offline);
+  folder.write("new.yaml", offline.replace("for: 15m", "for: 5m"));
+  folder.write("api_key", SIMULATION_KEY);
+  // What a page of the daemon refuses is no success.
+  folder.write("home/.curlrc", "fail-with-body\n");
+  folder.write("t", readFileSync(folder.at("admin"), "utf8"));
+  // Folders that a shell makes, or its user, before anything is put there.
+  for (const name of [".local/share/bash-completion/completions", ".config/fish/completions", "zsh"]) {
+    mkdirSync(folder.at(join("home", name)), { recursive: true });
+  }
+  const programs = { npm: NPM, proxywarden: ASKING, systemctl: ASKING };
+  for (const [name, script] of Object.entries(programs)) {
+    writeFileSync(folder.at(join("bin", name)), script, { mode: 0o755 });
+  }
+}
+
+/** Sets in the example of a configuration what the documentation says is to be set, once it was copied. */
+function fillIn({ folder, gate }: Clinic, file: string, { listen, state }: { listen: string; state: string }): void {
+  if (!existsSync(folder.at(file))) return;
+  const before = readFileSync(folder.at(file), "utf8");
+  const text = before
+    .replace("https://proxy.example.net", gate.url)
+    .replace("path: /var/lib/proxywarden", `path: ${folder.at(state)}`)
+    .replace(/listen: \S+/, `listen: ${listen}`);
+  if (text !== before) folder.write(file, text);
+}
+
+const ENVIRONMENT = { PROXYWARDEN_API_KEY: SIMULATION_KEY };
+
+/** What runs until it is told to stop is told so once it is at work. */
+async function runAndStop(args: readonly string[]): Promise<Ended> {
+  const daemon = start(process.execPath, [join(CHECKOUT, "src/main.ts"), ...args], "", ENVIRONMENT);
+  await said(daemon, /"msg":"watching"/);
+  daemon.kill("SIGTERM");
+  return daemon.ended;
+}
+
+/** Runs a command line here, towards the daemon at `url` where it has no other. */
+async function runInProcess(args: readonly string[], url: string): Promise<Ended> {
+  try {
+    return await printed(async (context) => {
+      let code: ExitCode = EXIT_FINE;
+      const program = createProgram(context, (finished) => {
+        code = finished;
+      });
+      const command = program.commands.find((each) => each.name() === args[0]);
+      const asksDaemon = command?.options.some(({ long }) => long === "--url") && !args.includes("--url");
+      await program.parseAsync([...args, ...(asksDaemon ? ["--url", url] : [])], { from: "user" });
+      return code;
+    }, ENVIRONMENT);
+  } catch (error) {
+    return { code: EXIT_USAGE, out: "", err: String(error) };
+  }
+}
+
+/** Listens for the words of a command, and answers with what it says; a status of its own where it did not end with 0. */
+async function listenForWords(answer: (words: readonly string[]) => Promise<Ended>): Promise<string> {
+  const respond = async (request: IncomingMessage) => {
+    const words = (await text(request)).trimEnd().split("\n");
+    return await answer(words).catch((error: unknown) => ({ code: null, out: "", err: String(error) }));
+  };
+  const server = createServer((request, response) => {
+    void respond(request).then(({ code, out, err }) => {
+      response.writeHead(code === EXIT_FINE ? 200 : 500).end(code === EXIT_FINE ? out : err + out);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,26 @@
+import { runTool, tool } from "../process.ts";
+
+/** A sample as a reference parser reads it: name, labels, value as text. */
+export type ParsedSample = readonly [name: string, labels: Readonly<Record<string, string>>, value: string];
+
+const script = (module: string) => `
+import json, sys
+from ${module} import text_string_to_metric_families
+text = sys.stdin.buffer.read().decode()
+print(json.dumps([[s.name, s.labels, repr(float(s.value))] for f in text_string_to_metric_families(text) for s in f.samples]))
+`;
+
+const parse = async (module: string, body: string): Promise<readonly ParsedSample[]> =>
+  JSON.parse(await runTool(python(), ["-c", script(module)], body)) as readonly ParsedSample[];
+
+/** The samples that the Python client's parser of the text format finds; what it does not accept throws. */
+export const textSamples = (body: string) => parse("prometheus_client.parser", body);
+
+/** The samples that the strict OpenMetrics parser of the Python client finds; what it does not accept throws. */
+export const openMetricsSamples = (body: string) => parse("prometheus_client.openmetrics.parser", body);
+
+/** Debian's Python: the module is a package of Debian too, which no other Python sees. */
+function python(): string {
+  tool("/usr/lib/python3/dist-packages/prometheus_client/__init__.py", "python3-prometheus-client");
+  return tool("/usr/bin/python3", "python3");
+}

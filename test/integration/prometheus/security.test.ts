@@ -1,0 +1,251 @@
+import { readFileSync } from "node:fs";
+import { hashSync } from "bcryptjs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { approvals } from "../../../src/cli/approvals.ts";
+import { healthcheck } from "../../../src/cli/healthcheck.ts";
+import { printed } from "../../cli/terminal.ts";
+import { fileText } from "../../config/config-fixtures.ts";
+import { type Identity, newAuthority } from "../../web/http/tls/certificate-authority.ts";
+import { asked, basic, termsIn } from "../../web/http/secured-server.ts";
+import { type Folder, newFolder } from "../folder.ts";
+import { startPrometheus } from "./monitoring-servers.ts";
+import { configText, startDaemon, startNetwork } from "../simulated-network.ts";
+import { runCommand, said, start, startCommand, tool } from "../process.ts";
+import { until } from "../wait-until.ts";
+
+const PASSWORD = "correct-horse-battery";
+const TOKEN = "an-admin-token";
+const hash = hashSync(PASSWORD, 4);
+
+let ca: string;
+let server: Identity;
+let client: Identity;
+
+beforeAll(() => {
+  const authority = newAuthority("ours");
+  ca = authority.cert;
+  server = authority.issue("DNS:warden.test");
+  client = authority.issue("DNS:prometheus.test", "clientAuth");
+});
+
+const mutual = {
+  cert_file: "web.crt",
+  key_file: "web.key",
+  client_auth_type: "RequireAndVerifyClientCert",
+  client_ca_file: "ca.crt",
+  client_allowed_sans: ["prometheus.test"],
+};
+
+/** A folder with certificates, a token, and a web configuration. */
+function folderWith(web: object): Folder {
+  const folder = newFolder();
+  const files = { "ca.crt": ca, "web.crt": server.cert, "web.key": server.key, "client.crt": client.cert };
+  for (const [name, text] of Object.entries({ ...files, "client.key": client.key, token: TOKEN })) {
+    folder.write(name, text);
+  }
+  folder.write("web.yml", JSON.stringify(web));
+  return folder;
+}
+
+test("a real Prometheus scrapes by its certificate and its password; one with another password is told 401", async () => {
+  const folder = folderWith({ tls_server_config: mutual, basic_auth_users: { prometheus: hash } });
+  const network = await startNetwork();
+  const web = { listen: "127.0.0.1:0", web_config_file: folder.at("web.yml") };
+  const daemon = await startDaemon(network.clock, configText(network.url, { web }));
+  expect(daemon.app.url()).toMatch(/^https:/);
+  const job = (password: string) => ({
+    scheme: "https",
+    basic_auth: { username: "prometheus", password },
+    tls_config: {
+      ca_file: folder.at("ca.crt"),
+      cert_file: folder.at("client.crt"),
+      key_file: folder.at("client.key"),
+      server_name: "warden.test",
+    },
+  });
+  const target = new URL(daemon.app.url()).host;
+  type Targets = { readonly activeTargets: readonly { readonly health: string; readonly lastError: string }[] };
+  const fate = async (password: string) => {
+    const prometheus = await startPrometheus(target, undefined, job(password));
+    return until("it has scraped", async () => {
+      const { activeTargets } = await prometheus.get<Targets>("targets");
+      const [seen] = activeTargets;
+      return seen !== undefined && seen.health !== "unknown" && seen;
+    });
+  };
+  const [right, wrong] = await Promise.all([fate(PASSWORD), fate("guessed")]);
+  expect(right).toMatchObject({ health: "up", lastError: "" });
+  expect(wrong).toMatchObject({ health: "down", lastError: expect.stringContaining("401 Unauthorized") });
+});
+
+describe("promtool check web-config", () => {
+  /** What promtool makes of a folder's web configuration, and what we do. */
+  async function verdicts(folder: Folder) {
+    const promtool = start(tool("/usr/bin/promtool", "prometheus"), ["check", "web-config", folder.at("web.yml")]);
+    return { promtool: (await promtool.ended).code === 0, ours: termsIn(folder).ok };
+  }
+
+  test("takes our example, as we do", async () => {
+    const folder = folderWith({});
+    folder.write("web.yml", fileText("config/web.yml"));
+    expect(await verdicts(folder)).toEqual({ promtool: true, ours: true });
+    const opened = fileText("config/web.yml")
+      .replace(/^( *)# (?=(?:client_\w+|headers): |headers:$)/gm, "$1")
+      .replace("# headers:", "headers:")
+      .replace("#   Strict", "  Strict")
+      .replace("clients.crt", "ca.crt");
+    expect(opened).toContain("\n  client_ca_file: ca.crt");
+    folder.write("web.yml", opened);
+    expect(termsIn(folder)).toMatchObject({ ok: true, value: { terms: { tls: { options: { requestCert: true } } } } });
+  });
+
+  const pair = { cert_file: "web.crt", key_file: "web.key" };
+  test.each<[boolean, string, object]>([
+    [
+      true,
+      "all types of client certificates",
+      { tls_server_config: { ...pair, client_auth_type: "RequestClientCert" } },
+    ],
+    [true, "an older type", { tls_server_config: { ...pair, client_auth_type: "RequireClientCert" } }],
+    [
+      true,
+      "ciphers, curves and versions",
+      {
+        tls_server_config: {
+          ...pair,
+          cipher_suites: ["TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_AES_256_GCM_SHA384"],
+          curve_preferences: ["CurveP521", "X25519"],
+          min_version: "TLS11",
+          max_version: "TLS12",
+        },
+      },
+    ],
+    [true, "every header", { http_server_config: { headers: { "X-XSS-Protection": "1", "X-Frame-Options": "deny" } } }],
+    [true, "users", { basic_auth_users: { ann: hash, bob: hash.replace("$2b$", "$2y$") } }],
+    [
+      false,
+      "a cipher that is not secure",
+      { tls_server_config: { ...pair, cipher_suites: ["TLS_RSA_WITH_RC4_128_SHA"] } },
+    ],
+    [false, "an unknown curve", { tls_server_config: { ...pair, curve_preferences: ["P256"] } }],
+    [false, "an unknown version", { tls_server_config: { ...pair, min_version: "SSL3" } }],
+    [false, "an unknown type", { tls_server_config: { ...pair, client_auth_type: "Require" } }],
+    [false, "no key", { tls_server_config: { cert_file: "web.crt" } }],
+    [false, "a key of another certificate", { tls_server_config: { ...pair, key_file: "client.key" } }],
+    [false, "a file that is not there", { tls_server_config: { ...pair, key_file: "none.key" } }],
+    [false, "authorities that nobody is checked against", { tls_server_config: { ...pair, client_ca_file: "ca.crt" } }],
+    [false, "an unknown key", { tls_server_confg: pair }],
+    [false, "an unknown header", { http_server_config: { headers: { Server: "x" } } }],
+    [false, "another value of a header", { http_server_config: { headers: { "X-Frame-Options": "DENY" } } }],
+    [false, "a hash that is none", { basic_auth_users: { ann: PASSWORD } }],
+  ])("says %s to %s, and so do we", async (expected, _, web) => {
+    expect(await verdicts(folderWith(web))).toEqual({ promtool: expected, ours: expected });
+  });
+});
+
+describe("the commands", () => {
+  test("run by TLS and users: the log says https, health is checked, orders are given, and a stranger hears why", async () => {
+    const pair = { cert_file: "web.crt", key_file: "web.key" };
+    const folder = folderWith({ tls_server_config: pair, basic_auth_users: { ann: hash } });
+    const network = await startNetwork({ speed: 1 });
+    const config = folder.write(
+      "proxywarden.yaml",
+      configText(network.url, {
+        state: { path: folder.at("state") },
+        web: { listen: "127.0.0.1:0", web_config_file: "web.yml", admin_token_file: "token" },
+      }),
+    );
+    const daemon = startCommand("run", "--config", config);
+    const [, url = ""] = await said(daemon, /"url":"(https:[^"]+)".*"msg":"watching"/);
+    const tls = { ca_file: "ca.crt", server_name: "warden.test" };
+    const trusting = folder.write("trusting.yml", JSON.stringify({ tls_config: tls }));
+    const known = folder.write(
+      "known.yml",
+      JSON.stringify({ tls_config: tls, basic_auth: { username: "ann", password: PASSWORD } }),
+    );
+    const misspelt = folder.write("misspelt.yml", "tls_config: { ca_fil: ca.crt }");
+    const health = (options: object) => printed((context) => healthcheck({ url, ...options }, context));
+    const listed = (httpConfigFile: string) =>
+      printed((context) => approvals({ url, httpConfigFile, output: "text" }, context));
+    const [plain, healthy, broken, ordered, stranger, seen] = await Promise.all([
+      health({}),
+      health({ httpConfigFile: trusting }),
+      health({ httpConfigFile: misspelt }),
+      runCommand("pause", "--url", url, "--http-config-file", trusting, "--token-file", folder.at("token")),
+      listed(trusting),
+      listed(known),
+    ]);
+    expect(plain).toMatchObject({ code: 1, err: expect.stringMatching(/is not healthy: .*certificate/) });
+    expect(healthy).toEqual({ code: 0, out: "healthy\n", err: "" });
+    expect(broken).toMatchObject({
+      code: 1,
+      err: `proxywarden: ${misspelt}:1:15: tls_config.ca_fil: unknown key; did you mean "ca_file"?\n`,
+    });
+    expect(ordered).toMatchObject({ code: 0, err: "" });
+    expect(stranger).toMatchObject({
+      code: 1,
+      err: `proxywarden: ${url} wants a user and a password: name a file with basic_auth by --http-config-file\n`,
+    });
+    expect(seen).toEqual({ code: 0, out: "nothing waits for approval\n", err: "" });
+
+    // The same daemon by its configuration, once the port that it took stands there.
+    const { port } = new URL(url);
+    const fixed = folder.write("fixed.yaml", readFileSync(config, "utf8").replace("127.0.0.1:0", `0.0.0.0:${port}`));
+    expect(await health({ config: fixed })).toEqual({ code: 0, out: "healthy\n", err: "" });
+  });
+
+  test("check judges the web configuration and its certificates; run refuses to start with the same", async () => {
+    const folder = folderWith({});
+    folder.write("web.yml", "tls_server_config:\n  cert_file: web.crt\n  key_file: web.key\n  min_vresion: TLS13\n");
+    const config = folder.write(
+      "proxywarden.yaml",
+      configText("http://127.0.0.1:1", { state: { path: folder.at("state") }, web: { web_config_file: "web.yml" } }),
+    );
+    const line = `${folder.at("web.yml")}:4:3: tls_server_config.min_vresion: unknown key; did you mean "min_version"?\n`;
+    const [checked, run] = await Promise.all([
+      runCommand("check", "--config", config),
+      runCommand("run", "--config", config),
+    ]);
+    expect(checked).toMatchObject({ code: 1, err: expect.stringContaining(line) });
+    expect(run).toMatchObject({ code: 1, err: `proxywarden: ${line}` });
+    folder.write("web.yml", "tls_server_config: { cert_file: web.crt, key_file: client.key }");
+    const mismatch = await runCommand("check", "--config", config);
+    expect(mismatch.code).toBe(1);
+    expect(mismatch.err).toContain("tls_server_config.key_file: ");
+    expect(mismatch.err).toContain("client.key is not the key of the certificate");
+  });
+});
+
+test("a reload turns TLS and users on and off, and a broken one leaves all as it is", async () => {
+  const folder = folderWith({
+    tls_server_config: { cert_file: "web.crt", key_file: "web.key" },
+    basic_auth_users: { ann: hash },
+  });
+  const network = await startNetwork();
+  const text = (web: object) => configText(network.url, { web: { listen: "127.0.0.1:0", ...web } });
+  const daemon = await startDaemon(network.clock, text({}));
+  const { app } = daemon;
+  const { port } = new URL(app.url());
+  const status = async (options: object) => (await asked({ url: app.url() }, "/metrics", options)).status;
+  const trusting = { ca, servername: "warden.test" };
+  expect(await status({})).toBe(200);
+
+  daemon.configure(text({ web_config_file: folder.at("web.yml") }));
+  expect(await app.reload()).toEqual({ ok: true, value: undefined });
+  expect(app.url()).toBe(`https://127.0.0.1:${port}`);
+  expect(await status(trusting)).toBe(401);
+  expect(await status({ ...trusting, headers: basic("ann", PASSWORD) })).toBe(200);
+  const page = await asked({ url: app.url() }, "/metrics", { ...trusting, headers: basic("ann", PASSWORD) });
+  expect(page.text).toMatch(/^proxywarden_web_config_last_reload_successful 1$/m);
+  expect(page.text).toMatch(/^proxywarden_web_refusals_total\{reason="credentials"\} 1$/m);
+  expect(page.text).toMatch(/^proxywarden_web_certificate_expiration_timestamp_seconds \d/m);
+
+  daemon.configure(text({ web_config_file: folder.at("none.yml") }));
+  expect(await app.reload()).toMatchObject({ ok: false });
+  expect(await status(trusting)).toBe(401);
+
+  daemon.configure(text({}));
+  expect(await app.reload()).toEqual({ ok: true, value: undefined });
+  expect(app.url()).toBe(`http://127.0.0.1:${port}`);
+  expect(await status({})).toBe(200);
+});

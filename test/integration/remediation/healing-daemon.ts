@@ -1,0 +1,182 @@
+import { fileURLToPath } from "node:url";
+import { DAY_MS, type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import { EXIT_FINE, type ExitCode } from "../../../src/cli/context.ts";
+import { createProgram } from "../../../src/cli/program.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { nodesOf, nodeTruth } from "../../../src/simulator/inspection.ts";
+import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
+import { openStore } from "../../../src/journal/sqlite.ts";
+import type { ActionView, DecisionView, EpisodeView } from "../../../src/web/api/row-views.ts";
+import type { ExplanationView } from "../../../src/web/api/remediation-views.ts";
+import { type Printed, printed } from "../../cli/terminal.ts";
+import { type Folder, newFolder } from "../folder.ts";
+import { configText, type Daemon, type Network, type Sections, startDaemon, startNetwork } from "../simulated-network.ts";
+import { type Running, startScript } from "../process.ts";
+import { startTollgate, type Tollgate } from "./recording-proxy.ts";
+
+/** A network in which nobody falls ill but by a test, and what a daemon needs to heal it. */
+export interface Clinic {
+  readonly network: Network;
+  readonly people: Interventions;
+  /** Where the daemon's calls pass. */
+  readonly gate: Tollgate;
+  readonly folder: Folder;
+  /** Ids of all nodes. */
+  readonly nodes: readonly string[];
+  status(node: string): string;
+  /** Writes policies and configuration into the folder. */
+  prescribe(policies: readonly object[], sections?: Sections): Prescription;
+}
+
+/** A configuration that was written. */
+export interface Prescription {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** A daemon at work in a clinic, and what it says over HTTP. */
+export interface Doctor extends Daemon {
+  /** Gives an order over HTTP, with the admin token or another one. */
+  order(path: string, body?: object, token?: string): Promise<Answered>;
+  /** Runs a command that asks the daemon, with the admin token in a file. */
+  command(...args: readonly string[]): Promise<Printed>;
+  /** Right after a start, when a node is not known yet, there is nothing in it. */
+  explain(node: string): Promise<ExplanationView>;
+  /** All actions, oldest first, but for those that a machine too busy for a look at the nodes made it withdraw. */
+  actions(): Promise<readonly ActionView[]>;
+  decisions(): Promise<readonly DecisionView[]>;
+  /** The last episode of a node; undefined: it has none. */
+  episode(node: string): Promise<EpisodeView | undefined>;
+  /** Reasons for which a policy would hold its next step on a node now. */
+  reasons(node: string): Promise<readonly string[]>;
+}
+
+/** What a route answered. */
+export interface Answered {
+  readonly status: number;
+  readonly json: unknown;
+}
+
+const NOTHING: ExplanationView = {
+  ...{ known: false, explained_at: "" },
+  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
+};
+
+/** Why an action is withdrawn where the last walk is too long ago. */
+const BLINDED = /^inventory_incomplete: the last complete walk of the nodes is \d+ s old/;
+
+/** The admin token of every clinic. */
+export const ADMIN_TOKEN = "open-sesame";
+
+/** How long a reboot takes, unless a test says otherwise. */
+const REBOOT_MS: DurationMs = 2 * SECOND_MS;
+const NEVER_MS: DurationMs = 1_000_000 * DAY_MS;
+
+/** So much faster than real does a clinic's time run: what takes a real service minutes takes seconds. */
+const SPEED = 20;
+
+/** Starts a clinic. */
+export async function startClinic({ speed = SPEED, rebootMs = REBOOT_MS } = {}): Promise<Clinic> {
+  const rates = { ...defaultScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS, rebootMs };
+  const network = await startNetwork({ speed, scenario: { sessions: 40, rates } });
+  const gate = await startTollgate(network.url);
+  const folder = newFolder();
+  return {
+    network,
+    gate,
+    folder,
+    people: createInterventions(network.service, network.clock.now),
+    nodes: [...nodesOf(network.service)].map(({ id }) => id),
+    status: (node) => nodeTruth(network.service, node)!.status,
+    prescribe(policies, sections = {}) {
+      const file = folder.at("proxywarden.yaml");
+      const text = configText(gate.url, { ...usual(folder, policies), ...sections });
+      folder.write("proxywarden.yaml", text);
+      return { file, text };
+    },
+  };
+}
+
+/**
+ * What is waited for is short; the limits are those of the defaults unless a test says otherwise. The walks are as far
+ * apart as they can be: after three of them without news sight is broken, which a busy machine must not bring about.
+ */
+function usual(folder: Folder, policies: readonly object[]): Sections {
+  return {
+    service: { timeout: "1m" },
+    collect: {
+      nodes: { every: "6s" },
+      details: { max_age: "1d" },
+      sessions: { every: "1h" },
+      stats: { every: "1h" },
+    },
+    web: { admin_token_file: folder.write("admin", `${ADMIN_TOKEN}\n`) },
+    state: { path: folder.at("state") },
+    policies: [folder.write("policies.yaml", JSON.stringify({ policies }, null, 2))],
+    safety: { mode: "enforce", storm_cooldown: "0s" },
+  };
+}
+
+/** Puts a daemon to work in this process, on the clinic's own state folder. */
+export async function startDoctor(clinic: Clinic, { text }: Prescription): Promise<Doctor> {
+  const daemon = await startDaemon(clinic.network.clock, text, openStore);
+  const get = async <T>(path: string): Promise<T> => (await daemon.ask(path)).json() as Promise<T>;
+  const explain: Doctor["explain"] = async (node) => ({ ...NOTHING, ...(await get(`/api/v1/nodes/${node}`)) });
+  return {
+    ...daemon,
+    async order(path, body, token = ADMIN_TOKEN) {
+      const headers = { authorization: `Bearer ${token}` };
+      const response = await daemon.ask(path, {
+        method: "POST",
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return { status: response.status, json: await response.json() };
+    },
+    command: (...args) => runHere(...args, "--url", daemon.app.url(), "--token-file", clinic.folder.at("admin")),
+    explain,
+    async actions() {
+      const { data } = await get<{ data: ActionView[] }>("/api/v1/actions");
+      return data.toReversed().filter(({ detail }) => !BLINDED.test(detail ?? ""));
+    },
+    decisions: async () => (await get<{ data: DecisionView[] }>("/api/v1/decisions")).data.toReversed(),
+    episode: async (node) => (await explain(node)).episodes[0],
+    async reasons(node) {
+      const { policies } = await explain(node);
+      return policies.flatMap(({ blockers }) => blockers.map(({ reason }) => reason));
+    },
+  };
+}
+
+/** Puts a daemon to work in a process of its own; `at`: it kills itself right before or after that boundary. */
+export const startMortal = ({ file }: Prescription, ...at: readonly string[]): Running =>
+  startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), file, String(SPEED), ...at);
+
+/** Runs a command line in this process: what it would do in one of its own, but for the start. */
+export const runHere = (...args: readonly string[]): Promise<Printed> =>
+  printed(async (context) => {
+    let code: ExitCode = EXIT_FINE;
+    const program = createProgram(context, (finished) => {
+      code = finished;
+    });
+    await program.parseAsync(args, { from: "user" });
+    return code;
+  });
+
+/**
+ * A policy that reboots what is offline as soon as it is seen, and, after so long, by force what is offline all the same:
+ * longer than a busy machine takes for anything, unless a test says otherwise.
+ */
+export const rebootOffline = ({ within = "5m", ...changed }: Readonly<Record<string, unknown>> = {}): object => ({
+  name: "reboot-offline",
+  mode: "enforce",
+  when: 'node.status == "offline"',
+  for: "0s",
+  clear_for: "0s",
+  max_age: "5m",
+  steps: [
+    { action: "reboot", verify: { within } },
+    { action: "reboot", force: true, verify: { within } },
+  ],
+  ...changed,
+});

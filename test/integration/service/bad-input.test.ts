@@ -1,0 +1,115 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { configText, failures, NODES, nodesOn, startDaemon, startNetwork, startWatching } from "../simulated-network.ts";
+import { openMetricsSamples, textSamples } from "../prometheus/parsers.ts";
+import { until } from "../wait-until.ts";
+
+test("a key without nodes:read: sessions and statistics are shown, and the log names the scope that is missing", async () => {
+  const keys = [{ key: SIMULATION_KEY, scopes: ["sessions:read"] }];
+  const { daemon } = await startWatching({ scenario: { keys } });
+  const page = await until("the refusals are counted, and the sessions shown", async () => {
+    const seen = await daemon.look();
+    const shown = seen.sum("proxynet_sessions") !== null && seen.sum("proxynet_stats_active_sessions") !== null;
+    return shown && failures(seen, "nodes", "forbidden") > 0 && seen;
+  });
+  expect(page.select("proxynet_nodes")).toEqual([]);
+  const said = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
+  expect(said).toEqual([
+    {
+      level: "warn",
+      message: "collecting fails",
+      fields: {
+        collector: "nodes",
+        reason: "forbidden",
+        problem: expect.stringMatching(/the API key seems to lack the scope nodes:read; it said .*insufficient_scope/),
+      },
+    },
+  ]);
+});
+
+test("nobody listens where the service should be: counted as unreachable, said once, and seen as soon as one does", async () => {
+  const { clock } = await startNetwork();
+  const port = await freedPort();
+  const daemon = await startDaemon(clock, configText(`http://127.0.0.1:${port}`));
+  await until("the failures are counted", async () => failures(await daemon.look(), "nodes", "unreachable") >= 3);
+  const said = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
+  expect(said.map(({ fields }) => fields.problem)).toEqual([expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`)]);
+  expect((await daemon.ask("/-/ready")).status).toBe(200);
+  expect(await (await daemon.ask("/api/v1/status")).json()).toMatchObject({
+    collectors: { nodes: { failure: { reason: "unreachable" } } },
+  });
+  await startNetwork({ port });
+  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+});
+
+test("a node whose name has a quote, a line feed and a backslash reads back as it was, by Prometheus' own parsers", async () => {
+  const name = 'we"ird\na\\';
+  const url = await serveNodes([{ id: "node_1", name, status: "on fire", region: name, uptime_hours: 1 }]);
+  const { clock } = await startNetwork();
+  const daemon = await startDaemon(clock, configText(url));
+  const page = await until("the node is shown", async () => {
+    const seen = await daemon.look();
+    return seen.select("proxynet_node_info").length === 1 && seen;
+  });
+  expect(page.select("proxynet_node_info")[0]!.labels).toMatchObject({ node_id: "node_1", name, region: name });
+  const openMetrics = await daemon.ask("/metrics", { headers: { accept: "application/openmetrics-text" } });
+  for (const samples of [await textSamples(page.text), await openMetricsSamples(await openMetrics.text())]) {
+    const info = samples.find(([sample]) => sample === "proxynet_node_info");
+    expect(info?.[1]).toMatchObject({ node_id: "node_1", name, region: name });
+  }
+  const { data } = (await (await daemon.ask("/api/v1/nodes")).json()) as { data: { name: string; status: string }[] };
+  expect(data).toMatchObject([{ id: "node_1", name, status: "unknown" }]);
+});
+
+test("an unknown status and a string where a number belongs are counted, and the log quotes them and says what would be right", async () => {
+  const url = await serveNodes([
+    { id: "node_1", name: "a", status: "on fire" },
+    { id: "node_2", name: "b", status: "online", uptime_hours: "12" },
+    { id: "node_3", name: "c", status: "online", uptime_hours: 12 },
+  ]);
+  const { clock } = await startNetwork();
+  const daemon = await startDaemon(clock, configText(url));
+  const page = await until("the node that is right is shown", async () => {
+    const seen = await daemon.look();
+    return seen.select("proxynet_node_uptime_seconds").length > 0 && seen;
+  });
+  expect(page.select("proxynet_node_uptime_seconds")).toMatchObject([{ labels: { node_id: "node_3" }, value: 43_200 }]);
+  expect(page.sum("proxynet_node_status", { node_id: "node_1", status: "unknown" })).toBe(1);
+  const rejected = page.select("proxywarden_records_rejected_total", { collector: "nodes" });
+  const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
+  expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
+  const said = daemon.log.lines.find(({ message }) => message === "records are not as the spec says");
+  expect(said?.fields).toMatchObject({
+    collector: "nodes",
+    records: 2,
+    id: "node_1",
+    detail: 'status is "on fire"; known are online, offline, quarantined, rebooting, maintenance',
+  });
+});
+
+/** A service with these nodes, and nothing else. */
+async function serveNodes(data: readonly object[]): Promise<string> {
+  const server = createServer((request, response) => {
+    const isList = request.url?.startsWith("/v1/nodes?page=1&") === true;
+    response.writeHead(isList ? 200 : 404, { "content-type": "application/json" });
+    response.end(JSON.stringify({ data, pagination: { page: 1, limit: 1_000, total: data.length } }));
+  });
+  return `http://127.0.0.1:${await listen(server)}`;
+}
+
+function listen(server: ReturnType<typeof createServer>): Promise<number> {
+  onTestFinished(() => void server.close().closeAllConnections());
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** A port on which nobody listens any more. */
+async function freedPort(): Promise<number> {
+  const server = createServer();
+  const port = await listen(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

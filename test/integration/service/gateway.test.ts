@@ -1,0 +1,106 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { seededRandom } from "../../../src/base/random.ts";
+import { createClient } from "../../../src/api-client/client.ts";
+import { listNodes, readStats } from "../../../src/api-client/endpoints.ts";
+import { createPermitOffice } from "../../../src/api-client/rate-limiter.ts";
+import { createTransport } from "../../../src/api-client/transport.ts";
+import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { createMemoryStore } from "../../../src/journal/sqlite.ts";
+import { createKeptLog, createPlanLimits, fixedKey } from "../../harness/virtual-daemon.ts";
+import { startLoad } from "../../api-client/saturating-client.ts";
+import { newFolder } from "../folder.ts";
+import { startNetwork } from "../simulated-network.ts";
+import { start, tool } from "../process.ts";
+import { until } from "../wait-until.ts";
+
+/** The daemon's minute is a second of nginx, which knows no limit per hour. */
+const SPEED = 60;
+/** Calls that nginx allows a minute of the daemon. */
+const PER_MINUTE = 40;
+/** Answers until the limit is learned, and those that are counted. */
+const WARM_UP_ANSWERS = 200;
+const COUNTED_ANSWERS = 800;
+
+const config = (folder: string, port: number, upstream: string) => `
+daemon off;
+master_process off;
+worker_processes 1;
+pid ${folder}/nginx.pid;
+error_log stderr error;
+events { worker_connections 256; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  limit_req_zone $http_authorization zone=key:1m rate=${PER_MINUTE}r/s;
+  limit_req_status 429;
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      limit_req zone=key burst=10 nodelay;
+      proxy_pass ${upstream};
+    }
+  }
+}
+`;
+
+/** Starts nginx in front of `upstream`; it ends with the test. Returns its URL. */
+async function startNginx(upstream: string): Promise<string> {
+  const program = tool("/usr/sbin/nginx", "nginx");
+  const folder = newFolder();
+  const port = await freePort();
+  const file = folder.write("nginx.conf", config(folder.path, port, upstream));
+  const nginx = start(program, ["-p", folder.path, "-e", "stderr", "-c", file]);
+  const url = `http://127.0.0.1:${port}`;
+  await until(
+    () => `nginx listens; it said:\n${nginx.err()}`,
+    () =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      ),
+  );
+  return url;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test("behind nginx's limit_req fewer than one in a hundred calls is refused in the long run", async () => {
+  const network = await startNetwork({ speed: SPEED });
+  const transport = createTransport({ baseUrl: await startNginx(network.url) });
+  const { clock } = network;
+  const codes: string[] = [];
+  const random = seededRandom(1);
+  const office = createPermitOffice({
+    ...{ limits: createPlanLimits("enterprise"), monthStartsOn: 1, clock, random, log: createKeptLog() },
+    calls: createMemoryStore().calls,
+    onWait: () => {},
+  });
+  const client = createClient({
+    ...{ transport, office, clock, random, secret: fixedKey(SIMULATION_KEY), agent: "proxywarden/test" },
+    // Ten seconds of real time: a slow machine is no fault of the service.
+    timeoutMs: SPEED * 10_000,
+    observer: { called: (_, code) => void codes.push(code), stated: () => {}, refused: () => {} },
+  });
+  const loads = [listNodes({ page: 1, limit: 1 }), readStats].map((call) => startLoad(client, clock, call, 4));
+  const answers = (count: number) => until(`${count} answers came`, () => codes.length >= count, 60_000);
+  await answers(WARM_UP_ANSWERS);
+  await answers(WARM_UP_ANSWERS + COUNTED_ANSWERS);
+  for (const load of loads) load.stop();
+  const counted = codes.slice(WARM_UP_ANSWERS, WARM_UP_ANSWERS + COUNTED_ANSWERS);
+  expect(codes.slice(0, WARM_UP_ANSWERS)).toContain("429");
+  expect(counted.filter((code) => code === "429").length).toBeLessThan(COUNTED_ANSWERS / 100);
+  expect(counted.filter((code) => code === "200").length).toBeGreaterThan(0.98 * COUNTED_ANSWERS);
+  await transport.close();
+}, 60_000);

@@ -1,0 +1,52 @@
+import type { createInventory, EndedWalk } from "../../src/inventory/inventory.ts";
+import type { Lookup } from "../../src/inventory/absence.ts";
+import type { NodeDetail, NodeRecord } from "../../src/model/node.ts";
+import type { Fleet } from "../../src/model/snapshot.ts";
+
+export const record = (id: string, parts: Partial<NodeRecord> = {}): NodeRecord => ({
+  id,
+  name: `name of ${id}`,
+  status: "online",
+  country: "DE",
+  region: "eu",
+  ipAddress: null,
+  version: "1.0",
+  lastSeenMs: 1_000,
+  uptimeHours: 5,
+  activeSessions: 2,
+  bandwidthGb: 0.5,
+  ...parts,
+});
+
+export const detail = (id: string, cpuUsage: number | null, parts: Partial<NodeDetail> = {}): NodeDetail => ({
+  ...record(id),
+  cpuUsage,
+  memoryUsage: 0.5,
+  diskUsage: 0.25,
+  createdAtMs: 1,
+  updatedAtMs: 2,
+  ...parts,
+});
+
+export const idsOf = (fleet: Fleet): string[] => fleet.ids.filter((id) => id !== "").toSorted();
+
+export const ended = (seen: number, parts: Partial<EndedWalk> = {}): EndedWalk => ({
+  end: "exact",
+  total: seen,
+  seen,
+  rejected: 0,
+  maxMissing: 0.02,
+  ...parts,
+});
+
+/** Walks over the nodes of these ids. Every other node is looked up, and what that came to is `lookup`; null: none is. */
+export function walkOver(
+  inventory: ReturnType<typeof createInventory>,
+  ids: readonly string[],
+  { lookup = "unknown", ...parts }: Partial<EndedWalk> & { readonly lookup?: Lookup | null } = {},
+  at = 0,
+) {
+  for (const id of ids) inventory.list(record(id), at);
+  if (lookup !== null) for (const id of inventory.unlisted(1_000)) inventory.lookedUp(id, lookup, at);
+  return inventory.endWalk(ended(ids.length, parts), at);
+}

@@ -1,0 +1,135 @@
+import { describe, expect, test } from "vitest";
+import { createInventory } from "../../src/inventory/inventory.ts";
+import type { UsageScale } from "../../src/inventory/usage-scale.ts";
+import { NODE_STATUSES } from "../../src/model/node.ts";
+import type { Fleet } from "../../src/model/snapshot.ts";
+import { detail, ended, record, walkOver } from "./inventory-fixtures.ts";
+
+describe("a fleet that was handed out", () => {
+  test("never changes afterwards", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    const before = inventory.fleet();
+    const copy = structuredClone(before);
+    inventory.list(record("a", { status: "offline", uptimeHours: 99, region: "us" }), 5);
+    inventory.detail(detail("b", 0.9), 6, 7);
+    walkOver(inventory, ["c"]);
+    walkOver(inventory, ["c"]);
+    inventory.fleet();
+    expect(before).toEqual(copy);
+  });
+
+  test("shares the columns that did not change with the one before", () => {
+    const inventory = createInventory("ratio");
+    walkOver(inventory, ["a", "b"]);
+    const before = inventory.fleet();
+    inventory.detail(detail("b", 0.9), 6, 7);
+    const after = inventory.fleet();
+    expect(after.names).toBe(before.names);
+    expect(after.cpuUsage).not.toBe(before.cpuUsage);
+  });
+});
+
+test("places are those of the nodes that are there, and renumbering moves no node", () => {
+  const inventory = createInventory("ratio");
+  const inRegion = (id: string, region: string) => inventory.list(record(id, { region }), 0);
+  const placesByNode = (fleet: Fleet) =>
+    Object.fromEntries(
+      fleet.ids.flatMap((id, slot) => (id === "" ? [] : [[id, fleet.places[fleet.place[slot]!]!.region]])),
+    );
+  inRegion("a", "eu");
+  inRegion("b", "us");
+  inRegion("c", "ap");
+  inventory.endWalk(ended(3), 0);
+  for (let walk = 0; walk < 2; walk++) {
+    inRegion("b", "us");
+    inRegion("c", "ap");
+    inventory.lookedUp("a", "gone", 0);
+    inventory.endWalk(ended(2), 0);
+  }
+  const fleet = inventory.fleet();
+  expect(fleet.places.map(({ region }) => region)).toEqual(["us", "ap"]);
+  expect(placesByNode(fleet)).toEqual({ b: "us", c: "ap" });
+  expect(NODE_STATUSES[fleet.status[fleet.ids.indexOf("c")]!]).toBe("online");
+});
+
+test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
+  const inventory = createInventory("ratio");
+  for (let node = 0; node < 5_000; node++) inventory.list(record(`node_${node}`, { region: `region_${node}` }), 0);
+  inventory.endWalk(ended(5_000), 0);
+  const { places, place, ids } = inventory.fleet();
+  expect(places).toHaveLength(2_001);
+  expect(places[place[ids.indexOf("node_7")]!]).toEqual({ country: "DE", region: "region_7" });
+  expect(places[place[ids.indexOf("node_4999")]!]).toEqual({ country: "other", region: "other" });
+});
+
+describe("usage", () => {
+  const usageOf = (scale: UsageScale, cpu: number) => {
+    const inventory = createInventory(scale);
+    inventory.list(record("a"), 0);
+    inventory.list(record("b"), 0);
+    const agrees = [inventory.detail(detail("b", 0.5), 1, 1), inventory.detail(detail("a", cpu), 1, 1)];
+    return { inventory, agrees, fleet: inventory.fleet() };
+  };
+
+  test("declared as a ratio is taken as it is, as percent is divided by a hundred", () => {
+    expect(usageOf("ratio", 0.75).fleet).toMatchObject({ usageKnown: true });
+    expect(usageOf("ratio", 0.75).fleet.cpuUsage[0]).toBe(0.75);
+    expect(usageOf("percent", 75).fleet.cpuUsage[0]).toBe(0.75);
+  });
+
+  test("that contradicts its scale makes all usage unknown, of every node, and for good", () => {
+    const { inventory, agrees, fleet } = usageOf("ratio", 75);
+    expect(agrees).toEqual(["taken", "contradicts"]);
+    expect(fleet.usageKnown).toBe(false);
+    expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
+    expect(inventory.detail(detail("a", 0.5), 2, 2)).toBe("taken");
+    expect(Number.isNaN(inventory.fleet().cpuUsage[0])).toBe(true);
+  });
+
+  test("of no declared scale is not shown at all, while the rest of the detail is", () => {
+    const { fleet } = usageOf(null, 0.5);
+    expect(fleet.usageKnown).toBe(false);
+    expect(Number.isNaN(fleet.cpuUsage[0])).toBe(true);
+    expect(fleet.createdAtMs[0]).toBe(1);
+  });
+
+  test("is read anew under a newly declared scale", () => {
+    const { inventory } = usageOf("ratio", 75);
+    inventory.declareScale("percent");
+    expect(inventory.detail(detail("a", 75), 3, 3)).toBe("taken");
+    expect(inventory.fleet().cpuUsage[0]).toBe(0.75);
+    expect(Number.isNaN(inventory.fleet().cpuUsage[1])).toBe(true);
+  });
+});
+
+test("details go round: nodes never tried first, then whoever waited longest", () => {
+  const inventory = createInventory("ratio");
+  walkOver(inventory, ["a", "b"]);
+  const order: string[] = [];
+  const next = () => {
+    order.push(inventory.takeDetail(0, 1_000)!.id);
+  };
+  next();
+  next();
+  next();
+  inventory.list(record("new"), 1);
+  expect(inventory.hasUntried()).toBe(true);
+  next();
+  next();
+  next();
+  expect(order).toEqual(["a", "b", "a", "new", "b", "a"]);
+});
+
+test("a node whose record changed abruptly has its detail read before its turn", () => {
+  const inventory = createInventory("ratio");
+  const ids = Array.from({ length: 20 }, (_, node) => `node_${node}`);
+  walkOver(inventory, ids);
+  for (const id of ids) {
+    expect(inventory.takeDetail(0, 1_000)).toEqual({ id, cause: null });
+    inventory.detail(detail(id, 0.5), 0, 0);
+  }
+  inventory.list(record("node_13", { status: "maintenance" }), 100);
+  expect(inventory.suspectAt()).toBe(100);
+  expect(inventory.takeDetail(100, 1_000)).toEqual({ id: "node_13", cause: "changed" });
+});

@@ -1,0 +1,211 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { SESSION_STATUSES, SESSION_TYPES } from "../../../src/model/session.ts";
+import { createWalks, session } from "./session-walks.ts";
+
+describe("bytes", () => {
+  test("at first sight don't count for a session that may have moved them before we looked", () => {
+    const { walk, bytes } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a"), session("old", { startedAtMs: 500 })]);
+    expect(bytes()).toEqual([0, 0]);
+  });
+
+  test("at first sight count for a session that started after the walk before", () => {
+    const { walk, bytes } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a"), session("b", { startedAtMs: 1_500 })]);
+    expect(bytes()).toEqual([100, 200]);
+  });
+
+  test("gained since the last look are added, and a counter that fell adds nothing and takes nothing away", () => {
+    const { walk, bytes } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a", { bytesSent: 150, bytesReceived: 260 })]);
+    expect(bytes()).toEqual([50, 60]);
+    walk(3_000, [session("a", { bytesSent: 10, bytesReceived: 270 })]);
+    expect(bytes()).toEqual([50, 70]);
+    walk(4_000, [session("a", { bytesSent: 15, bytesReceived: null })]);
+    expect(bytes()).toEqual([55, 70]);
+  });
+
+  test("gained in a walk that was cut off are kept, while its counts are not", () => {
+    const { walk, bytes, count } = createWalks();
+    walk(1_000, [session("a"), session("b")]);
+    walk(2_000, [session("a", { bytesSent: 150 })], "cut");
+    expect(bytes()).toEqual([50, 0]);
+    expect(count("active")).toBe(2);
+  });
+
+  test("of every node never fall, whatever the list shows", () => {
+    const steps = fc.array(
+      fc.array(
+        fc.record({
+          id: fc.constantFrom("a", "b", "c", "d"),
+          nodeId: fc.constantFrom("node_1", "node_2"),
+          bytesSent: fc.option(fc.nat(1_000)),
+          startedAtMs: fc.option(fc.nat(10_000)),
+          status: fc.constantFrom(...SESSION_STATUSES),
+        }),
+      ),
+      { maxLength: 15 },
+    );
+    fc.assert(
+      fc.property(
+        steps,
+        fc.infiniteStream(fc.constantFrom("complete" as const, "incomplete" as const, "cut" as const)),
+        (walks, ends) => {
+          const { fold, walk } = createWalks();
+          const last = new Map<string, number>();
+          walks.forEach((sessions, index) => {
+            walk(
+              index * 1_000,
+              sessions.map(({ id, ...parts }) => session(id, parts)),
+              ends.next().value,
+            );
+            const nodes = fold.view()?.nodes;
+            const present = new Set(nodes?.ids);
+            for (const id of last.keys()) if (!present.has(id)) last.delete(id);
+            nodes?.ids.forEach((id, slot) => {
+              if (id === "") return;
+              expect(nodes.sentBytes[slot]).toBeGreaterThanOrEqual(last.get(id) ?? 0);
+              last.set(id, nodes.sentBytes[slot]!);
+            });
+          });
+        },
+      ),
+    );
+  });
+});
+
+test("bytes that were missing at first sight are not taken for none: nothing is gained by their coming", () => {
+  const { walk, bytes } = createWalks();
+  walk(1_000, [session("a", { bytesSent: null })]);
+  walk(2_000, [session("a", { bytesSent: 5_000_000_000 })]);
+  expect(bytes()[0]).toBe(0);
+  walk(3_000, [session("a", { bytesSent: 5_000_000_007 })]);
+  expect(bytes()[0]).toBe(7);
+});
+
+test("walks that are never complete remember no more than the sessions of the last twenty or so", () => {
+  const { walk, fold } = createWalks();
+  for (let round = 0; round < 200; round++) {
+    const sessions = Array.from({ length: 100 }, (_, index) =>
+      session(`${round}-${index}`, { nodeId: `node_${round}` }),
+    );
+    walk(round * 1_000, sessions, round % 2 === 0 ? "incomplete" : "cut");
+  }
+  expect(fold.size()).toBeLessThanOrEqual(2_200);
+});
+
+describe("sessions that ended", () => {
+  test("are observed once, by the duration last seen, when two complete walks did not meet them", () => {
+    const { walk, ended, fold } = createWalks();
+    walk(1_000, [session("a", { durationSeconds: 10 })]);
+    walk(2_000, [session("a", { durationSeconds: 70 })]);
+    walk(3_000, []);
+    expect(ended()).toBe(0);
+    walk(4_000, []);
+    expect(ended()).toBe(1);
+    expect(fold.view()!.durations[SESSION_TYPES.indexOf("http")]).toMatchObject({ count: 1, sum: 70 });
+    expect([...fold.view()!.durations[SESSION_TYPES.indexOf("http")]!.counts]).toEqual([
+      0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1,
+    ]);
+    walk(5_000, []);
+    expect(ended()).toBe(1);
+    expect(fold.size()).toBe(0);
+  });
+
+  test("and are still listed are observed when they are seen to have ended, and not again when they leave", () => {
+    const { walk, ended } = createWalks();
+    walk(1_000, [session("a")]);
+    walk(2_000, [session("a", { status: "closed" })]);
+    expect(ended()).toBe(1);
+    walk(3_000, [session("a", { status: "closed" })]);
+    walk(4_000, []);
+    walk(5_000, []);
+    expect(ended()).toBe(1);
+  });
+
+  test("whose duration was never stated are not observed, and one stated once counts though it is missing later", () => {
+    const { walk, ended, fold } = createWalks();
+    walk(1_000, [session("a", { durationSeconds: null }), session("b"), session("c", { durationSeconds: null })]);
+    walk(2_000, [
+      session("a", { durationSeconds: null, status: "closed" }),
+      session("b", { durationSeconds: null, status: "closed" }),
+    ]);
+    walk(3_000, []);
+    walk(4_000, []);
+    expect(ended()).toBe(1);
+    expect(fold.view()!.durations[SESSION_TYPES.indexOf("http")]).toMatchObject({ count: 1, sum: 10 });
+  });
+
+  test("before we first looked are not observed: nobody saw them leave", () => {
+    const { walk, ended } = createWalks();
+    walk(1_000, [session("a", { status: "closed" })]);
+    expect(ended()).toBe(0);
+  });
+});
+
+test("a session met twice in one walk counts once", () => {
+  const { walk, count } = createWalks();
+  expect(walk(1_000, [session("a"), session("b"), session("a")])).toBe(2);
+  expect(count("active")).toBe(2);
+});
+
+test("failures are unknown until the list has shown one, and known from then on, also after a restart", () => {
+  const { walk, fold } = createWalks();
+  walk(1_000, [session("a")]);
+  expect(fold.view()!.failedListed).toBe(false);
+  walk(2_000, [session("a", { status: "timeout" })]);
+  walk(3_000, []);
+  expect(fold.view()!.failedListed).toBe(true);
+  const later = createWalks(true);
+  later.walk(1_000, []);
+  expect(later.fold.view()!.failedListed).toBe(true);
+});
+
+test("customers are ranked by sessions, then by name", () => {
+  const { walk, fold } = createWalks();
+  const of = (customerId: string, ...ids: string[]) => ids.map((id) => session(id, { customerId }));
+  walk(1_000, [...of("c", "1"), ...of("b", "2", "3"), ...of("a", "4")]);
+  expect(fold.view()!.customers.map(({ customerId, sessions }) => `${customerId} ${sessions}`)).toEqual([
+    "b 2",
+    "a 1",
+    "c 1",
+  ]);
+});
+
+describe("a walk that is not complete", () => {
+  test("is shown as what it is where the list was read to its end", () => {
+    const { walk, fold, count } = createWalks();
+    walk(1_000, [session("a"), session("b")], "incomplete");
+    expect(fold.view()).toMatchObject({ complete: false });
+    expect(count("active")).toBe(2);
+  });
+
+  test("replaces an older view only after three in a row where it was cut off", () => {
+    const { walk, count } = createWalks();
+    walk(1_000, [session("a"), session("b")]);
+    walk(2_000, [session("a")], "cut");
+    walk(3_000, [session("a")], "cut");
+    expect(count("active")).toBe(2);
+    walk(4_000, [session("a")], "cut");
+    expect(count("active")).toBe(1);
+  });
+
+  test("that has seen nothing replaces no view, however often", () => {
+    const { walk, fold } = createWalks();
+    walk(1_000, [session("a")]);
+    const { settledAt } = fold.view()!;
+    for (let round = 2; round < 12; round++) walk(round * 1_000, [], "failed");
+    expect(fold.view()!.settledAt).toBe(settledAt);
+  });
+
+  test("takes no session for ended", () => {
+    const { walk, ended } = createWalks();
+    walk(1_000, [session("a"), session("b")]);
+    for (const at of [2_000, 3_000, 4_000]) walk(at, [session("a")], "incomplete");
+    expect(ended()).toBe(0);
+  });
+});

@@ -1,0 +1,46 @@
+import { createSessionFold, type FoldParts, type SessionWalkEnd } from "../../../src/inventory/sessions/session-totals.ts";
+import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../../src/model/session.ts";
+
+/** A session as a list shows it, but for what a test says otherwise. */
+export const session = (id: string, parts: Partial<SessionRecord> = {}): SessionRecord => ({
+  id,
+  customerId: "cust_1",
+  nodeId: "node_1",
+  status: "active",
+  type: "http",
+  startedAtMs: 0,
+  durationSeconds: 10,
+  bytesSent: 100,
+  bytesReceived: 200,
+  country: "DE",
+  ...parts,
+});
+
+/** Walks of the sessions, folded one after the other. */
+export function createWalks(failedListed = false, parts: Partial<FoldParts> = {}) {
+  const fold = createSessionFold(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
+  let at = 0;
+  return {
+    fold,
+    /** One walk that begins at `beganAt` on the service's clock. */
+    walk(beganAt: number, sessions: readonly SessionRecord[], end: SessionWalkEnd = "complete") {
+      fold.beginWalk(beganAt);
+      const met = sessions.map((each) => fold.add(each)).filter(Boolean).length;
+      fold.endWalk(end, ++at);
+      return met;
+    },
+    bytes: (nodeId = "node_1") => {
+      const { nodes } = fold.view()!;
+      const slot = nodes.ids.indexOf(nodeId);
+      return [nodes.sentBytes[slot], nodes.receivedBytes[slot]];
+    },
+    count: (status: SessionStatus) => {
+      const begin = SESSION_STATUSES.indexOf(status) * SESSION_TYPES.length;
+      return fold
+        .view()!
+        .counts.slice(begin, begin + SESSION_TYPES.length)
+        .reduce((sum, each) => sum + each, 0);
+    },
+    ended: () => fold.view()!.durations.reduce((sum, { count }) => sum + count, 0),
+  };
+}

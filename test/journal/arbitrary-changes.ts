@@ -1,0 +1,268 @@
+import fc from "fast-check";
+import { type Decision, HOLD_REASONS } from "../../src/model/remediation/decision.ts";
+import {
+  type Action,
+  CLOSED_STATES,
+  type Episode,
+  type NodeHold,
+  OPEN_STATES,
+  OUTCOMES,
+  type TimerRow,
+} from "../../src/model/remediation/episode.ts";
+import { type Change, idOf } from "../../src/model/remediation/journal.ts";
+import { ORDERS, type OrderRow } from "../../src/model/remediation/operator-command.ts";
+import { MODES } from "../../src/model/policy/policy.ts";
+
+/** An episode that is open, but for what is said of it. */
+export const episodeOf = (number: number, said: Partial<Episode> = {}): Episode => ({
+  id: idOf("ep", number),
+  policy: "reboot-offline",
+  node: "node_1",
+  shadow: false,
+  fingerprint: "as it was",
+  country: "DE",
+  region: "eu-central",
+  state: "firing",
+  stateAt: number,
+  openedAt: number,
+  closedAt: null,
+  step: 0,
+  acted: 0,
+  failures: 0,
+  retryAt: null,
+  quarantine: null,
+  healed: false,
+  ...said,
+});
+
+/** The same, closed at an instant. */
+export const closedEpisodeOf = (number: number, closedAt: number, said: Partial<Episode> = {}): Episode =>
+  episodeOf(number, { state: "healed", closedAt, healed: true, ...said });
+
+/** An action that was verified, but for what is said of it. */
+export const actionOf = (number: number, episode: string, said: Partial<Action> = {}): Action => ({
+  id: idOf("act", number),
+  episode,
+  policy: "reboot-offline",
+  node: "node_1",
+  country: "DE",
+  region: "eu-central",
+  step: 0,
+  shadow: false,
+  fingerprint: "as it was",
+  request: { kind: "reboot", force: false },
+  state: "ended",
+  evidence: { fields: { "node.status": "offline" }, observedAt: number },
+  createdAt: number,
+  sentAt: number,
+  endedAt: number,
+  outcome: "verified",
+  inDoubt: false,
+  detail: null,
+  uptimeHoursBefore: 7,
+  rebootingSeen: true,
+  proof: "uptime_fell",
+  ...said,
+});
+
+export const decisionOf = (at: number, said: Partial<Decision> = {}): Decision => ({
+  at,
+  policy: "reboot-offline",
+  node: "node_1",
+  episode: "ep-1",
+  step: 0,
+  mode: "enforce",
+  verdict: "hold",
+  blockers: [{ reason: "cooldown", detail: "the last episode ended 12m ago, and 30m must pass" }],
+  evidence: { fields: { "node.status": "offline" }, observedAt: at },
+  ...said,
+});
+
+export const timerOf = (node: string, trueMs = 0): TimerRow => ({
+  policy: "reboot-offline",
+  node,
+  state: "pending",
+  trueMs,
+  clearMs: 0,
+  since: 1,
+});
+
+export const holdOf = (node: string, said: Partial<NodeHold> = {}): NodeHold => ({
+  node,
+  policy: null,
+  kind: "held",
+  at: 1,
+  until: null,
+  reason: "being looked at",
+  ...said,
+});
+
+// Few keys, so that rows meet; the rest is any text, and any finite number: no column may bend it.
+const NODES = ["node_1", "node_2", "", "nœud\u0000'\"", "\u{1f600}"];
+const POLICIES = ["reboot-offline", "cut-off", "ü; --"];
+const text = fc.string({ unit: "binary", maxLength: 12 });
+const node = fc.constantFrom(...NODES);
+const policy = fc.constantFrom(...POLICIES);
+// JSON has no negative zero.
+const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0);
+// Often whole and near to each other, so that instants meet as well.
+const instant = fc.oneof(fc.nat({ max: 20 }), fc.double({ min: 0, max: 20, noNaN: true }), fc.nat());
+const orNull = <T>(each: fc.Arbitrary<T>) => fc.option(each, { nil: null });
+const evidence = fc.record({
+  fields: fc.dictionary(text, fc.oneof(text, number, fc.boolean()), { noNullPrototype: true }),
+  observedAt: instant,
+});
+const serial = fc.integer({ min: 1, max: 12 });
+
+const timer: fc.Arbitrary<TimerRow> = fc.record(
+  {
+    policy,
+    node,
+    state: fc.constantFrom("pending", "firing"),
+    trueMs: number,
+    clearMs: number,
+    since: instant,
+    nodeCreatedAt: instant,
+  },
+  { requiredKeys: ["policy", "node", "state", "trueMs", "clearMs", "since"] },
+);
+
+const episode: fc.Arbitrary<Episode> = fc
+  .record({
+    id: serial.map((each) => idOf("ep", each)),
+    policy,
+    node,
+    shadow: fc.boolean(),
+    fingerprint: text,
+    country: text,
+    region: text,
+    stateAt: instant,
+    openedAt: instant,
+    step: fc.nat(),
+    acted: fc.nat(),
+    failures: fc.nat(),
+    retryAt: orNull(instant),
+    quarantine: orNull(
+      fc.record({
+        action: text,
+        endsAt: instant,
+        seen: fc.boolean(),
+        seenOnline: fc.nat(),
+        overdue: fc.boolean(),
+      }),
+    ),
+    healed: fc.boolean(),
+  })
+  .chain((each) =>
+    fc
+      .oneof(
+        fc.record({ state: fc.constantFrom(...OPEN_STATES), closedAt: fc.constant(null) }),
+        fc.record({ state: fc.constantFrom(...CLOSED_STATES), closedAt: instant }),
+      )
+      .map((end) => ({ ...each, ...end })),
+  );
+
+const action: fc.Arbitrary<Action> = fc.record({
+  id: serial.map((each) => idOf("act", each)),
+  episode: serial.map((each) => idOf("ep", each)),
+  policy,
+  node,
+  country: text,
+  region: text,
+  step: fc.nat(),
+  shadow: fc.boolean(),
+  fingerprint: text,
+  request: fc.oneof(
+    fc.constant({ kind: "disconnect" as const }),
+    fc.record({ kind: fc.constant("reboot" as const), force: fc.boolean() }),
+    fc.record({ kind: fc.constant("quarantine" as const), reason: text, durationMinutes: fc.nat() }),
+  ),
+  state: fc.constantFrom<Action["state"][]>(
+    "awaiting",
+    "approved",
+    "intended",
+    "posting",
+    "sent",
+    "ended",
+    "withdrawn",
+    "rejected",
+    "lapsed",
+  ),
+  evidence,
+  createdAt: instant,
+  sentAt: orNull(instant),
+  endedAt: orNull(instant),
+  outcome: orNull(fc.constantFrom(...OUTCOMES)),
+  inDoubt: fc.boolean(),
+  detail: orNull(text),
+  uptimeHoursBefore: orNull(number),
+  rebootingSeen: fc.boolean(),
+  proof: orNull(fc.constantFrom("uptime_fell", "rebooting_seen", "boot_after_post", "none")),
+});
+
+const decision: fc.Arbitrary<Decision> = fc.record({
+  at: instant,
+  policy,
+  node,
+  episode: orNull(serial.map((each) => idOf("ep", each))),
+  step: fc.nat(),
+  mode: fc.constantFrom(...MODES),
+  verdict: fc.constantFrom("act", "hold"),
+  blockers: fc.array(fc.record({ reason: fc.constantFrom(...HOLD_REASONS), detail: text }), { maxLength: 3 }),
+  evidence,
+});
+
+const hold: fc.Arbitrary<NodeHold> = fc.record({
+  node,
+  policy: orNull(policy),
+  kind: fc.constantFrom("held", "vetoed", "given_up"),
+  at: instant,
+  until: orNull(instant),
+  reason: text,
+});
+
+const order: fc.Arbitrary<OrderRow> = fc.record({
+  at: instant,
+  order: fc.constantFrom(...ORDERS),
+  operator: orNull(text),
+  node: orNull(node),
+  action: orNull(serial.map((each) => idOf("act", each))),
+  detail: text,
+});
+
+const rowed = <K extends Change["kind"], R>(kind: K, row: fc.Arbitrary<R>) => row.map((each) => ({ kind, row: each }));
+
+/** Any one change; keys are few, so that changes meet. */
+export const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  rowed("timer", timer),
+  rowed("episode", episode),
+  rowed("action", action),
+  rowed("decision", decision),
+  rowed("hold", hold),
+  rowed("order", order),
+  fc.record({ kind: fc.constant("timer_gone" as const), policy, node }),
+  fc.record({ kind: fc.constant("hold_gone" as const), policy: orNull(policy), node }),
+  fc.record({
+    kind: fc.constant("fact" as const),
+    key: fc.constantFrom("warden.", "warden.paused", "warden.\u{10ffff}"),
+    value: orNull(text),
+  }),
+);
+
+/** Any query over the rows of {@link anyChange}. */
+export const anyQuery = fc
+  .record({
+    node: orNull(node),
+    policy: orNull(policy),
+    until: orNull(instant),
+    limit: fc.integer({ min: -1, max: 9 }),
+  })
+  .map(({ node, policy, until, limit }) => ({
+    ...(node !== null && { node }),
+    ...(policy !== null && { policy }),
+    ...(until !== null && { until }),
+    limit,
+  }));
+
+/** Any instant of these rows. */
+export const anyInstant = instant;

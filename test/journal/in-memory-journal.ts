@@ -1,0 +1,87 @@
+import type { Decision } from "../../src/model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
+import type { Change, Journal, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
+import type { OrderRow } from "../../src/model/remediation/operator-command.ts";
+
+/** Whether an action has come to its end. */
+export const isOver = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);
+
+/** The number in an id. */
+export const numberOf = (id: string): number => Number(id.split("-")[1]);
+
+/** What a journal is, said as plainly as can be: maps and lists, and a search through all of them. */
+export function createPlainJournal(): Omit<Journal, "prune"> {
+  const timers = new Map<string, TimerRow>();
+  const episodes = new Map<string, Episode>();
+  const actions = new Map<string, Action>();
+  const holds = new Map<string, NodeHold>();
+  const facts = new Map<string, string>();
+  const decisions: Decision[] = [];
+  const orders: OrderRow[] = [];
+
+  function apply(change: Change): void {
+    if (change.kind === "timer") timers.set(key(change.row), change.row);
+    if (change.kind === "timer_gone") timers.delete(key(change));
+    if (change.kind === "episode") episodes.set(change.row.id, change.row);
+    if (change.kind === "action") actions.set(change.row.id, change.row);
+    if (change.kind === "decision") decisions.push(change.row);
+    if (change.kind === "order") orders.push(change.row);
+    if (change.kind === "hold") holds.set(key(change.row), change.row);
+    if (change.kind === "hold_gone") holds.delete(key(change));
+    if (change.kind === "fact" && change.value !== null) facts.set(change.key, change.value);
+    if (change.kind === "fact" && change.value === null) facts.delete(change.key);
+  }
+
+  function load(closedSince: number): JournalContents {
+    const isOpen = (id: string) => episodes.get(id)?.closedAt === null;
+    return {
+      timers: [...timers.values()],
+      episodes: [...episodes.values()].filter(({ closedAt }) => closedAt === null || closedAt >= closedSince),
+      actions: [...actions.values()].filter(
+        (action) => !isOver(action) || action.createdAt >= closedSince || isOpen(action.episode),
+      ),
+      holds: [...holds.values()],
+      facts,
+      lastNumber: Math.max(0, ...[...episodes.keys(), ...actions.keys()].map(numberOf)),
+    };
+  }
+
+  return {
+    load,
+    facts: () => facts,
+    commit: (changes) => changes.forEach(apply),
+    decisions: (query) => chosen(decisions, query, ({ at }) => at),
+    orders: ({ policy: _, ...query }) => chosen(orders, query, ({ at }) => at),
+    actions: (query) => chosen(byNumber(actions.values()), query, ({ createdAt }) => createdAt),
+    episodes: (query) => chosen(byNumber(episodes.values()), query, ({ openedAt }) => openedAt),
+  };
+}
+
+/** Contents in one order, so that two of them can be compared. */
+export const inOrder = (contents: JournalContents): JournalContents => ({
+  ...contents,
+  timers: contents.timers.toSorted((a, b) => (key(a) < key(b) ? -1 : 1)),
+  episodes: byNumber(contents.episodes),
+  actions: byNumber(contents.actions),
+  holds: contents.holds.toSorted((a, b) => (key(a) < key(b) ? -1 : 1)),
+});
+
+const key = ({ policy, node }: { policy: string | null; node: string }) => JSON.stringify([policy, node]);
+
+const byNumber = <T extends { id: string }>(rows: Iterable<T>): T[] =>
+  [...rows].sort((a, b) => numberOf(a.id) - numberOf(b.id));
+
+/** Rows in the order in which they came; of one instant, the later one is the newer. */
+function chosen<T extends { readonly node: string | null; readonly policy?: string }>(
+  rows: readonly T[],
+  { node, policy, until, limit }: JournalQuery,
+  at: (row: T) => number,
+): T[] {
+  return rows
+    .filter((row) => node === undefined || row.node === node)
+    .filter((row) => policy === undefined || row.policy === policy)
+    .filter((row) => until === undefined || at(row) <= until)
+    .toReversed()
+    .sort((a, b) => at(b) - at(a))
+    .slice(0, Math.max(0, limit));
+}

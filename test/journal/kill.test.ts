@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openStore } from "../../src/journal/sqlite.ts";
+import { endProcesses, otherProcess } from "./other-process.ts";
+import { actionOf, decisionOf, episodeOf, timerOf } from "./arbitrary-changes.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "kill-"));
+});
+afterEach(() => {
+  endProcesses();
+  rmSync(folder, { recursive: true });
+});
+
+const KILLS = 6;
+/** Timers in each commit: enough that a kill often finds one under way. */
+const TIMERS = 500;
+
+/** Commits one round after another: an episode, an action, a decision, timers, and a fact that says which round it was. */
+const committing = `
+  const { journal } = store.value;
+  const row = (of, said) => ({ ...of, ...said });
+  const [episode, action, decision, timer] = ${JSON.stringify([episodeOf(1), actionOf(2, "ep-1"), decisionOf(0), timerOf("")])};
+  for (let round = Number(journal.load(0).facts.get("warden.round") ?? 0) + 1; ; round++) {
+    const timers = Array.from({ length: ${TIMERS} }, (_, index) =>
+      ({ kind: "timer", row: row(timer, { node: "node_" + index, trueMs: round }) }));
+    journal.commit([
+      { kind: "episode", row: row(episode, { id: "ep-" + (2 * round - 1) }) },
+      ...timers,
+      { kind: "action", row: row(action, { id: "act-" + 2 * round, episode: "ep-" + (2 * round - 1) }) },
+      { kind: "decision", row: row(decision, { at: round }) },
+      { kind: "fact", key: "warden.round", value: String(round) },
+    ]);
+    say(String(round));
+  }`;
+
+test("every commit that was acknowledged before a kill is there after it, and no part of another", async () => {
+  for (let kill = 0; kill < KILLS; kill++) {
+    const other = otherProcess(folder, committing);
+    const said: string[] = [];
+    for (let line = 0; line < 5 + 3 * kill; line++) said.push(await other.line());
+    said.push(...(await other.kill()));
+    const acknowledged = Number(said.at(-1));
+    expect(acknowledged).toBeGreaterThan(0);
+
+    const store = openStore(folder);
+    if (!store.ok) throw new Error(store.error.message);
+    const { timers, episodes, actions, facts, lastNumber } = store.value.journal.load(0);
+    const rounds = Number(facts.get("warden.round"));
+    expect(rounds).toBeGreaterThanOrEqual(acknowledged);
+    expect(episodes).toHaveLength(rounds);
+    expect(actions.map(({ episode }) => episode)).toEqual(episodes.map(({ id }) => id));
+    expect(lastNumber).toBe(2 * rounds);
+    expect(store.value.journal.decisions({ limit: 1 })[0]?.at).toBe(rounds);
+    expect(timers).toHaveLength(TIMERS);
+    expect(timers.filter(({ trueMs }) => trueMs !== rounds)).toEqual([]);
+    store.value.close();
+  }
+});

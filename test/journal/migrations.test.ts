@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { MIGRATIONS, migrate, schemaVersion } from "../../src/journal/migrations.ts";
+import { openStore } from "../../src/journal/sqlite.ts";
+import { episodeOf } from "./arbitrary-changes.ts";
+
+const tables = (database: DatabaseSync) =>
+  database
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    .all()
+    .map(({ name }) => name);
+
+test("a new database gets every migration, and a second run changes nothing", () => {
+  const database = new DatabaseSync(":memory:");
+  migrate(database);
+  expect(schemaVersion(database)).toBe(MIGRATIONS.length);
+  database.exec("INSERT INTO facts VALUES ('kept', 'yes')");
+  migrate(database);
+  expect(schemaVersion(database)).toBe(MIGRATIONS.length);
+  expect(database.prepare("SELECT value FROM facts").get()).toEqual({ value: "yes" });
+});
+
+test("a database of an older version gets only what it lacks", () => {
+  const database = new DatabaseSync(":memory:");
+  migrate(database, ["CREATE TABLE first (a)"]);
+  migrate(database, ["CREATE TABLE first (a)", "CREATE TABLE second (a)"]);
+  expect(tables(database)).toEqual(["first", "second"]);
+  expect(schemaVersion(database)).toBe(2);
+});
+
+test("a database of the first version keeps its calls and facts, and gets a journal", () => {
+  // The first version as it was released: nobody may change it by changing the list.
+  const path = join(mkdtempSync(join(tmpdir(), "migrations-")), "proxywarden.db");
+  const first = new DatabaseSync(path);
+  first.exec(`PRAGMA journal_mode = WAL;
+    CREATE TABLE calls (
+      day TEXT NOT NULL PRIMARY KEY,
+      used INTEGER NOT NULL CHECK (used >= 0)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE facts (
+      key TEXT NOT NULL PRIMARY KEY,
+      value TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO calls VALUES ('2026-11-01', 7), ('2026-11-02', 35);
+    INSERT INTO facts VALUES ('month.used_before', '{"used":9}');
+    PRAGMA user_version = 1`);
+  const schema = first.prepare("SELECT sql FROM sqlite_schema WHERE name = 'calls'").get();
+  first.close();
+
+  const store = openStore(dirname(path));
+  if (!store.ok) throw new Error(store.error.message);
+  expect(store.value.calls.since("2026-11-01")).toBe(42);
+  expect(store.value.facts.read("month.used_before")).toBe('{"used":9}');
+  expect(store.value.journal.load(0)).toMatchObject({ timers: [], episodes: [], lastNumber: 0 });
+  store.value.journal.commit([{ kind: "episode", row: episodeOf(1) }]);
+  store.value.close();
+
+  const second = new DatabaseSync(path);
+  expect(schemaVersion(second)).toBe(MIGRATIONS.length);
+  expect(second.prepare("SELECT sql FROM sqlite_schema WHERE name = 'calls'").get()).toEqual(schema);
+  second.close();
+  rmSync(dirname(path), { recursive: true });
+});
+
+test("every table of the newest version is strict: no column takes what isn't of its type", () => {
+  const database = new DatabaseSync(":memory:");
+  migrate(database);
+  const loose = database
+    .prepare("SELECT name FROM pragma_table_list WHERE strict = 0 AND name NOT LIKE 'sqlite_%'")
+    .all();
+  expect(loose).toEqual([]);
+});
+
+test("a migration that fails half way leaves the version before it, whole", () => {
+  const database = new DatabaseSync(":memory:");
+  const migrations = ["CREATE TABLE first (a)", "CREATE TABLE second (a); CREATE TABLE first (a)"];
+  expect(() => migrate(database, migrations)).toThrow("already exists");
+  expect(tables(database)).toEqual(["first"]);
+  expect(schemaVersion(database)).toBe(1);
+  expect(database.isTransaction).toBe(false);
+});

@@ -1,0 +1,148 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Change } from "../../src/model/remediation/journal.ts";
+import { MIGRATIONS, migrate } from "../../src/journal/migrations.ts";
+import { openStoreReadOnly } from "../../src/journal/reader.ts";
+import { openStore } from "../../src/journal/sqlite.ts";
+import { endProcesses, otherProcess } from "./other-process.ts";
+import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "./arbitrary-changes.ts";
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "reader-"));
+  path = join(folder, "proxywarden.db");
+});
+afterEach(() => {
+  endProcesses();
+  rmSync(folder, { recursive: true });
+});
+
+function opened() {
+  const store = openStore(folder);
+  if (!store.ok) throw new Error(store.error.message);
+  return store.value;
+}
+
+function reading() {
+  const reader = openStoreReadOnly(folder);
+  if (!reader.ok) throw new Error(reader.error.message);
+  return reader.value;
+}
+
+const rows: readonly Change[] = [
+  { kind: "timer", row: timerOf("node_1", 60) },
+  { kind: "timer", row: timerOf("node_2", 60) },
+  { kind: "episode", row: episodeOf(1) },
+  { kind: "action", row: actionOf(2, "ep-1") },
+  { kind: "decision", row: decisionOf(3) },
+  { kind: "hold", row: holdOf("node_1") },
+  { kind: "hold", row: holdOf("node_2") },
+  { kind: "fact", key: "warden.paused", value: "by hand" },
+];
+
+function expectRows(reader = reading()) {
+  expect(reader.timers("node_1")).toEqual([timerOf("node_1", 60)]);
+  expect(reader.episodes({ node: "node_1", limit: 9 })).toEqual([episodeOf(1)]);
+  expect(reader.actions({ limit: 9 })).toEqual([actionOf(2, "ep-1")]);
+  expect(reader.decisions({ until: 3, limit: 9 })).toEqual([decisionOf(3)]);
+  expect(reader.holds("node_1")).toEqual([holdOf("node_1")]);
+  expect(reader.facts()).toEqual(new Map([["warden.paused", "by hand"]]));
+  reader.close();
+}
+
+describe("a journal is read", () => {
+  test("while a daemon holds its folder, which it goes on holding", () => {
+    const store = opened();
+    store.journal.commit(rows);
+    expectRows();
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    store.journal.commit(rows.filter(({ kind }) => kind !== "decision"));
+    store.close();
+  });
+
+  test("after its daemon has stopped, and the next one starts as if nobody had looked", () => {
+    const store = opened();
+    store.journal.commit(rows);
+    store.close();
+    expectRows();
+    const next = opened();
+    expect(next.journal.load(0).timers).toHaveLength(2);
+    next.close();
+    expect(readdirSync(folder).filter((name) => name.endsWith("-wal"))).toEqual([]);
+  });
+
+  test("after its daemon was killed, up to the last commit", async () => {
+    const other = otherProcess(folder, `store.value.journal.commit(${JSON.stringify(rows)}); say("committed");`);
+    expect(await other.line()).toBe("committed");
+    await other.kill();
+    const log = readFileSync(`${path}-wal`);
+    expectRows();
+    // What is to be done about it is the next daemon's.
+    expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
+  });
+
+  test("as it was at one moment, whatever is written meanwhile", () => {
+    const store = opened();
+    store.journal.commit(rows);
+    const reader = reading();
+    store.journal.commit([
+      { kind: "timer_gone", policy: "reboot-offline", node: "node_1" },
+      { kind: "hold_gone", policy: null, node: "node_1" },
+      { kind: "decision", row: decisionOf(2) },
+    ]);
+    expectRows(reader);
+    expect(reading().timers("node_1")).toEqual([]);
+    store.close();
+  });
+
+  test("without a byte of the database changing", () => {
+    const store = opened();
+    store.journal.commit(rows);
+    store.close();
+    const before = readFileSync(path);
+    expectRows();
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+});
+
+describe("there is nothing to read, and it is said why,", () => {
+  const failure = (of = folder) => {
+    const reader = openStoreReadOnly(of);
+    return reader.ok ? "it was read" : `${reader.error.kind}: ${reader.error.message}`;
+  };
+
+  test("in a folder without a database, which gets none", () => {
+    expect(failure()).toBe(
+      `missing: ${folder} holds no journal; state.path must be the folder that a daemon has run with`,
+    );
+    expect(failure(join(folder, "not", "there"))).toContain("missing: ");
+    writeFileSync(join(folder, "file"), "");
+    expect(failure(join(folder, "file"))).toContain("missing: ");
+    expect(readdirSync(folder)).toEqual(["file"]);
+  });
+
+  test("in a database of an earlier version, which stays as it is", () => {
+    const earlier = new DatabaseSync(path);
+    migrate(earlier, MIGRATIONS.slice(0, 1));
+    earlier.close();
+    const said = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
+    expect(failure()).toBe(said);
+    expect(failure()).toBe(said);
+  });
+
+  test("in a database of a later version", () => {
+    const later = new DatabaseSync(path);
+    later.exec("PRAGMA user_version = 99");
+    later.close();
+    expect(failure()).toContain(`newer: ${path} has schema version 99`);
+  });
+
+  test("in a file that is no database", () => {
+    writeFileSync(path, "This is no database. ".repeat(100));
+    expect(failure()).toContain(`damaged: ${path} is damaged`);
+  });
+});

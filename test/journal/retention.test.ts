@@ -1,0 +1,154 @@
+import { DatabaseSync } from "node:sqlite";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Journal } from "../../src/model/remediation/journal.ts";
+import { createJournal } from "../../src/journal/journal.ts";
+import { migrate } from "../../src/journal/migrations.ts";
+import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../src/journal/retention.ts";
+import { createMemoryStore } from "../../src/journal/sqlite.ts";
+import { isOver } from "./in-memory-journal.ts";
+import { actionOf, anyChange, anyInstant, closedEpisodeOf, decisionOf, episodeOf, holdOf, timerOf } from "./arbitrary-changes.ts";
+
+const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
+
+const kept = (journal: Journal) => {
+  const { episodes, actions, holds } = journal.load(0);
+  return { episodes: ids(episodes), actions: ids(actions), holds: holds.map(({ node }) => node) };
+};
+
+describe("pruning", () => {
+  test("forgets what ended before an instant, and nothing that ended at it or after", () => {
+    const { journal } = createMemoryStore();
+    journal.commit([
+      { kind: "episode", row: closedEpisodeOf(1, 99) },
+      { kind: "action", row: actionOf(2, "ep-1", { endedAt: 99 }) },
+      { kind: "episode", row: closedEpisodeOf(3, 100) },
+      { kind: "action", row: actionOf(4, "ep-3", { endedAt: 98 }) },
+      { kind: "episode", row: closedEpisodeOf(5, 101) },
+      { kind: "action", row: actionOf(6, "ep-1", { endedAt: 99 }) },
+      { kind: "action", row: actionOf(7, "ep-gone", { endedAt: 100 }) },
+      { kind: "action", row: actionOf(8, "ep-5", { endedAt: 101 }) },
+      { kind: "decision", row: decisionOf(99) },
+      { kind: "decision", row: decisionOf(100) },
+      { kind: "hold", row: holdOf("node_1", { kind: "vetoed", until: 99 }) },
+      { kind: "hold", row: holdOf("node_2", { kind: "vetoed", until: 100 }) },
+      { kind: "hold", row: holdOf("node_3") },
+      { kind: "timer", row: timerOf("node_1") },
+      { kind: "fact", key: "warden.breaker", value: "open" },
+    ]);
+    journal.prune(100);
+    // act-4 is over, and is what ep-3 did.
+    expect(kept(journal)).toEqual({
+      episodes: ["ep-3", "ep-5"],
+      actions: ["act-4", "act-7", "act-8"],
+      holds: ["node_2", "node_3"],
+    });
+    expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([100]);
+    expect(journal.load(0).timers).toHaveLength(1);
+    expect(journal.load(0).facts.get("warden.breaker")).toBe("open");
+  });
+
+  test("never forgets an open episode, nor what it did, nor an action that isn't over, nor that one's episode", () => {
+    const { journal } = createMemoryStore();
+    journal.commit([
+      { kind: "episode", row: episodeOf(1, { state: "quarantined" }) },
+      { kind: "action", row: actionOf(2, "ep-1") },
+      { kind: "episode", row: closedEpisodeOf(3, 5) },
+      { kind: "action", row: actionOf(4, "ep-3", { state: "sent", endedAt: null, outcome: null }) },
+      { kind: "episode", row: closedEpisodeOf(5, 5) },
+      { kind: "action", row: actionOf(6, "ep-5", { state: "lapsed", endedAt: null }) },
+      { kind: "episode", row: closedEpisodeOf(7, 5) },
+      { kind: "action", row: actionOf(8, "ep-7") },
+    ]);
+    journal.prune(1_000);
+    expect(kept(journal)).toMatchObject({ episodes: ["ep-1", "ep-3", "ep-7"], actions: ["act-2", "act-4", "act-8"] });
+  });
+
+  test("keeps the rows of the greatest numbers, so that no number is given twice", () => {
+    const { journal } = createMemoryStore();
+    journal.commit([
+      { kind: "episode", row: closedEpisodeOf(7, 1) },
+      { kind: "action", row: actionOf(8, "ep-6") },
+      { kind: "action", row: actionOf(9, "ep-6") },
+    ]);
+    journal.prune(1_000);
+    expect(journal.load(0).lastNumber).toBe(9);
+    expect(kept(journal)).toMatchObject({ episodes: ["ep-7"], actions: ["act-9"] });
+  });
+
+  test("keeps the last decision about an open episode: it still stands", () => {
+    const { journal } = createMemoryStore();
+    journal.commit([
+      { kind: "episode", row: episodeOf(1) },
+      { kind: "episode", row: closedEpisodeOf(2, 5) },
+      { kind: "decision", row: decisionOf(1, { episode: "ep-1", step: 1 }) },
+      { kind: "decision", row: decisionOf(2, { episode: "ep-1", step: 2 }) },
+      { kind: "decision", row: decisionOf(3, { episode: "ep-2", step: 3 }) },
+    ]);
+    journal.prune(1_000);
+    expect(journal.decisions({ limit: 9 }).map(({ step }) => step)).toEqual([2]);
+  });
+
+  test("does a bounded part of the work at each call, the oldest first, and all of it in the end", () => {
+    const { journal } = createMemoryStore();
+    journal.commit(
+      Array.from({ length: 2 * PRUNE_ROWS_MAX }, (_, at) => ({ kind: "decision", row: decisionOf(at) }) as const),
+    );
+    journal.prune(1e9);
+    expect(journal.decisions({ limit: 1, until: PRUNE_ROWS_MAX - 1 })).toEqual([]);
+    expect(journal.decisions({ limit: 1, until: PRUNE_ROWS_MAX })).toHaveLength(1);
+    journal.prune(1e9);
+    expect(journal.decisions({ limit: 1 })).toEqual([]);
+  });
+
+  test("of any journal forgets nothing that may still matter, and leaves nothing that may not", () => {
+    fc.assert(
+      fc.property(fc.array(anyChange, { minLength: 10, maxLength: 60 }), anyInstant, (changes, before) => {
+        const { journal, close } = createMemoryStore();
+        journal.commit(changes);
+        const was = journal.load(0);
+        journal.prune(before);
+        journal.prune(before);
+        const is = journal.load(0);
+
+        expect(is).toMatchObject({ timers: was.timers, facts: was.facts, lastNumber: was.lastNumber });
+        const openIds = ids(was.episodes.filter(({ closedAt }) => closedAt === null));
+        expect(ids(is.episodes)).toEqual(expect.arrayContaining(openIds));
+        const gone = was.episodes.filter(({ id }) => !ids(is.episodes).includes(id));
+        for (const { id, closedAt } of gone) {
+          expect(closedAt).toBeLessThan(before);
+          expect(is.actions.filter(({ episode }) => episode === id)).toEqual([]);
+        }
+        const keptIds = is.episodes
+          .filter(({ closedAt }) => closedAt === null || closedAt >= before)
+          .map(({ id }) => id);
+        const mayGo = was.actions.filter(
+          (action) =>
+            isOver(action) && (action.endedAt ?? action.createdAt) < before && !keptIds.includes(action.episode),
+        );
+        const goneActions = was.actions.filter(({ id }) => !ids(is.actions).includes(id));
+        expect(ids(mayGo)).toEqual(expect.arrayContaining(ids(goneActions)));
+        expect(mayGo.length - goneActions.length).toBeLessThanOrEqual(1);
+        close();
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+test("decisions beyond the most that are kept go with the commit that adds to them, the oldest first", () => {
+  const database = new DatabaseSync(":memory:");
+  migrate(database);
+  const journal = createJournal(database);
+  const commit = (...at: number[]) =>
+    journal.commit(at.map((each) => ({ kind: "decision", row: decisionOf(each) }) as const));
+  commit(1, 2, 3, 4, 5);
+  // As if all between had been written.
+  database.exec(`UPDATE sqlite_sequence SET seq = ${DECISIONS_MAX} + 3 WHERE name = 'decisions'`);
+  commit(6);
+  expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([6, 5, 4, 3]);
+  commit(7);
+  expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([7, 6, 5]);
+  commit(8, 9);
+  expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([9, 8, 7, 6]);
+});

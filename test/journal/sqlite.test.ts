@@ -1,0 +1,185 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MIGRATIONS } from "../../src/journal/migrations.ts";
+import { createMemoryStore, openStore } from "../../src/journal/sqlite.ts";
+import { endProcesses, otherProcess } from "./other-process.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "store-"));
+});
+afterEach(() => {
+  endProcesses();
+  rmSync(folder, { recursive: true });
+});
+
+/** Opens the store, or throws what is wrong with it. */
+function opened(path = folder) {
+  const store = openStore(path);
+  if (!store.ok) throw new Error(store.error.message);
+  return store.value;
+}
+
+describe.each([
+  ["on disk", () => opened()],
+  ["in memory", createMemoryStore],
+])("a store %s", (_, open) => {
+  test("counts the calls of each month by itself", () => {
+    const store = open();
+    expect(store.calls.since("2026-11-01")).toBe(0);
+    for (let call = 0; call < 3; call++) store.calls.add("2026-11-01", 1);
+    store.calls.add("2026-12-01", 1);
+    expect(store.calls.since("2026-11-01")).toBe(4);
+    expect(store.calls.since("2026-11-02")).toBe(1);
+    store.calls.add("2026-12-01", 5);
+    expect(store.calls.since("2026-12-01")).toBe(6);
+    store.close();
+  });
+
+  test("keeps the last value of a fact, letter by letter", () => {
+    const store = open();
+    expect(store.facts.read("baseline")).toBeNull();
+    store.facts.write("baseline", "1");
+    store.facts.write("baseline", 'null\n"é\u{1f600}');
+    store.facts.write("", "");
+    expect(store.facts.read("baseline")).toBe('null\n"é\u{1f600}');
+    expect(store.facts.read("")).toBe("");
+    store.close();
+  });
+
+  test("may be closed twice", () => {
+    const store = open();
+    store.close();
+    expect(() => store.close()).not.toThrow();
+  });
+});
+
+describe("the store's folder", () => {
+  test("is made if need be, and remembers from one opening to the next", () => {
+    const path = join(folder, "deep", "state");
+    const first = opened(path);
+    first.calls.add("2026-11-01", 1);
+    first.facts.write("key", "value");
+    first.close();
+    const second = opened(path);
+    expect(second.calls.since("2026-11-01")).toBe(1);
+    expect(second.facts.read("key")).toBe("value");
+    second.close();
+  });
+
+  test("is held by one opener at a time, also within a process", () => {
+    const first = opened();
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    first.calls.add("2026-11-01", 1);
+    first.close();
+    opened().close();
+  });
+
+  test("is refused, by name, while another process holds it, and free once that process is killed", async () => {
+    const other = otherProcess(folder, `say("holding")`);
+    expect(await other.line()).toBe("holding");
+    expect(openStore(folder)).toEqual({
+      ok: false,
+      error: {
+        kind: "held",
+        message: `${folder} is held by another proxywarden; stop it, or give this one a state.path of its own`,
+      },
+    });
+    await other.kill();
+    opened().close();
+  });
+
+  test("is refused to another process while we hold it", async () => {
+    const store = opened();
+    expect(await otherProcess(folder, "").line()).toBe("held");
+    store.close();
+  });
+
+  test("can still be read by others while it is held", () => {
+    const store = opened();
+    store.calls.add("2026-11-01", 1);
+    const reader = new DatabaseSync(join(folder, "proxywarden.db"), { readOnly: true });
+    expect(reader.prepare("SELECT day, used FROM calls").all()).toEqual([{ day: "2026-11-01", used: 1 }]);
+    reader.close();
+    store.close();
+  });
+
+  test("that can't be one is refused by name", () => {
+    writeFileSync(join(folder, "file"), "");
+    for (const path of [join(folder, "file"), join(folder, "file", "below")]) {
+      const store = openStore(path);
+      expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
+      expect(store.ok ? "" : store.error.message).toContain(path);
+      expect(store.ok ? "" : store.error.message).toContain("state.path must be a folder we may write to");
+    }
+  });
+});
+
+describe("the database", () => {
+  test("has every call that was counted, even when the process was killed", async () => {
+    const other = otherProcess(folder, `for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
+    for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
+    await other.kill();
+    const store = opened();
+    expect(store.calls.since("2026-11-01")).toBeGreaterThanOrEqual(50);
+    store.close();
+  });
+
+  test("keeps a write-ahead log, so that readers and the writer don't block each other", () => {
+    opened().close();
+    const database = new DatabaseSync(join(folder, "proxywarden.db"));
+    expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
+    database.close();
+  });
+
+  test("of a later version is refused, and left as it is", () => {
+    opened().close();
+    const path = join(folder, "proxywarden.db");
+    const later = new DatabaseSync(path);
+    later.exec("PRAGMA user_version = 99");
+    later.close();
+    const before = readFileSync(path);
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "newer" } });
+    const store = openStore(folder);
+    expect(store.ok ? "" : store.error.message).toContain(`${path} has schema version 99`);
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test.each([
+    ["is text", (path: string) => writeFileSync(path, "This is no database. ".repeat(100))],
+    ["lost its end", (path: string) => truncateSync(path, 4_096)],
+    ["has noise for its second page", (path: string) => overwrite(path, 4_096, Buffer.alloc(4_096, 0xa5))],
+  ])("that %s is refused with its name and the way out, and the folder is free again", (_, damage) => {
+    const path = join(folder, "proxywarden.db");
+    const store = opened();
+    for (let call = 0; call < 10; call++) store.calls.add("2026-11-01", 1);
+    store.close();
+    damage(path);
+    const refused = openStore(folder);
+    expect(refused).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(refused.ok ? "" : refused.error.message).toContain(`${path} is damaged`);
+    expect(refused.ok ? "" : refused.error.message).toContain("move it away together with its -wal and -shm files");
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
+    opened().close();
+    expect(existsSync(path)).toBe(true);
+  });
+
+  test("of somebody else, of a version like ours, is refused as damaged, and the folder is free again", () => {
+    const path = join(folder, "proxywarden.db");
+    const foreign = new DatabaseSync(path);
+    foreign.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
+    foreign.close();
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+  });
+});
+
+function overwrite(path: string, offset: number, bytes: Uint8Array) {
+  const content = readFileSync(path);
+  content.set(bytes, offset);
+  writeFileSync(path, content);
+}

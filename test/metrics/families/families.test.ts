@@ -1,0 +1,266 @@
+import { describe, expect, test } from "vitest";
+import { FAMILIES, familyNames, neededCollectors } from "../../../src/metrics/families/network-families.ts";
+import { createRenderer } from "../../../src/metrics/render/renderer.ts";
+import { linesOf, pageOf, render, textOf } from "../naive-renderer.ts";
+import { fleetOf, inputOf, type NodeSketch, STALE_AFTER_MS, sessionsOf } from "../snapshot-fixtures.ts";
+
+const berlin: NodeSketch = {
+  id: "node_1",
+  name: "berlin-1",
+  country: "DE",
+  region: "eu-central",
+  version: "2.4.1",
+  ipAddress: "10.0.0.1",
+  status: "online",
+  lastSeenMs: 1_763_700_000_120,
+  uptimeHours: 720,
+  activeSessions: 45,
+  bandwidthGb: 1.234_567_891,
+  cpuUsage: 0.4327,
+  memoryUsage: 0.5,
+  diskUsage: 1,
+  createdAtMs: 1_700_000_000_000,
+  updatedAtMs: 1_763_600_000_000,
+  detailedAt: 0,
+  detailedAtEpochMs: 1_763_700_001_500,
+};
+
+test("a node is told by every family of nodes", () => {
+  expect(pageOf({ fleet: fleetOf([berlin]) })).toBe(`\
+# HELP proxynet_nodes Nodes by state and place, of those whose record is fresh; absent unless a walk is recent.
+# TYPE proxynet_nodes gauge
+proxynet_nodes{status="online",country="DE",region="eu-central"} 1
+proxynet_nodes{status="offline",country="DE",region="eu-central"} 0
+proxynet_nodes{status="quarantined",country="DE",region="eu-central"} 0
+proxynet_nodes{status="rebooting",country="DE",region="eu-central"} 0
+proxynet_nodes{status="maintenance",country="DE",region="eu-central"} 0
+proxynet_nodes{status="unknown",country="DE",region="eu-central"} 0
+# HELP proxynet_node_info Always 1; the labels say what is known of the node.
+# TYPE proxynet_node_info gauge
+proxynet_node_info{node_id="node_1",name="berlin-1",country="DE",region="eu-central",version="2.4.1"} 1
+# HELP proxynet_node_status 1 for the state that the node is in, 0 for the others.
+# TYPE proxynet_node_status gauge
+proxynet_node_status{node_id="node_1",status="online"} 1
+proxynet_node_status{node_id="node_1",status="offline"} 0
+proxynet_node_status{node_id="node_1",status="quarantined"} 0
+proxynet_node_status{node_id="node_1",status="rebooting"} 0
+proxynet_node_status{node_id="node_1",status="maintenance"} 0
+proxynet_node_status{node_id="node_1",status="unknown"} 0
+# HELP proxynet_node_last_seen_timestamp_seconds When the service last saw the node, on the clock of the service.
+# TYPE proxynet_node_last_seen_timestamp_seconds gauge
+proxynet_node_last_seen_timestamp_seconds{node_id="node_1"} 1763700000.12
+# HELP proxynet_node_uptime_seconds Uptime of the node; the service counts whole hours.
+# TYPE proxynet_node_uptime_seconds gauge
+proxynet_node_uptime_seconds{node_id="node_1"} 2592000
+# HELP proxynet_node_active_sessions Sessions on the node, as its own record states.
+# TYPE proxynet_node_active_sessions gauge
+proxynet_node_active_sessions{node_id="node_1"} 45
+# HELP proxynet_node_bandwidth_bytes Bandwidth of the node, as its record states in gigabytes; over which time, the service does not say.
+# TYPE proxynet_node_bandwidth_bytes gauge
+proxynet_node_bandwidth_bytes{node_id="node_1"} 1234567891
+# HELP proxynet_node_cpu_usage_ratio CPU in use, 0 to 1.
+# TYPE proxynet_node_cpu_usage_ratio gauge
+proxynet_node_cpu_usage_ratio{node_id="node_1"} 0.4327
+# HELP proxynet_node_memory_usage_ratio Memory in use, 0 to 1.
+# TYPE proxynet_node_memory_usage_ratio gauge
+proxynet_node_memory_usage_ratio{node_id="node_1"} 0.5
+# HELP proxynet_node_disk_usage_ratio Disk in use, 0 to 1.
+# TYPE proxynet_node_disk_usage_ratio gauge
+proxynet_node_disk_usage_ratio{node_id="node_1"} 1
+# HELP proxynet_node_detail_timestamp_seconds When the details of the node were read: the age of its usage.
+# TYPE proxynet_node_detail_timestamp_seconds gauge
+proxynet_node_detail_timestamp_seconds{node_id="node_1"} 1763700001.5
+# HELP proxynet_node_created_timestamp_seconds When the node was created.
+# TYPE proxynet_node_created_timestamp_seconds gauge
+proxynet_node_created_timestamp_seconds{node_id="node_1"} 1700000000
+# HELP proxynet_node_updated_timestamp_seconds When the record of the node was last updated.
+# TYPE proxynet_node_updated_timestamp_seconds gauge
+proxynet_node_updated_timestamp_seconds{node_id="node_1"} 1763600000
+`);
+});
+
+describe("nodes", () => {
+  test("what the service left out is left out", () => {
+    expect(linesOf("proxynet_node_", { fleet: fleetOf([{ id: "node_1", uptimeHours: 0 }]) })).toEqual([
+      'proxynet_node_info{node_id="node_1",name="",country="",region="",version=""} 1',
+      'proxynet_node_status{node_id="node_1",status="online"} 1',
+      'proxynet_node_status{node_id="node_1",status="offline"} 0',
+      'proxynet_node_status{node_id="node_1",status="quarantined"} 0',
+      'proxynet_node_status{node_id="node_1",status="rebooting"} 0',
+      'proxynet_node_status{node_id="node_1",status="maintenance"} 0',
+      'proxynet_node_status{node_id="node_1",status="unknown"} 0',
+      'proxynet_node_uptime_seconds{node_id="node_1"} 0',
+    ]);
+  });
+
+  test("an awkward name is escaped", () => {
+    expect(linesOf("proxynet_node_info", { fleet: fleetOf([{ id: 'no"de', name: 'we"ird\na\\' }]) })).toEqual([
+      String.raw`proxynet_node_info{node_id="no\"de",name="we\"ird\na\\",country="",region="",version=""} 1`,
+    ]);
+  });
+
+  test("the labels of the info are those of the configuration", () => {
+    const options = { nodeLabels: ["ip_address"] as const };
+    expect(linesOf("proxynet_node_info", { fleet: fleetOf([berlin]) }, { options })).toEqual([
+      'proxynet_node_info{node_id="node_1",ip_address="10.0.0.1"} 1',
+    ]);
+  });
+
+  test("an empty slot has no samples", () => {
+    expect(linesOf("proxynet_node_uptime", { fleet: fleetOf([null, berlin, null]) })).toEqual([
+      'proxynet_node_uptime_seconds{node_id="node_1"} 2592000',
+    ]);
+  });
+
+  test("every state of every place is counted, zeros too, and empty slots not", () => {
+    const fleet = fleetOf([berlin, { ...berlin, id: "node_2", status: "offline" }, null, { ...berlin, id: "node_3" }]);
+    const counted = linesOf('proxynet_nodes{status="o', { fleet });
+    expect(counted.filter((line) => line.includes("DE"))).toEqual([
+      'proxynet_nodes{status="online",country="DE",region="eu-central"} 2',
+      'proxynet_nodes{status="offline",country="DE",region="eu-central"} 1',
+    ]);
+  });
+
+  test("nodes are not counted before the first complete walk", () => {
+    expect(linesOf("proxynet_nodes", { fleet: fleetOf([berlin], null) })).toEqual([]);
+  });
+
+  test("each sample leaves by the age of its own datum: list and detail apart, node by node", () => {
+    const late = { ...berlin, id: "node_2", listedAt: 5_000, detailedAt: 5_000 };
+    const fleet = fleetOf([{ ...berlin, listedAt: 5_000, detailedAt: 0 }, late], 0);
+    const names = linesOf("proxynet_", { fleet }, { now: STALE_AFTER_MS + 1 }).map((line) => line.split(" ")[0]);
+    expect(names.filter((name) => name?.includes("cpu"))).toEqual(['proxynet_node_cpu_usage_ratio{node_id="node_2"}']);
+    expect(names.filter((name) => name?.includes("uptime"))).toHaveLength(2);
+    expect(names.filter((name) => name?.startsWith("proxynet_nodes{"))).toEqual([]);
+  });
+});
+
+describe("sessions", () => {
+  const failing = { failedListed: false, counts: { "active https": 7, "closed unknown": 2 } };
+
+  test("are counted by state and type; unknown ones only where there are some, failed ones once the list has shown one", () => {
+    expect(linesOf("proxynet_sessions", { sessions: sessionsOf([], failing) })).toEqual([
+      'proxynet_sessions{status="active",session_type="socks5"} 0',
+      'proxynet_sessions{status="active",session_type="http"} 0',
+      'proxynet_sessions{status="active",session_type="https"} 7',
+      'proxynet_sessions{status="active",session_type="websocket"} 0',
+      'proxynet_sessions{status="connecting",session_type="socks5"} 0',
+      'proxynet_sessions{status="connecting",session_type="http"} 0',
+      'proxynet_sessions{status="connecting",session_type="https"} 0',
+      'proxynet_sessions{status="connecting",session_type="websocket"} 0',
+      'proxynet_sessions{status="closed",session_type="socks5"} 0',
+      'proxynet_sessions{status="closed",session_type="http"} 0',
+      'proxynet_sessions{status="closed",session_type="https"} 0',
+      'proxynet_sessions{status="closed",session_type="websocket"} 0',
+      'proxynet_sessions{status="closed",session_type="unknown"} 2',
+    ]);
+    const shown = linesOf("proxynet_sessions", { sessions: sessionsOf([], { ...failing, failedListed: true }) });
+    expect(shown).toContain('proxynet_sessions{status="error",session_type="https"} 0');
+  });
+
+  test("of a node are counted by state, and their bytes summed", () => {
+    const nodes = [null, { id: "node_1", counts: { active: 3, error: 1 }, sentBytes: 1e12, receivedBytes: 5 }];
+    expect(linesOf("proxynet_", { sessions: sessionsOf(nodes) }).filter((line) => line.includes("node_1"))).toEqual([
+      'proxynet_node_sessions{node_id="node_1",status="active"} 3',
+      'proxynet_node_sessions{node_id="node_1",status="connecting"} 0',
+      'proxynet_node_sessions{node_id="node_1",status="closed"} 0',
+      'proxynet_node_sessions{node_id="node_1",status="error"} 1',
+      'proxynet_node_sessions{node_id="node_1",status="timeout"} 0',
+      'proxynet_session_sent_bytes_total{node_id="node_1"} 1000000000000',
+      'proxynet_session_received_bytes_total{node_id="node_1"} 5',
+    ]);
+  });
+
+  test("an old walk takes the gauges along, but no counter and no histogram", () => {
+    const duration = { counts: new Float64Array(11), count: 1, sum: 2 };
+    const sessions = sessionsOf([{ id: "node_1", sentBytes: 1 }], {
+      countries: new Map([["DE", 1]]),
+      durations: [duration],
+    });
+    const names = linesOf("proxynet_", { sessions }, { now: STALE_AFTER_MS + 1 }).map((line) => line.split("{")[0]);
+    expect([...new Set(names)]).toEqual([
+      "proxynet_session_duration_seconds_bucket",
+      "proxynet_session_duration_seconds_sum",
+      "proxynet_session_duration_seconds_count",
+      "proxynet_session_sent_bytes_total",
+      "proxynet_session_received_bytes_total",
+    ]);
+  });
+
+  test("the customers with most have series of their own, the rest is other, and so is one who is called other", () => {
+    const customers = [
+      ["other", 9],
+      ["cust_a", 5],
+      ["cust_b", 3],
+      ["cust_c", 1],
+    ].map(([customerId, sessions]) => ({ customerId: String(customerId), sessions: Number(sessions) }));
+    const shown = (topCustomers: number) =>
+      linesOf("proxynet_customer", { sessions: sessionsOf([], { customers }) }, { options: { topCustomers } });
+    expect(shown(2)).toEqual([
+      'proxynet_customer_sessions{customer_id="cust_a"} 5',
+      'proxynet_customer_sessions{customer_id="cust_b"} 3',
+      'proxynet_customer_sessions{customer_id="other"} 10',
+    ]);
+    expect(shown(0)).toEqual(['proxynet_customer_sessions{customer_id="other"} 18']);
+  });
+
+  test("nobody is other where every customer has a series", () => {
+    const sessions = sessionsOf([], { customers: [{ customerId: "cust_a", sessions: 5 }] });
+    expect(linesOf("proxynet_customer", { sessions })).toEqual(['proxynet_customer_sessions{customer_id="cust_a"} 5']);
+  });
+
+  test("durations are a cumulative histogram whose bounds are floats", () => {
+    const counts = Float64Array.from([1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3]);
+    const sessions = sessionsOf([], { durations: [{ counts, count: 4, sum: 200_010.5 }] });
+    const bounds = [
+      "1.0",
+      "5.0",
+      "15.0",
+      "60.0",
+      "300.0",
+      "900.0",
+      "1800.0",
+      "3600.0",
+      "14400.0",
+      "43200.0",
+      "86400.0",
+    ];
+    expect(linesOf("proxynet_session_duration", { sessions })).toEqual([
+      ...bounds.map(
+        (bound, index) =>
+          `proxynet_session_duration_seconds_bucket{session_type="socks5",le="${bound}"} ${counts[index]}`,
+      ),
+      'proxynet_session_duration_seconds_bucket{session_type="socks5",le="+Inf"} 4',
+      'proxynet_session_duration_seconds_sum{session_type="socks5"} 200010.5',
+      'proxynet_session_duration_seconds_count{session_type="socks5"} 4',
+    ]);
+  });
+});
+
+test("OpenMetrics names a counter without its suffix, and says the unit where the name ends in it", () => {
+  const exposition = render(
+    createRenderer(),
+    inputOf(
+      { sessions: sessionsOf([{ id: "node_1", sentBytes: 7 }]) },
+      { now: STALE_AFTER_MS + 1, options: { deny: new Set(["proxynet_session_received_bytes_total"]) } },
+    ),
+  );
+  expect(textOf(exposition, "openmetrics")).toBe(`\
+# TYPE proxynet_session_sent_bytes counter
+# UNIT proxynet_session_sent_bytes bytes
+# HELP proxynet_session_sent_bytes Bytes that sessions of the node were seen to send.
+proxynet_session_sent_bytes_total{node_id="node_1"} 7
+`);
+});
+
+test("a denied family is not on the page, and what only it needs is not collected", () => {
+  const deny = new Set(["proxynet_nodes"]);
+  expect(linesOf("proxynet_nodes", { fleet: fleetOf([berlin]) }, { options: { deny } })).toEqual([]);
+  expect([...neededCollectors(deny)]).toEqual(["nodes", "details", "sessions", "stats", "hourly"]);
+  const usage = new Set(FAMILIES.filter(({ source }) => source === "details").map(({ name }) => name));
+  expect(neededCollectors(usage).has("details")).toBe(false);
+});
+
+test("no family is there twice", () => {
+  expect(new Set(familyNames()).size).toBe(familyNames().length);
+});

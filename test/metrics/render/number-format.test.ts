@@ -1,0 +1,65 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createNumerals } from "../../../src/metrics/render/number-format.ts";
+import { valueText } from "../../../src/metrics/text-format.ts";
+
+const BYTES = 64;
+const numerals = createNumerals(2);
+
+/** What is written for `value`, and what stands around it. */
+function written(value: number): string {
+  const target = Buffer.alloc(BYTES, "#");
+  const length = numerals.take(1, value);
+  numerals.write(1, target, BYTES - 1);
+  return target.subarray(BYTES - 2 - length).toString();
+}
+
+const decimals = fc
+  .tuple(fc.integer({ min: 0, max: 999_999_999_999_999 }), fc.integer({ min: 0, max: 12 }))
+  .map(([digits, places]) => digits / 10 ** places);
+
+test("a value is written as its shortest text, no byte more", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.double(), fc.maxSafeInteger(), decimals), (value) => {
+      expect(written(value)).toBe(`#${valueText(value)}#`);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test("a value is read back as the same number", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.double({ noNaN: true }), decimals), (value) => {
+      const text = written(value).slice(1, -1).replace("Inf", "Infinity");
+      expect(Number(text) + 0).toBe(value + 0);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test.each([
+  [0, "0"],
+  [-0, "0"],
+  [10, "10"],
+  [99_999_999, "99999999"],
+  [100_000_000, "100000000"],
+  [123_456_789_012_345, "123456789012345"],
+  [999_999_999_999_999, "999999999999999"],
+  [1e15, "1000000000000000"],
+  [1e21, "1e+21"],
+  [0.5, "0.5"],
+  [0.001, "0.001"],
+  [0.000_001, "0.000001"],
+  [1e-7, "1e-7"],
+  [0.999_999_999_9, "0.9999999999"],
+  [1_763_700_000.12, "1763700000.12"],
+  [0.1 + 0.2, "0.30000000000000004"],
+  [-1.5, "-1.5"],
+  [Number.MAX_VALUE, "1.7976931348623157e+308"],
+  [Number.MIN_VALUE, "5e-324"],
+  [Number.POSITIVE_INFINITY, "+Inf"],
+  [Number.NEGATIVE_INFINITY, "-Inf"],
+  [Number.NaN, "NaN"],
+])("%d is %s", (value, text) => {
+  expect(written(value)).toBe(`#${text}#`);
+});

@@ -1,0 +1,90 @@
+import { spawnSync } from "node:child_process";
+import type { RenderInput } from "../../src/metrics/families/family.ts";
+import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { fleetOf, inputOf, sessionsOf } from "./snapshot-fixtures.ts";
+
+/** A snapshot in which every family has samples, some of them awkward. */
+export const fullInput = (): RenderInput =>
+  inputOf(
+    {
+      fleet: fleetOf(
+        ['we"ird\na', "Zürich\\1", "plain"].map((name, index) => ({
+          id: `node_${index}`,
+          name,
+          country: index === 0 ? "" : "DE",
+          region: name,
+          version: "2.4.1",
+          lastSeenMs: 1_763_700_000_123,
+          uptimeHours: index,
+          activeSessions: 10 ** index,
+          bandwidthGb: 1.5,
+          cpuUsage: 1 / 3,
+          memoryUsage: 0,
+          diskUsage: 1,
+          createdAtMs: 1_700_000_000_000,
+          updatedAtMs: 1_763_600_000_000,
+          detailedAt: 0,
+          detailedAtEpochMs: 1_763_700_001_500,
+        })),
+      ),
+      sessions: sessionsOf(
+        [{ id: "node_0", counts: { active: 2, unknown: 1 }, sentBytes: 1e18, receivedBytes: 1e22 }],
+        {
+          counts: { "active https": 2, "unknown unknown": 1 },
+          countries: new Map([
+            ["", 1],
+            ["DE", 2],
+          ]),
+          customers: [{ customerId: 'cust_"a"', sessions: 3 }],
+          durations: [{ counts: Float64Array.from([0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]), count: 1, sum: 12.5 }],
+        },
+      ),
+      stats: {
+        at: 0,
+        value: {
+          activeSessions: 3,
+          sessionsToday: 30,
+          bandwidthTodayGb: 0.25,
+          peakConcurrentSessions: 9,
+          averageDurationSeconds: 60,
+          topCountries: [{ country: "DE", sessions: 2 }],
+          topProtocols: [{ protocol: "https", sessions: 2 }],
+        },
+      },
+      hourly: { at: 0, value: [{ hourMs: 0, activeSessions: 1, newSessions: 2, bandwidthGb: 3 }] },
+    },
+    { serviceNowMs: 3_600_000 },
+  );
+
+/** The daemon's own metrics, each family with a sample. */
+export function fullWarden(): ReturnType<typeof createWardenMetrics> {
+  const warden = createWardenMetrics();
+  warden.set("proxywarden_build_info", { version: "0.1.0" }, 1);
+  warden.set("proxywarden_month_calls", {}, 12);
+  warden.set("proxywarden_ratelimit_reset_timestamp_seconds", { category: "node_management" }, 1_763_700_060);
+  warden.set("proxywarden_collect_complete", { collector: "nodes" }, 1);
+  warden.inc("proxywarden_api_requests_total", { endpoint: "nodes_list", code: "200" });
+  warden.observe("proxywarden_api_request_duration_seconds", { endpoint: "nodes_list" }, 0.2);
+  return warden;
+}
+
+/** What promtool's linter has to say of a text page: nothing, if all is well. */
+export const promtoolFindings = (text: string): string => run("promtool", ["check", "metrics"], text);
+
+const STRICT_PARSER = `
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+text = sys.stdin.buffer.read().decode()
+print(sum(len(family.samples) for family in text_string_to_metric_families(text)))
+`;
+
+/** Samples that the reference parser finds on an OpenMetrics page; anything that it does not accept throws. */
+export const openMetricsSamples = (text: string): number =>
+  Number(run("/usr/bin/python3", ["-c", STRICT_PARSER], text));
+
+function run(command: string, args: readonly string[], input: string): string {
+  const { error, status, stdout, stderr } = spawnSync(command, args, { input, encoding: "utf8" });
+  if (error !== undefined) throw new Error(`${command} is needed by this test: ${error.message}`);
+  if (status !== 0) throw new Error(`${command} refuses it:\n${stderr}${stdout}`);
+  return stdout + stderr;
+}

@@ -1,0 +1,87 @@
+import { FAMILIES } from "../../src/metrics/families/network-families.ts";
+import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
+import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { WARDEN_FAMILIES, type WardenFamily } from "../../src/metrics/families/daemon-families.ts";
+import { NODE_LABELS } from "../../src/model/node-labels.ts";
+import { NODE_STATUSES } from "../../src/model/node.ts";
+import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
+import { readExpression } from "./promql.ts";
+
+/** By label the values that it can have; null: they are not known beforehand. */
+type Labels = Readonly<Record<string, readonly string[] | null>>;
+
+/** By name of a series, as a query has it, its labels; null: any. */
+export type Catalogue = ReadonlyMap<string, Labels | null>;
+
+/** What Prometheus gives every series of a target. */
+const OF_TARGET: Labels = { instance: null, job: null };
+
+/** Every series that a scrape of the daemon brings: the tables' own, those of the process, and those of the scrape. */
+export async function catalogueOfPage(): Promise<Catalogue> {
+  const own = Object.entries<WardenFamily>(WARDEN_FAMILIES).map(
+    ([name, { type, labels }]) => [name, type, labels] as const,
+  );
+  const network = FAMILIES.map((family) => [family.name, family.type, networkLabels(family)] as const);
+  const process = [...(await createWardenMetrics().render("text")).matchAll(/^((?:process|nodejs)_\w+)/gm)].map(
+    ([, name]) => [name!, "gauge", {}] as const,
+  );
+  const all = [...own, ...network, ...process].flatMap(([name, type, labels]) => seriesOf(name, type, labels));
+  return new Map<string, Labels | null>([...all, ["up", OF_TARGET]]);
+}
+
+function networkLabels(family: (typeof FAMILIES)[number]): Labels {
+  const statuses = family.name.endsWith("sessions") ? SESSION_STATUSES : NODE_STATUSES;
+  const closed: Labels = { status: statuses, session_type: SESSION_TYPES };
+  const names = family === NODE_INFO ? [...family.labels, ...NODE_LABELS] : family.labels;
+  return Object.fromEntries(names.map((name) => [name, closed[name] ?? null]));
+}
+
+function seriesOf(name: string, type: string, labels: Labels): (readonly [string, Labels])[] {
+  const all = { ...labels, ...OF_TARGET };
+  if (type !== "histogram") return [[name, all]];
+  return [
+    [`${name}_bucket`, { ...all, le: null }],
+    [`${name}_sum`, all],
+    [`${name}_count`, all],
+  ];
+}
+
+/** Everything that an expression says of series which are not there, or could never match. */
+export function problemsOf(expression: string, catalogue: Catalogue): readonly string[] {
+  const { error, selectors, groupings } = readExpression(expression);
+  if (error !== null) return [`not PromQL: ${error}`];
+  const known: Labels[] = [OF_TARGET];
+  let knowsAll = true;
+  const problems: string[] = [];
+  for (const { name, matchers } of selectors) {
+    const labels = catalogue.get(name);
+    if (labels === undefined) problems.push(`there is no ${name}`);
+    else if (labels === null) knowsAll = false;
+    else {
+      known.push(labels);
+      problems.push(...matchers.flatMap((matcher) => matcherProblems(name, labels, matcher)));
+    }
+  }
+  if (knowsAll) {
+    const strange = groupings.filter((label) => !known.some((labels) => label in labels));
+    problems.push(...strange.map((label) => `nothing here has a label ${label}`));
+  }
+  return problems;
+}
+
+interface MatcherOf {
+  readonly label: string;
+  readonly op: string;
+  readonly value: string;
+}
+
+function matcherProblems(name: string, labels: Labels, { label, op, value }: MatcherOf): string[] {
+  const values = labels[label];
+  if (values === undefined) return [`${name} has no label ${label}`];
+  if (values === null || !/^[\w|]+$/.test(value)) return [];
+  const wanted = op.endsWith("~") ? value.split("|") : [value];
+  return wanted.filter((each) => !values.includes(each)).map((each) => `${label} of ${name} is never ${each}`);
+}
+
+/** The family that a series is of, as the tables call it. */
+export const familyOf = (series: string): string => series.replace(/_(?:bucket|sum|count)$/, "");

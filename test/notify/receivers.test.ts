@@ -1,0 +1,181 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Notice } from "../../src/model/remediation/notification.ts";
+import { createAlertmanager } from "../../src/notify/alertmanager.ts";
+import { createWebhook } from "../../src/notify/webhook.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { never, startHttpServer } from "../api-client/http-server.ts";
+
+const episode: Notice = {
+  kind: "episode",
+  key: "episode/ep-12",
+  severity: "warning",
+  summary: "node_7 is unhealthy",
+  policy: "reboot-offline",
+  node: "node_7",
+  episode: "ep-12",
+  region: "eu-west",
+  startsAt: START_MS,
+  endsAt: null,
+};
+const storm: Notice = {
+  ...episode,
+  kind: "storm",
+  key: "storm",
+  policy: null,
+  node: null,
+  episode: null,
+  region: null,
+};
+const over: Notice = { ...episode, endsAt: START_MS + 90_000 };
+
+type Parts = { url: string; clock?: ReturnType<typeof createVirtualClock> };
+const webhookTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
+  const receiver = createWebhook({ name: "oncall", url: fixedKey(url), clock, agent: "proxywarden/test" });
+  onTestFinished(() => receiver.close());
+  return receiver;
+};
+const alertmanagerTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
+  const generatorUrl = "http://warden.example.net/";
+  const access = { url };
+  const receiver = createAlertmanager({ name: "alerts", access, clock, agent: "proxywarden/test", generatorUrl });
+  onTestFinished(() => receiver.close());
+  return receiver;
+};
+const receivers = { webhook: webhookTo, alertmanager: alertmanagerTo };
+
+describe("a webhook", () => {
+  test("is posted the documented payload at its URL, to the letter, query and slash included", async () => {
+    const { url, seen } = await startHttpServer(() => ({ status: 204 }));
+    const receiver = webhookTo({ url: `${url}/hooks/T0/?token=abc` });
+    expect(await receiver.send([episode, over], never)).toEqual({ ok: true });
+    expect(seen[0]).toMatchObject({ method: "POST", url: "/hooks/T0/?token=abc" });
+    expect(seen[0]!.headers["content-type"]).toBe("application/json");
+    const fields = {
+      kind: "episode",
+      key: "episode/ep-12",
+      severity: "warning",
+      summary: "node_7 is unhealthy",
+      policy: "reboot-offline",
+      node_id: "node_7",
+      episode: "ep-12",
+      region: "eu-west",
+      starts_at: "2026-03-01T00:00:00.000Z",
+    };
+    expect(JSON.parse(seen[0]!.body)).toEqual({
+      version: "1",
+      status: "firing",
+      notices: [
+        { status: "firing", ...fields, ends_at: null },
+        { status: "resolved", ...fields, ends_at: "2026-03-01T00:01:30.000Z" },
+      ],
+    });
+  });
+
+  test("hears that all is resolved where nothing in it fires, and null for what doesn't apply", async () => {
+    const { url, seen } = await startHttpServer(() => ({}));
+    await webhookTo({ url }).send([over], never);
+    await webhookTo({ url }).send([storm], never);
+    expect(JSON.parse(seen[0]!.body)).toMatchObject({ status: "resolved" });
+    expect(JSON.parse(seen[1]!.body).notices).toMatchObject([{ policy: null, node_id: null, region: null }]);
+  });
+
+  test("never shows its URL in an error, though its answer does", async () => {
+    const secret = "/hooks/T0/B0/do-not-tell";
+    const { url } = await startHttpServer(({ url }) => ({ status: 404, body: `${url} was not found` }));
+    for (const base of [url, "http://127.0.0.1:1", "http:/\\bad host"]) {
+      const result = await webhookTo({ url: base + secret }).send([episode], never);
+      expect(result.ok).toBe(false);
+      expect(JSON.stringify(result)).not.toContain("do-not-tell");
+    }
+  });
+});
+
+describe("an Alertmanager", () => {
+  const alertOf = async (notice: Notice, now = START_MS + 30_000) => {
+    const { url, seen } = await startHttpServer(() => ({}));
+    const receiver = alertmanagerTo({ url: `${url}/am`, clock: createVirtualClock(now) });
+    expect(await receiver.send([notice], never)).toEqual({ ok: true });
+    expect(seen[0]).toMatchObject({ method: "POST", url: "/am/api/v2/alerts" });
+    return JSON.parse(seen[0]!.body)[0];
+  };
+
+  test("gets an alert with its labels, that is over five minutes from now unless it is told again", async () => {
+    expect(await alertOf(episode)).toEqual({
+      labels: {
+        alertname: "ProxywardenEpisode",
+        severity: "warning",
+        key: "episode/ep-12",
+        policy: "reboot-offline",
+        node_id: "node_7",
+        region: "eu-west",
+        episode: "ep-12",
+      },
+      annotations: { summary: "node_7 is unhealthy" },
+      startsAt: "2026-03-01T00:00:00.000Z",
+      endsAt: "2026-03-01T00:05:30.000Z",
+      generatorURL: "http://warden.example.net/",
+    });
+    expect(alertmanagerTo({ url: "http://127.0.0.1:1" }).repeatMs).toBe(60_000);
+  });
+
+  test("gets an end with the labels of the beginning", async () => {
+    const [began, ended] = [await alertOf(episode), await alertOf(over)];
+    expect(ended.labels).toEqual(began.labels);
+    expect(ended.endsAt).toBe("2026-03-01T00:01:30.000Z");
+  });
+
+  test("gets what is about a moment as an alert of an hour, whenever it is sent", async () => {
+    const step = await alertOf({ ...episode, kind: "step" }, START_MS + 600_000);
+    expect(step).toMatchObject({ labels: { alertname: "ProxywardenNotifyStep" }, endsAt: "2026-03-01T01:00:00.000Z" });
+  });
+
+  test("gets no labels for what doesn't apply, and no alert that ends before it starts", async () => {
+    expect((await alertOf({ ...storm, region: "" })).labels).toEqual({
+      alertname: "ProxywardenStorm",
+      severity: "warning",
+      key: "storm",
+    });
+    const early = await alertOf({ ...over, endsAt: START_MS - 1_000 });
+    expect(early.startsAt).toBe(early.endsAt);
+  });
+
+  test("tells why it refuses alerts", async () => {
+    const { url } = await startHttpServer(() => ({ status: 400, body: '"start time must be before end time"' }));
+    const refusal = await alertmanagerTo({ url }).send([episode], never);
+    expect(refusal).toMatchObject({ isFinal: true, error: expect.stringContaining("start time must be before") });
+  });
+});
+
+describe.each(Object.entries(receivers))("whatever the receiver: %s", (_, receiverTo) => {
+  test.each([
+    [400, true],
+    [404, true],
+    [413, true],
+    [401, false],
+    [403, false],
+    [408, false],
+    [429, false],
+    [302, false],
+    [500, false],
+    [503, false],
+  ])("%i is final: %s", async (status, isFinal) => {
+    const { url, seen } = await startHttpServer(() => ({ status }));
+    expect(await receiverTo({ url }).send([episode], never)).toMatchObject({
+      ok: false,
+      isFinal,
+      error: expect.stringContaining(`it answered ${status}`),
+    });
+    expect(seen).toHaveLength(1);
+  });
+
+  test("no answer in time, and nobody there, are failures that may pass", async () => {
+    const { url, came } = await startHttpServer(() => null);
+    const clock = createVirtualClock(START_MS);
+    const sending = receiverTo({ url, clock }).send([episode], never);
+    await came(1);
+    await clock.advance(10_000);
+    expect(await sending).toEqual({ ok: false, error: "no whole answer within 10 s", isFinal: false });
+    expect(await receiverTo({ url: "http://127.0.0.1:1" }).send([episode], never)).toMatchObject({ isFinal: false });
+  });
+});

@@ -1,0 +1,76 @@
+import { getEventListeners } from "node:events";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { DAY_MS } from "../../src/base/duration.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
+
+/** Whether a promise is settled once everything that waits for nothing has run. */
+async function isSettled(promise: Promise<void>): Promise<boolean> {
+  let settled = false;
+  promise.then(() => {
+    settled = true;
+  });
+  await vi.advanceTimersByTimeAsync(0);
+  return settled;
+}
+
+describe("the system clock's sleep", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("ends after its time, not before, and leaves neither timer nor listener", async () => {
+    const controller = new AbortController();
+    const sleep = createSystemClock().sleep(250, controller.signal);
+    await vi.advanceTimersByTimeAsync(249);
+    expect(await isSettled(sleep)).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await isSettled(sleep)).toBe(true);
+    expect(getEventListeners(controller.signal, "abort")).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("ends at once when the signal aborts, and leaves neither timer nor listener", async () => {
+    const controller = new AbortController();
+    const sleep = createSystemClock().sleep(DAY_MS, controller.signal);
+    controller.abort();
+    expect(await isSettled(sleep)).toBe(true);
+    expect(getEventListeners(controller.signal, "abort")).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("is over before it begins under a signal that has aborted", async () => {
+    await expect(createSystemClock().sleep(Number.POSITIVE_INFINITY, AbortSignal.abort())).resolves.toBeUndefined();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("may be longer than a timer can be", async () => {
+    const sleep = createSystemClock().sleep(60 * DAY_MS);
+    await vi.advanceTimersByTimeAsync(60 * DAY_MS - 1);
+    expect(await isSettled(sleep)).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await isSettled(sleep)).toBe(true);
+  });
+
+  test("without end goes on until the signal", async () => {
+    const controller = new AbortController();
+    const sleep = createSystemClock().sleep(Number.POSITIVE_INFINITY, controller.signal);
+    await vi.advanceTimersByTimeAsync(100 * DAY_MS);
+    expect(await isSettled(sleep)).toBe(false);
+    controller.abort();
+    expect(await isSettled(sleep)).toBe(true);
+  });
+
+  test("of no time, or less, ends in the next turn of the loop", async () => {
+    expect(await isSettled(createSystemClock().sleep(0))).toBe(true);
+    expect(await isSettled(createSystemClock().sleep(-5))).toBe(true);
+  });
+});
+
+test("the monotonic clock never goes back", () => {
+  const clock = createSystemClock();
+  const readings = Array.from({ length: 1_000 }, () => clock.monotonic());
+  expect(readings).toEqual([...readings].sort((a, b) => a - b));
+});

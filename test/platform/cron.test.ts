@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { createTask } from "node-cron";
+import { describe, expect, test } from "vitest";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { createBell, cronProblem } from "../../src/platform/cron.ts";
+
+const bell = createBell();
+
+/** The ring after an instant, both as ISO text. */
+function ringAfter(expression: string, after: string): string | null {
+  const next = bell.next(expression, Date.parse(after));
+  return next === null ? null : new Date(next).toISOString().replace(".000Z", "Z");
+}
+
+describe("the next ring", () => {
+  test.each([
+    // expression, after, next
+    ["2 * * * *", "2026-11-21T05:01:59.999Z", "2026-11-21T05:02:00Z"],
+    ["2 * * * *", "2026-11-21T05:02:00.000Z", "2026-11-21T06:02:00Z"],
+    ["2 * * * *", "2026-11-21T05:02:00.001Z", "2026-11-21T06:02:00Z"],
+    ["*/15 * * * *", "2026-11-21T23:59:00Z", "2026-11-22T00:00:00Z"],
+    ["0 0 1 1 *", "2026-11-21T05:00:00Z", "2027-01-01T00:00:00Z"],
+    ["@hourly", "2026-11-21T05:00:00Z", "2026-11-21T06:00:00Z"],
+    ["30 4 * * MON", "2026-11-21T05:00:00Z", "2026-11-23T04:30:00Z"],
+    ["0 0 * * 7", "2026-11-21T05:00:00Z", "2026-11-22T00:00:00Z"],
+    ["0 22-2 * * *", "2026-11-21T23:30:00Z", "2026-11-22T00:00:00Z"],
+    ["0 0 L * *", "2027-02-01T00:00:00Z", "2027-02-28T00:00:00Z"],
+    ["0 0 * * 1#5", "2026-12-01T00:00:00Z", "2027-03-29T00:00:00Z"],
+    ["0 0 29 2 *", "2026-11-21T05:00:00Z", "2028-02-29T00:00:00Z"],
+    ["0 0 29 2 *", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"],
+    // six fields: seconds first
+    ["30 2 * * * *", "2026-11-21T05:02:29Z", "2026-11-21T05:02:30Z"],
+    ["*/10 * * * * *", "2026-11-21T05:59:50Z", "2026-11-21T06:00:00Z"],
+    ["* * * * * *", "2026-12-31T23:59:59.500Z", "2027-01-01T00:00:00Z"],
+    // the 13th that is a Friday: both must fit
+    ["0 0 13 * 5", "2026-11-21T00:00:00Z", "2027-08-13T00:00:00Z"],
+  ])("of %s after %s is %s", (expression, after, next) => {
+    expect(ringAfter(expression, after)).toBe(next);
+  });
+
+  test("is null where none comes within eight years", () => {
+    // The leap day is a Monday in 2044, and then not before 2072.
+    expect(ringAfter("0 0 29 2 1", "2044-03-01T00:00:00Z")).toBeNull();
+    expect(ringAfter("0 0 29 2 1", "2043-01-01T00:00:00Z")).toBe("2044-02-29T00:00:00Z");
+  });
+
+  test("is the first second after that fits, whatever the expression", () => {
+    const list = (min: number, max: number) =>
+      fc.oneof(
+        fc.constant("*"),
+        fc.uniqueArray(fc.integer({ min, max }), { minLength: 1, maxLength: 3 }).map((values) => values.join(",")),
+        fc.integer({ min: 2, max: 20 }).map((step) => `*/${step}`),
+      );
+    // Days and months stay free, so that a search second by second ends within three days.
+    const expressions = fc.tuple(list(0, 59), list(0, 59), list(0, 23)).map((fields) => `${fields.join(" ")} * * *`);
+    const start = Date.parse("2026-12-31T20:00:00Z");
+    fc.assert(
+      fc.property(expressions, fc.integer({ min: 0, max: 6 * 3_600_000 }), (expression, offsetMs) => {
+        const after = start + offsetMs;
+        const found = bell.next(expression, after)!;
+        expect(found).toBeGreaterThan(after);
+        expect(found % SECOND_MS).toBe(0);
+        const task = createTask(expression, () => {}, { timezone: "UTC" });
+        task.destroy();
+        expect(task.match(new Date(found))).toBe(true);
+        // Nothing in between: asked again from anywhere before it, the bell gives the same ring.
+        for (const share of [0.1, 0.5, 0.9]) {
+          expect(bell.next(expression, Math.floor(after + (found - after - 1) * share))).toBe(found);
+        }
+        for (let at = Math.ceil((after + 1) / SECOND_MS) * SECOND_MS, looks = 0; at < found && looks < 90; looks++) {
+          expect(task.match(new Date(at))).toBe(false);
+          at += looks < 60 ? SECOND_MS : MINUTE_MS;
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("of an expression that was never checked is an error, not silence", () => {
+    expect(() => bell.next("61 * * * *", 0)).toThrow("61");
+  });
+});
+
+describe("the problem of an expression", () => {
+  test.each(["2 * * * *", "*/5 1-3 * * MON-FRI", "0 0 29 2 *", "0 0 29 2 1", "15 30 4 L * *", "@daily"])(
+    "is none for %s",
+    (expression) => {
+      expect(cronProblem(expression)).toBeNull();
+    },
+  );
+
+  test.each([
+    ["61 * * * *", "61 is no minute"],
+    ["99 99 * * *", "99 is no minute; 99 is no hour"],
+    ["* * *", "expected 5 or 6 fields but got 3"],
+    ["", "pattern includes illegal characters"],
+    ["0 0 30 2 *", "30 2 is an impossible day of month"],
+    ["0 0 L-30 2 *", "it names no day that ever comes"],
+  ])("of %j says what is wrong", (expression, problem) => {
+    expect(cronProblem(expression)).toContain(problem);
+  });
+
+  test("shows what an expression looks like", () => {
+    expect(cronProblem("every hour")).toContain('looks like "2 * * * *"');
+  });
+});

@@ -1,0 +1,147 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { createLog, type LogDestination, type LogOptions } from "../../src/platform/log.ts";
+
+/** A log and the lines it wrote. */
+function recordedLog(options: Partial<LogOptions> = {}, isTTY = false) {
+  const lines: string[] = [];
+  const destination: LogDestination = { isTTY, write: (line) => lines.push(line) };
+  return { lines, log: createLog({ level: "info", format: "json", ...options }, destination) };
+}
+
+describe("a JSON line", () => {
+  test("has the level as a word, the time in ISO 8601, the fields and the message", () => {
+    const { log, lines } = recordedLog();
+    log.warn({ collector: "nodes", failures: 3 }, "Collection failed.");
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/\}\n$/);
+    const { time, ...rest } = JSON.parse(lines[0]!);
+    expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(rest).toEqual({ level: "warn", collector: "nodes", failures: 3, msg: "Collection failed." });
+  });
+
+  test("stays one line whatever a field holds", () => {
+    const { log, lines } = recordedLog();
+    log.info({ name: 'we"ird\na' }, "Node seen.");
+    expect(lines[0]?.trimEnd()).not.toContain("\n");
+    expect(JSON.parse(lines[0]!).name).toBe('we"ird\na');
+  });
+
+  test("carries an error with its message and its stack", () => {
+    const { log, lines } = recordedLog();
+    log.error({ error: new TypeError("no such thing") }, "Internal error.");
+    expect(JSON.parse(lines[0]!).error).toMatchObject({ type: "TypeError", message: "no such thing" });
+    expect(JSON.parse(lines[0]!).error.stack).toContain("log.test.ts");
+  });
+
+  test("carries an error that is a plain text as it is", () => {
+    const { log, lines } = recordedLog();
+    log.error({ error: "connection refused" }, "Request failed.");
+    expect(JSON.parse(lines[0]!).error).toBe("connection refused");
+  });
+});
+
+describe("the level", () => {
+  test("leaves out what is below it, and may change", () => {
+    const { log, lines } = recordedLog();
+    const messages = () => lines.map((line) => JSON.parse(line).msg);
+    log.debug({}, "first");
+    log.setLevel("debug");
+    log.debug({}, "second");
+    log.setLevel("error");
+    log.warn({}, "third");
+    log.error({}, "fourth");
+    expect(messages()).toEqual(["second", "fourth"]);
+  });
+});
+
+describe("a secret in a field by mistake", () => {
+  test.each([
+    ["authorization", { authorization: "k-12345" }],
+    ["api_key", { service: { api_key: "k-12345" } }],
+    ["proxy-authorization", { request: { headers: { "proxy-authorization": "k-12345" } } }],
+    ["password", { request: { auth: { password: 'k-12345"' } } }],
+    ["adminToken, however deep", { a: [{ b: { c: { d: { adminToken: "k-12345" } } } }] }],
+    ["headers in a list", { headers: ["Authorization", "Bearer k-12345"] }],
+    ["a header quoted in an error", { error: new Error("bad header: Authorization: Bearer k-12345") }],
+    ["a URL with credentials", { url: "http://user:k-12345@proxy:3128/" }],
+  ])("is blotted out: %s", (_, fields) => {
+    for (const format of ["json", "pretty"] as const) {
+      const { log, lines } = recordedLog({ format });
+      log.info(fields, "Request sent.");
+      expect(lines.join("")).not.toContain("k-12345");
+      expect(lines.join("")).toContain("[redacted]");
+    }
+  });
+
+  test("does not blot out what merely looks similar", () => {
+    const { log, lines } = recordedLog();
+    const fields = { url: "http://[::1]:9713/metrics", api_key_file: "/run/secrets/key", tokens: 3 };
+    log.info(fields, "Listening.");
+    expect(JSON.parse(lines[0]!)).toMatchObject(fields);
+  });
+});
+
+describe("the pretty format", () => {
+  test("is one line for people, without colours where no terminal is", () => {
+    const { log, lines } = recordedLog({ format: "pretty" });
+    log.info({ nodes: 500 }, "Walk complete.");
+    expect(lines.join("")).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: Walk complete\. \{"nodes":500\}\n$/);
+  });
+
+  test("has colours on a terminal", () => {
+    const { log, lines } = recordedLog({ format: "pretty" }, true);
+    log.info({}, "Walk complete.");
+    expect(lines.join("")).toContain("\u001b[");
+  });
+});
+
+/** Runs a script that has `log`, a log without a destination, in a process of its own. */
+function runScript(script: string) {
+  const source = `
+    import { readFileSync } from "node:fs";
+    import { createLog } from ${JSON.stringify(join(import.meta.dirname, "../../src/platform/log.ts"))};
+    const log = createLog({ level: "info", format: "json" });
+    ${script}`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", source], { timeout: 10_000 });
+  child.stdin.end();
+  return child;
+}
+
+describe("without a destination", () => {
+  test("every line is on stderr, in order, once the process has exited", async () => {
+    const child = runScript(
+      `for (let line = 0; line < 1_000; line++) log.info({ line }, "Written."); process.exit(3);`,
+    );
+    const exit = once(child, "exit");
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    const lines = stderr.trimEnd().split("\n");
+    expect(lines.map((line) => JSON.parse(line).line)).toEqual(Array.from({ length: 1_000 }, (_, line) => line));
+    expect(stdout).toBe("");
+    expect((await exit)[0]).toBe(3);
+  });
+
+  test("a stderr that nobody reads any more doesn't end the process", async () => {
+    const child = runScript(`
+      readFileSync(0);
+      for (let line = 0; line < 10; line++) log.error({ line }, "Lost.");
+      setImmediate(() => setImmediate(() => process.stdout.write("alive")));`);
+    const exit = once(child, "exit");
+    child.stderr.destroy();
+    expect(await text(child.stdout)).toBe("alive");
+    expect((await exit)[0]).toBe(0);
+  });
+});
+
+test("a field may be frozen, circular, a bigint or undefined", () => {
+  const { log, lines } = recordedLog();
+  const circular: Record<string, unknown> = { at: Object.freeze({ api_key: "k-12345", big: 1n }) };
+  circular.self = circular;
+  log.info({ circular, nothing: undefined }, "Odd fields.");
+  expect(JSON.parse(lines[0]!).msg).toBe("Odd fields.");
+  expect(lines[0]).not.toContain("k-12345");
+  expect(circular.at).toEqual({ api_key: "k-12345", big: 1n });
+});

@@ -1,0 +1,90 @@
+import type { NodeSketch } from "../../metrics/snapshot-fixtures.ts";
+import { MAX_AGES, NOW, type World } from "../arbitrary-snapshot.ts";
+
+/** What is known and fresh of a node, by field, read off the sketch of a world in the plainest way. */
+export function plainReading(world: World, node: NodeSketch): Readonly<Record<string, string | number>> {
+  const known: Record<string, string | number> = {};
+  const note = (
+    source: string,
+    at: number | null | undefined,
+    values: Readonly<Record<string, string | number | null | undefined>>,
+  ) => {
+    if (at === null || at === undefined || NOW - at > MAX_AGES[source]!) return;
+    for (const [name, value] of Object.entries(values)) if (value !== null && value !== undefined) known[name] = value;
+  };
+  const { usageKnown } = world;
+  note("nodes", node.listedAt, {
+    "node.name": node.name,
+    "node.status": node.status === "unknown" ? null : node.status,
+    "node.country": node.country,
+    "node.region": node.region,
+    "node.version": node.version,
+    "node.last_seen": plausible(world, node.lastSeenMs, node.listedAt),
+    "node.uptime_hours": node.uptimeHours,
+    "node.active_sessions": node.activeSessions,
+    "node.bandwidth_gb": node.bandwidthGb,
+    now: world.skewMs === null ? null : world.skewMs + node.listedAt!,
+  });
+  note("details", node.detailedAt, {
+    "node.cpu_usage": usageKnown ? node.cpuUsage : null,
+    "node.memory_usage": usageKnown ? node.memoryUsage : null,
+    "node.disk_usage": usageKnown ? node.diskUsage : null,
+    "node.created_at": plausible(world, node.createdAtMs, node.detailedAt),
+    "node.updated_at": plausible(world, node.updatedAtMs, node.detailedAt),
+  });
+  note("sessions", world.sessions?.settledAt, sessionsOf(world, node));
+  if (world.settledAt !== null) {
+    const neighbours = world.nodes.filter(({ region }) => region === node.region);
+    const places = { fleet: world.nodes, ...(node.region === undefined ? {} : { region: neighbours }) };
+    for (const [place, nodes] of Object.entries(places)) {
+      const online = nodes.filter(({ status }) => status === "online").length;
+      note("nodes", world.settledAt, {
+        [`${place}.nodes`]: nodes.length,
+        [`${place}.online`]: online,
+        [`${place}.online_ratio`]: online / nodes.length,
+      });
+      note("details", NOW, {
+        [`${place}.median.cpu_usage`]: usageKnown ? median(nodes, ({ cpuUsage }) => cpuUsage) : null,
+        [`${place}.median.disk_usage`]: usageKnown ? median(nodes, ({ diskUsage }) => diskUsage) : null,
+      });
+    }
+  }
+  return known;
+}
+
+function plausible({ skewMs }: World, timestamp: number | undefined, observedAt: number | undefined) {
+  if (timestamp === undefined || skewMs === null) return timestamp;
+  return timestamp - (skewMs + observedAt!) > 60_000 ? undefined : timestamp;
+}
+
+function sessionsOf({ sessions }: World, node: NodeSketch) {
+  if (sessions === null) return {};
+  const row = sessions.byNode.find(({ id }) => id === node.id);
+  const counts: Readonly<Record<string, number>> = row?.counts ?? {};
+  const of = (status: string) => counts[status] ?? 0;
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  // Failures that are only listed still say nothing, and in the end that there are none.
+  const quiet = row?.quietWalks ?? 0;
+  const past = (failures: number) => failures > 0 && (quiet === 1 || quiet === 2);
+  const ofNow = (failures: number) => (quiet >= 3 ? 0 : failures);
+  const failed = of("error") + of("timeout");
+  const clear = of("unknown") === 0;
+  return {
+    "sessions.total": total,
+    "sessions.active": clear ? of("active") : null,
+    "sessions.error": clear && sessions.failedListed && !past(of("error")) ? ofNow(of("error")) : null,
+    "sessions.failed_ratio":
+      clear && sessions.failedListed && !past(failed) && total > 0 ? ofNow(failed) / total : null,
+  };
+}
+
+function median(nodes: readonly NodeSketch[], read: (node: NodeSketch) => number | undefined): number | null {
+  const values = nodes
+    .filter(({ detailedAt }) => detailedAt !== undefined && NOW - detailedAt <= MAX_AGES.details!)
+    .flatMap((node) => read(node) ?? []);
+  if (values.length === 0 || values.length < nodes.length / 2) return null;
+  values.sort((a, b) => a - b);
+  const low = values[Math.floor((values.length - 1) / 2)]!;
+  const high = values[Math.ceil((values.length - 1) / 2)]!;
+  return (low + high) / 2;
+}

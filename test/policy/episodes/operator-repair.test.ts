@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Episode } from "../../../src/model/remediation/episode.ts";
+import type { NodeStatus } from "../../../src/model/node.ts";
+import { afterClearing, afterLook, afterSending } from "../../../src/policy/episodes/episode.ts";
+import { actionOf } from "../../journal/arbitrary-changes.ts";
+import { NOON, openEpisode } from "../guard-case.ts";
+
+const LATER = NOON + 5 * MINUTE_MS;
+const reboot = actionOf(2, "ep-1", { sentAt: NOON });
+const acting = (said: Partial<Episode> = {}) => openEpisode({ state: "acting", acted: 1, ...said });
+const quarantine = { action: "act-3", endsAt: NOON + 2 * HOUR_MS, seen: true, seenOnline: 0, overdue: false };
+
+describe("a node that an operator works on while our step lasts", () => {
+  const seen = (status: NodeStatus, said: Partial<Episode> = {}) => afterLook(acting(said), status, LATER).repaired;
+
+  test("is repaired by the operator: in maintenance, or in a quarantine that is not ours", () => {
+    expect([seen("maintenance"), seen("quarantined")]).toEqual([true, true]);
+    expect(seen("maintenance", { state: "quarantined", quarantine })).toBe(true);
+  });
+
+  test("is not in our own quarantine, in any other state, in a dry run, nor while nothing of ours is under way", () => {
+    expect(seen("quarantined", { quarantine })).toBe(undefined);
+    for (const status of ["online", "offline", "rebooting", "unknown"] as const) expect(seen(status)).toBe(undefined);
+    expect(seen("maintenance", { shadow: true })).toBe(undefined);
+    expect(seen("maintenance", { state: "firing" })).toBe(undefined);
+  });
+
+  test("is cleared, and not healed by the policy, until the policy acts again", () => {
+    const repaired = acting({ state: "recovering", repaired: true });
+    expect(afterClearing(repaired, LATER).state).toBe("cleared");
+    expect(afterClearing({ ...repaired, repaired: false }, LATER).state).toBe("healed");
+    const sent = afterSending(openEpisode({ repaired: true, healed: true }), reboot, null, LATER);
+    expect(sent).toMatchObject({ repaired: false, healed: false });
+  });
+});

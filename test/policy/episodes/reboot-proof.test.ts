@@ -1,0 +1,84 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { HOUR_MS } from "../../../src/base/duration.ts";
+import { type RebootTraces, rebootProof } from "../../../src/policy/episodes/reboot-proof.ts";
+
+const POSTED = 1_000 * HOUR_MS;
+
+const proof = (traces: Partial<RebootTraces>) =>
+  rebootProof({
+    uptimeHoursBefore: 5,
+    uptimeHoursNow: 5,
+    rebootingSeen: false,
+    observedAt: POSTED + 1,
+    postedAt: POSTED,
+    ...traces,
+  });
+
+describe("a reboot is proved", () => {
+  test("when uptime_hours fell, and not when it stayed or rose", () => {
+    expect(proof({ uptimeHoursNow: 4 })).toBe("uptime_fell");
+    expect(proof({ uptimeHoursNow: 5 })).toBe("none");
+    expect(proof({ uptimeHoursNow: 6 })).toBe("none");
+  });
+
+  test("when rebooting was seen after the POST", () => {
+    expect(proof({ rebootingSeen: true })).toBe("rebooting_seen");
+    expect(proof({ rebootingSeen: true, uptimeHoursNow: null, observedAt: null })).toBe("rebooting_seen");
+  });
+
+  test("when the time of observation less (uptime_hours + 1) h is after the POST", () => {
+    const young = { uptimeHoursBefore: 0, uptimeHoursNow: 0 };
+    expect(proof({ ...young, observedAt: POSTED + HOUR_MS })).toBe("none");
+    expect(proof({ ...young, observedAt: POSTED + HOUR_MS + 1 })).toBe("boot_after_post");
+    const older = { uptimeHoursBefore: null, uptimeHoursNow: 2 };
+    expect(proof({ ...older, observedAt: POSTED + 3 * HOUR_MS })).toBe("none");
+    expect(proof({ ...older, observedAt: POSTED + 3 * HOUR_MS + 1 })).toBe("boot_after_post");
+  });
+});
+
+describe("nothing is proved: pain 8, assumed rebooted", () => {
+  test("by a recovery alone", () => {
+    expect(proof({})).toBe("none");
+  });
+
+  test("where the uptime is not known, or the service's time", () => {
+    expect(proof({ uptimeHoursNow: null, observedAt: POSTED + 99 * HOUR_MS })).toBe("none");
+    expect(proof({ uptimeHoursNow: 5, observedAt: null })).toBe("none");
+    expect(proof({ uptimeHoursNow: 5, postedAt: null })).toBe("none");
+  });
+
+  test("by a record that is no younger than the POST", () => {
+    expect(proof({ uptimeHoursNow: 4, observedAt: POSTED })).toBe("none");
+    expect(proof({ uptimeHoursNow: 4, observedAt: POSTED - HOUR_MS })).toBe("none");
+  });
+
+  test("of a reboot that did not happen, whatever the truth, and that did it is no lie", () => {
+    // Boots before the node was read last, and perhaps one after the POST: what uptime_hours shows is floored.
+    const truth = fc.record({
+      bootedMs: fc.nat({ max: 60 * HOUR_MS }),
+      rebootMs: fc.option(fc.nat({ max: 60 * HOUR_MS }), { nil: null }),
+      observedMs: fc.integer({ min: -HOUR_MS, max: 60 * HOUR_MS }),
+    });
+    let proved = 0;
+    fc.assert(
+      fc.property(truth, ({ bootedMs, rebootMs, observedMs }) => {
+        const firstBoot = POSTED - bootedMs;
+        const observedAt = POSTED + observedMs;
+        const reboot = rebootMs === null || POSTED + rebootMs > observedAt ? null : POSTED + rebootMs;
+        const boot = reboot ?? firstBoot;
+        const found = rebootProof({
+          uptimeHoursBefore: Math.floor((POSTED - firstBoot) / HOUR_MS),
+          uptimeHoursNow: observedAt < boot ? null : Math.floor((observedAt - boot) / HOUR_MS),
+          rebootingSeen: false,
+          observedAt,
+          postedAt: POSTED,
+        });
+        if (found !== "none") proved++;
+        if (reboot === null) expect(found).toBe("none");
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(proved).toBeGreaterThan(500);
+  });
+});

@@ -1,0 +1,210 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Action, CLOSED_STATES, type Episode, OPEN_STATES, type TimerRow } from "../../src/model/remediation/episode.ts";
+import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
+import type { Domain } from "../../src/model/policy/safety.ts";
+import { createCasebook } from "../../src/policy/remediation-state.ts";
+import { type ActivePolicy, disruptedEpisodes, isUnderWay, surveyFleet } from "../../src/policy/facts.ts";
+import { fleetOf, type NodeSketch } from "../metrics/snapshot-fixtures.ts";
+import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
+import { activeOf, NOON, timerRow } from "./guard-case.ts";
+
+/** What a survey is made of. */
+interface Scene {
+  readonly nodes: readonly (NodeSketch | null)[];
+  readonly timers?: readonly TimerRow[];
+  readonly episodes?: readonly Episode[];
+  readonly actions?: readonly Action[];
+  readonly policies?: readonly ActivePolicy[];
+  readonly shadow?: boolean;
+}
+
+const casebookOf = ({ timers = [], episodes = [], actions = [] }: Pick<Scene, "timers" | "episodes" | "actions">) =>
+  createCasebook({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
+
+function survey({ nodes, policies = [activeOf()], shadow = false, ...rest }: Scene) {
+  return surveyFleet(fleetOf(nodes), casebookOf(rest), policies, shadow);
+}
+
+const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
+const node = (id: string, status: NodeSketch["status"] = "online", region = "r"): NodeSketch => ({
+  id,
+  country: "DE",
+  region,
+  ...(status !== undefined && { status }),
+});
+
+describe("disrupted nodes", () => {
+  const of = (said: Partial<Episode>, shadow = false, actions: readonly Action[] = []) =>
+    disruptedEpisodes(casebookOf({ episodes: [episodeOf(1, said)], actions }), shadow).map((each) => each.node);
+
+  test("are those on which a step is under way, those in our quarantine, and those lost after an action", () => {
+    for (const state of OPEN_STATES) {
+      expect(of({ state })).toEqual(state === "acting" ? ["node_1"] : []);
+      expect(of({ state, quarantine })).toEqual(state === "suspended" ? [] : ["node_1"]);
+      expect(of({ state, acted: 1 })).toEqual(state === "acting" ? ["node_1"] : []);
+      expect(of({ state, acted: 1, unlistedAt: 1 })).toEqual(
+        state === "acting" || state === "suspended" ? ["node_1"] : [],
+      );
+    }
+    for (const state of CLOSED_STATES) expect(of({ state, closedAt: 1, acted: 1, unlistedAt: 1 })).toEqual([]);
+    expect(of({ state: "suspended", acted: 1, unlistedAt: 1, shadow: true }, true)).toEqual([]);
+  });
+
+  test("are not those in our quarantine that were offline before the first action", () => {
+    const inQuarantine = { state: "quarantined", quarantine, acted: 2 } as const;
+    const sent = (number: number, statusBefore: NodeStatus) => actionOf(number, "ep-1", { statusBefore });
+    expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "offline")])).toEqual([]);
+    // The reboot took it away, not what ailed it.
+    expect(of(inQuarantine, false, [sent(1, "online"), sent(2, "offline")])).toEqual(["node_1"]);
+    expect(of({ ...inQuarantine, state: "acting" }, false, [sent(1, "offline")])).toEqual(["node_1"]);
+    expect(of({ ...inQuarantine, state: "suspended", unlistedAt: 1 }, false, [sent(1, "offline")])).toEqual(["node_1"]);
+  });
+
+  test("are counted of dry runs by themselves, and of real ones", () => {
+    expect(of({ state: "acting", shadow: true })).toEqual([]);
+    expect(of({ state: "acting", shadow: true }, true)).toEqual(["node_1"]);
+    expect(of({ state: "acting" }, true)).toEqual([]);
+  });
+});
+
+test("an action is under way from when it is being sent until it was judged", () => {
+  const states = ["awaiting", "approved", "intended", "posting", "sent", "ended", "withdrawn"] as const;
+  const under = states.filter((state) => isUnderWay(actionOf(1, "ep-1", { state })));
+  expect(under).toEqual(["posting", "sent"]);
+});
+
+describe("unhealthy", () => {
+  test("is who is offline, of an unknown status, firing, or under our hand: each once", () => {
+    const nodes = NODE_STATUSES.map((status) => node(status, status));
+    expect(survey({ nodes }).unhealthy).toBe(2);
+    const timers = ["online", "offline", "rebooting"].map((id) => timerRow(id));
+    expect(survey({ nodes, timers }).unhealthy).toBe(4);
+    const episodes = ["online", "maintenance"].map((id, index) => episodeOf(index, { node: id, state: "acting" }));
+    expect(survey({ nodes, timers, episodes }).unhealthy).toBe(5);
+  });
+
+  test("is not who is only pending, or who is not in the fleet any more", () => {
+    const timers = [timerRow("a", { state: "pending" }), timerRow("gone")];
+    expect(survey({ nodes: [node("a")], timers }).unhealthy).toBe(0);
+  });
+
+  test("is not who fires under a dry run alone, but in the survey of dry runs, where all policies count", () => {
+    const dry = activeOf({ name: "dry" }, { mode: "dry_run" });
+    const scene = { nodes: [node("a"), node("b")], policies: [activeOf(), dry] };
+    const timers = [timerRow("a", { policy: "dry" }), timerRow("b")];
+    expect(survey({ ...scene, timers }).unhealthy).toBe(1);
+    expect(survey({ ...scene, timers, shadow: true }).unhealthy).toBe(2);
+    expect(survey({ ...scene, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
+  });
+});
+
+test("a lost node counts as unhealthy, disrupted, and as one of its place; one that left without an action counts as none", () => {
+  const lost = (number: number, node: string, acted: number) =>
+    episodeOf(number, { node, region: "s", state: "suspended", acted, unlistedAt: 1 });
+  // Two policies may have lost the same node.
+  const seen = survey({
+    nodes: [node("a")],
+    episodes: [lost(1, "gone", 1), lost(2, "gone", 1), lost(3, "retired", 0)],
+  });
+  expect(seen).toMatchObject({ nodes: 2, unhealthy: 1, disrupted: new Set(["gone"]), lost: [{ node: "gone" }] });
+  expect(seen.places.region.get("s")).toEqual({ nodes: 1, online: 0, disrupted: 1 });
+  expect(seen.places.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
+});
+
+describe("the survey", () => {
+  const ids = Array.from({ length: 12 }, (_, index) => `node_${index}`);
+  const sketch = fc.record({
+    status: fc.constantFrom(...NODE_STATUSES),
+    country: fc.constantFrom("DE", "FR", ""),
+    region: fc.constantFrom("r", "s", ""),
+  });
+  const scenes: fc.Arbitrary<Scene> = fc
+    .record({
+      sketches: fc.array(fc.option(sketch), { minLength: 12, maxLength: 12 }),
+      timers: fc.uniqueArray(
+        fc.record({ node: fc.constantFrom(...ids), policy: fc.constantFrom("one", "two"), isFiring: fc.boolean() }),
+        { maxLength: 20, size: "max", selector: (each) => `${each.node} ${each.policy}` },
+      ),
+      episodes: fc.uniqueArray(
+        fc.record({
+          node: fc.constantFrom(...ids),
+          shadow: fc.boolean(),
+          state: fc.constantFrom(...OPEN_STATES),
+          quarantine: fc.constantFrom(null, quarantine),
+          acted: fc.nat({ max: 1 }),
+          unlistedAt: fc.constantFrom(null, 1),
+          policy: fc.constantFrom("one", "two"),
+        }),
+        { maxLength: 12, size: "max", selector: (each) => `${each.node} ${each.shadow}` },
+      ),
+      modes: fc.tuple(
+        fc.constantFrom("dry_run" as const, "enforce" as const),
+        fc.constantFrom("dry_run" as const, "approve" as const),
+      ),
+      shadow: fc.boolean(),
+    })
+    .map(({ sketches, timers, episodes, modes, shadow }) => ({
+      nodes: sketches.map((each, index) => each && { ...each, id: ids[index]! }),
+      timers: timers.map(({ isFiring, ...key }, since) =>
+        timerRow(key.node, { ...key, since, state: isFiring ? "firing" : "pending" }),
+      ),
+      episodes: episodes.map((each, index) => episodeOf(index, each)),
+      policies: ["one", "two"].map((name, index) => activeOf({ name }, { mode: modes[index]! })),
+      shadow,
+    }));
+
+  test("counts what a plain look at every node counts", () => {
+    fc.assert(
+      fc.property(scenes, (scene) => {
+        const { unhealthy, nodes, places, disrupted } = survey(scene);
+        const plain = plainSurvey(scene);
+        expect({ unhealthy, nodes }).toEqual({ unhealthy: plain.unhealthy, nodes: plain.nodes });
+        expect(disrupted).toEqual(plain.disrupted);
+        expect(places).toEqual(plain.places);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+/** Each node by itself, and each count by a search. */
+function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow = false }: Scene) {
+  const present = nodes.filter((each) => each !== null);
+  const counted = policies.filter(({ mode }) => shadow || mode !== "dry_run").map(({ policy }) => policy.rule.name);
+  const mine = timers.filter(({ policy }) => counted.includes(policy));
+  const disrupting = episodes.filter(
+    (each) =>
+      each.shadow === shadow &&
+      (each.state === "suspended"
+        ? !shadow && each.acted > 0 && each.unlistedAt === 1
+        : each.state === "acting" || each.quarantine !== null),
+  );
+  const isDisrupted = (id: string) => disrupting.some((each) => each.node === id);
+  const absent = disrupting.filter((each) => !present.some(({ id }) => id === each.node));
+  const counting = [
+    ...present,
+    ...absent.map(({ node: id, country, region }): NodeSketch => ({ id, country, region, status: "offline" })),
+  ];
+  const isUnhealthy = ({ id, status }: NodeSketch) =>
+    status === "offline" ||
+    status === "unknown" ||
+    isDisrupted(id) ||
+    mine.some((timer) => timer.node === id && timer.state === "firing");
+  const countsBy = (domain: Domain) =>
+    new Map(
+      [...new Set(counting.map((each) => each[domain]!))].map((place) => {
+        const there = counting.filter((each) => each[domain] === place);
+        const free = there.filter(({ id }) => !isDisrupted(id));
+        const online = free.filter(({ status }) => status === "online").length;
+        return [place, { nodes: there.length, online, disrupted: there.length - free.length }] as const;
+      }),
+    );
+  const places = { region: countsBy("region"), country: countsBy("country") };
+  return {
+    nodes: counting.length,
+    unhealthy: counting.filter(isUnhealthy).length,
+    disrupted: new Set(disrupting.map((each) => each.node)),
+    places,
+  };
+}

@@ -1,0 +1,276 @@
+import { describe, expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Episode } from "../../../src/model/remediation/episode.ts";
+import type { Safety } from "../../../src/model/policy/safety.ts";
+import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
+import {
+  breakerGuard,
+  correlatedGuard,
+  disruptedGuard,
+  disruptedPlaceGuard,
+  inFlightGuard,
+  maxActionsGuard,
+  minOnlineGuard,
+  stormGuard,
+} from "../../../src/policy/guards/fleet-guards.ts";
+import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";
+import type { NodeSketch } from "../../metrics/snapshot-fixtures.ts";
+import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
+import {
+  activeOf,
+  type CaseSaid,
+  candidateOf,
+  factsOf,
+  hundredNodes,
+  NOON,
+  openEpisode,
+  sightOf,
+  texts,
+} from "../guard-case.ts";
+
+const said = (guard: Guard, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+  texts(guard(candidateOf(candidate), factsOf(facts)));
+
+const NOTHING: readonly string[] = [];
+
+/** The hundred nodes, of which the first so many are offline. */
+const withOffline = (count: number): readonly NodeSketch[] =>
+  hundredNodes.map((node, index) => ({ ...node, status: index < count ? "offline" : "online" }));
+
+/** Open episodes of nodes that are being worked on. */
+const acting = (...nodes: readonly string[]): Episode[] =>
+  nodes.map((node, index) => episodeOf(10 + index, { node, state: "acting", acted: 1 }));
+
+describe("a storm: pain 1, too many healthy nodes killed", () => {
+  test("is more than the share of the fleet that is unhealthy, and the share itself is none", () => {
+    expect(said(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NOTHING);
+    expect(said(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
+      "storm: 21 of 100 nodes are unhealthy, and more than 20 are a storm",
+    ]);
+  });
+
+  test("holds as soon as it is seen, though the last round saw none", () => {
+    const calm = { storm: null };
+    expect(said(stormGuard, {}, { nodes: withOffline(30), facts: calm })).toHaveLength(1);
+  });
+
+  test("that is over holds until it has cooled down", () => {
+    const over = { since: NOON - HOUR_MS, until: NOON + 90 * SECOND_MS };
+    for (const blowing of [true, false]) {
+      expect(said(stormGuard, {}, { facts: { storm: { ...over, blowing } } })).toEqual([
+        "storm_cooldown: the storm is over; held for another 1m30s",
+      ]);
+    }
+  });
+
+  test("is none on a fleet of three for the one node that is ill: pain 12, small fleets frozen by percentages", () => {
+    const three = hundredNodes.slice(0, 3);
+    expect(said(stormGuard, {}, { nodes: three })).toEqual(NOTHING);
+    expect(said(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
+      "storm: 1 of 3 nodes are unhealthy, and more than 0 are a storm",
+    ]);
+  });
+});
+
+describe("one incident: pain 11, a whole domain dark", () => {
+  const incident: Incident = {
+    place: "r-0",
+    from: NOON - 20 * MINUTE_MS,
+    to: NOON - 19 * MINUTE_MS,
+    nodes: new Set(Array.from({ length: 7 }, (_, index) => `node_${index}`)),
+    until: null,
+  };
+  const told = (changed: Partial<Incident> = {}, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+    said(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
+
+  test("holds the nodes that went bad with it, names their number and place, and says how it ends", () => {
+    expect(told()).toEqual([
+      "correlated: 7 nodes of the region r-0 went bad together: one incident; it ends 30m after fewer than 5 of them are unhealthy, at the latest at 2026-03-01T17:41:00.000Z",
+    ]);
+    expect(told({ until: NOON + 90 * SECOND_MS })).toEqual([
+      "correlated: 7 nodes of the region r-0 went bad together: one incident; it is over, and ends in 1m30s",
+    ]);
+  });
+
+  test("holds its members alone, under every policy", () => {
+    expect(told({}, { node: sightOf({ id: "node_7" }) })).toEqual(NOTHING);
+    expect(told({}, { active: activeOf({ name: "other" }) })).toHaveLength(1);
+  });
+
+  test("of nodes that name no place is told as such, and is by country where safety says so", () => {
+    const safety = { correlated: { by: "country", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS } } as const;
+    expect(told({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) went bad/);
+  });
+});
+
+test("an open breaker holds everybody until a person resets it", () => {
+  const open = { firings: [], open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 } };
+  expect(said(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
+    "breaker: it opened at 2026-02-27T03:04:05.000Z when 11 nodes fired; reset-breaker closes it",
+  ]);
+  expect(said(breakerGuard)).toEqual(NOTHING);
+});
+
+describe("max_in_flight", () => {
+  const sent = (number: number) => actionOf(number, "ep-9", { node: `node_${number}`, state: "sent", endedAt: null });
+  const told = (maxInFlight: number, count: number) =>
+    said(inFlightGuard, {}, { safety: { maxInFlight }, actions: [1, 2, 3, 4].slice(0, count).map(sent) });
+
+  test("counts what was sent and is not yet verified, and names it", () => {
+    expect(told(2, 1)).toEqual(NOTHING);
+    expect(told(2, 2)).toEqual(["in_flight: 2 of 2 are not yet verified: act-1 on node_1, act-2 on node_2"]);
+    expect(told(2, 4)).toEqual([
+      "in_flight: 4 of 2 are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
+    ]);
+  });
+
+  test("0 means nobody", () => {
+    expect(told(0, 0)).toEqual(["in_flight: 0 of 0 are not yet verified"]);
+  });
+});
+
+describe("max_disrupted: pain 10, limits on the second action only", () => {
+  const told = (share: number, amount: number, ...nodes: string[]) =>
+    said(disruptedGuard, {}, { safety: { maxDisrupted: { share, amount } }, episodes: acting(...nodes) });
+
+  test("is the smaller of share and amount, with the candidate counted", () => {
+    expect(told(0.03, 5, "node_1", "node_2")).toEqual(NOTHING);
+    expect(told(0.02, 5, "node_1", "node_2")).toEqual(["disrupted: 2 nodes are disrupted, of 2 at most"]);
+    expect(told(0.5, 2, "node_1", "node_2")).toHaveLength(1);
+    expect(told(0.5, 3, "node_1", "node_2")).toEqual(NOTHING);
+  });
+
+  test("counts a node that is under our hand already once", () => {
+    expect(told(0.02, 5, "node_0", "node_1")).toEqual(NOTHING);
+    expect(told(0.01, 5, "node_0", "node_1")).toHaveLength(1);
+  });
+
+  test("0 means nobody; above 0 it is one node at least", () => {
+    expect(told(0, 5)).toEqual(["disrupted: 0 nodes are disrupted, of 0 at most"]);
+    expect(told(0.5, 0)).toHaveLength(1);
+    expect(told(0.0001, 5)).toEqual(NOTHING);
+    expect(told(0.0001, 5, "node_1")).toHaveLength(1);
+  });
+});
+
+describe("max_disrupted_per", () => {
+  const told = (per: Safety["maxDisruptedPer"], episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
+    said(disruptedPlaceGuard, candidate, { safety: { maxDisruptedPer: per }, episodes });
+
+  test("counts the nodes of the candidate's region, and of its country", () => {
+    // Of the region r-0 and of DE; of r-1 and DE; of r-3 and FR.
+    const all = acting("node_5", "node_1", "node_3");
+    expect(told({ region: 2, country: 3 }, all)).toEqual(NOTHING);
+    expect(told({ region: 1, country: null }, all)).toEqual([
+      "disrupted_domain: 1 nodes of the region r-0 are disrupted, of 1 at most",
+    ]);
+    expect(told({ region: null, country: 2 }, all)).toEqual([
+      "disrupted_domain: 2 nodes of the country DE are disrupted, of 2 at most",
+    ]);
+    expect(told({ region: 1, country: 2 }, all)).toHaveLength(2);
+    expect(told({ region: null, country: null }, all)).toEqual(NOTHING);
+  });
+
+  test("counts the candidate's own node once, and 0 means nobody", () => {
+    expect(told({ region: 1, country: null }, acting("node_0"))).toEqual(NOTHING);
+    expect(told({ region: 0, country: null }, [])).toHaveLength(1);
+  });
+
+  test("takes nodes without a region for one place", () => {
+    expect(told({ region: 0, country: null }, [], { node: sightOf({ region: "" }) })).toEqual([
+      "disrupted_domain: 0 nodes of the region (none) are disrupted, of 0 at most",
+    ]);
+  });
+});
+
+describe("min_online_per", () => {
+  const hot = sightOf({ id: "node_5", status: "online" });
+  /** The region r-0 with so many online nodes, node_5 among them. */
+  const online = (count: number): readonly NodeSketch[] =>
+    hundredNodes.map((node, index) =>
+      node.region !== "r-0" ? node : { ...node, status: index / 5 >= 1 && index / 5 <= count ? "online" : "offline" },
+    );
+  const told = (count: number, region: number, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+    said(
+      minOnlineGuard,
+      { node: hot, ...candidate },
+      { nodes: online(count), safety: { minOnlinePer: { region, country: null } }, ...facts },
+    );
+
+  test("an online node is taken out only where enough stay online", () => {
+    expect(told(3, 2)).toEqual(NOTHING);
+    expect(told(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online, and 2 must"]);
+    expect(told(1, 1)).toHaveLength(1);
+    expect(told(1, 0)).toEqual(NOTHING);
+  });
+
+  test("one that is offline takes nothing away, and is not held by it", () => {
+    expect(told(0, 5, { node: sightOf({ status: "offline" }) })).toEqual(NOTHING);
+  });
+
+  test("a node that we have in hand does not stay online, though the list still says so", () => {
+    expect(told(3, 2, {}, { episodes: acting("node_10") })).toEqual([
+      "min_online: 1 nodes of the region r-0 would stay online, and 2 must",
+    ]);
+    expect(told(4, 2, {}, { episodes: acting("node_10") })).toEqual(NOTHING);
+    expect(told(3, 2, {}, { episodes: acting("node_5") })).toEqual(NOTHING);
+  });
+
+  test("holds by country as by region, and tells both", () => {
+    const two = hundredNodes.map((node) => ({
+      ...node,
+      status: node.id === "node_5" ? ("online" as const) : "offline",
+    }));
+    const safety = { minOnlinePer: { region: 1, country: 1 } };
+    expect(said(minOnlineGuard, { node: hot }, { nodes: two as readonly NodeSketch[], safety })).toEqual([
+      "min_online: 0 nodes of the region r-0 would stay online, and 1 must",
+      "min_online: 0 nodes of the country DE would stay online, and 1 must",
+    ]);
+  });
+});
+
+describe("max_actions", () => {
+  const told = (amount: number, actedAt: readonly number[]) =>
+    said(maxActionsGuard, {}, { safety: { maxActions: { amount, perMs: HOUR_MS } }, facts: { actedAt } });
+
+  test("counts what was sent, and says when there is room again", () => {
+    const ago = (...minutes: number[]) => minutes.map((each) => NOON - each * MINUTE_MS);
+    expect(told(3, ago(1, 59))).toEqual(NOTHING);
+    expect(told(3, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 3 at most; one is free in 1m"]);
+    expect(told(2, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 2 at most; one is free in 30m"]);
+  });
+
+  test("says how many are assumed because the journal is new", () => {
+    const facts = { actedAt: [NOON], assumedActions: 1 };
+    const safety = { maxActions: { amount: 1, perMs: HOUR_MS } };
+    expect(said(maxActionsGuard, {}, { safety, facts })).toEqual([
+      "max_actions: 1 actions within 1h, of 1 at most; one is free in 1h; 1 of them are assumed, because the journal is new",
+    ]);
+  });
+
+  test("0 means nobody, and there will be no room", () => {
+    expect(told(0, [])).toEqual(["max_actions: 0 actions within 1h, of 0 at most"]);
+    expect(told(0, [NOON])).toEqual(["max_actions: 1 actions within 1h, of 0 at most"]);
+  });
+
+  test("takes more actions than a call has room for arguments", () => {
+    const many = Array.from({ length: 300_000 }, (_, index) => NOON - index);
+    expect(told(300_000, many)).toHaveLength(1);
+  });
+});
+
+test("actions under way on the node itself don't count against it, those on others do", () => {
+  const inFlight = [actionOf(1, "ep-1", { node: "node_0" }), actionOf(2, "ep-2", { node: "node_1" })];
+  const held = (maxInFlight: number) => said(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
+  expect(held(2)).toEqual(NOTHING);
+  expect(held(1)).toEqual(["in_flight: 1 of 1 are not yet verified: act-2 on node_1"]);
+});
+
+test("the episode of the candidate itself is no reason against it", () => {
+  const own = openEpisode({ acted: 1 });
+  const facts = factsOf({ episodes: [own] });
+  const candidate = candidateOf({ episode: own });
+  for (const guard of [disruptedGuard, disruptedPlaceGuard, inFlightGuard]) {
+    expect(guard(candidate, facts)).toEqual([]);
+  }
+});

@@ -1,0 +1,100 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Safety } from "../../../src/model/policy/safety.ts";
+import { assumedActions, incidentSize, namedLimits, nodeLimits } from "../../../src/policy/guards/limits.ts";
+import { usualSafety } from "../../harness/policies.ts";
+
+const limits = (nodes: number, safety: Partial<Safety> = {}) => nodeLimits({ ...usualSafety, ...safety }, nodes);
+
+describe("what limits come to: pain 12, small fleets frozen by percentages", () => {
+  test.each([
+    [1, { maxUnhealthy: 1, maxDisrupted: 1, breaker: 10 }],
+    [3, { maxUnhealthy: 1, maxDisrupted: 1, breaker: 10 }],
+    [20, { maxUnhealthy: 4, maxDisrupted: 1, breaker: 10 }],
+    [39, { maxUnhealthy: 7, maxDisrupted: 1, breaker: 10 }],
+    [40, { maxUnhealthy: 8, maxDisrupted: 2, breaker: 10 }],
+    [220, { maxUnhealthy: 44, maxDisrupted: 5, breaker: 11 }],
+    [100_000, { maxUnhealthy: 20_000, maxDisrupted: 5, breaker: 5_000 }],
+  ])("of a fleet of %i nodes, by the usual safety", (nodes, expected) => {
+    expect(limits(nodes)).toEqual({ ...expected, maxInFlight: 1, maxActions: 6 });
+  });
+
+  test("shares round down, and give back what binary fractions lose", () => {
+    expect(limits(100, { maxUnhealthy: { share: 0.29 } }).maxUnhealthy).toBe(29);
+    expect(limits(99, { maxUnhealthy: { share: 0.29 } }).maxUnhealthy).toBe(28);
+    expect(limits(1_000, { maxUnhealthy: { share: 0.007 } }).maxUnhealthy).toBe(7);
+  });
+
+  test("a share of 0 is nobody, and so is an amount of 0", () => {
+    const none = { maxUnhealthy: { share: 0 }, maxDisrupted: { share: 0, amount: 5 } };
+    expect(limits(100_000, none)).toMatchObject({ maxUnhealthy: 0, maxDisrupted: 0 });
+    expect(limits(100, { maxDisrupted: { share: 1, amount: 0 } }).maxDisrupted).toBe(0);
+    expect(limits(100, { breaker: { share: 0, amount: 0, withinMs: 1 } }).breaker).toBe(0);
+  });
+
+  test("a share above 0 is never nobody, nor more than the fleet, nor more in a smaller fleet", () => {
+    const shares = fc.integer({ min: 1, max: 10_000 }).map((hundredths) => hundredths / 10_000);
+    fc.assert(
+      fc.property(shares, fc.integer({ min: 1, max: 200_000 }), (share, nodes) => {
+        const of = (count: number) => limits(count, { maxUnhealthy: { share } }).maxUnhealthy;
+        expect(of(nodes)).toBeGreaterThanOrEqual(1);
+        expect(of(nodes)).toBeLessThanOrEqual(nodes);
+        expect(of(nodes)).toBe(Math.max(1, Math.floor((Math.round(share * 10_000) * nodes) / 10_000)));
+        expect(of(nodes)).toBeLessThanOrEqual(of(nodes + 1));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+test("an incident takes two nodes at least, however small the place or the share", () => {
+  const size = (nodes: number, share: number, place: number) =>
+    incidentSize({ ...usualSafety, correlated: { ...usualSafety.correlated, nodes, share } }, place);
+  expect([0, 1, 3, 5, 6, 9, 10, 500].map((place) => size(5, 0.5, place))).toEqual([2, 2, 2, 2, 3, 4, 5, 5]);
+  expect(size(5, 0, 100)).toBe(2);
+  expect(size(2, 1, 100)).toBe(2);
+});
+
+test("limits have the names of the configuration, and those by place are there where they are set", () => {
+  expect(namedLimits(usualSafety, 100)).toEqual({
+    max_unhealthy: 20,
+    max_disrupted: 5,
+    "max_disrupted_per.region": 1,
+    "min_online_per.region": 1,
+    max_in_flight: 1,
+    max_actions: 6,
+    breaker: 10,
+  });
+  const safety = { ...usualSafety, maxDisruptedPer: { region: null, country: 0 } };
+  const named = namedLimits(safety, 100);
+  expect(named["max_disrupted_per.country"]).toBe(0);
+  expect(named).not.toHaveProperty("max_disrupted_per.region");
+});
+
+describe("a new journal takes max_actions for used up,", () => {
+  const MINUTE = 60_000;
+  /** Minutes from the journal's beginning until each of them counts no more. */
+  const freeAfter = (perMinutes: number, now: number, beganAt: number | null = 0) =>
+    assumedActions(
+      beganAt,
+      { ...usualSafety, maxActions: { amount: 6, perMs: perMinutes * MINUTE } },
+      now * MINUTE,
+    ).map((at) => at / MINUTE + perMinutes);
+
+  test("and gives it back evenly over its time", () => {
+    expect(freeAfter(30, 0)).toEqual([5, 10, 15, 20, 25, 30]);
+    expect(freeAfter(30, 9)).toEqual([10, 15, 20, 25, 30]);
+    expect(freeAfter(30, 10)).toEqual([15, 20, 25, 30]);
+    expect([freeAfter(30, 29), freeAfter(30, 30)]).toEqual([[30], []]);
+    expect(freeAfter(30, -5)).toHaveLength(6);
+  });
+
+  test("within an hour, however long max_actions counts", () => {
+    expect(freeAfter(24 * 60, 0)).toEqual([10, 20, 30, 40, 50, 60]);
+    expect([freeAfter(24 * 60, 59), freeAfter(24 * 60, 60)]).toEqual([[60], []]);
+  });
+
+  test("but not where the journal knows all", () => {
+    expect(freeAfter(30, 0, null)).toEqual([]);
+  });
+});

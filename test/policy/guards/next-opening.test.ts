@@ -1,0 +1,137 @@
+import { describe, expect, test } from "vitest";
+import { DAY_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { IntervalSpec } from "../../../src/model/policy/time-interval.ts";
+import { nextOpening, windowBlockers } from "../../../src/policy/guards/time-window.ts";
+import { FRIDAY, named, newYork, nights, paris, range, SATURDAY, times } from "./time-interval-fixtures.ts";
+
+describe("the next opening", () => {
+  const opens = (spec: IntervalSpec, from: string) => {
+    const opening = nextOpening([named("window", spec)], Date.parse(from));
+    return opening === null ? null : new Date(opening.at).toISOString();
+  };
+
+  test.each<[what: string, spec: IntervalSpec, from: string, opening: string | null]>([
+    ["is now where it is open", { times: nights }, "2026-03-01T23:30:30.500Z", "2026-03-01T23:30:30.500Z"],
+    ["is this evening", { ...paris, times: nights }, "2026-03-01T12:00:30.5Z", "2026-03-01T22:00:00.000Z"],
+    ["is on its weekday", { weekdays: range(SATURDAY) }, "2026-03-01T00:00Z", "2026-03-07T00:00:00.000Z"],
+    [
+      "is after the skipped hour",
+      { ...paris, times: times("02:15-04:00") },
+      "2026-03-28T12:00Z",
+      "2026-03-29T01:00:00.000Z",
+    ],
+    [
+      "is the next day's where it is skipped",
+      { ...paris, times: times("02:15-02:45") },
+      "2026-03-28T12:00Z",
+      "2026-03-30T00:15:00.000Z",
+    ],
+    [
+      "is the repeated hour's second",
+      { ...paris, times: times("02:15-02:45") },
+      "2026-10-25T00:50Z",
+      "2026-10-25T01:15:00.000Z",
+    ],
+    [
+      "comes as the clocks go back",
+      { ...paris, times: times("01:00-02:30") },
+      "2026-10-25T00:40Z",
+      "2026-10-25T01:00:00.000Z",
+    ],
+    ["is none within eight days", { months: range(12) }, "2026-03-01T00:00Z", null],
+  ])("%s", (_, spec, from, opening) => {
+    expect(opens(spec, from)).toBe(opening);
+  });
+
+  test("is the earliest of all, and names its zone", () => {
+    const evening = named("evening", { ...paris, times: times("20:00-21:00") });
+    const later = named("later", { ...newYork, times: times("16:00-17:00") }, { times: times("20:00-21:00") });
+    const from = Date.parse("2026-03-02T12:00Z");
+    expect(nextOpening([later, evening], from)).toEqual({ at: from + 420 * MINUTE_MS, zone: "Europe/Paris" });
+    expect(nextOpening([evening, later], from)).toEqual({ at: from + 420 * MINUTE_MS, zone: "Europe/Paris" });
+    expect(nextOpening([evening], from, 419 * MINUTE_MS)).toBeNull();
+    expect(nextOpening([], from)).toBeNull();
+    const same = named("same", { ...newYork, times: times("14:00-15:00") });
+    expect(nextOpening([evening, same], from)?.zone).toBe("Europe/Paris");
+    expect(nextOpening([same, evening], from)?.zone).toBe("America/New_York");
+  });
+
+  test("is a whole millisecond, also from within one, and also as the clocks change", () => {
+    const dawn = named("dawn", { ...paris, times: times("02:15-04:00") });
+    const opening = { at: Date.parse("2026-03-29T01:00Z"), zone: "Europe/Paris" };
+    for (const part of [0.1, 0.2, 0.5, 0.9]) expect(nextOpening([dawn], opening.at - 1_000 + part)).toEqual(opening);
+  });
+
+  test("is never sought beyond eight days, whatever is asked", () => {
+    expect(
+      nextOpening([named("window", { daysOfMonth: range(20) })], Date.parse("2026-03-01T00:00Z"), 365 * DAY_MS),
+    ).toBeNull();
+  });
+});
+
+describe("a policy's windows", () => {
+  const intervals = new Map(
+    [named("nights", { ...paris, times: nights }), named("fridays", { weekdays: range(FRIDAY) })].map((interval) => [
+      interval.name,
+      interval,
+    ]),
+  );
+  const noon = Date.parse("2026-03-02T12:00Z");
+  const night = Date.parse("2026-03-02T23:00Z");
+  const details = (names: readonly string[], ...at: number[]) =>
+    windowBlockers(names, intervals, at).map(({ reason, detail }) => `${reason}: ${detail}`);
+
+  test("hold nothing where there are none, or where any is open", () => {
+    expect(details([], noon)).toEqual([]);
+    expect(details([])).toEqual([]);
+    expect(details(["fridays", "nights"], night)).toEqual([]);
+  });
+
+  test("hold outside of all of them, and say when the next opens", () => {
+    expect(details(["nights"], noon, noon)).toEqual([
+      "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
+    ]);
+    expect(details(["fridays", "nights"], noon)).toEqual([
+      "window: outside of fridays, nights; opens at 2026-03-02 23:00 Europe/Paris",
+    ]);
+    expect(details(["fridays"], noon)).toEqual(["window: outside of fridays; opens at 2026-03-06 00:00 UTC"]);
+  });
+
+  test("hold by the slower of two clocks", () => {
+    expect(details(["nights"], noon + DAY_MS, noon)).toEqual([
+      "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
+    ]);
+  });
+
+  test("hold where one clock is within and the other is not, at either end", () => {
+    const [opening, closing] = [Date.parse("2026-03-02T22:00Z"), Date.parse("2026-03-03T04:00Z")];
+    expect(details(["nights"], opening, opening - 1)).toEqual([
+      "window: outside of nights by one clock; opens at 2026-03-02 23:00 Europe/Paris",
+    ]);
+    expect(details(["nights"], closing, closing - 1)).toEqual([
+      "window: outside of nights by one clock; opens at 2026-03-03 23:00 Europe/Paris",
+    ]);
+  });
+
+  test("hold for a name that stands for nothing, even where another window is open", () => {
+    expect(details(["nihgts", "nights"], night)).toEqual(["window: there is no time interval nihgts"]);
+    expect(details(["nihgts", "fridasy"], night)).toEqual([
+      "window: there is no time interval nihgts",
+      "window: there is no time interval fridasy",
+    ]);
+    expect(details(["nihgts", "nights"], noon)).toEqual([
+      "window: there is no time interval nihgts",
+      "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
+    ]);
+  });
+
+  test("hold where it is not known what time it is", () => {
+    expect(details(["nights"])).toEqual(["window: it is not known what time it is"]);
+    expect(details(["nights"], night, Number.NaN)).toEqual(["window: it is not known what time it is"]);
+  });
+
+  test("that never open within eight days say so", () => {
+    const rare = new Map([["rare", named("rare", { months: range(12) })]]);
+    expect(windowBlockers(["rare"], rare, [noon])[0]!.detail).toBe("outside of rare; does not open within 8d");
+  });
+});

@@ -1,0 +1,292 @@
+import { describe, expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
+import type { NodeStatus } from "../../../src/model/node.ts";
+import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
+import {
+  backoffGuard,
+  cooldownGuard,
+  holdGuard,
+  otherEpisodeGuard,
+  protectedGuard,
+  retryGuard,
+  statusGuard,
+} from "../../../src/policy/guards/node-guards.ts";
+import { rebootOffline } from "../../harness/policies.ts";
+import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
+import { activeOf, type CaseSaid, candidateOf, factsOf, NOON, openEpisode, sightOf, texts } from "../guard-case.ts";
+
+const said = (guard: Guard, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
+  texts(guard(candidateOf(candidate), factsOf(facts)));
+
+const NOTHING: readonly string[] = [];
+
+describe("a protected node", () => {
+  const told = (answer: "true" | "false" | "unknown") => said(protectedGuard, { node: sightOf({ protected: answer }) });
+
+  test("is not touched, nor one of which it can't be said", () => {
+    expect(told("true")).toEqual(["protected: safety.protected names it"]);
+    expect(told("unknown")).toEqual(["protected: what safety.protected reads of it is not known"]);
+    expect(told("false")).toEqual(NOTHING);
+  });
+});
+
+describe("a hold", () => {
+  const held = (hold: Partial<NodeHold>) => said(holdGuard, {}, { holds: [holdOf("node_0", hold)] });
+
+  test("of a person lasts until it is released", () => {
+    expect(held({ kind: "held", reason: "disk is being swapped" })).toEqual(["held: disk is being swapped"]);
+  });
+
+  test("is of that node alone", () => {
+    expect(said(holdGuard, {}, { holds: [holdOf("node_1")] })).toEqual(NOTHING);
+  });
+
+  test("that is a veto lasts for its time, and is of that policy alone", () => {
+    const veto = {
+      kind: "vetoed",
+      policy: "reboot-offline",
+      reason: "a person lifted the quarantine of ep-7",
+    } as const;
+    expect(held({ ...veto, until: NOON + HOUR_MS })).toEqual([
+      "vetoed: a person lifted the quarantine of ep-7; for another 1h",
+    ]);
+    expect(held({ ...veto, until: NOON + 1 })).toEqual([
+      "vetoed: a person lifted the quarantine of ep-7; for another 1s",
+    ]);
+    expect(held({ ...veto, until: NOON })).toEqual(NOTHING);
+    expect(held({ ...veto, policy: "another", until: NOON + HOUR_MS })).toEqual(NOTHING);
+  });
+
+  test("and a veto are both told", () => {
+    const holds = [holdOf("node_0"), holdOf("node_0", { kind: "vetoed", policy: "reboot-offline", until: NOON + 1 })];
+    expect(holdGuard(candidateOf(), factsOf({ holds })).map(({ reason }) => reason)).toEqual(["held", "vetoed"]);
+  });
+});
+
+describe("somebody else's work on a node: pain 9, fighting humans", () => {
+  const told = (status: NodeStatus, episode: Episode | null = null, facts: CaseSaid = {}) =>
+    said(statusGuard, { node: sightOf({ status }), episode }, facts);
+
+  test("in maintenance it is left alone, ours or not", () => {
+    expect(told("maintenance")).toEqual(["status: it is in maintenance"]);
+    const quarantine = { action: "act-2", endsAt: NOON + 1, seen: true, seenOnline: 0, overdue: false };
+    expect(told("maintenance", openEpisode({ acted: 1, quarantine }))).toEqual(["status: it is in maintenance"]);
+  });
+
+  test("so is one of an unknown status", () => {
+    expect(told("unknown")).toEqual(["status: its status is unknown"]);
+  });
+
+  test.each(["online", "offline"] as const)("one that is %s is nobody's", (status) => {
+    expect(told(status)).toEqual(NOTHING);
+  });
+
+  test("a reboot is ours only where we sent one within the hour, under any policy", () => {
+    const foreign = ["status: it is rebooting, but not by us"];
+    const episode = openEpisode({ acted: 1 });
+    const sent = actionOf(2, "ep-1", { node: "node_0", sentAt: NOON - MINUTE_MS });
+    expect(told("rebooting")).toEqual(foreign);
+    expect(told("rebooting", episode)).toEqual(foreign);
+    expect(
+      told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, request: { kind: "disconnect" } }] }),
+    ).toEqual(foreign);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: null }] })).toEqual(foreign);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, episode: "ep-9" }] })).toEqual(
+      foreign,
+    );
+    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, outcome: "failed" }] })).toEqual(
+      foreign,
+    );
+    expect(
+      told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: NOON - HOUR_MS - 1 }] }),
+    ).toEqual(foreign);
+    const another = episodeOf(9, { node: "node_0", policy: "another", acted: 1 });
+    const actions = [{ ...sent, episode: "ep-9" }];
+    expect(told("rebooting", null, { episodes: [another], actions })).toEqual([
+      "status: it is rebooting for act-2 of the policy reboot-offline",
+    ]);
+    const over = { ...another, state: "healed", closedAt: NOON } as const;
+    expect(told("rebooting", null, { episodes: [over], actions })).toEqual([
+      "status: it is rebooting, after an action of ours",
+    ]);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NOTHING);
+  });
+
+  test("a quarantine is ours while it should last, and not a moment longer", () => {
+    const foreign = ["ownership: it is in a quarantine that is not ours"];
+    const until = (endsAt: number) =>
+      openEpisode({
+        acted: 1,
+        quarantine: { action: "act-2", endsAt, seen: true, seenOnline: 0, overdue: false },
+      });
+    expect(told("quarantined")).toEqual(foreign);
+    expect(told("quarantined", openEpisode({ acted: 1 }))).toEqual(foreign);
+    expect(told("quarantined", until(NOON + 1))).toEqual(NOTHING);
+    const real = { episodes: [{ ...until(NOON + 1), id: "ep-7", policy: "cut-off" }] };
+    expect(said(statusGuard, { node: sightOf({ status: "quarantined" }) }, real)).toEqual([
+      "status: it is in our quarantine of ep-7 of the policy cut-off",
+    ]);
+    const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
+    expect(said(statusGuard, { node: sightOf({ status: "quarantined" }) }, over)).toEqual(foreign);
+    expect(told("quarantined", until(NOON))).toEqual([
+      "ownership: our quarantine of it should have ended 0s ago, and it is still in one",
+    ]);
+    expect(told("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
+      "ownership: our quarantine of it should have ended 1m30s ago, and it is still in one",
+    ]);
+  });
+});
+
+describe("one episode a node at a time", () => {
+  const other = openEpisode({ policy: "cool-hot-cpu" });
+
+  test("whatever has it, another policy waits", () => {
+    expect(said(otherEpisodeGuard, {}, { episodes: [other] })).toEqual([
+      "other_episode: ep-1 of the policy cool-hot-cpu has it",
+    ]);
+    expect(said(otherEpisodeGuard, { node: sightOf({ id: "node_1" }) }, { episodes: [other] })).toEqual(NOTHING);
+  });
+
+  test("its own is no other", () => {
+    const own = openEpisode();
+    expect(said(otherEpisodeGuard, { episode: own }, { episodes: [own] })).toEqual(NOTHING);
+  });
+
+  test("those of dry runs and real ones are not in each other's way", () => {
+    expect(said(otherEpisodeGuard, {}, { episodes: [{ ...other, shadow: true }] })).toEqual(NOTHING);
+    expect(said(otherEpisodeGuard, { active: activeOf({}, { mode: "dry_run" }) }, { episodes: [other] })).toEqual(
+      NOTHING,
+    );
+  });
+});
+
+describe("the cool-down between two episodes of a node", () => {
+  const endedAgo = (agoMs: number, past: Partial<Episode> = {}, candidate: Partial<Candidate> = {}) =>
+    said(cooldownGuard, candidate, {
+      episodes: [closedEpisodeOf(3, NOON - agoMs, { node: "node_0", policy: "cool-hot-cpu", acted: 1, ...past })],
+    });
+
+  test("goes by the time that safety.cooldown says, whichever policy they are of", () => {
+    expect(endedAgo(29 * MINUTE_MS)).toEqual(["cooldown: ep-3 ended 29m ago; 1m to go"]);
+    expect(endedAgo(30 * MINUTE_MS - 1)).toEqual(["cooldown: ep-3 ended 30m ago; 1s to go"]);
+    expect(endedAgo(30 * MINUTE_MS)).toEqual(NOTHING);
+  });
+
+  test("is of that node alone, and of dry runs or real ones", () => {
+    expect(endedAgo(0, { node: "node_1" })).toEqual(NOTHING);
+    expect(endedAgo(0, { shadow: true })).toEqual(NOTHING);
+    expect(endedAgo(0, { shadow: true }, { active: activeOf({}, { mode: "dry_run" }) })).toHaveLength(1);
+  });
+
+  test("doesn't follow an episode in which nothing was done, unless it was given up", () => {
+    expect(endedAgo(0, { acted: 0, state: "cleared" })).toEqual(NOTHING);
+    expect(endedAgo(0, { acted: 0, state: "given_up" })).toHaveLength(1);
+  });
+
+  test("is over for an episode that has acted, and not for one that has only begun", () => {
+    expect(endedAgo(0, {}, { episode: openEpisode({ acted: 1 }) })).toEqual(NOTHING);
+    expect(endedAgo(0, {}, { episode: openEpisode({ acted: 0 }) })).toHaveLength(1);
+  });
+
+  test("goes by the last episode", () => {
+    const of = (number: number, agoMs: number) => closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1 });
+    expect(said(cooldownGuard, {}, { episodes: [of(5, MINUTE_MS), of(4, 20 * MINUTE_MS)] })).toEqual([
+      "cooldown: ep-5 ended 1m ago; 29m to go",
+    ]);
+  });
+});
+
+describe("retry: pain 7, endless loops", () => {
+  const past = (number: number, agoMs: number, more: Partial<Episode> = {}) =>
+    closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...more });
+  const told = (episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
+    said(retryGuard, candidate, { episodes });
+
+  test("a node has no more episodes than allowed within forget_after, healed ones too", () => {
+    const limit = (next: string) => [`retry_limit: 2 episodes within 1d, of 2 allowed; the next in ${next}`];
+    expect(told([past(3, 9 * HOUR_MS)])).toEqual(NOTHING);
+    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS - 1)])).toEqual(limit("1s"));
+    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS)])).toEqual(NOTHING);
+    expect(told([past(3, 9 * HOUR_MS), past(4, 8 * HOUR_MS), past(5, 7 * HOUR_MS)])).toEqual([
+      "retry_limit: 3 episodes within 1d, of 2 allowed; the next in 16h",
+    ]);
+  });
+
+  test("episodes: 0 lets none begin", () => {
+    const { retry } = rebootOffline();
+    const none = activeOf({ retry: { ...retry, episodes: 0 } });
+    expect(told([], { active: none })).toEqual(["retry_limit: 0 episodes within 1d, of 0 allowed; none is allowed"]);
+  });
+
+  test("after one that did not heal, the next begins no sooner than every", () => {
+    expect(told([past(3, 6 * HOUR_MS - 1, { state: "given_up" })])).toEqual([
+      "retry_wait: ep-3 did not heal it; the next try in 1s",
+    ]);
+    expect(told([past(3, 6 * HOUR_MS, { state: "given_up" })])).toEqual(NOTHING);
+    expect(told([past(3, HOUR_MS, { state: "healed" })])).toEqual(NOTHING);
+  });
+
+  test("a node that the policy has given up is not tried until it is healthy or released, and then anew", () => {
+    const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up" })];
+    const given = {
+      kind: "given_up",
+      policy: "reboot-offline",
+      reason: "2 episodes in a row did not heal it",
+    } as const;
+    const until = (end: number | null) =>
+      said(retryGuard, {}, { episodes: failed, holds: [holdOf("node_0", { ...given, until: end })] });
+    expect(until(null)).toEqual([
+      'retry_limit: given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release node_0"',
+    ]);
+    expect(until(NOON - HOUR_MS)).toEqual(NOTHING);
+    expect(said(holdGuard, {}, { holds: [holdOf("node_0", given)] })).toEqual(NOTHING);
+    const other = holdOf("node_0", { ...given, policy: "another" });
+    expect(said(retryGuard, {}, { holds: [other] })).toEqual(NOTHING);
+  });
+
+  test("both are told where both hold", () => {
+    const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up", acted: 0 })];
+    expect(told(failed)).toEqual([
+      "retry_limit: 2 episodes within 1d, of 2 allowed; the next in 22h",
+      "retry_wait: ep-4 did not heal it; the next try in 5h",
+    ]);
+  });
+
+  test("counts this policy's episodes of this node in which something was done", () => {
+    const others = [
+      { policy: "another" },
+      { node: "node_1" },
+      { shadow: true },
+      { acted: 0, state: "cleared" as const },
+    ];
+    const two = (more: Partial<Episode>) => [past(3, HOUR_MS, more), past(4, HOUR_MS, more)];
+    for (const more of others) expect(told(two(more))).toEqual(NOTHING);
+    expect(told(two({ shadow: true }), { active: activeOf({}, { mode: "dry_run" }) })).toHaveLength(1);
+  });
+
+  test("doesn't end an episode that has acted", () => {
+    const failed = [past(3, HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up" })];
+    expect(told(failed, { episode: openEpisode({ acted: 1 }) })).toEqual(NOTHING);
+    expect(told(failed, { episode: openEpisode({ acted: 0 }) })).toHaveLength(2);
+  });
+});
+
+describe("a step that did not leave", () => {
+  const told = (episode: Partial<Episode>) => said(backoffGuard, { episode: openEpisode(episode) });
+
+  test("is not tried again before its time", () => {
+    expect(told({ failures: 3, retryAt: NOON + 1 })).toEqual([
+      "backoff: 3 sends in a row did not leave; the next in 1s",
+    ]);
+    expect(told({ failures: 3, retryAt: NOON })).toEqual(NOTHING);
+    expect(told({})).toEqual(NOTHING);
+    expect(said(backoffGuard)).toEqual(NOTHING);
+  });
+
+  test("for which the service asked to wait is sent again after Retry-After", () => {
+    expect(told({ failures: 0, retryAt: NOON + 7 * SECOND_MS })).toEqual([
+      "backoff: the service asked to wait; the next in 7s",
+    ]);
+  });
+});

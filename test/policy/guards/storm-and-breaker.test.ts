@@ -1,0 +1,141 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Breaker, CLOSED_BREAKER, countFirings, type Storm, weather } from "../../../src/policy/guards/storm-and-breaker.ts";
+
+const RUNS = { numRuns: 1_000 };
+
+describe("a storm", () => {
+  const COOLDOWN = 30;
+  const over = { nodes: 21, limit: 20 };
+  const calm = { nodes: 20, limit: 20 };
+
+  test("begins over the limit, not at it", () => {
+    expect(weather(null, calm, 100, COOLDOWN)).toBeNull();
+    expect(weather(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true });
+    expect(weather(null, { nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
+  });
+
+  test("moves its end on for as long as it blows, and then cools down from where it was last seen", () => {
+    const first = weather(null, over, 100, COOLDOWN);
+    const second = weather(first, over, 110, COOLDOWN);
+    expect(second).toEqual({ since: 100, until: 140, blowing: true });
+    const cooling = weather(second, calm, 120, COOLDOWN);
+    expect(cooling).toEqual({ since: 100, until: 140, blowing: false });
+    expect(weather(cooling, calm, 139, COOLDOWN)).toEqual(cooling);
+    expect(weather(cooling, calm, 140, COOLDOWN)).toBeNull();
+  });
+
+  test("that returns ends the cool-down, and another one follows", () => {
+    const cooling: Storm = { since: 100, until: 140, blowing: false };
+    const again = weather(cooling, over, 139, COOLDOWN);
+    expect(again).toEqual({ since: 100, until: 169, blowing: true });
+    expect(weather(again, calm, 168, COOLDOWN)).not.toBeNull();
+  });
+
+  test("without a cool-down ends with the first calm look", () => {
+    expect(weather(weather(null, over, 100, 0), calm, 101, 0)).toBeNull();
+  });
+
+  test("is over only where every look of the last cool-down was calm", () => {
+    const looks = fc.array(fc.record({ step: fc.nat({ max: 40 }), nodes: fc.integer({ min: 18, max: 23 }) }), {
+      maxLength: 40,
+      size: "max",
+    });
+    fc.assert(
+      fc.property(looks, (all) => {
+        let storm: Storm | null = null;
+        let [now, lastBreach] = [0, Number.NEGATIVE_INFINITY];
+        for (const { step, nodes } of all) {
+          now += step;
+          if (nodes > 20) lastBreach = now;
+          storm = weather(storm, { nodes, limit: 20 }, now, COOLDOWN);
+          expect(storm !== null).toBe(now - lastBreach < COOLDOWN);
+          expect(storm?.blowing ?? false).toBe(lastBreach === now && nodes > 20);
+        }
+      }),
+      RUNS,
+    );
+  });
+});
+
+describe("the breaker: pain 14, one that a restart forgets", () => {
+  const count = (breaker: Breaker, nodes: readonly string[], now: number, limit = 2) =>
+    countFirings(breaker, nodes, { now, withinMs: 60, limit });
+
+  test("opens when more nodes than its limit begin to fire within its time", () => {
+    const two = count(count(CLOSED_BREAKER, ["a"], 100), ["b"], 110);
+    expect(two).toEqual({
+      firings: [
+        { node: "a", at: 100 },
+        { node: "b", at: 110 },
+      ],
+      open: null,
+    });
+    expect(count(two, ["c"], 159)).toEqual({ firings: [], open: { openedAt: 159, nodes: 3 } });
+    expect(count(two, ["c"], 160).open).toBeNull();
+  });
+
+  test("counts nodes, not firings: one that flaps is one", () => {
+    let breaker = CLOSED_BREAKER;
+    for (let now = 0; now < 50; now++) breaker = count(breaker, ["a", "b", "a"], now);
+    expect(breaker.open).toBeNull();
+    expect(breaker.firings).toEqual([
+      { node: "a", at: 49 },
+      { node: "b", at: 49 },
+    ]);
+  });
+
+  test("with a limit of 0 opens at the first node", () => {
+    expect(count(CLOSED_BREAKER, ["a"], 1, 0).open).toEqual({ openedAt: 1, nodes: 1 });
+    expect(count(CLOSED_BREAKER, [], 1, 0)).toBe(CLOSED_BREAKER);
+  });
+
+  test("stays open, whatever comes, until it is reset; then it counts from zero", () => {
+    const open = count(CLOSED_BREAKER, ["a", "b", "c"], 100);
+    expect(open.open).toEqual({ openedAt: 100, nodes: 3 });
+    expect(count(open, [], 1e12)).toEqual(open);
+    expect(count(open, ["d", "e", "f", "g"], 1e12)).toEqual(open);
+    expect(count(CLOSED_BREAKER, ["a", "b"], 101).open).toBeNull();
+  });
+
+  test("doesn't open by a limit that is smaller for a moment, while nothing begins to fire", () => {
+    const two = count(CLOSED_BREAKER, ["a", "b"], 100);
+    const three = count(two, ["c"], 110, 9);
+    expect(count(three, [], 120, 1).open).toBeNull();
+    expect(count(three, [], 165, 0)).toEqual({ firings: [{ node: "c", at: 110 }], open: null });
+  });
+
+  test("survives being written down", () => {
+    const breaker = count(CLOSED_BREAKER, ["a", "b"], 100);
+    const loaded = JSON.parse(JSON.stringify(breaker)) as Breaker;
+    expect(count(loaded, ["c"], 101)).toEqual(count(breaker, ["c"], 101));
+    const open = count(breaker, ["c"], 101);
+    expect(JSON.parse(JSON.stringify(open))).toEqual(open);
+  });
+
+  test("is open from the first moment on at which that many different nodes fired within its time", () => {
+    const looks = fc.array(
+      fc.record({
+        step: fc.integer({ min: 1, max: 25 }),
+        nodes: fc.array(fc.constantFrom("a", "b", "c", "d", "e"), { maxLength: 3 }),
+      }),
+      { maxLength: 25, size: "max" },
+    );
+    fc.assert(
+      fc.property(looks, fc.nat({ max: 4 }), (all, limit) => {
+        let breaker = CLOSED_BREAKER;
+        const fired: { node: string; at: number }[] = [];
+        let [now, isOpen] = [0, false];
+        for (const { step, nodes } of all) {
+          now += step;
+          for (const node of nodes) fired.push({ node, at: now });
+          const counted = new Set(fired.filter(({ at }) => at > now - 60).map(({ node }) => node));
+          isOpen ||= counted.size > limit;
+          breaker = count(breaker, nodes, now, limit);
+          expect(breaker.open !== null).toBe(isOpen);
+        }
+      }),
+      RUNS,
+    );
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import type { Mode, PolicyRule, Step } from "../../../src/model/policy/policy.ts";
+import type { Safety } from "../../../src/model/policy/safety.ts";
+import { worstCase } from "../../../src/policy/guards/worst-case.ts";
+import { usualSafety } from "../../harness/policies.ts";
+
+const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const REBOOT: Step = { action: "reboot", force: false, verify: { withinMs: 10 * MINUTE, expect: null } };
+const NOTIFY: Step = { action: "notify", receiver: "oncall" };
+
+const rule = (name: string, mode: Mode, changes: Partial<PolicyRule> = {}): PolicyRule => ({
+  name,
+  mode,
+  match: null,
+  when: "node.status == 'offline'",
+  forMs: 15 * MINUTE,
+  clearForMs: 10 * MINUTE,
+  maxAgeMs: null,
+  steps: [NOTIFY, REBOOT],
+  retry: { episodes: 2, everyMs: 6 * HOUR, forgetAfterMs: 24 * HOUR },
+  windows: [],
+  blockedBy: [],
+  ...changes,
+});
+
+const NONE = { fleet: 0, region: 0, country: 0 };
+
+test("each safety.mode says who acts, who asks, and how many nodes that could be", () => {
+  const rules = [rule("one", "enforce"), rule("two", "approve"), rule("three", "dry_run")];
+  const atOnce = { fleet: 5, region: 1, country: 5 };
+  const anHour = { fleet: 6, region: 6, country: 6 };
+  expect(worstCase({ ...usualSafety, mode: "approve" }, rules)).toEqual({
+    inForce: "approve",
+    modes: {
+      dry_run: { acting: [], asking: [], nodesAnHour: NONE, nodesAtOnce: NONE },
+      approve: { acting: [], asking: ["one", "two"], nodesAnHour: anHour, nodesAtOnce: atOnce },
+      enforce: { acting: ["one"], asking: ["two"], nodesAnHour: anHour, nodesAtOnce: atOnce },
+    },
+  });
+});
+
+test("policies that only tell people, or never begin an episode, touch nobody", () => {
+  const rules = [
+    rule("tells", "enforce", { steps: [NOTIFY] }),
+    rule("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
+  ];
+  const idle = { acting: [], asking: [], nodesAnHour: NONE, nodesAtOnce: NONE };
+  expect(worstCase(usualSafety, rules).modes.enforce).toEqual(idle);
+});
+
+const enforced = (changes: Partial<Safety>) =>
+  worstCase({ ...usualSafety, ...changes }, [rule("one", "enforce")]).modes.enforce;
+
+test.each([
+  [20, 18],
+  [60, 6],
+  [90, 6],
+  [25, 18],
+])("6 actions in %i minutes are %i in the worst hour", (minutes, nodes) => {
+  const reach = enforced({ maxActions: { amount: 6, perMs: minutes * MINUTE } });
+  expect(reach.nodesAnHour).toEqual({ fleet: nodes, region: nodes, country: nodes });
+});
+
+describe("a limit of 0 means nobody:", () => {
+  test.each<[string, Partial<Safety>]>([
+    ["max_unhealthy", { maxUnhealthy: { share: 0 } }],
+    ["max_disrupted, its share", { maxDisrupted: { share: 0, amount: 5 } }],
+    ["max_disrupted, its amount", { maxDisrupted: { share: 0.5, amount: 0 } }],
+    ["max_disrupted_per", { maxDisruptedPer: { region: null, country: 0 } }],
+    ["max_in_flight", { maxInFlight: 0 }],
+    ["max_actions", { maxActions: { amount: 0, perMs: HOUR } }],
+    ["breaker", { breaker: { share: 0, amount: 0, withinMs: HOUR } }],
+  ])("%s", (_, changes) => {
+    expect(enforced(changes)).toMatchObject({ acting: ["one"], nodesAnHour: NONE, nodesAtOnce: NONE });
+  });
+});
+
+test("one part of a limit that is not 0 is enough for the breaker", () => {
+  for (const breaker of [
+    { share: 0.1, amount: 0, withinMs: HOUR },
+    { share: 0, amount: 3, withinMs: HOUR },
+  ]) {
+    expect(enforced({ breaker }).nodesAtOnce.fleet).toBe(5);
+  }
+});
+
+test("no place has more nodes under our hand than its own limit, nor than the fleet's", () => {
+  expect(enforced({ maxDisruptedPer: { region: 2, country: 9 } }).nodesAtOnce).toEqual({
+    fleet: 5,
+    region: 2,
+    country: 5,
+  });
+});

@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import { differences } from "../../src/policy/policy-diff.ts";
+import { rebootOffline, steps } from "../harness/policies.ts";
+
+/** Differences as text: `effect key: text`. */
+const told = (before: readonly PolicyRule[], after: readonly PolicyRule[]) =>
+  differences(before, after).map(({ effect, key, text }) => `${effect} ${key}: ${text}`);
+const changed = (before: Partial<PolicyRule>, after: Partial<PolicyRule>) =>
+  told([rebootOffline(before)], [rebootOffline(after)]);
+
+test("the same policies differ in nothing", () => {
+  expect(changed({}, {})).toEqual([]);
+});
+
+describe("what makes a policy act more, or sooner, makes it act less, or later, the other way round:", () => {
+  test.each<readonly [less: Partial<PolicyRule>, more: Partial<PolicyRule>, more: string, less: string]>([
+    [{ mode: "dry_run" }, { mode: "enforce" }, "mode: enforce, was dry_run", "mode: dry_run, was enforce"],
+    [{ forMs: HOUR_MS }, { forMs: MINUTE_MS }, "for: 1m, was 1h", "for: 1h, was 1m"],
+    [{ clearForMs: HOUR_MS }, { clearForMs: MINUTE_MS }, "clear_for: 1m, was 1h", "clear_for: 1h, was 1m"],
+    [
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
+      { retry: { episodes: 1, everyMs: MINUTE_MS, forgetAfterMs: HOUR_MS } },
+      "retry.every: 1m, was 1h",
+      "retry.every: 1h, was 1m",
+    ],
+    [
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: MINUTE_MS } },
+      "retry.forget_after: 1m, was 1h",
+      "retry.forget_after: 1h, was 1m",
+    ],
+    [
+      { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
+      { retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
+      "retry.episodes: 2, was 1",
+      "retry.episodes: 1, was 2",
+    ],
+    [{ windows: ["nights"] }, { windows: [] }, "windows: always, was nights", "windows: nights, was always"],
+    [{ windows: ["nights"] }, { windows: ["nights", "noon"] }, "windows: newly noon", "windows: no longer noon"],
+    [
+      { blockedBy: [{ kind: "query", query: "up" }] },
+      { blockedBy: [] },
+      'blocked_by: no longer {"kind":"query","query":"up"}',
+      'blocked_by: newly {"kind":"query","query":"up"}',
+    ],
+    [
+      { steps: [steps.reboot] },
+      { steps: [steps.reboot, steps.force] },
+      "steps: newly forced reboot",
+      "steps: no longer forced reboot",
+    ],
+    [
+      { match: 'node.country == "DE"' },
+      { match: null },
+      "match: newly meant: node.status = offline, node.country = another",
+      "match: no longer meant: node.status = offline, node.country = another",
+    ],
+    [
+      { when: "node.cpu_usage > 0.9" },
+      { when: "node.cpu_usage > 0.8" },
+      "when: newly meant: node.cpu_usage = 0.801",
+      "when: no longer meant: node.cpu_usage = 0.801",
+    ],
+    [
+      { when: 'node.status == "offline" && now - node.last_seen > duration("10m")' },
+      { when: 'node.status == "offline" && now - node.last_seen > duration("5m")' },
+      "when: newly meant: node.status = offline, node.last_seen 10m ago",
+      "when: no longer meant: node.status = offline, node.last_seen 10m ago",
+    ],
+  ])("%j and %j", (less, more, ifMore, ifLess) => {
+    expect(changed(less, more)).toEqual([`more ${ifMore}`]);
+    expect(changed(more, less)).toEqual([`less ${ifLess}`]);
+  });
+});
+
+test("a condition that is moved is shown by a node on each side", () => {
+  expect(changed({ when: 'node.status == "offline"' }, { when: 'node.status == "maintenance"' })).toEqual([
+    "more when: newly meant: node.status = maintenance",
+    "less when: no longer meant: node.status = offline",
+  ]);
+});
+
+test("a condition that is only written differently is said to be that", () => {
+  const one = 'node.status == "offline" && node.uptime_hours > 5';
+  const other = '!(node.uptime_hours <= 5 || node.status != "offline")';
+  expect(changed({ when: one }, { when: other })).toEqual([
+    "other when: written differently; no node was found that only one of both means",
+  ]);
+});
+
+test("many fields are sampled, and what differs by one of them is still found", () => {
+  const rest = ["cpu", "memory", "disk"].map((part) => `node.${part}_usage > 0.5 && fleet.median.${part}_usage < 0.9`);
+  const when = (hours: number) => `${rest.join(" && ")} && node.uptime_hours > ${hours} && node.active_sessions > 3`;
+  const [line, ...more] = changed({ when: when(20) }, { when: when(10) });
+  expect(more).toEqual([]);
+  expect(line).toMatch(/^more when: newly meant: .*node\.uptime_hours = (?:11|19|20)\b/);
+});
+
+test("a policy that is new or gone counts where it touches nodes", () => {
+  const rule = rebootOffline({ steps: [steps.reboot, steps.notify] });
+  const what = 'enforce, reboot, notify oncall, when node.status == "offline"';
+  expect(told([], [rule])).toEqual([`more policy: is new: ${what}`]);
+  expect(told([rule], [])).toEqual([`less policy: is gone: ${what}`]);
+  const [dry, telling] = [rebootOffline({ mode: "dry_run" }), rebootOffline({ steps: [steps.notify] })];
+  expect(differences([], [dry, { ...telling, name: "b" }]).map(({ effect }) => effect)).toEqual(["other", "other"]);
+});
+
+test("another order gives some nodes to another policy, and is told once", () => {
+  const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
+  expect(told([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);
+  expect(differences([a!, b!], [a!, c!, b!]).map(({ key }) => key)).toEqual(["policy"]);
+});
+
+test("steps in another order, or verified in another way, are told as a whole", () => {
+  expect(changed({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] })).toEqual([
+    "other steps: reboot, disconnect, was disconnect, reboot: order, number or verification",
+  ]);
+});
+
+test("another max_age neither reaches more nodes nor fewer for sure", () => {
+  expect(changed({ maxAgeMs: null }, { maxAgeMs: HOUR_MS })).toEqual(["other max_age: 1h, was three intervals"]);
+});
+
+test("a change of match and when together is shown under both", () => {
+  const before = { match: 'node.country == "DE"', when: 'node.status == "offline"' };
+  const after = { match: 'node.country == "FR"', when: 'node.status == "maintenance"' };
+  expect(changed(before, after)).toEqual([
+    "more match and when: newly meant: node.status = maintenance, node.country = FR",
+    "less match and when: no longer meant: node.status = offline, node.country = DE",
+  ]);
+});
+
+test("the policy that another order is told of is the first one that moved", () => {
+  const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
+  expect(differences([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
+});
+
+test("numbers of a state are written without the noise of binary fractions", () => {
+  expect(changed({ when: "node.cpu_usage > 0.31" }, { when: "node.cpu_usage > 0.3" })).toEqual([
+    "more when: newly meant: node.cpu_usage = 0.301",
+  ]);
+});

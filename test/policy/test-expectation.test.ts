@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { actionText, type Seen, shortfalls } from "../../src/policy/test-expectation.ts";
+
+const seen: Seen = {
+  verdict: "unknown",
+  unknowns: ["node.cpu_usage: stale"],
+  timer: "firing",
+  held: [
+    { reason: "window", detail: "outside of nights" },
+    { reason: "storm", detail: "3 of 11 nodes are unhealthy" },
+  ],
+  actions: [
+    { request: { kind: "reboot", force: false }, outcome: "ineffective" },
+    { request: { kind: "reboot", force: true }, outcome: null },
+  ],
+};
+
+const about = { atMs: 0, node: "node_1", policy: "p" };
+
+test("what is as expected falls short of nothing: reasons in any order, outcomes only where they are named", () => {
+  const expected = { ...about, verdict: "unknown", timer: "firing", held: ["window", "storm"] } as const;
+  expect(shortfalls({ ...expected, actions: ["reboot", "forced reboot"] }, seen)).toEqual([]);
+  expect(shortfalls({ ...expected, actions: ["reboot: ineffective", "forced reboot"] }, seen)).toEqual([]);
+  expect(shortfalls(about, seen)).toEqual([]);
+});
+
+describe("what falls short is told with what came instead, and why:", () => {
+  test.each<readonly [expected: object, lines: readonly string[]]>([
+    [{ verdict: "true" }, ["verdict: expected true, got unknown (node.cpu_usage: stale)"]],
+    [{ timer: "pending" }, ["timer: expected pending, got firing"]],
+    [
+      { held: ["storm"] },
+      [
+        "held: expected storm, got storm, window\n    window: outside of nights\n    storm: 3 of 11 nodes are unhealthy",
+      ],
+    ],
+    [
+      { held: [] },
+      ["held: expected none, got storm, window\n    window: outside of nights\n    storm: 3 of 11 nodes are unhealthy"],
+    ],
+    [{ actions: [] }, ["actions: expected none, got reboot: ineffective, forced reboot"]],
+    [{ actions: ["reboot"] }, ["actions: expected reboot, got reboot: ineffective, forced reboot"]],
+    [
+      { actions: ["reboot: verified", "forced reboot"] },
+      ["actions: expected reboot: verified, forced reboot, got reboot: ineffective, forced reboot"],
+    ],
+    [
+      { actions: ["reboot", "forced reboot: verified"] },
+      ["actions: expected reboot, forced reboot: verified, got reboot: ineffective, forced reboot"],
+    ],
+    [
+      { verdict: "false", timer: "inactive" },
+      ["verdict: expected false, got unknown (node.cpu_usage: stale)", "timer: expected inactive, got firing"],
+    ],
+  ])("%j", (expected, lines) => {
+    expect(shortfalls({ ...about, ...expected }, seen)).toEqual(lines);
+  });
+});
+
+test("actions have names of their own", () => {
+  expect(actionText({ kind: "disconnect" })).toBe("disconnect");
+  expect(actionText({ kind: "quarantine", reason: "r", durationMinutes: 5 })).toBe("quarantine");
+});

@@ -1,0 +1,58 @@
+import fc from "fast-check";
+import { observe, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
+import type { Look } from "./timer-model.ts";
+
+/** Rules of a few moments. */
+export const rules: fc.Arbitrary<TimerRule> = fc.record({
+  forMs: fc.nat(12),
+  clearForMs: fc.nat(8),
+  gapMsMax: fc.integer({ min: 1, max: 5 }),
+});
+
+/** Long stretches of one verdict, so that timers fill. */
+const verdicts = fc
+  .array(
+    fc.record({
+      verdict: fc.constantFrom("true" as const, "true" as const, "false" as const, "unknown" as const),
+      length: fc.integer({ min: 1, max: 8 }),
+    }),
+    { maxLength: 12 },
+  )
+  .map((stretches) => stretches.flatMap(({ verdict, length }) => Array.from({ length }, () => verdict)))
+  .filter((all) => all.length <= 40);
+
+/** The journal's clock stands nearly still: no timer is unseen for long. */
+const SLOW_CLOCK = 1e-6;
+
+/** Looks in which the youngest datum moves on by `step`, and the oldest is up to `lag` older than it. */
+export const looksWith = (
+  step: fc.Arbitrary<number>,
+  lag: fc.Arbitrary<number>,
+  frozen: fc.Arbitrary<boolean> = fc.constant(false),
+  clockRate = SLOW_CLOCK,
+) =>
+  verdicts.chain((all) =>
+    fc
+      .tuple(...all.map((verdict) => fc.record({ verdict: fc.constant(verdict), step, lag, isFrozen: frozen })))
+      .map((parts): Look[] => {
+        let newest = 100;
+        return parts.map(({ verdict, step: by, lag: behind, isFrozen }, index) => {
+          newest += by;
+          return { verdict, at: newest - behind, newest, now: 1_000 + index * clockRate, isFrozen };
+        });
+      }),
+  );
+
+/** Steps between looks: mostly one moment. */
+export const mostlyOne = fc.oneof({ arbitrary: fc.constant(1), weight: 6 }, { arbitrary: fc.nat(7), weight: 1 });
+/** Ages of the oldest datum: mostly none. */
+export const mostlyNone = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, { arbitrary: fc.nat(4), weight: 1 });
+/** True once in ten times. */
+export const seldom = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
+
+/** The timer after a look. */
+export const step = (timer: Timer, look: Look, rule: TimerRule) =>
+  observe(timer, look, rule, { clearFrozen: look.isFrozen === true });
+
+/** When the youngest datum of a look was observed. */
+export const newestOf = ({ at, newest }: Look): number => newest ?? at;

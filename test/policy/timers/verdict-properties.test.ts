@@ -1,0 +1,168 @@
+import { Environment } from "@marcbachmann/cel-js";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { compileExpression, type Expression } from "../../../src/policy/cel/expression.ts";
+import { FIELDS } from "../../../src/policy/cel/fields.ts";
+import { createScope } from "../../../src/policy/cel/field-values.ts";
+import { judge } from "../../../src/policy/timers/verdict.ts";
+import { plainReading } from "../cel/naive-evaluation.ts";
+import { type Sentence, sentences } from "../cel/arbitrary-expression.ts";
+import { MAX_AGES, NOW, snapshotOf, type World, worlds } from "../arbitrary-snapshot.ts";
+
+function compiled({ text }: Sentence<boolean>): Expression {
+  const expression = compileExpression(text);
+  if (!expression.ok) throw new Error(`${text}: ${expression.error.message}`);
+  return expression.value;
+}
+
+interface Rule {
+  readonly match: Sentence<boolean> | null;
+  readonly when: Sentence<boolean>;
+}
+
+const rules: fc.Arbitrary<Rule> = fc.record({ match: fc.option(sentences, { freq: 2 }), when: sentences });
+
+/** What the daemon says of the first node of a world. */
+function verdictOf({ match, when }: Rule, world: World) {
+  const { skewMs } = world;
+  const scope = createScope(snapshotOf(world), (at) => (skewMs === null ? null : skewMs + at));
+  const policy = { match: match === null ? null : compiled(match), when: compiled(when) };
+  return judge(policy, scope.find("node_0")!, (source) => MAX_AGES[source]!, NOW).verdict;
+}
+
+/** What is so, as far as all that is named is known: worked out without the daemon's code. */
+function reference({ match, when }: Rule, world: World): "true" | "false" | "unknown" {
+  const known = plainReading(world, world.nodes[0]!);
+  const parts = [match === null ? true : match.value(known), when.value(known)];
+  return parts.includes(false) ? "false" : parts.includes(null) ? "unknown" : "true";
+}
+
+test("over odd worlds a verdict is what a plain reading says: known where what is known and fresh settles it", () => {
+  const seen = { true: 0, false: 0, unknown: 0 };
+  fc.assert(
+    fc.property(rules, worlds(true), (rule, world) => {
+      const verdict = verdictOf(rule, world);
+      seen[verdict] += 1;
+      expect(verdict).toBe(reference(rule, world));
+    }),
+    { numRuns: 4_000 },
+  );
+  // None of the three is so rare that the law says nothing about it.
+  expect(Math.min(...Object.values(seen))).toBeGreaterThan(150);
+});
+
+test("a world of which less is known gives the verdict of the whole one, or none", () => {
+  const seen = { true: 0, false: 0, unknown: 0 };
+  // Of a place less is known when a node of it is not: its counts and medians are then those of the others.
+  const own = rules.filter(
+    ({ match, when }) => ![...(match?.names ?? []), ...when.names].some((name) => /^(fleet|region)/.test(name)),
+  );
+  fc.assert(
+    fc.property(own, worlds(false), worlds(true), (rule, whole, odd) => {
+      const verdict = verdictOf(rule, lessened(whole, odd));
+      seen[verdict] += 1;
+      if (verdict !== "unknown") expect(verdict).toBe(reference(rule, whole));
+    }),
+    { numRuns: 4_000 },
+  );
+  expect(Math.min(...Object.values(seen))).toBeGreaterThan(150);
+});
+
+/** The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here. */
+function lessened(whole: World, odd: World): World {
+  const nodes = whole.nodes.map((node, index) => {
+    const hole = odd.nodes[index] ?? odd.nodes[0]!;
+    const there = Object.entries(node).filter(([key]) => key in hole);
+    return {
+      ...(Object.fromEntries(there) as unknown as typeof node),
+      ...(hole.status === "unknown" ? { status: hole.status } : {}),
+      ...(hole.listedAt! < NOW - MAX_AGES.nodes! ? { listedAt: hole.listedAt! } : {}),
+      ...(hole.detailedAt !== undefined && hole.detailedAt < NOW - MAX_AGES.details!
+        ? { detailedAt: hole.detailedAt }
+        : {}),
+    };
+  });
+  const sessions =
+    odd.sessions === null
+      ? null
+      : { ...whole.sessions!, settledAt: odd.sessions.settledAt, failedListed: odd.sessions.failedListed };
+  return { ...whole, nodes, sessions, usageKnown: odd.usageKnown, skewMs: odd.skewMs };
+}
+
+test("an expression reads the fields it names and no other", () => {
+  fc.assert(
+    fc.property(sentences, (sentence) => {
+      expect(
+        compiled(sentence)
+          .fields.map(({ name }) => name)
+          .toSorted(),
+      ).toEqual([...new Set(sentence.names)].toSorted());
+    }),
+  );
+});
+
+test("a part that is refused is refused at its place, wherever in an expression it stands", () => {
+  const wrong = fc.constantFrom(
+    "node.nope == 1",
+    'node.status == "nope"',
+    "node.name == 1",
+    "has(node.name)",
+    "1 == 1",
+  );
+  fc.assert(
+    fc.property(sentences, wrong, sentences, (before, part, after) => {
+      const head = `${before.text} || (`;
+      const answer = compileExpression(`${head}${part}) && ${after.text}`);
+      const within = part.indexOf('"nope"');
+      expect(answer.ok ? null : answer.error.offset).toBe(head.length + Math.max(within, 0));
+    }),
+  );
+});
+
+describe("CEL's own evaluator", () => {
+  const environment = new Environment({ unlistedVariablesAreDyn: true });
+  environment.registerOperator("int == double", (a, b) => Number(a) === Number(b));
+  for (const [left, right] of [
+    ["int", "double"],
+    ["double", "int"],
+  ]) {
+    environment.registerOperator(`${left} + ${right}: double`, (a, b) => Number(a) + Number(b));
+    environment.registerOperator(`${left} - ${right}: double`, (a, b) => Number(a) - Number(b));
+    environment.registerOperator(`${left} * ${right}: double`, (a, b) => Number(a) * Number(b));
+  }
+  environment.registerFunction("ratio(dyn, dyn): double", (a: number, b: number) => Number(a) / Number(b));
+
+  /** The fields as CEL wants them: BigInt for int, Date for timestamp, and objects within objects. */
+  function contextOf(known: Readonly<Record<string, string | number>>): Record<string, unknown> {
+    const context: Record<string, unknown> = {};
+    for (const { name, type } of FIELDS) {
+      const value = known[name];
+      if (value === undefined) continue;
+      const path = name.split(".");
+      let place = context;
+      for (const segment of path.slice(0, -1)) {
+        place[segment] ??= {};
+        place = place[segment] as Record<string, unknown>;
+      }
+      place[path.at(-1)!] = type === "int" ? BigInt(value) : type === "timestamp" ? new Date(value) : value;
+    }
+    return context;
+  }
+
+  test("says the same, wherever every number has a value", () => {
+    let compared = 0;
+    fc.assert(
+      fc.property(sentences, worlds(false), (sentence, world) => {
+        const known = plainReading(world, world.nodes[0]!);
+        const { fields, evaluate } = compiled(sentence);
+        if (!fields.every(({ name }) => name in known)) return;
+        const value = evaluate(fields.map(({ name }) => known[name]!));
+        if (value === null) return;
+        compared += 1;
+        expect(environment.evaluate(sentence.text, contextOf(known))).toBe(value);
+      }),
+      { numRuns: 1_500 },
+    );
+    expect(compared).toBeGreaterThan(500);
+  });
+});

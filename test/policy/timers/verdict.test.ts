@@ -1,0 +1,175 @@
+import { describe, expect, test } from "vitest";
+import { compileExpression } from "../../../src/policy/cel/expression.ts";
+import { createScope } from "../../../src/policy/cel/field-values.ts";
+import { holds, judge } from "../../../src/policy/timers/verdict.ts";
+import { fleetOf, type NodeSketch } from "../../metrics/snapshot-fixtures.ts";
+
+const NOW = 1_000_000;
+const MAX_AGES: Record<string, number> = { nodes: 300_000, details: 900_000, sessions: 300_000 };
+const maxAgeOf = (source: string) => MAX_AGES[source]!;
+const SERVICE_TIME_MS = Date.parse("2026-03-01T12:00:00Z");
+
+function expression(text: string) {
+  const compiled = compileExpression(text);
+  if (!compiled.ok) throw new Error(`${text}: ${compiled.error.message}`);
+  return compiled.value;
+}
+
+function subject(node: Partial<NodeSketch>, usageKnown = true) {
+  const sketch = { id: "node_1", listedAt: NOW - 1_000, detailedAt: NOW - 2_000, ...node };
+  const fleet = { ...fleetOf([sketch], NOW), usageKnown };
+  const snapshot = { sequence: 1, at: NOW, fleet, sessions: null, stats: null, hourly: null };
+  return createScope(snapshot, (at) => SERVICE_TIME_MS + at).subject(0);
+}
+
+function judged(match: string | null, when: string, node: Partial<NodeSketch>, usageKnown = true) {
+  const policy = { match: match === null ? null : expression(match), when: expression(when) };
+  const { fields, ...judgement } = judge(policy, subject(node, usageKnown), maxAgeOf, NOW);
+  return { ...judgement, fields: fields() };
+}
+
+describe("a verdict", () => {
+  test("is true or false where all is known, and gives the ages and the values it rests on", () => {
+    const when = 'node.status == "offline" && node.disk_usage > 0.9 && now - node.last_seen > duration("1m")';
+    const lastSeenMs = SERVICE_TIME_MS;
+    expect(
+      judged('node.country in ["DE"]', when, { status: "offline", country: "DE", diskUsage: 0.95, lastSeenMs }),
+    ).toEqual({
+      verdict: "true",
+      matched: true,
+      unknowns: [],
+      at: NOW - 2_000,
+      newest: NOW - 1_000,
+      fields: {
+        "node.country": "DE",
+        "node.status": "offline",
+        "node.disk_usage": 0.95,
+        "node.last_seen": "2026-03-01T12:00:00.000Z",
+        now: "2026-03-01T12:16:39.000Z",
+      },
+    });
+    expect(judged(null, when, { status: "offline", diskUsage: 0.9, lastSeenMs }).verdict).toBe("false");
+  });
+
+  test.each([
+    // The node is offline; its uptime is missing, its usage is not declared, and it has no sessions.
+    ['node.status == "offline" || node.uptime_hours > 3', "true"],
+    ['node.uptime_hours > 3 || node.status == "offline"', "true"],
+    ['node.status == "online" || node.uptime_hours > 3', "unknown"],
+    ['node.status == "online" && node.uptime_hours > 3', "false"],
+    ['node.uptime_hours > 3 && node.status == "online"', "false"],
+    ['node.status == "offline" && node.uptime_hours > 3', "unknown"],
+    ['!(node.status == "offline" || node.uptime_hours > 3)', "false"],
+    ['!(node.status == "offline" && node.uptime_hours > 3)', "unknown"],
+    ['node.cpu_usage > 0.5 && node.uptime_hours > 3 && node.status == "online"', "false"],
+    ['(node.cpu_usage > 0.5 || node.status == "offline") && node.status != "online"', "true"],
+    ['node.status == "offline" ? node.status != "online" : node.uptime_hours > 3', "true"],
+    ['node.status == "online" ? node.status != "online" : node.uptime_hours > 3', "unknown"],
+    ['node.uptime_hours > 3 ? node.status == "offline" : node.status != "online"', "unknown"],
+    ["node.uptime_hours in [1, 2]", "unknown"],
+    ['!(node.uptime_hours in [1, 2]) || node.status in ["offline"]', "true"],
+    ["node.uptime_hours != 3", "unknown"],
+    ['node.version.startsWith("1") && node.status == "online"', "false"],
+    ["ratio(node.bandwidth_gb, node.active_sessions) > 1", "unknown"],
+    ['ratio(node.bandwidth_gb, node.active_sessions) > 1 && node.status == "online"', "false"],
+  ])("is unknown unless the other operand settles it: %s is %s", (when, verdict) => {
+    expect(judged(null, when, { status: "offline", activeSessions: 0, bandwidthGb: 1 }, false).verdict).toBe(verdict);
+  });
+
+  test("that is settled names no field that is unknown, and is as old as what settles it", () => {
+    const when = 'node.status == "online" && node.cpu_usage > 0.9';
+    const node = { status: "offline", cpuUsage: 0.99, listedAt: NOW - 1_000, detailedAt: NOW - 900_001 } as const;
+    expect(judged(null, when, node)).toMatchObject({ verdict: "false", unknowns: [], at: NOW - 1_000 });
+    expect(judged(null, when, { ...node, status: "online" })).toMatchObject({
+      verdict: "unknown",
+      unknowns: [{ field: "node.cpu_usage", why: "stale" }],
+      at: NOW - 900_001,
+    });
+  });
+
+  test("names every field that is not known, and why", () => {
+    const when = "node.cpu_usage > 0.9 && node.uptime_hours > 1 && now > node.last_seen && node.active_sessions > 1";
+    const node = { uptimeHours: 1, lastSeenMs: SERVICE_TIME_MS + 2 * NOW, listedAt: NOW - 300_001 };
+    expect(judged(null, when, node, false).unknowns).toEqual([
+      { field: "node.cpu_usage", why: "undeclared_scale" },
+      { field: "node.uptime_hours", why: "stale" },
+      { field: "now", why: "stale" },
+      { field: "node.last_seen", why: "in_future" },
+      { field: "node.active_sessions", why: "missing" },
+    ]);
+  });
+
+  test("is unknown by an age over the limit, and not by one at it", () => {
+    const at = (age: number) => judged(null, "node.uptime_hours > 1", { uptimeHours: 5, listedAt: NOW - age });
+    expect(at(300_000)).toMatchObject({ verdict: "true", at: NOW - 300_000 });
+    expect(at(300_001)).toMatchObject({ verdict: "unknown", at: NOW - 300_001, fields: { "node.uptime_hours": 5 } });
+  });
+
+  test("does not take a stale detail for a fresh one because the node was listed just now", () => {
+    const node = { cpuUsage: 0.99, uptimeHours: 5, listedAt: NOW, detailedAt: NOW - 900_001 };
+    expect(judged(null, "node.cpu_usage > 0.9", node)).toMatchObject({
+      verdict: "unknown",
+      unknowns: [{ field: "node.cpu_usage", why: "stale" }],
+    });
+    expect(judged(null, "node.uptime_hours > 1", node).verdict).toBe("true");
+    expect(judged(null, "node.cpu_usage > 0.9", { ...node, detailedAt: NOW - 900_000 }).verdict).toBe("true");
+  });
+
+  test("is unknown by a ratio by 0, and says that the expression itself is", () => {
+    const when = "node.active_sessions > 0 || ratio(node.bandwidth_gb, node.active_sessions) > 1";
+    const error = { verdict: "unknown", unknowns: [{ field: null, why: "error" }] };
+    expect(judged(null, when, { activeSessions: 0, bandwidthGb: 1 })).toMatchObject(error);
+  });
+
+  test("rests on nothing where nothing is there: its age is that of the question", () => {
+    expect(judged(null, "node.uptime_hours > 1", {})).toMatchObject({
+      verdict: "unknown",
+      at: NOW,
+      newest: NOW,
+      fields: {},
+    });
+  });
+});
+
+test("a verdict is as old as the oldest datum of both conditions", () => {
+  const node = { uptimeHours: 5, cpuUsage: 0.5 };
+  const ages = { verdict: "true", at: NOW - 2_000, newest: NOW - 1_000 };
+  expect(judged("node.cpu_usage > 0.1", "node.uptime_hours > 1", node)).toMatchObject(ages);
+  expect(judged("node.uptime_hours > 1", "node.cpu_usage > 0.1", node)).toMatchObject(ages);
+});
+
+describe("a policy that is not about the node", () => {
+  test("is false, and does not read what is wrong with it", () => {
+    expect(judged('node.country == "DE"', "node.cpu_usage > 0.9", { country: "FR" })).toEqual({
+      verdict: "false",
+      matched: false,
+      unknowns: [],
+      at: NOW - 1_000,
+      newest: NOW - 1_000,
+      fields: { "node.country": "FR" },
+    });
+  });
+
+  test("is false where it is unknown whether it is, and nothing is wrong with the node", () => {
+    expect(judged('node.country == "DE"', "node.uptime_hours > 7", { uptimeHours: 5 })).toMatchObject({
+      verdict: "false",
+      matched: null,
+      unknowns: [],
+    });
+  });
+
+  test("is unknown where it is unknown whether it is", () => {
+    const unknowns = [{ field: "node.country", why: "missing" }];
+    expect(judged('node.country == "DE"', "node.uptime_hours > 1", { uptimeHours: 5 })).toMatchObject({
+      verdict: "unknown",
+      matched: null,
+      unknowns,
+    });
+  });
+});
+
+test("an expectation or a protection has the same three values", () => {
+  const ask = (node: Partial<NodeSketch>) =>
+    holds(expression('node.name.startsWith("vip-")'), subject(node), maxAgeOf, NOW).verdict;
+  expect([ask({ name: "vip-1" }), ask({ name: "edge-1" }), ask({})]).toEqual(["true", "false", "unknown"]);
+});

@@ -1,0 +1,75 @@
+import { describe, expect, test } from "vitest";
+import { type Day, type DayReport, liveDay } from "./saturated-day.ts";
+import { endlessLimits, type Gateway, LIMITERS } from "./limited-service.ts";
+
+const HOUR = 3_600_000;
+const NEVER = Number.MAX_SAFE_INTEGER;
+const HOURS = 8;
+const WARM_UP_HOURS = 2;
+
+const behind = (gateway: Partial<Gateway>, parts: Partial<Day> = {}): DayReport =>
+  liveDay({
+    ...{ limits: endlessLimits("enterprise"), limiter: "token_bucket", headers: "category", reset: "full" },
+    ...{ hours: HOURS, seed: 3, restartEveryMs: NEVER, categories: ["node_management"] },
+    lane: (random) => (random() < 0.5 ? "walk" : "detail"),
+    ...parts,
+    gateway: {
+      ...{ limiter: "token_bucket", requestsPerMinute: 40, burst: 20, retryAfter: false, untilMs: NEVER },
+      ...gateway,
+    },
+  });
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+/** What went on after the first hours, by the minute. */
+function steady({ minutes, minutesRefused }: DayReport, from = WARM_UP_HOURS, to = HOURS) {
+  const calls = sum(minutes.slice(from * 60, to * 60));
+  const refused = sum(minutesRefused.slice(from * 60, to * 60));
+  return { refused: refused / calls, admittedPerMinute: (calls - refused) / ((to - from) * 60) };
+}
+
+const gateways: readonly Partial<Gateway>[] = [
+  ...LIMITERS.map((limiter) => ({ limiter })),
+  ...LIMITERS.map((limiter) => ({ limiter, retryAfter: true })),
+  ...[1, 5, 100].map((burst) => ({ burst })),
+  ...[4, 10, 20, 70].map((requestsPerMinute) => ({ requestsPerMinute, burst: 10 })),
+  { requestsPerMinute: 10, burst: 1, retryAfter: true },
+];
+
+describe.each(gateways)("behind a gateway that limits without saying so: %o", (gateway) => {
+  test.each(["category", "off"] as const)("few calls are refused, and most that it allows are made (%s)", (headers) => {
+    const { refused, admittedPerMinute } = steady(behind(gateway, { headers }));
+    expect(refused).toBeLessThan(0.01);
+    expect(admittedPerMinute).toBeGreaterThan(0.85 * (gateway.requestsPerMinute ?? 40));
+  });
+});
+
+describe.each(["starter", "business", "enterprise"] as const)("plan %s, both categories at once", (plan) => {
+  const both = (gateway: Partial<Gateway>) =>
+    steady(behind(gateway, { limits: endlessLimits(plan), categories: ["node_management", "session_monitoring"] }));
+
+  test("a gateway that counts the categories together is shared", () => {
+    const { refused, admittedPerMinute } = both({});
+    expect(refused).toBeLessThan(0.01);
+    expect(admittedPerMinute).toBeGreaterThan(0.85 * 40);
+  });
+
+  test("a gateway that allows no burst starves neither, though each calls right after the other", () => {
+    const { refused, admittedPerMinute } = both({ burst: 1 });
+    expect(refused).toBeLessThan(0.01);
+    expect(admittedPerMinute).toBeGreaterThan(0.7 * 40);
+  });
+});
+
+test.each([2, 10, 40, 70])("a limit of %i a minute that goes away is given back within two hours", (limit) => {
+  const report = behind({ requestsPerMinute: limit, burst: 5, untilMs: 3 * HOUR });
+  expect(steady(report, 5, HOURS).admittedPerMinute).toBeGreaterThan(0.95 * 80);
+  expect(steady(report, 3, HOURS).refused).toBe(0);
+});
+
+test("one refusal that nothing explains costs a tenth of the calls, and for minutes only", () => {
+  const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 });
+  expect(sum(report.minutesRefused)).toBeGreaterThan(0);
+  expect(Math.min(...report.minutes.slice(3, 60))).toBeGreaterThan(0.6 * 80);
+  expect(steady(report, 0.5, 1).admittedPerMinute).toBeGreaterThan(0.95 * 80);
+});

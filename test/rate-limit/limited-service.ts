@@ -1,0 +1,94 @@
+import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
+import type { LimiterKind } from "../../src/model/scenario.ts";
+import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
+import { createPlanLimits } from "../harness/virtual-daemon.ts";
+
+/** How a service limits its callers, and what it says of it. */
+export interface Limiting {
+  readonly limits: Limits;
+  readonly limiter: LimiterKind;
+  readonly headers: "category" | "plan" | "off";
+  readonly reset: "full" | "next_token";
+  /** What limits all calls in front of the service; absent: nothing does. */
+  readonly gateway?: Gateway;
+}
+
+/** A gateway in front of the service: its refusals state nothing, and what it refuses the service doesn't count. */
+export interface Gateway {
+  readonly limiter: LimiterKind;
+  readonly requestsPerMinute: number;
+  readonly burst: number;
+  /** Whether its refusals carry a true Retry-After. */
+  readonly retryAfter: boolean;
+  /** It is gone from then on; Infinity: never. */
+  readonly untilMs: number;
+}
+
+/** Every kind of limiter, with every kind of headers. */
+export const LIMITERS = ["token_bucket", "fixed_window", "sliding_window"] as const;
+export const HEADERS = ["category", "plan", "off"] as const;
+export const LIMITINGS = LIMITERS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
+
+/** The spec's limits under one of its plans, but for the month. */
+export function endlessLimits(plan: keyof typeof PLANS): Limits {
+  const limits = createPlanLimits(plan);
+  return { ...limits, plan: { ...limits.plan, callsPerMonth: null } };
+}
+
+/** What one answer says of the limits. */
+export interface Stated {
+  readonly kind: "answered" | "refused";
+  readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
+  readonly dateMs: number;
+  readonly retryAfterSeconds: number | null;
+}
+
+const EPOCH_MS = Date.UTC(2026, 0, 1);
+
+/** The limits of a service, by the simulator's own limiters, and nothing behind them. */
+export function createLimitedService({ limits, limiter, headers, reset, gateway }: Limiting) {
+  const limiterOf = (requests: number, burst: number): Limiter =>
+    createLimiter(limiter, { limit: requests, burst, windowMs: 60_000, reset });
+  const categories = Object.fromEntries(
+    CATEGORIES.map((category) => {
+      const { requests, burst } = limits.categories[category];
+      return [category, limiterOf(requests, burst)];
+    }),
+  ) as Record<Category, Limiter>;
+  const rpm = limits.plan.requestsPerMinute;
+  const plan = rpm === null ? null : limiterOf(rpm, rpm);
+  const front =
+    gateway === undefined
+      ? null
+      : createLimiter(gateway.limiter, {
+          ...{ limit: gateway.requestsPerMinute, burst: gateway.burst, windowMs: 60_000 },
+        });
+  return {
+    /** A call arrives `now`. */
+    answer(category: Category, now: number): Stated {
+      const epoch = EPOCH_MS + now;
+      const passed = front === null || now >= gateway!.untilMs ? null : front.take(epoch);
+      if (passed?.admitted === false) {
+        const retryAfterSeconds = gateway!.retryAfter ? passed.retryAfterSeconds : null;
+        return { kind: "refused", headers: null, dateMs: epoch, retryAfterSeconds };
+      }
+      const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
+      const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);
+      const ofPlan = admitted ? plan?.take(epoch) : plan?.peek(epoch);
+      const shown = headers === "plan" ? (ofPlan ?? ofCategory) : ofCategory;
+      return {
+        kind: admitted ? "answered" : "refused",
+        headers:
+          headers === "off"
+            ? null
+            : {
+                limit: shown.limit,
+                remaining: shown.remaining,
+                resetEpochSeconds: Math.floor(shown.resetEpochMs / 1_000),
+              },
+        dateMs: Math.floor(epoch / 1_000) * 1_000,
+        retryAfterSeconds: Math.max(ofCategory.retryAfterSeconds, ofPlan?.retryAfterSeconds ?? 0),
+      };
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import { describe, expect, test } from "vitest";
+import { hasLearned } from "../../src/rate-limit/learned-limit.ts";
+import { createLedger, type Ledger, settle, take } from "../../src/rate-limit/ledger.ts";
+import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
+import { explainsRefusal, refusedUntil } from "../../src/rate-limit/too-many-requests.ts";
+import type { Reading } from "../../src/rate-limit/limit-headers.ts";
+
+const WINDOW_MS = 60_000;
+/** What one action costs among actions in the node category, of which ten go back to back. */
+const ACTION_COST_MS = 1_500;
+
+const limits: Limits = {
+  categories: {
+    node_management: { requests: 100, burst: 200, windowMs: WINDOW_MS },
+    session_monitoring: { requests: 600, burst: 600, windowMs: WINDOW_MS },
+  },
+  plan: { requestsPerMinute: 500, concurrentRequests: 50, callsPerMonth: 1_000_000 },
+  reserve: 0.2,
+};
+const start = () => createLedger(limits, 0, 0);
+const spent = (limit: number): Reading => ({ limit, remaining: 0, resetAt: null });
+
+interface Said {
+  readonly category?: Category;
+  readonly lane?: Lane;
+  readonly reading?: Reading | null;
+  readonly retryAfterMs?: number | null;
+}
+
+/** A call that is refused as soon as it is sent, with a backoff that is not shortened. */
+function refuse(ledger: Ledger, now: number, said: Said = {}): void {
+  const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = said;
+  settle(ledger, take(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);
+}
+
+function answer(ledger: Ledger, now: number, lane: Lane = "walk", reading: Reading | null = null): void {
+  settle(ledger, take(ledger, "node_management", lane, now), { kind: "answered", reading }, 1, now);
+}
+
+const untilOf = (ledger: Ledger, lane: Lane = "walk", category: Category = "node_management") =>
+  refusedUntil(ledger, category, lane);
+
+describe("headers explain a refusal", () => {
+  test("where nothing is left of a limit that is configured", () => {
+    const explained = (limit: number) => explainsRefusal(start(), "node_management", spent(limit));
+    expect([100, 500, 50, 1_000_000].map(explained)).toEqual([true, true, true, true]);
+    expect([77, 600].map(explained)).toEqual([false, false]);
+  });
+
+  test("where nothing is left of a limit that an answer stated before", () => {
+    const ledger = start();
+    answer(ledger, 1_000, "walk", { limit: 77, remaining: 70, resetAt: null });
+    expect(explainsRefusal(ledger, "node_management", spent(77))).toBe(true);
+    expect(explainsRefusal(ledger, "session_monitoring", spent(77))).toBe(false);
+  });
+
+  test("not where something is left, or where there are none", () => {
+    const reading = { limit: 100, remaining: 1, resetAt: null };
+    expect(explainsRefusal(start(), "node_management", reading)).toBe(false);
+    expect(explainsRefusal(start(), "node_management", null)).toBe(false);
+  });
+});
+
+describe("a refusal that headers explain", () => {
+  const held = (reading: Reading) => {
+    const ledger = start();
+    refuse(ledger, 10_000, { reading, retryAfterMs: 20_000 });
+    return ledger;
+  };
+
+  test("of the category holds it, after which calls come by their pace and one action at once", () => {
+    const ledger = held(spent(100));
+    expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([
+      31_000,
+      Number.NEGATIVE_INFINITY,
+    ]);
+    const { pace, actions, learned } = ledger.accounts.node_management;
+    expect([pace.paidAt, actions.paidAt]).toEqual([31_000, 31_000 + 9 * ACTION_COST_MS]);
+    expect(hasLearned(learned)).toBe(false);
+  });
+
+  test("of the plan holds both categories", () => {
+    const ledger = held(spent(500));
+    expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([31_000, 31_000]);
+  });
+
+  test("is not shortened by a later one that asks for less", () => {
+    const ledger = held(spent(100));
+    refuse(ledger, 11_000, { reading: spent(100), retryAfterMs: 1_000 });
+    expect(untilOf(ledger)).toBe(31_000);
+  });
+});
+
+describe("a refusal that nothing explains", () => {
+  test("holds both categories, and a limit is learned from it", () => {
+    const ledger = start();
+    refuse(ledger, 10_000, { retryAfterMs: 20_000 });
+    expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([31_000, 31_000]);
+    const { node_management, session_monitoring } = ledger.accounts;
+    expect([node_management.pace.paidAt, session_monitoring.pace.paidAt]).toEqual([31_000, 31_000]);
+    expect(node_management.actions.paidAt).toBe(31_000 + 9 * ACTION_COST_MS);
+    expect([hasLearned(node_management.learned), hasLearned(session_monitoring.learned)]).toEqual([true, false]);
+    expect(node_management.learned.calls).toBe(72);
+  });
+
+  test("holds its category for five minutes at most, and its route for as long as it asks", () => {
+    const ledger = start();
+    refuse(ledger, 10_000, { retryAfterMs: 3_600_000 });
+    expect([untilOf(ledger), untilOf(ledger, "detail")]).toEqual([3_611_000, 310_000]);
+  });
+
+  test("after a hold leaves the category open for as long, but for actions if it was one", () => {
+    const again = (now: number, lane: Lane) => {
+      const ledger = start();
+      refuse(ledger, 10_000);
+      refuse(ledger, now, { lane });
+      const { doubt, actions } = ledger.accounts.node_management;
+      return { since: doubt.at, until: doubt.until, actionsFrom: actions.paidAt - 9 * ACTION_COST_MS };
+    };
+    expect(again(10_500, "detail")).toEqual({ since: 10_000, until: 12_500, actionsFrom: 12_500 });
+    expect(again(11_999, "detail")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 11_000 });
+    expect(again(11_999, "action")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 13_999 });
+    expect(again(12_000, "detail")).toEqual({ since: 12_000, until: 14_000, actionsFrom: 14_000 });
+  });
+
+  test("concerns its route alone where the others are answered as often", () => {
+    const ledger = start();
+    for (let call = 0; call < 20; call++) answer(ledger, 1_000 + call, "detail");
+    for (const now of [100_000, 200_000]) refuse(ledger, now);
+    const { calls } = ledger.accounts.node_management.learned;
+    refuse(ledger, 300_000, { retryAfterMs: 60_000 });
+    expect([untilOf(ledger), untilOf(ledger, "detail")]).toEqual([361_000, 202_000]);
+    expect(ledger.accounts.node_management.learned.calls).toBe(calls);
+  });
+
+  test("holds all routes where the others are refused as well", () => {
+    const ledger = start();
+    for (let call = 0; call < 20; call++) refuse(ledger, 1_000 + call * 10_000, { lane: "detail" });
+    for (const now of [1_000_000, 2_000_000]) refuse(ledger, now);
+    refuse(ledger, 3_000_000);
+    expect(untilOf(ledger, "detail")).toBe(3_300_000);
+  });
+});
+
+describe("an answer", () => {
+  test("to a call sent after the last refusal ends the row of refusals", () => {
+    const refusals = (sentAt: number) => {
+      const ledger = start();
+      const permit = take(ledger, "node_management", "walk", sentAt);
+      refuse(ledger, 10_000);
+      settle(ledger, permit, { kind: "answered", reading: null }, 0, 20_000);
+      const { refusals: ofAll, routes } = ledger.accounts.node_management;
+      return [ofAll, routes.walk.refusals];
+    };
+    expect([refusals(9_999), refusals(10_000)]).toEqual([
+      [1, 1],
+      [0, 0],
+    ]);
+  });
+
+  test("of an overloaded service holds its category, and then calls come by their pace", () => {
+    const ledger = start();
+    const permit = take(ledger, "node_management", "walk", 10_000);
+    settle(ledger, permit, { kind: "answered", reading: null, retryAfterMs: 60_000 }, 0, 10_000);
+    expect([untilOf(ledger), ledger.accounts.node_management.pace.paidAt]).toEqual([71_000, 71_000]);
+    expect(untilOf(ledger, "walk", "session_monitoring")).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  test("that asks for nothing holds nothing", () => {
+    const ledger = start();
+    answer(ledger, 10_000);
+    expect(untilOf(ledger)).toBe(Number.NEGATIVE_INFINITY);
+    expect(ledger.accounts.node_management).toMatchObject({ triedAt: 10_000, answeredAt: 10_000 });
+  });
+});

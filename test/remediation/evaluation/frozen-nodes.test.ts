@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { nodesOf } from "../../../src/simulator/inspection.ts";
+import { shippedAndEnforced } from "../../harness/shipped-policies.ts";
+import { startWard } from "../../harness/quiet-network.ts";
+
+/** One node more than a fifth of 60, which is an outage of the fleet. */
+const NODES = 13;
+/** From the trouble of one node to that of the next: they don't go bad together. */
+const APART_MINUTES = 15;
+/** The policy asks for 20, and demand falls at night. */
+const SESSIONS_MIN = 45;
+/** 20 minutes until the first episode is over, 30 of cool-down, and some until `safety.max_actions` allows one more. */
+const REBOOT_MINUTES_MAX = 2 * 60;
+/** At six actions an hour the limits need about half of it. */
+const WAIT_MINUTES_MAX = 8 * 60;
+
+/** Most sessions of some nodes fail: four in five are listed with the status `error`. */
+function failingSessions(failing: ReadonlySet<string>): (service: Transport) => Transport {
+  return (service) => ({
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || failing.size === 0 || !request.path.startsWith("/v1/sessions?")) return answer;
+      const list = JSON.parse(Buffer.from(answer.value.body).toString());
+      for (const session of list.data) {
+        if (failing.has(session.node_id) && session.id.charCodeAt(session.id.length - 1) % 5 > 0)
+          session.status = "error";
+      }
+      return { ok: true, value: { ...answer.value, body: Buffer.from(JSON.stringify(list)) } };
+    },
+    close: () => service.close(),
+  });
+}
+
+/** What has become of one node. */
+interface Course {
+  readonly node: string;
+  /** When it went offline; null: it has not yet. */
+  offlineAt: number | null;
+  /** Minutes from then to the reboot; null: it was not rebooted yet. */
+  minutes: number | null;
+}
+
+test("nodes that go offline after a disconnect has healed their sessions are rebooted, and none is held for it", async () => {
+  const { rules, settings } = shippedAndEnforced();
+  const failing = new Set<string>();
+  const ward = await startWard({
+    ...{ rules, settings, between: failingSessions(failing) },
+    scenario: { nodes: 60, sessions: 4_000, service: { ...defaultScenario.service, listEndedSessions: true } },
+  });
+  const all = [...nodesOf(ward.daemon.service)];
+  // The only node of a region is not taken out while it is online.
+  const busy = all.filter(
+    ({ id, region, active_sessions: sessions }) =>
+      sessions >= SESSIONS_MIN && all.some((other) => other.region === region && other.id !== id),
+  );
+  const courses = busy.slice(0, NODES).map(({ id }): Course => ({ node: id, offlineAt: null, minutes: null }));
+  expect(courses).toHaveLength(NODES);
+  const actionOf = (node: string, policy: string) =>
+    ward.actions().findLast((action) => action.node === node && action.policy === policy);
+
+  function follow(course: Course) {
+    const disconnect = actionOf(course.node, "heal-failing-sessions");
+    if (disconnect !== undefined) failing.delete(course.node);
+    if (disconnect?.outcome === "verified" && course.offlineAt === null) {
+      course.offlineAt = ward.daemon.clock.now();
+      ward.fell(course.node);
+    }
+    const reboot = actionOf(course.node, "reboot-offline");
+    if (reboot !== undefined) course.minutes = (reboot.sentAt! - course.offlineAt!) / MINUTE_MS;
+  }
+
+  for (let minute = 0; courses.some(({ minutes }) => minutes === null); minute++) {
+    expect(minute).toBeLessThan(WAIT_MINUTES_MAX);
+    const next = courses[minute / APART_MINUTES];
+    if (next !== undefined) failing.add(next.node);
+    await ward.pass(MINUTE_MS);
+    courses.forEach(follow);
+  }
+  expect(Math.max(...courses.map(({ minutes }) => minutes!))).toBeLessThan(REBOOT_MINUTES_MAX);
+  await ward.pass(HOUR_MS);
+  expect(
+    ward
+      .warden()
+      .view.policies()
+      .map(({ firing }) => firing),
+  ).toEqual([0, 0, 0, 0, 0, 0]);
+  expect(ward.warden().view.status()).toMatchObject({ stormUntil: null, breaker: null });
+  expect(ward.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
+  await ward.stop();
+}, 300_000);

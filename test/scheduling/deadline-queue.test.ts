@@ -1,0 +1,73 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createDeadlines } from "../../src/scheduling/deadline-queue.ts";
+import { createTurns } from "../../src/scheduling/round-robin.ts";
+
+const SLOTS = 200;
+const CAUSES = 3;
+const slots = fc.nat(SLOTS - 1);
+
+test("deadlines come out as a plain list of them sorted would give them, by cause, whatever was set and cleared", () => {
+  const steps = fc.array(
+    fc.record({
+      slot: slots,
+      cause: fc.nat(CAUSES - 1),
+      due: fc.nat(1_000),
+      isCleared: fc.nat(3).map((chance) => chance === 0),
+    }),
+    { minLength: 200, maxLength: 800, size: "max" },
+  );
+  fc.assert(
+    fc.property(steps, (taken) => {
+      const deadlines = createDeadlines(CAUSES);
+      const plain = new Map<number, { cause: number; due: number }>();
+      for (const { slot, cause, due, isCleared } of taken) {
+        if (isCleared) {
+          deadlines.clear(slot);
+          plain.delete(slot);
+        } else {
+          deadlines.set(slot, cause, due);
+          plain.set(slot, { cause, due });
+        }
+      }
+      for (let cause = 0; cause < CAUSES; cause++) {
+        const sorted = [...plain]
+          .filter(([, each]) => each.cause === cause)
+          .sort(([slot, one], [other, two]) => one.due - two.due || slot - other)
+          .map(([slot]) => slot);
+        expect(deadlines.slotsOf(cause).toSorted((a, b) => a - b)).toEqual(sorted.toSorted((a, b) => a - b));
+        for (const slot of sorted) {
+          expect(deadlines.first(cause)).toBe(slot);
+          expect([deadlines.causeOf(slot), deadlines.dueOf(slot)]).toEqual([cause, plain.get(slot)!.due]);
+          deadlines.clear(slot);
+          expect([deadlines.causeOf(slot), deadlines.dueOf(slot)]).toEqual([-1, Number.POSITIVE_INFINITY]);
+        }
+        expect(deadlines.first(cause)).toBe(-1);
+      }
+    }),
+  );
+});
+
+test("turns come in the order of a plain list from which slots are removed and to which they are appended", () => {
+  const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
+  fc.assert(
+    fc.property(steps, (taken) => {
+      const turns = createTurns();
+      let plain: number[] = [];
+      for (const { slot, isRemoved } of taken) {
+        plain = plain.filter((each) => each !== slot);
+        if (isRemoved) turns.remove(slot);
+        else {
+          turns.append(slot);
+          plain.push(slot);
+        }
+        expect([turns.first(), turns.count(), turns.has(slot)]).toEqual([plain[0] ?? -1, plain.length, !isRemoved]);
+      }
+      for (const slot of plain) {
+        expect(turns.first()).toBe(slot);
+        turns.remove(slot);
+      }
+      expect([turns.first(), turns.count()]).toEqual([-1, 0]);
+    }),
+  );
+});

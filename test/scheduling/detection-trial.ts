@@ -1,0 +1,109 @@
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { seededRandom } from "../../src/base/random.ts";
+import { createDetailPriority } from "../../src/scheduling/detail-priority.ts";
+import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
+import { type Threshold, USAGES } from "../../src/model/policy/threshold.ts";
+
+/** Something goes wrong with a node, which only its detail shows. */
+interface Fault {
+  readonly node: number;
+  readonly kind: "creep" | "jump";
+  /** Index of what fills up. */
+  readonly usage: number;
+  readonly from: number;
+  readonly fillsInMs: DurationMs;
+  /** When it crosses the threshold. */
+  readonly crossesAt: number;
+  foundAt: number;
+}
+
+/** A model fleet whose details are read one by one, as fast as the calls allow. */
+export interface Trial {
+  readonly nodes: number;
+  readonly callsPerMinute: number;
+  readonly hours: number;
+  readonly faultsPerHour: number;
+  /** How long a creep takes to fill what it fills. */
+  readonly creepMs: { readonly min: DurationMs; readonly max: DurationMs };
+  readonly seed: number;
+}
+
+/** Whose detail is read next. */
+export interface Reader {
+  next(now: number, roundMs: DurationMs): number;
+  see(node: number, reading: UsageReading, at: number): void;
+}
+
+export const roundRobin = ({ nodes }: Trial): Reader => {
+  let turn = 0;
+  return { next: () => turn++ % nodes, see: () => {} };
+};
+
+export const byPriority = ({ nodes }: Trial): Reader => {
+  const priority = createDetailPriority();
+  priority.setThresholds(lines);
+  for (let node = 0; node < nodes; node++) priority.join(node);
+  return { next: (now, roundMs) => priority.take(now, roundMs)!.slot, see: priority.read };
+};
+
+const lines: readonly Threshold[] = USAGES.map((usage) => ({ usage, value: 0.9, side: "above" }));
+const LINE = 0.9;
+const BRIM = 0.99;
+const LATENCY_MS = 100;
+
+/** How late a fault of each kind is seen after it crossed the threshold: the median, in minutes. */
+export function medianDelays(
+  trial: Trial,
+  readerOf: (trial: Trial) => Reader,
+): Readonly<Record<Fault["kind"], number>> {
+  const random = seededRandom(trial.seed);
+  const reader = readerOf(trial);
+  const spacing = MINUTE_MS / trial.callsPerMinute;
+  const roundMs = trial.nodes * spacing;
+  // Some disks stand near the line for good; load and its noise are the processors' and a little of the memory's.
+  const healthy = Float32Array.from({ length: trial.nodes * USAGES.length }, (_, cell) =>
+    cell % 3 === 2 && random() < 0.02 ? 0.86 + 0.03 * random() : 0.2 + 0.4 * random(),
+  );
+  const faults = faultsOf(trial, roundMs, healthy, random);
+  const ill = new Map(faults.map((fault) => [fault.node, fault]));
+  const endAt = trial.hours * HOUR_MS;
+  for (let now = 0; now < endAt; now += spacing) {
+    const node = reader.next(now, roundMs);
+    const at = now + LATENCY_MS;
+    const noise = 0.1 * (random() - 0.5);
+    const usages = [0, 1, 2].map((usage) => healthy[3 * node + usage]! + noise * [1, 0.2, 0][usage]!);
+    const fault = ill.get(node);
+    // A fault that was found is mended.
+    if (fault !== undefined && at >= fault.from && fault.foundAt > at) {
+      const begin = healthy[3 * node + fault.usage]!;
+      usages[fault.usage] = begin + (BRIM - begin) * Math.min(1, (at - fault.from) / fault.fillsInMs);
+      if (at >= fault.crossesAt) fault.foundAt = at;
+    }
+    reader.see(node, { cpuUsage: usages[0]!, memoryUsage: usages[1]!, diskUsage: usages[2]! }, at);
+  }
+  const delays = (kind: Fault["kind"]) =>
+    faults.filter((fault) => fault.kind === kind).map(({ foundAt, crossesAt }) => (foundAt - crossesAt) / MINUTE_MS);
+  return { creep: median(delays("creep")), jump: median(delays("jump")) };
+}
+
+/** Faults after two rounds of a fleet that is well, each of a node of its own, as many of each kind. */
+function faultsOf(trial: Trial, roundMs: DurationMs, healthy: Float32Array, random: () => number): Fault[] {
+  const spanMs = trial.hours * HOUR_MS - 4 * roundMs - trial.creepMs.max;
+  const count = Math.floor((trial.faultsPerHour * spanMs) / HOUR_MS);
+  const faults = new Map<number, Fault>();
+  while (faults.size < 2 * count) {
+    const node = Math.floor(random() * trial.nodes);
+    const kind = faults.size % 2 === 0 ? "creep" : "jump";
+    const usage = Math.floor(3 * random());
+    const begin = healthy[3 * node + usage]!;
+    if (faults.has(node) || begin > 0.7) continue;
+    const from = 2 * roundMs + random() * spanMs;
+    const { min, max } = trial.creepMs;
+    const fillsInMs = kind === "jump" ? 1 : min * (max / min) ** random();
+    const crossesAt = from + (fillsInMs * (LINE - begin)) / (BRIM - begin);
+    faults.set(node, { node, kind, usage, from, fillsInMs, crossesAt, foundAt: Number.POSITIVE_INFINITY });
+  }
+  return [...faults.values()];
+}
+
+const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!;

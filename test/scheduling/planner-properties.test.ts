@@ -1,0 +1,145 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Limits } from "../../src/rate-limit/limits.ts";
+import { CATEGORY_OF, callsOf, type Plan, type PlanInput, plan, roomOf, type Wish } from "../../src/scheduling/planner.ts";
+import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+const wish = fc
+  .tuple(fc.constantFrom(10_000, MINUTE, 5 * MINUTE, 60 * MINUTE), fc.boolean())
+  .map(([intervalMs, rung]): Wish => ({ intervalMs, rung: rung && intervalMs === 60 * MINUTE }));
+const wishes: fc.Arbitrary<PlanInput["wishes"]> = fc.record({
+  nodes: wish,
+  details: fc.oneof(
+    fc.constant(null),
+    fc.constantFrom(5, 15, 600).map((m) => ({ intervalMs: m * MINUTE, rung: false })),
+  ),
+  sessions: fc.option(wish),
+  stats: fc.option(wish),
+  hourly: fc.option(wish),
+});
+const limits: fc.Arbitrary<Limits> = fc.record({
+  categories: fc.record({
+    node_management: fc
+      .integer({ min: 10, max: 2_000 })
+      .map((requests) => ({ requests, burst: 2 * requests, windowMs: MINUTE })),
+    session_monitoring: fc
+      .integer({ min: 10, max: 2_000 })
+      .map((requests) => ({ requests, burst: 2 * requests, windowMs: MINUTE })),
+  }),
+  plan: fc.record({
+    requestsPerMinute: fc.option(fc.integer({ min: 20, max: 1_000 })),
+    concurrentRequests: fc.constant(null),
+    callsPerMonth: fc.option(fc.integer({ min: 1_000, max: 2_000_000 })),
+  }),
+  reserve: fc.constantFrom(0.12, 0.2, 0.5),
+});
+const recent = fc.record({ hour: fc.nat(300), day: fc.nat(2_000) });
+const inputs: fc.Arbitrary<PlanInput> = fc.record({
+  ...{ wishes, limits },
+  nodes: fc.nat(50_000),
+  nodePages: fc.nat(500),
+  sessionPages: fc.nat(5_000),
+  month: fc.record({ used: fc.nat(2_000_000), leftMs: fc.integer({ min: 1_000, max: 31 * DAY }) }),
+  actions: fc.record({ node_management: recent, session_monitoring: recent }),
+  others: fc.record({ node_management: fc.nat(200), session_monitoring: fc.nat(200), plan: fc.nat(200) }),
+  reads: fc.subarray([...COLLECTORS]).map((read) => new Set<Collector>(read)),
+});
+
+const running = (planned: Plan) => COLLECTORS.filter((collector) => planned[collector] !== null);
+
+/** Calls a minute that the intervals come to. */
+const rateOf = (planned: Plan, input: PlanInput, collectors: readonly Collector[]): number =>
+  collectors.reduce((sum, collector) => {
+    const { intervalMs } = planned[collector] ?? { intervalMs: Number.POSITIVE_INFINITY };
+    return sum + (callsOf(collector, input) * MINUTE) / intervalMs;
+  }, 0);
+
+test("whatever is asked, no limit is planned beyond, but by bells, and a wish is stretched by a limit that is used up", () => {
+  fc.assert(
+    fc.property(inputs, (input) => {
+      const planned = plan(input);
+      const room = roomOf(input);
+      for (const bound of ["node_management", "session_monitoring", "plan", "month"] as const) {
+        const held = running(planned).filter(
+          (each) => bound === "plan" || bound === "month" || CATEGORY_OF[each] === bound,
+        );
+        const spent = rateOf(planned, input, held);
+        const rung = rateOf(
+          planned,
+          input,
+          held.filter((each) => input.wishes[each]!.rung),
+        );
+        const most = room[bound] ?? Number.POSITIVE_INFINITY;
+        expect(spent).toBeLessThanOrEqual(Math.max(rung, most) * (1 + 1e-6) + 1e-6);
+        // A run that comes too late for its month leaves some of it to details alone.
+        const isLate = held.some((each) => planned[each]!.callsPerMinute > 1.001 * rateOf(planned, input, [each]));
+        const isBinding = held.some((each) => planned[each]!.boundBy === bound);
+        if (isBinding && !isLate) expect(spent).toBeGreaterThanOrEqual(most * (1 - 1e-6) - 1e-6);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+/** No collector waits longer under the second plan than under the first. */
+function expectNoLonger(first: Plan, second: Plan, collectors: readonly Collector[]) {
+  for (const collector of collectors) {
+    expect(second[collector]!.intervalMs).toBeLessThanOrEqual(first[collector]!.intervalMs * (1 + 1e-6));
+  }
+}
+
+test("more of the month or of the plan's minute makes no interval longer, nor does a smaller fleet", () => {
+  const changes = fc.record({
+    freed: fc.nat(500_000),
+    more: fc.nat(500),
+    fewer: fc.double({ min: 0, max: 1, noNaN: true }),
+  });
+  fc.assert(
+    fc.property(inputs, changes, (input, { freed, more, fewer }) => {
+      const { month, limits } = input;
+      const first = plan(input);
+      expectNoLonger(
+        first,
+        plan({ ...input, month: { ...month, used: Math.max(0, month.used - freed) } }),
+        running(first),
+      );
+      const { requestsPerMinute, callsPerMonth } = limits.plan;
+      const larger = {
+        ...limits.plan,
+        requestsPerMinute: requestsPerMinute === null ? null : requestsPerMinute + more,
+        callsPerMonth: callsPerMonth === null ? null : callsPerMonth + freed,
+      };
+      expectNoLonger(first, plan({ ...input, limits: { ...limits, plan: larger } }), running(first));
+      const [nodes, nodePages, sessionPages] = [input.nodes, input.nodePages, input.sessionPages].map((count) =>
+        Math.floor(count * fewer),
+      ) as [number, number, number];
+      expectNoLonger(first, plan({ ...input, nodes, nodePages, sessionPages }), running(first));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("more of a category makes no interval of its own longer; what others and actions take makes none shorter", () => {
+  fc.assert(
+    fc.property(inputs, fc.nat(500), (input, more) => {
+      const first = plan(input);
+      const { categories } = input.limits;
+      const node_management = { ...categories.node_management, requests: categories.node_management.requests + more };
+      const ofNodes = running(first).filter((each) => CATEGORY_OF[each] === "node_management");
+      const larger = { ...input.limits, categories: { ...categories, node_management } };
+      expectNoLonger(first, plan({ ...input, limits: larger }), ofNodes);
+      const idle = { hour: 0, day: 0 };
+      const busy = {
+        ...input,
+        actions: { ...input.actions!, session_monitoring: idle },
+        others: { ...input.others!, session_monitoring: 0 },
+      };
+      const { actions: _actions, others: _others, ...alone } = input;
+      expectNoLonger(plan(busy), plan(alone), ofNodes);
+    }),
+    { numRuns: 500 },
+  );
+});

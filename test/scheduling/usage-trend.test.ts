@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { createTrends, type Outlook } from "../../src/scheduling/usage-trend.ts";
+import type { Threshold } from "../../src/model/policy/threshold.ts";
+
+/** A round takes a hundred. */
+const ROUND = 100;
+const nines: readonly Threshold[] = [{ usage: "diskUsage", value: 0.9, side: "above" }];
+
+/** Where a disk goes after some reads; the others stand still. */
+function outlookAfter(reads: readonly (readonly [at: number, disk: number])[], lines = nines): Outlook | null {
+  const trends = createTrends();
+  trends.setThresholds(lines);
+  for (const [at, diskUsage] of reads) trends.read(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage }, at, ROUND);
+  return trends.outlook(0, ROUND);
+}
+
+describe("a disk that stands still", () => {
+  test("far from every line waits for its turn", () => {
+    expect(outlookAfter([[0, 0.7]])).toBeNull();
+    expect(
+      outlookAfter([
+        [0, 0.84],
+        [100, 0.84],
+      ]),
+    ).toBeNull();
+  });
+
+  test("near a line is read two to four times a round, the nearer the more often", () => {
+    expect(outlookAfter([[0, 0.8501]])?.afterMs).toBeCloseTo(50, 0);
+    expect(outlookAfter([[0, 0.867]])?.afterMs).toBeCloseTo(33, 0);
+    expect(outlookAfter([[0, 0.899]])).toEqual({ kind: "near", afterMs: 25 });
+  });
+
+  test("beyond the line waits for its turn: whoever drew the line waits by a timer", () => {
+    expect(outlookAfter([[0, 0.91]])).toBeNull();
+  });
+
+  test("is near a line from above where trouble is below", () => {
+    const below: readonly Threshold[] = [{ usage: "diskUsage", value: 0.1, side: "below" }];
+    expect(outlookAfter([[0, 0.11]], below)?.kind).toBe("near");
+    expect(outlookAfter([[0, 0.09]], below)).toBeNull();
+  });
+
+  test("of which nothing is known, or no more, waits for its turn", () => {
+    expect(outlookAfter([[0, Number.NaN]])).toBeNull();
+    expect(
+      outlookAfter([
+        [0, 0.89],
+        [50, Number.NaN],
+      ]),
+    ).toBeNull();
+    const trends = createTrends();
+    trends.setThresholds(nines);
+    trends.read(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: 0.89 }, 0, ROUND);
+    trends.forget(0);
+    expect([trends.outlook(0, ROUND), trends.outlook(7, ROUND)]).toEqual([null, null]);
+  });
+});
+
+describe("a disk that fills", () => {
+  test("is looked at again soon when nothing foretold it: it may have begun a moment ago", () => {
+    const after = outlookAfter([
+      [0, 0.3],
+      [100, 0.5],
+    ]);
+    expect(after).toEqual({ kind: "rising", afterMs: 100 / 16 });
+  });
+
+  test("as it was foretold is looked at a third of the way to the line", () => {
+    const after = outlookAfter([
+      [0, 0.1],
+      [100, 0.4],
+      [200, 0.7],
+    ]);
+    expect(after?.kind).toBe("rising");
+    // It is to cross after 66.
+    expect(after?.afterMs).toBeCloseTo(200 / 3 / 3, 0);
+  });
+
+  test("and did not fill on at the second look is no suspect any more", () => {
+    expect(
+      outlookAfter([
+        [0, 0.3],
+        [100, 0.5],
+        [107, 0.5],
+      ]),
+    ).toBeNull();
+  });
+
+  test("fast is seen at the second look: its line comes sooner than a round makes believe", () => {
+    const after = outlookAfter([
+      [0, 0.3],
+      [100, 0.4],
+      [107, 0.6],
+    ]);
+    // 0.2 in 7: it is to cross after 10.5.
+    expect(after?.afterMs).toBeCloseTo(10.5 / 3, 1);
+  });
+
+  test("is never looked at more than 64 times a round", () => {
+    expect(
+      outlookAfter([
+        [0, 0.5],
+        [100, 0.69],
+        [200, 0.88],
+        [206, 0.899],
+      ])?.afterMs,
+    ).toBe(100 / 64);
+  });
+
+  test("by no more than is usual is read as one that stands still", () => {
+    const after = outlookAfter([
+      [0, 0.87],
+      [100, 0.89],
+    ]);
+    expect(after).toEqual({ kind: "near", afterMs: 25 });
+  });
+
+  test("away from the line is no suspect", () => {
+    expect(
+      outlookAfter([
+        [0, 0.8],
+        [100, 0.4],
+      ]),
+    ).toBeNull();
+  });
+
+  test("with all the others is none either: what is usual is learned from the whole fleet", () => {
+    const trends = createTrends();
+    trends.setThresholds(nines);
+    const ramp = (round: number, slot: number) => 0.2 + 0.1 * round + 0.01 * (slot % 3);
+    for (let round = 0; round < 4; round++) {
+      for (let slot = 0; slot < 100; slot++) {
+        const reading = { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: ramp(round, slot) };
+        trends.read(slot, reading, ROUND * round + slot, ROUND);
+      }
+    }
+    const suspects = Array.from({ length: 100 }, (_, slot) => trends.outlook(slot, ROUND)).filter(
+      (each) => each !== null,
+    );
+    expect(suspects).toEqual([]);
+  });
+});

@@ -1,0 +1,47 @@
+import type { Scenario, ServiceOptions } from "../../src/model/scenario.ts";
+import { defaultScenario, defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import type { Reply } from "../../src/simulator/http/reply.ts";
+import { createService, handle, type SimulatedService } from "../../src/simulator/http/service.ts";
+
+/** A Wednesday in the middle of an hour, and of a month. */
+export const START = Date.UTC(2026, 3, 15, 10, 20, 30);
+
+/** Nothing ever happens to a node. */
+export const still: Scenario["rates"] = {
+  ...defaultScenario.rates,
+  faultEveryMs: Number.POSITIVE_INFINITY,
+  maintenanceEveryMs: Number.POSITIVE_INFINITY,
+};
+
+/** A small quiet network without a plan in the way, with what a test changes about it. */
+export function scenarioWith(change: Partial<Scenario> = {}, options: Partial<ServiceOptions> = {}): Scenario {
+  const service = { ...defaultServiceOptions, plan: "enterprise" as const, ...options };
+  return { ...defaultScenario, nodes: 40, sessions: 400, rates: still, service, ...change };
+}
+
+/** A caller of one service, with time of its own. */
+export interface Caller {
+  readonly service: SimulatedService;
+  now: number;
+  get(path: string, headers?: Record<string, string>): Reply;
+  post(path: string, body?: unknown): Reply;
+}
+
+/** A caller at the start of a service's life, with the key of all scopes. */
+export function callerOf(scenario: Scenario): Caller {
+  const service = createService(scenario, START);
+  const authorization = `Bearer ${SIMULATION_KEY}`;
+  const caller: Caller = {
+    service,
+    now: START,
+    get: (path, headers = { authorization }) => handle(service, { method: "GET", path, headers }, caller.now),
+    post: (path, body) => {
+      const request = { method: "POST", path, headers: { authorization } };
+      return handle(service, body === undefined ? request : { ...request, body: JSON.stringify(body) }, caller.now);
+    },
+  };
+  return caller;
+}
+
+/** The JSON of a reply. */
+export const json = (reply: Reply) => JSON.parse(String(reply.body));

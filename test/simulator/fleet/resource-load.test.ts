@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { nodesOf } from "../../../src/simulator/inspection.ts";
+import { createInterventions } from "../../../src/simulator/intervention.ts";
+import { createService, handle } from "../../../src/simulator/http/service.ts";
+import type { Strain } from "../../../src/simulator/fleet/resource-load.ts";
+import { type Caller, callerOf, json, START, scenarioWith } from "../api-caller.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+const peopleOf = (caller: Caller) => createInterventions(caller.service, () => caller.now);
+
+/** The node's detail, so long after the start. */
+function detailAt(caller: Caller, id: string, afterMs: number) {
+  caller.now = START + afterMs;
+  return json(caller.get(`/v1/nodes/${id}`));
+}
+
+const firstId = (caller: Caller): string => [...nodesOf(caller.service)][0]!.id;
+
+const creep: Strain = {
+  resource: "disk",
+  since: START + HOUR_MS,
+  overMs: HOUR_MS,
+  level: 0.98,
+  until: START + 3 * HOUR_MS,
+};
+
+test("a strain makes one usage rise evenly from when it begins to when it ends, and nothing else shows it", () => {
+  const caller = callerOf(scenarioWith({ sessions: 0 }));
+  const quiet = callerOf(scenarioWith({ sessions: 0 }));
+  const id = firstId(caller);
+  peopleOf(caller).strain(id, creep);
+  for (const [minutes, share] of [
+    [30, 0],
+    [90, 0.5],
+    [150, 1],
+    [200, 0],
+  ] as const) {
+    const { disk_usage: strained, ...rest } = detailAt(caller, id, minutes * MINUTE_MS);
+    const { disk_usage: healthy, ...others } = detailAt(quiet, id, minutes * MINUTE_MS);
+    expect(strained).toBeCloseTo(healthy + share * (0.98 - healthy), 2);
+    expect(rest).toEqual(others);
+    expect(rest.status).toBe("online");
+  }
+});
+
+test("a strain that takes no time is a jump, one that began long ago stands, and null ends it", () => {
+  const caller = callerOf(scenarioWith({ sessions: 0 }));
+  const id = firstId(caller);
+  peopleOf(caller).strain(id, { resource: "memory", since: START - HOUR_MS, overMs: 0, level: 0.95, until: Infinity });
+  expect(detailAt(caller, id, 0).memory_usage).toBe(0.95);
+  peopleOf(caller).strain(id, null);
+  expect(detailAt(caller, id, 0).memory_usage).toBeLessThan(0.6);
+});
+
+test("a restart shows in the uptime at once and in no status, and the sessions are lost", () => {
+  const caller = callerOf(scenarioWith());
+  const node = [...nodesOf(caller.service)].find(
+    ({ active_sessions, uptime_hours, status }) => active_sessions > 3 && uptime_hours > 0 && status === "online",
+  )!;
+  caller.now += 1;
+  peopleOf(caller).restart(node.id);
+  const after = json(caller.get(`/v1/nodes/${node.id}`));
+  expect([after.status, after.uptime_hours, after.active_sessions]).toEqual(["online", 0, 0]);
+  expect(Date.parse(after.last_seen)).toBeGreaterThanOrEqual(Math.floor(caller.now / 1_000) * 1_000);
+  expect(detailAt(caller, node.id, 2 * HOUR_MS).uptime_hours).toBe(1);
+});
+
+test("a contract changes the limits of a service, and leaves the others", () => {
+  const categories = { node_management: { limit: 3, burst: 3, windowMs: MINUTE_MS } };
+  const service = createService(scenarioWith(), START, { plan: { callsPerMonth: 5 }, categories });
+  const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
+  const get = (path: string): number => handle(service, { method: "GET", path, headers }, START).status;
+  const nodes = Array.from({ length: 4 }, () => get("/v1/nodes"));
+  const sessions = Array.from({ length: 3 }, () => get("/v1/sessions"));
+  expect([nodes, sessions]).toEqual([
+    [200, 200, 200, 429],
+    [200, 200, 429],
+  ]);
+});

@@ -1,0 +1,142 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { LimiterKind } from "../../../src/model/scenario.ts";
+import { createLimiter, type LimiterOptions } from "../../../src/simulator/http/limiter.ts";
+
+const MINUTE_MS = 60_000;
+const KINDS: readonly LimiterKind[] = ["token_bucket", "fixed_window", "sliding_window"];
+const START = Date.UTC(2026, 0, 1, 12, 0, 17);
+
+/** A reference: told of every request in turn, says whether it is admitted and how many would be after it. */
+type Reference = (options: LimiterOptions) => (now: number) => { admitted: boolean; remaining: number };
+
+/** The generic cell rate algorithm (ITU-T I.371): a token bucket told by its theoretical arrival time. */
+const cellRate: Reference = ({ limit, burst, windowMs }) => {
+  let arrival = Number.NEGATIVE_INFINITY;
+  return (now) => {
+    const earliest = Math.max(arrival, now * limit);
+    const admitted = earliest - now * limit <= (burst - 1) * windowMs;
+    if (admitted) arrival = earliest + windowMs;
+    return { admitted, remaining: Math.floor((burst * windowMs - Math.max(0, arrival - now * limit)) / windowMs) };
+  };
+};
+
+const countPerWindow: Reference = ({ limit, windowMs }) => {
+  const counts = new Map<number, number>();
+  return (now) => {
+    const window = Math.floor(now / windowMs);
+    const count = counts.get(window) ?? 0;
+    const admitted = count < limit;
+    counts.set(window, count + (admitted ? 1 : 0));
+    return { admitted, remaining: limit - counts.get(window)! };
+  };
+};
+
+const logOfAll: Reference = ({ limit, windowMs }) => {
+  const log: number[] = [];
+  return (now) => {
+    const recent = () => log.filter((at) => at > now - windowMs).length;
+    const admitted = recent() < limit;
+    if (admitted) log.push(now);
+    return { admitted, remaining: limit - recent() };
+  };
+};
+
+const references: Record<LimiterKind, Reference> = {
+  token_bucket: cellRate,
+  fixed_window: countPerWindow,
+  sliding_window: logOfAll,
+};
+
+const sizes = fc.record({
+  limit: fc.integer({ min: 1, max: 12 }),
+  extra: fc.integer({ min: 0, max: 12 }),
+  windowMs: fc.integer({ min: 1, max: 90_000 }),
+});
+// Gaps of nothing, of a fraction of a window, and of several.
+const gaps = fc.array(
+  fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 9_000 }), fc.integer({ max: 200_000, min: 0 })),
+);
+
+describe.each(KINDS)("a %s", (kind) => {
+  test("admits and refuses as its reference does, at any times", () => {
+    fc.assert(
+      fc.property(sizes, gaps, ({ limit, extra, windowMs }, steps) => {
+        const options = { limit, burst: limit + extra, windowMs };
+        const limiter = createLimiter(kind, options);
+        const reference = references[kind](options);
+        let now = START;
+        for (const step of steps) {
+          now += step;
+          const { admitted, remaining } = limiter.take(now);
+          expect({ admitted, remaining }).toEqual(reference(now));
+        }
+      }),
+    );
+  });
+
+  test("admits again after the seconds that it asks to wait, and not a whole second sooner", () => {
+    fc.assert(
+      fc.property(sizes, gaps, ({ limit, extra, windowMs }, steps) => {
+        const limiter = createLimiter(kind, { limit, burst: limit + extra, windowMs });
+        let now = START;
+        for (const step of steps) {
+          now += step;
+          limiter.take(now);
+        }
+        let verdict = limiter.take(now);
+        while (verdict.admitted) verdict = limiter.take(now);
+        expect(verdict.remaining).toBe(0);
+        expect(verdict.retryAfterSeconds).toBeGreaterThanOrEqual(1);
+        if (verdict.retryAfterSeconds > 1) {
+          expect(limiter.peek(now + (verdict.retryAfterSeconds - 1) * 1_000).admitted).toBe(false);
+        }
+        expect(limiter.peek(now + verdict.retryAfterSeconds * 1_000).admitted).toBe(true);
+      }),
+    );
+  });
+
+  test("counts nothing when it peeks or refuses", () => {
+    const limiter = createLimiter(kind, { limit: 2, burst: 2, windowMs: MINUTE_MS });
+    limiter.peek(START);
+    limiter.take(START);
+    limiter.take(START);
+    const refused = limiter.take(START);
+    expect(limiter.take(START)).toEqual(refused);
+    expect(limiter.peek(START + MINUTE_MS)).toMatchObject({ admitted: true, remaining: 2, retryAfterSeconds: 0 });
+  });
+
+  test("takes a time before the latest as the latest", () => {
+    const limiter = createLimiter(kind, { limit: 1, burst: 1, windowMs: MINUTE_MS });
+    limiter.take(START);
+    expect(limiter.take(START - 10 * MINUTE_MS)).toEqual(limiter.take(START));
+  });
+});
+
+test("a token bucket holds its burst at first, and earns the limit in a window", () => {
+  const limiter = createLimiter("token_bucket", { limit: 100, burst: 200, windowMs: MINUTE_MS });
+  const admitted = (now: number) =>
+    Array.from({ length: 300 }, () => limiter.take(now)).filter((v) => v.admitted).length;
+  expect(admitted(START)).toBe(200);
+  expect(admitted(START + MINUTE_MS)).toBe(100);
+  expect(admitted(START + 1_000 * MINUTE_MS)).toBe(200);
+});
+
+test("a token bucket's reset is the instant it is full, or that of the next token, as told", () => {
+  const size = { limit: 60, burst: 120, windowMs: MINUTE_MS };
+  const full = createLimiter("token_bucket", size);
+  const next = createLimiter("token_bucket", { ...size, reset: "next_token" });
+  for (const limiter of [full, next]) for (let call = 0; call < 10; call += 1) limiter.take(START);
+  expect(full.peek(START).resetEpochMs).toBe(START + 10_000);
+  expect(next.peek(START).resetEpochMs).toBe(START + 1_000);
+  expect(next.peek(START + MINUTE_MS).resetEpochMs).toBe(START + MINUTE_MS);
+});
+
+test("a fixed window ends at a whole multiple of its length, and a sliding one resets when its oldest call leaves", () => {
+  const fixed = createLimiter("fixed_window", { limit: 3, burst: 6, windowMs: MINUTE_MS });
+  const sliding = createLimiter("sliding_window", { limit: 3, burst: 6, windowMs: MINUTE_MS });
+  fixed.take(START);
+  sliding.take(START);
+  expect(fixed.take(START + 5_000).resetEpochMs).toBe(Date.UTC(2026, 0, 1, 12, 1));
+  expect(sliding.take(START + 5_000).resetEpochMs).toBe(START + MINUTE_MS);
+});

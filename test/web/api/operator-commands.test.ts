@@ -1,0 +1,133 @@
+import { describe, expect, test } from "vitest";
+import { fixedSecret } from "../../../src/platform/secret-file.ts";
+import { orderRows } from "../../../src/web/api/operator-commands.ts";
+import { admin, ask, listening, logged, loggedFields } from "../http/test-server.ts";
+import { keptOrders } from "./remediation-view-fixture.ts";
+
+const TOKEN = "correct horse battery";
+const bearer = { authorization: `Bearer ${TOKEN}` };
+
+/** A server with the admin token, and the orders that it was given. */
+async function commanded(refusal: Parameters<typeof keptOrders>[1] = null) {
+  const kept: string[][] = [];
+  const secret = fixedSecret(TOKEN);
+  const web = await listening({ orders: () => keptOrders(kept, refusal), operators: () => admin(secret) });
+  const post = (path: string, body?: string | Uint8Array<ArrayBuffer>) =>
+    ask(web, path, { method: "POST", headers: bearer, ...(body === undefined ? {} : { body }) });
+  return { kept, post, web };
+}
+
+describe("an order", () => {
+  test.each([
+    ["/api/v1/pause", { reason: "deploy" }, ["pause", "deploy"]],
+    ["/api/v1/pause", null, ["pause", "no reason given"]],
+    ["/api/v1/resume", null, ["resume"]],
+    ["/api/v1/actions/act-3/approve", null, ["approve", "act-3"]],
+    ["/api/v1/actions/act-3/reject", { reason: "I am on it" }, ["reject", "act-3", "I am on it"]],
+    ["/api/v1/actions/act-3/reject", {}, ["reject", "act-3", "no reason given"]],
+    ["/api/v1/nodes/node_1/hold", { reason: "disk swap" }, ["hold", "node_1", "disk swap"]],
+    ["/api/v1/nodes/we%2Fird%20%C3%BC/hold", null, ["hold", "we/ird ü", "no reason given"]],
+    ["/api/v1/nodes/node_1/release", {}, ["release", "node_1"]],
+    ["/api/v1/breaker/reset", null, ["reset-breaker"]],
+    ["/api/v1/inventory/accept", null, ["accept-inventory"]],
+  ])("%s with %j reaches the daemon once, and says what is so now", async (path, body, order) => {
+    const { kept, post } = await commanded();
+    const answer = await post(path, body === null ? undefined : JSON.stringify(body));
+    expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
+      status: 200,
+      body: { message: `${order[0]} is done` },
+    });
+    expect(kept).toEqual([order]);
+  });
+
+  test("is logged with what it was about, and never with the token", async () => {
+    const { post } = await commanded();
+    await post("/api/v1/nodes/node_1/hold", '{"reason": "disk swap"}');
+    expect(logged).toEqual(["Order carried out."]);
+    expect(loggedFields).toEqual([
+      { order: "hold", operator: "admin", node: "node_1", reason: "disk swap", from: "127.0.0.1" },
+    ]);
+  });
+
+  test.each([
+    ["not_found", 404, "not_found"],
+    ["conflict", 409, "conflict"],
+    ["journal", 503, "unavailable"],
+  ] as const)("that is refused as %s is %i, in the daemon's own words", async (kind, status, error) => {
+    const { post } = await commanded({ kind, message: "act-9 waits for nobody" });
+    const answer = await post("/api/v1/actions/act-9/approve");
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.text)).toEqual({ error, message: "act-9 waits for nobody" });
+  });
+
+  const reasonRule = 'key "reason": it is one line of text of 1 to 500 characters; leave it out where there is none';
+  const shapeRule = 'the body must be empty, or a JSON object such as {"reason": "maintenance"}';
+  test.each([
+    ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the only known one is reason'],
+    ["/api/v1/pause", '{"__proto__": {}}', 'key "__proto__": the only known one is reason'],
+    ["/api/v1/resume", '{"reason": "x"}', 'key "reason": this order takes no keys'],
+    ["/api/v1/pause", '{"reason": 5}', reasonRule],
+    ["/api/v1/pause", '{"reason": " "}', reasonRule],
+    ["/api/v1/pause", '{"reason": "a\\nb"}', reasonRule],
+    ["/api/v1/pause", JSON.stringify({ reason: "x".repeat(501) }), reasonRule],
+    ["/api/v1/pause", "{broken", shapeRule],
+    ["/api/v1/pause", '["reason"]', shapeRule],
+    ["/api/v1/pause", "null", shapeRule],
+    ["/api/v1/pause", "reason=x", shapeRule],
+  ])("%s with the body %j is 400, says why, and is not carried out", async (path, body, message) => {
+    const { kept, post } = await commanded();
+    const answer = await post(path, body);
+    expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
+      status: 400,
+      body: { error: "bad_request", message },
+    });
+    expect(kept).toEqual([]);
+  });
+
+  test("whose body is no UTF-8, or longer than any reason, is not carried out", async () => {
+    const { kept, post } = await commanded();
+    expect((await post("/api/v1/pause", Uint8Array.of(0x22, 0xff, 0x22))).status).toBe(400);
+    expect((await post("/api/v1/pause", `{"reason": "${" ".repeat(8_192)}"}`)).status).toBe(413);
+    expect(kept).toEqual([]);
+  });
+
+  test("may have a reason of 500 characters, however they are written", async () => {
+    const { kept, post } = await commanded();
+    expect((await post("/api/v1/pause", `{"reason": "${"\\u00fc".repeat(500)}"}`)).status).toBe(200);
+    expect(kept).toEqual([["pause", "ü".repeat(500)]]);
+  });
+
+  test("is given by POST alone", async () => {
+    const { kept, web } = await commanded();
+    const answer = await ask(web, "/api/v1/pause", { headers: bearer });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get("allow")).toBe("POST");
+    expect(kept).toEqual([]);
+  });
+});
+
+describe("without an admin token", () => {
+  test.each(orderRows.map(({ path }) => path.replace(":id", "x")))("%s is no page, by any method", async (path) => {
+    const kept: string[][] = [];
+    const web = await listening({ orders: () => keptOrders(kept), operators: () => admin(null) });
+    const nowhere = await ask(web, "/api/v1/nowhere", { method: "POST" });
+    for (const method of ["POST", "GET", "PUT", "DELETE"]) {
+      const answer = await ask(web, path, { method, headers: bearer });
+      expect({ method, status: answer.status, text: answer.text, allow: answer.headers.get("allow") }).toEqual({
+        method,
+        status: 404,
+        text: nowhere.text,
+        allow: null,
+      });
+      expect(answer.headers.get("www-authenticate")).toBeNull();
+    }
+    expect(kept).toEqual([]);
+  });
+
+  test("everything that only shows is there all the same", async () => {
+    const web = await listening();
+    for (const path of ["/api/v1/status", "/api/v1/decisions", "/api/v1/actions", "/api/v1/policies"]) {
+      expect((await ask(web, path)).status).toBe(200);
+    }
+  });
+});

@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { prepareRelations } from "../../../src/daemon/integrations.ts";
+import { fixedSecret } from "../../../src/platform/secret-file.ts";
+import { config, errors, withService } from "../../config/config-fixtures.ts";
+import { newFolder } from "../../integration/folder.ts";
+import { stillClock } from "../http/test-server.ts";
+import { asked, secured } from "../http/secured-server.ts";
+import { keptOrders, NIGHT_MS, quietWarden } from "./remediation-view-fixture.ts";
+
+const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
+const operators = () => [
+  { name: "alice", token: fixedSecret("token-a") },
+  { name: "bob", token: fixedSecret("token-b") },
+];
+
+test("an order is given by the operator whose token comes with it, and a reload too", async () => {
+  const names: string[] = [];
+  const { web } = await secured(PLAIN, { deps: { operators, orders: () => keptOrders([], null, names) } });
+  const post = async (path: string, token: string) =>
+    (await asked(web, path, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status;
+  expect(await post("/api/v1/pause", "token-a")).toBe(200);
+  expect(await post("/api/v1/nodes/node_1/hold", "token-b")).toBe(200);
+  expect(await post("/-/reload", "token-b")).toBe(200);
+  expect(await post("/api/v1/pause", "token-c")).toBe(401);
+  expect(names).toEqual(["alice", "bob", "bob"]);
+});
+
+test("GET /api/v1/orders says who ordered what, and when", async () => {
+  const asking: object[] = [];
+  const row = { order: "hold", operator: "alice", node: "node_1", action: null, detail: "node_1 is held" } as const;
+  const warden = {
+    ...quietWarden,
+    orders(query: object) {
+      asking.push(query);
+      return [{ at: NIGHT_MS, ...row }];
+    },
+  };
+  const { web } = await secured(PLAIN, { deps: { warden: () => warden } });
+  const answer = await asked(web, "/api/v1/orders?node=node_1&limit=5");
+  expect(JSON.parse(answer.text)).toEqual({ data: [{ at: "2026-11-21T03:00:00.000Z", ...row }] });
+  expect(asking).toEqual([{ node: "node_1", limit: 5 }]);
+  expect((await asked(web, "/api/v1/orders?policy=x")).status).toBe(400);
+});
+
+test("web.operators needs names that differ, and admin is the one of admin_token_file", () => {
+  const web = (text: string) => errors(withService(`web: { ${text} }`));
+  expect(web("operators: [{ name: alice, token_file: a }, { name: b.ob@x-1, token_file: b }]")).toEqual([]);
+  expect(web("operators: [{ name: admin, token_file: a }]")).toEqual([]);
+  expect(web("operators: [{ name: a, token_file: a }, { name: a, token_file: b }]")).toEqual([
+    '2:56: web.operators[1].name: found "a"; must be another name: a is already that of an operator',
+  ]);
+  expect(web("admin_token_file: t, operators: [{ name: admin, token_file: a }]")).toEqual([
+    '2:49: web.operators[0].name: found "admin"; must be another name: admin is already that of the token in admin_token_file',
+  ]);
+  for (const name of ["''", "a b", "'a\\nb'", "é", "x".repeat(65)]) {
+    expect(web(`operators: [{ name: ${name}, token_file: a }]`)).toEqual([
+      expect.stringMatching(/web\.operators\[0\]\.name: .*must be a name of 1 to 64 letters, digits and \. _ @ -$/),
+    ]);
+  }
+});
+
+test("two operators with one token are refused: it would name neither", () => {
+  const folder = newFolder();
+  const [one, same, other] = [folder.write("a", "secret\n"), folder.write("b", "secret"), folder.write("c", "x")];
+  const prepared = (text: string) =>
+    prepareRelations(config(withService(`web: { ${text} }`)), {
+      clock: { ...stillClock, now: () => 0 } as Parameters<typeof prepareRelations>[1]["clock"],
+      agent: "test",
+    });
+  const fine = prepared(`admin_token_file: ${one}, operators: [{ name: carol, token_file: ${other} }]`);
+  expect(fine.ok && fine.value.operators.map(({ name }) => name)).toEqual(["admin", "carol"]);
+  expect(prepared(`admin_token_file: ${one}, operators: [{ name: bob, token_file: ${same} }]`)).toEqual({
+    ok: false,
+    error: ["web.operators: bob has the same token as admin"],
+  });
+});

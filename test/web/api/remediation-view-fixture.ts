@@ -1,0 +1,245 @@
+import { fail, ok, type Result } from "../../../src/base/result.ts";
+import type {
+  Explanation,
+  OrderRefusal,
+  Orders,
+  PolicyStatus,
+  WardenStatus,
+  WardenView,
+} from "../../../src/remediation/status/views.ts";
+import type { Decision } from "../../../src/model/remediation/decision.ts";
+import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
+import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
+
+/** 2026-11-21, 03:00 in UTC: when the samples begin. */
+export const NIGHT_MS = Date.UTC(2026, 10, 21, 3);
+const MINUTE = 60_000;
+
+/** A node that a policy found offline. */
+export const evidence = {
+  fields: { "node.status": "offline", "node.last_seen": "2026-11-21T02:40:00.000Z" },
+  observedAt: NIGHT_MS,
+} as const;
+
+/** A decision to hold, for two reasons. */
+export const heldDecision: Decision = {
+  at: NIGHT_MS + 15 * MINUTE,
+  policy: "reboot-offline",
+  node: "node_1",
+  episode: "ep-1",
+  step: 1,
+  mode: "enforce",
+  verdict: "hold",
+  blockers: [
+    { reason: "window", detail: "outside of nights, which begins at 23:00" },
+    { reason: "max_actions", detail: "6 of 6 actions within 1h" },
+  ],
+  evidence,
+};
+
+/** The episode of that node. */
+export const episode: Episode = {
+  id: "ep-1",
+  policy: "reboot-offline",
+  node: "node_1",
+  shadow: false,
+  fingerprint: "reboot-offline v1",
+  country: "DE",
+  region: "eu-west",
+  state: "firing",
+  stateAt: NIGHT_MS + 15 * MINUTE,
+  openedAt: NIGHT_MS + 15 * MINUTE,
+  closedAt: null,
+  step: 1,
+  acted: 1,
+  failures: 0,
+  retryAt: null,
+  quarantine: null,
+  healed: false,
+};
+
+/** A forced reboot that was sent, and proved. */
+export const verifiedAction: Action = {
+  id: "act-2",
+  episode: "ep-1",
+  policy: "reboot-offline",
+  node: "node_1",
+  country: "DE",
+  region: "eu-west",
+  step: 1,
+  shadow: false,
+  fingerprint: "reboot-offline v1",
+  request: { kind: "reboot", force: true },
+  state: "ended",
+  evidence,
+  createdAt: NIGHT_MS + 20 * MINUTE,
+  sentAt: NIGHT_MS + 20 * MINUTE + 1_500,
+  endedAt: NIGHT_MS + 26 * MINUTE,
+  outcome: "verified",
+  inDoubt: false,
+  detail: "HTTP 200",
+  uptimeHoursBefore: 300,
+  rebootingSeen: true,
+  proof: "uptime_fell",
+};
+
+/** A quarantine that waits for a person. */
+export const awaitingAction: Action = {
+  ...verifiedAction,
+  id: "act-3",
+  step: 2,
+  request: { kind: "quarantine", reason: "reboot-offline", durationMinutes: 1_440 },
+  state: "awaiting",
+  createdAt: NIGHT_MS + 30 * MINUTE,
+  sentAt: null,
+  endedAt: null,
+  outcome: null,
+  detail: null,
+  rebootingSeen: false,
+  proof: null,
+};
+
+/** A policy with every kind of step. */
+export const policyStatus: PolicyStatus = {
+  rule: {
+    name: "reboot-offline",
+    mode: "enforce",
+    match: null,
+    when: 'node.status == "offline"',
+    forMs: 15 * MINUTE,
+    clearForMs: 10 * MINUTE,
+    maxAgeMs: null,
+    steps: [
+      { action: "disconnect", verify: { withinMs: 3 * MINUTE, expect: null } },
+      { action: "reboot", force: true, verify: { withinMs: 10 * MINUTE, expect: "node.uptime_hours < 1" } },
+      {
+        action: "quarantine",
+        durationMs: 1_440 * MINUTE,
+        reason: "{{policy}}",
+        verify: { withinMs: 5 * MINUTE, expect: null },
+      },
+      { action: "notify", receiver: "oncall" },
+    ],
+    retry: { episodes: 2, everyMs: 360 * MINUTE, forgetAfterMs: 1_440 * MINUTE },
+    windows: ["nights"],
+    blockedBy: [
+      { kind: "query", query: "up == 0" },
+      { kind: "alerts", matchers: ['severity="critical"'] },
+    ],
+  },
+  mode: "enforce",
+  fallen: false,
+  proven: true,
+  pending: 2,
+  firing: 1,
+  episodes: { firing: 1 },
+};
+
+/** Nothing holds anything. */
+export const quietStatus: WardenStatus = {
+  mode: "enforce",
+  paused: null,
+  breaker: null,
+  trust: [],
+  stormUntil: null,
+  journal: null,
+  baseline: 500,
+  limits: { max_disrupted: 5 },
+  inFlight: 0,
+};
+
+/** Nothing was ever seen or done of the node. */
+export const blank = (node: string): Explanation => ({
+  ...{ node, known: false, at: NIGHT_MS },
+  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
+});
+
+/** A warden over a fleet in which nothing ever happened. */
+export const quietWarden: WardenView = {
+  status: () => quietStatus,
+  policies: () => [],
+  explain: blank,
+  decisions: () => [],
+  actions: () => [],
+  orders: () => [],
+  approvals: () => [],
+  marks: () => new Map(),
+};
+
+/** What of node_1 is to be told: an episode, what was decided, and what was done. */
+export const story = (node: string): Explanation =>
+  node !== "node_1"
+    ? blank(node)
+    : {
+        node,
+        known: true,
+        at: NIGHT_MS + 40 * MINUTE,
+        policies: [
+          {
+            policy: "reboot-offline",
+            mode: "enforce",
+            verdict: "true",
+            matched: true,
+            unknowns: [],
+            fields: evidence.fields,
+            timer: {
+              policy: "reboot-offline",
+              node,
+              state: "firing",
+              trueMs: 40 * MINUTE,
+              clearMs: 0,
+              since: NIGHT_MS + 15 * MINUTE,
+            },
+            forMs: 15 * MINUTE,
+            episode,
+            blockers: [{ reason: "approval", detail: "act-3 waits for a person" }],
+          },
+        ],
+        holds: [],
+        episodes: [episode],
+        actions: [awaitingAction, verifiedAction],
+        decisions: [heldDecision],
+        orders: [],
+      };
+
+/** A warden with that story, which keeps the queries that it was asked. */
+export function tellingWarden(asked: JournalQuery[] = []): WardenView {
+  return {
+    ...quietWarden,
+    policies: () => [policyStatus],
+    explain: story,
+    decisions: (query) => {
+      asked.push(query);
+      return [heldDecision];
+    },
+    actions: (query) => {
+      asked.push(query);
+      return [awaitingAction, verifiedAction];
+    },
+    approvals: () => [awaitingAction],
+  };
+}
+
+/** Takes every order, and keeps it; or refuses every one. `operators`: the names by which they were given. */
+export function keptOrders(kept: string[][], refusal: OrderRefusal | null = null, operators: string[] = []): Orders {
+  const take = (...order: string[]): Result<string, OrderRefusal> => {
+    kept.push(order);
+    return refusal === null ? ok(`${order[0]} is done`) : fail(refusal);
+  };
+  const orders: Orders = {
+    of(operator) {
+      operators.push(operator);
+      return orders;
+    },
+    noteReload: () => undefined,
+    pause: (reason) => take("pause", reason),
+    resume: () => take("resume"),
+    approve: (action) => take("approve", action),
+    reject: (action, reason) => take("reject", action, reason),
+    hold: (node, reason) => take("hold", node, reason),
+    release: (node) => take("release", node),
+    resetBreaker: () => take("reset-breaker"),
+    acceptInventory: () => take("accept-inventory"),
+  };
+  return orders;
+}

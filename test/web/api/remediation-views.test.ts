@@ -1,0 +1,295 @@
+import { describe, expect, test } from "vitest";
+import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
+import { ask, listening } from "../http/test-server.ts";
+import {
+  awaitingAction,
+  blank,
+  NIGHT_MS,
+  quietStatus,
+  quietWarden,
+  story,
+  tellingWarden,
+  verifiedAction,
+} from "./remediation-view-fixture.ts";
+
+type Answer = { data: Record<string, unknown>[] };
+
+/** Asks a daemon that has something to tell, and keeps the queries that the journal was asked. */
+async function told(path: string) {
+  const asked: JournalQuery[] = [];
+  const web = await listening({ warden: () => tellingWarden(asked) });
+  const answer = await ask(web, path);
+  return { status: answer.status, json: JSON.parse(answer.text), asked };
+}
+
+describe("decisions", () => {
+  test("say who was held, and every reason, with times in ISO 8601", async () => {
+    const { json } = await told("/api/v1/decisions");
+    expect(json).toEqual({
+      data: [
+        {
+          at: "2026-11-21T03:15:00.000Z",
+          policy: "reboot-offline",
+          node: "node_1",
+          episode: "ep-1",
+          step: 1,
+          mode: "enforce",
+          verdict: "hold",
+          blockers: [
+            { reason: "window", detail: "outside of nights, which begins at 23:00" },
+            { reason: "max_actions", detail: "6 of 6 actions within 1h" },
+          ],
+          evidence: {
+            observed_at: "2026-11-21T03:00:00.000Z",
+            fields: { "node.status": "offline", "node.last_seen": "2026-11-21T02:40:00.000Z" },
+          },
+        },
+      ],
+    });
+  });
+
+  test.each([
+    ["", { limit: 100 }],
+    ["?limit=1000", { limit: 1_000 }],
+    ["?node=node_1&policy=p&limit=7", { node: "node_1", policy: "p", limit: 7 }],
+    ["?until=2026-11-21T03:00:00Z", { until: NIGHT_MS, limit: 100 }],
+    ["?until=2026-11-21T03:00:00.250Z", { until: NIGHT_MS + 250, limit: 100 }],
+  ])("with %j ask the journal for just those", async (search, query) => {
+    expect((await told(`/api/v1/decisions${search}`)).asked).toEqual([query]);
+    expect((await told(`/api/v1/actions${search}`)).asked).toEqual([query]);
+  });
+
+  test.each([
+    ["decisions", "limit=1001", 'parameter "limit": it is a whole number from 1 to 1000'],
+    ["decisions", "limit=0", 'parameter "limit": it is a whole number from 1 to 1000'],
+    ["decisions", "node=", 'parameter "node": it is a text of 1 to 256 characters'],
+    ["decisions", "until=yesterday", 'parameter "until": it is a time in UTC, such as 2026-11-21T03:12:44Z'],
+    ["decisions", "until=2026-13-21T03:00:00Z", 'parameter "until": it is a time in UTC, such as 2026-11-21T03:12:44Z'],
+    ["decisions", "state=awaiting", 'parameter "state": known ones are node, policy, until, limit'],
+    ["actions", "state=ended", 'parameter "state": it is one of awaiting'],
+    ["actions", "stat=awaiting", 'parameter "stat": known ones are node, policy, until, limit, state'],
+    ["actions", "node=a&node=b", 'parameter "node": it may be given once'],
+    ["policies", "node=a", 'parameter "node": known ones are policy'],
+  ])("%s?%s is refused by name", async (route, search, message) => {
+    const { status, json, asked } = await told(`/api/v1/${route}?${search}`);
+    expect({ status, json }).toEqual({ status: 400, json: { error: "bad_request", message } });
+    expect(asked).toEqual([]);
+  });
+});
+
+describe("actions", () => {
+  test("say what was sent, when, and what came of it", async () => {
+    const { json } = await told("/api/v1/actions");
+    expect((json as Answer).data[1]).toEqual({
+      id: "act-2",
+      episode: "ep-1",
+      policy: "reboot-offline",
+      node: "node_1",
+      country: "DE",
+      region: "eu-west",
+      step: 1,
+      shadow: false,
+      request: { kind: "reboot", force: true },
+      state: "ended",
+      outcome: "verified",
+      proof: "uptime_fell",
+      in_doubt: false,
+      detail: "HTTP 200",
+      created_at: "2026-11-21T03:20:00.000Z",
+      sent_at: "2026-11-21T03:20:01.500Z",
+      ended_at: "2026-11-21T03:26:00.000Z",
+      uptime_hours_before: 300,
+      rebooting_seen: true,
+      operator: null,
+      answered_at: null,
+      evidence: expect.objectContaining({ observed_at: "2026-11-21T03:00:00.000Z" }),
+    });
+  });
+
+  test("that wait for a person are those in the daemon's memory, chosen as the others are", async () => {
+    const ids = async (search: string) =>
+      ((await told(`/api/v1/actions?state=awaiting${search}`)).json as Answer).data.map(({ id }) => id);
+    expect(await ids("")).toEqual(["act-3"]);
+    expect(await ids("&node=node_1&policy=reboot-offline")).toEqual(["act-3"]);
+    expect(await ids("&node=node_2")).toEqual([]);
+    expect(await ids("&policy=other")).toEqual([]);
+    expect(await ids("&until=2026-11-21T03:29:59Z")).toEqual([]);
+    const { asked, json } = await told("/api/v1/actions?state=awaiting");
+    expect(asked).toEqual([]);
+    expect((json as Answer).data[0]).toMatchObject({
+      request: { kind: "quarantine", reason: "reboot-offline", duration_minutes: 1_440 },
+      sent_at: null,
+      outcome: null,
+    });
+  });
+
+  test("that wait are given up to the limit", async () => {
+    const many = [awaitingAction, { ...awaitingAction, id: "act-4" }, { ...awaitingAction, id: "act-5" }];
+    const web = await listening({ warden: () => ({ ...quietWarden, approvals: () => many }) });
+    const { data } = JSON.parse((await ask(web, "/api/v1/actions?state=awaiting&limit=2")).text) as Answer;
+    expect(data.map(({ id }) => id)).toEqual(["act-3", "act-4"]);
+  });
+});
+
+describe("policies", () => {
+  test("are shown as they run, and as their file has them, in seconds", async () => {
+    const { json } = await told("/api/v1/policies");
+    expect(json).toEqual({
+      data: [
+        {
+          name: "reboot-offline",
+          mode: "enforce",
+          fallen: false,
+          proven: true,
+          pending: 2,
+          firing: 1,
+          episodes: { firing: 1 },
+          rule: {
+            mode: "enforce",
+            match: null,
+            when: 'node.status == "offline"',
+            for_seconds: 900,
+            clear_for_seconds: 600,
+            max_age_seconds: null,
+            steps: [
+              { action: "disconnect", verify: { within_seconds: 180, expect: null } },
+              { action: "reboot", force: true, verify: { within_seconds: 600, expect: "node.uptime_hours < 1" } },
+              {
+                action: "quarantine",
+                duration_seconds: 86_400,
+                reason: "{{policy}}",
+                verify: { within_seconds: 300, expect: null },
+              },
+              { action: "notify", receiver: "oncall" },
+            ],
+            retry: { episodes: 2, every_seconds: 21_600, forget_after_seconds: 86_400 },
+            windows: ["nights"],
+            blocked_by: [{ query: "up == 0" }, { alerts: ['severity="critical"'] }],
+          },
+        },
+      ],
+    });
+  });
+
+  test("are found by name", async () => {
+    expect((await told("/api/v1/policies?policy=reboot-offline")).json.data).toHaveLength(1);
+    expect((await told("/api/v1/policies?policy=other")).json.data).toEqual([]);
+  });
+});
+
+describe("a node", () => {
+  test("is shown with every policy's view of it, its episodes, actions and decisions", async () => {
+    const { json } = await told("/api/v1/nodes/node_1");
+    expect(json).toMatchObject({
+      id: "node_1",
+      known: true,
+      explained_at: "2026-11-21T03:40:00.000Z",
+      policies: [
+        {
+          policy: "reboot-offline",
+          mode: "enforce",
+          verdict: "true",
+          matched: true,
+          unknowns: [],
+          fields: { "node.status": "offline" },
+          for_seconds: 900,
+          timer: { state: "firing", since: "2026-11-21T03:15:00.000Z", true_seconds: 2_400, clear_seconds: 0 },
+          episode: { id: "ep-1", state: "firing", opened_at: "2026-11-21T03:15:00.000Z", closed_at: null },
+          steps: ["disconnect", "forced reboot", "quarantine", "notify"],
+          blockers: [{ reason: "approval", detail: "act-3 waits for a person" }],
+        },
+      ],
+      holds: [],
+      episodes: [{ id: "ep-1" }],
+      actions: [{ id: "act-3" }, { id: "act-2" }],
+      decisions: [{ verdict: "hold" }],
+    });
+  });
+
+  test("shows who holds it, and until when", async () => {
+    const hold = {
+      node: "node_1",
+      policy: null,
+      kind: "held",
+      at: NIGHT_MS,
+      until: null,
+      reason: "disk swap",
+    } as const;
+    const veto = { ...hold, policy: "p", kind: "vetoed", until: NIGHT_MS + 1 } as const;
+    const web = await listening({
+      warden: () => ({
+        ...quietWarden,
+        explain: (node) => ({ ...story(node), holds: [{ ...hold, operator: "alice" }, veto] }),
+      }),
+    });
+    const { holds } = JSON.parse((await ask(web, "/api/v1/nodes/node_1")).text);
+    const at = "2026-11-21T03:00:00.000Z";
+    expect(holds).toEqual([
+      { kind: "held", policy: null, at, until: null, reason: "disk swap", operator: "alice" },
+      { kind: "vetoed", policy: "p", at, until: "2026-11-21T03:00:00.001Z", reason: "disk swap", operator: null },
+    ]);
+  });
+
+  test("that is gone is told of for as long as the journal knows it, and is 404 from then on", async () => {
+    const explain = (node: string) => (node === "node_9" ? { ...blank(node), actions: [verifiedAction] } : blank(node));
+    const web = await listening({ warden: () => ({ ...quietWarden, explain }) });
+    const gone = await ask(web, "/api/v1/nodes/node_9");
+    expect(gone.status).toBe(200);
+    expect(JSON.parse(gone.text)).toMatchObject({ id: "node_9", known: false, actions: [{ id: "act-2" }] });
+    expect((await ask(web, "/api/v1/nodes/node_8")).status).toBe(404);
+  });
+});
+
+describe("the status", () => {
+  test("says what holds everything: pause, breaker, trust, storm and journal", async () => {
+    const status = {
+      ...quietStatus,
+      paused: { at: NIGHT_MS, reason: "deploy", operator: "alice" },
+      breaker: { openedAt: NIGHT_MS, nodes: 12 },
+      trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }] as const,
+      stormUntil: NIGHT_MS + 60_000,
+      journal: "database or disk is full",
+      inFlight: 1,
+    };
+    const web = await listening({ warden: () => ({ ...tellingWarden(), status: () => status }) });
+    expect(JSON.parse((await ask(web, "/api/v1/status")).text)).toEqual({
+      version: "0.1.0",
+      takes_orders: false,
+      warden: {
+        mode: "enforce",
+        paused: { at: "2026-11-21T03:00:00.000Z", reason: "deploy", operator: "alice" },
+        breaker: { opened_at: "2026-11-21T03:00:00.000Z", nodes: 12 },
+        trusted: false,
+        trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
+        storm_until: "2026-11-21T03:01:00.000Z",
+        journal: "database or disk is full",
+        baseline_nodes: 500,
+        limits: { max_disrupted: 5 },
+        in_flight: 1,
+        awaiting_approval: 1,
+      },
+    });
+  });
+
+  test("says that nothing does, where nothing does", async () => {
+    const web = await listening();
+    expect(JSON.parse((await ask(web, "/api/v1/status")).text).warden).toMatchObject({
+      ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
+    });
+  });
+
+  test("/-/ready is 503 while the journal can't be written, and says why beside whatever else is missing", async () => {
+    let journal: string | null = "database or disk is full";
+    const web = await listening({
+      warden: () => ({ ...quietWarden, status: () => ({ ...quietStatus, journal }) }),
+      ready: () => ({ ready: journal === null, reasons: journal === null ? [] : ["no config is in force"] }),
+    });
+    expect(await ask(web, "/-/ready")).toMatchObject({
+      status: 503,
+      text: "not ready\nno config is in force\nthe journal can't be written: database or disk is full\n",
+    });
+    expect((await ask(web, "/-/healthy")).status).toBe(200);
+    journal = null;
+    expect((await ask(web, "/-/ready")).status).toBe(200);
+  });
+});

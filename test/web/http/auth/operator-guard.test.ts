@@ -1,0 +1,90 @@
+import { describe, expect, test } from "vitest";
+import { ok } from "../../../../src/base/result.ts";
+import { fixedSecret } from "../../../../src/platform/secret-file.ts";
+import { trustProxies } from "../../../../src/web/http/client-address.ts";
+import { admin } from "../test-server.ts";
+import { asked, secured } from "../secured-server.ts";
+import { keptOrders } from "../../api/remediation-view-fixture.ts";
+
+const TOKEN = "correct-horse";
+const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
+const RELOAD = "/-/reload";
+const PAUSE = "/api/v1/pause";
+
+/** A server with or without a token; what it was made to do. */
+async function guarded({ token = TOKEN, proxies = [] }: { token?: string | null; proxies?: readonly string[] } = {}) {
+  const done: string[][] = [];
+  const { web, metrics } = await secured(PLAIN, {
+    deps: {
+      operators: () => admin(token === null ? null : fixedSecret(token)),
+      orders: () => keptOrders(done),
+      reload: () => Promise.resolve(ok(void done.push(["reload"]))),
+      isTrustedProxy: trustProxies(proxies),
+    },
+  });
+  const post = async (path: string, headers: Record<string, string> = {}) =>
+    (await asked(web, path, { method: "POST", headers })).status;
+  return { web, done, post, metrics, bearer: { authorization: `Bearer ${TOKEN}` } };
+}
+
+describe("a reload", () => {
+  test("needs the token where one is configured, as orders do", async () => {
+    const { done, post, bearer } = await guarded();
+    for (const path of [RELOAD, PAUSE]) {
+      expect(await post(path)).toBe(401);
+      expect(await post(path, { authorization: "Bearer guess" })).toBe(401);
+    }
+    expect(done).toEqual([]);
+    expect([await post(RELOAD, bearer), await post(PAUSE, bearer)]).toEqual([200, 200]);
+    expect(done.map(([name]) => name)).toEqual(["reload", "pause"]);
+  });
+
+  test("needs no token where none is configured, and then no web page may ask for it, whatever name it came by", async () => {
+    const { web, done, post, metrics } = await guarded({ token: null });
+    const { host } = new URL(web.url);
+    const pages: Record<string, string>[] = [
+      { origin: "http://evil.test" },
+      { origin: "null" },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+      // DNS rebinding: to the browser the page is of this very server.
+      { origin: "http://evil.test:9713", host: "evil.test:9713" },
+      { origin: `http://${host}`, "sec-fetch-site": "same-origin" },
+    ];
+    for (const headers of pages) expect([headers, await post(RELOAD, headers)]).toEqual([headers, 403]);
+    expect(done).toEqual([]);
+    expect(metrics["proxywarden_web_refusals_total origin"]).toBe(pages.length);
+    expect(await post(RELOAD)).toBe(200);
+    expect(await post(RELOAD, { host: "proxywarden.monitoring.svc:9713" })).toBe(200);
+  });
+});
+
+describe("with a token", () => {
+  test.each([
+    ["http://warden.test", "warden.test", 200],
+    ["https://warden.test", "warden.test:443", 200],
+    ["http://WARDEN.test:9713", "warden.test:9713", 200],
+    ["http://[::1]:9713", "[::1]:9713", 200],
+    ["http://evil.test", "warden.test", 403],
+    ["http://warden.test:8080", "warden.test", 403],
+    ["null", "warden.test", 403],
+    ["http://warden.test", "", 403],
+  ])("a page of %s that asks %s is %i", async (origin, host, status) => {
+    const { post, bearer } = await guarded();
+    for (const path of [RELOAD, PAUSE]) expect(await post(path, { ...bearer, origin, host })).toBe(status);
+  });
+
+  test("a page of another site is refused even where it hides its origin", async () => {
+    const { post, bearer } = await guarded();
+    expect(await post(PAUSE, { ...bearer, "sec-fetch-site": "cross-site" })).toBe(403);
+    expect(await post(PAUSE, { ...bearer, "sec-fetch-site": "same-origin" })).toBe(200);
+  });
+
+  test("a proxy that changes Host must be trusted, and say the first one in X-Forwarded-Host", async () => {
+    const page = { origin: "https://warden.test", host: "127.0.0.1:9713", "x-forwarded-host": "warden.test" };
+    const trusting = await guarded({ proxies: ["127.0.0.1"] });
+    expect(await trusting.post(PAUSE, { ...trusting.bearer, ...page })).toBe(200);
+    const other = await guarded();
+    expect(await other.post(PAUSE, { ...other.bearer, ...page })).toBe(403);
+  });
+});

@@ -1,0 +1,229 @@
+import { Agent } from "node:http";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { fixedSecret } from "../../../../src/platform/secret-file.ts";
+import { createTurnstile } from "../../../../src/web/http/limits/request-queue.ts";
+import { until } from "../../../integration/wait-until.ts";
+import { dial, GET } from "../connections.ts";
+import { admin } from "../test-server.ts";
+import { asked, secured } from "../secured-server.ts";
+
+const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
+
+describe("requests", () => {
+  test("of one client beyond a hundred a second, after a thousand at once, are 429 and end the connection", async () => {
+    const { web, clock, metrics } = await secured(PLAIN);
+    const agent = new Agent({ keepAlive: true, maxSockets: 20 });
+    onTestFinished(() => agent.destroy());
+    const answers = await Promise.all(Array.from({ length: 1_010 }, () => asked(web, "/none", { agent })));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(answers.filter(({ status }) => status === 404)).toHaveLength(1_000);
+    expect(refused).toHaveLength(10);
+    expect(refused[0]).toMatchObject({ text: "more than 100 requests a second from one address\n" });
+    expect(refused[0]!.headers).toMatchObject({ "retry-after": "1", connection: "close", "x-frame-options": "DENY" });
+    expect(metrics["proxywarden_web_refusals_total rate"]).toBe(10);
+    // Scrapes and probes of the same client are counted apart.
+    for (const path of ["/metrics", "/-/healthy"]) expect((await asked(web, path)).status).toBe(200);
+    clock.nowMs += 10;
+    expect([(await asked(web, "/none")).status, (await asked(web, "/none")).status]).toEqual([404, 429]);
+  });
+
+  test("of all clients together are limited by rate_limit, but for probes", async () => {
+    const { web, clock } = await secured({ "web.yml": "rate_limit: { interval: 1s, burst: 2 }" });
+    const statuses = async (path: string, times: number) => {
+      const all: number[] = [];
+      for (let time = 0; time < times; time++) all.push((await asked(web, path)).status);
+      return all;
+    };
+    expect(await statuses("/metrics", 3)).toEqual([200, 200, 429]);
+    expect(await statuses("/-/healthy", 3)).toEqual([200, 200, 200]);
+    clock.nowMs += 1_000;
+    expect(await statuses("/metrics", 2)).toEqual([200, 429]);
+    expect(await asked(web, "/metrics")).toMatchObject({ text: "more requests than rate_limit lets in\n" });
+  });
+
+  test("with a head of more than 16 KiB are 431, with a body of more than 8 KiB 413, and each says why", async () => {
+    const { web, metrics } = await secured(PLAIN);
+    const head = await asked(web, "/", { headers: { "x-long": "x".repeat(16_385) } });
+    expect(head).toMatchObject({ status: 431, text: "the head may have 16384 bytes\n" });
+    expect(head.headers).toMatchObject({ "x-content-type-options": "nosniff", "x-frame-options": "DENY" });
+    const body = await asked(web, "/-/reload", { method: "POST" }, "x".repeat(8_193));
+    expect(body).toMatchObject({ status: 413, text: "the body is too large; it may have 8192 bytes\n" });
+    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);
+  });
+
+  test("with orders may have a body of 8 KiB", async () => {
+    const { web } = await secured(PLAIN, { deps: { operators: () => admin(fixedSecret("sesame")) } });
+    const headers = { authorization: "Bearer sesame" };
+    const answer = await asked(web, "/api/v1/pause", { method: "POST", headers }, "x".repeat(8_193));
+    expect(answer.status).toBe(413);
+    expect(JSON.parse(answer.text).message).toBe("the body is too large; it may have 8192 bytes");
+  });
+
+  test("that are none are 400, in a plain line", async () => {
+    const { web } = await secured(PLAIN);
+    const answer = await dial(web.url, "\x16\x03\x01 hello\r\n\r\n").heard;
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\r\n\r\nthat is no HTTP\/1\.1 request\n$/);
+    expect(answer).toContain("x-content-type-options: nosniff");
+  });
+
+  test("of an address that can't be read end the connection: they pass no other limit", async () => {
+    const { web, metrics } = await secured(PLAIN);
+    const answer = await asked(web, "/%zz");
+    expect(answer).toMatchObject({ status: 400, headers: { connection: "close", "x-frame-options": "DENY" } });
+    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);
+  });
+});
+
+describe("connections", () => {
+  test("of one client beyond 64 are turned away with a reason, until one of the others is gone", async () => {
+    const { web, metrics } = await secured(PLAIN);
+    const held = Array.from({ length: 64 }, () => dial(web.url, GET("/-/healthy")));
+    await until("all are answered", () => held.every(({ sofar }) => sofar().includes("healthy")));
+    const refused = await dial(web.url, GET("/-/healthy")).heard;
+    expect(refused).toMatch(
+      /^HTTP\/1\.1 503 Service Unavailable\r\n[\s\S]*\r\n\r\ntoo many connections; try again later\n$/,
+    );
+    expect(refused).toContain("\r\nretry-after: 1\r\n");
+    expect(metrics["proxywarden_web_refusals_total connections"]).toBe(1);
+    held[0]!.socket.destroy();
+    await until("there is a place again", async () => {
+      const answer = dial(web.url, "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      return (await answer.heard).startsWith("HTTP/1.1 200");
+    });
+  });
+
+  test("of one client leave places for others, until 256 are open in all", async () => {
+    const { web } = await secured(PLAIN);
+    const clients = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
+    for (const client of clients) {
+      const held = Array.from({ length: 64 }, () => dial(web.url, GET("/-/healthy"), client));
+      await until("all are answered", () => held.every(({ sofar }) => sofar().startsWith("HTTP/1.1 200")));
+    }
+    expect(await dial(web.url, GET("/-/healthy"), "127.0.0.5").heard).toMatch(/^HTTP\/1\.1 503 /);
+  });
+
+  test("that come too fast are turned away before anything is done for them", async () => {
+    const { web, clock } = await secured(PLAIN);
+    const status = async () => (await asked(web, "/-/healthy")).status;
+    for (let time = 0; time < 500; time++) await status();
+    expect(await status()).toBe(503);
+    clock.nowMs += 20;
+    expect([await status(), await status()]).toEqual([200, 503]);
+  });
+});
+
+describe("a flood", () => {
+  /** A page that holds the loop for as long as a large fleet's does. */
+  const heavy = (onServed: () => void) => ({
+    nodes() {
+      onServed();
+      const end = performance.now() + 3;
+      while (performance.now() < end) {}
+      return { data: [] };
+    },
+  });
+
+  test("of the API keeps neither scrapes nor timers waiting: between two answers all else has its turn", async () => {
+    let served = 0;
+    const { web } = await secured(PLAIN, { deps: heavy(() => served++) });
+    const flood = dial(web.url, GET("/api/v1/nodes").repeat(60));
+    await until("it is under way", () => served > 0);
+    const seen: number[] = [];
+    for (let scrape = 0; scrape < 3; scrape++) {
+      const before = served;
+      expect((await asked(web, "/metrics")).status).toBe(200);
+      seen.push(served - before);
+    }
+    const before = served;
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    seen.push(served - before);
+    // Were they served as they come, all sixty would be before the first scrape.
+    expect(served).toBeLessThan(60);
+    expect(Math.max(...seen)).toBeLessThan(12);
+    flood.socket.destroy();
+  });
+
+  test("of the API beyond what waits is 503, and says so", async () => {
+    let served = 0;
+    const { web, metrics } = await secured(PLAIN, { deps: heavy(() => served++) });
+    const flood = dial(web.url, GET("/api/v1/nodes").repeat(100));
+    await until("the last one is answered", () => (flood.sofar().match(/HTTP\/1\.1 /g) ?? []).length === 100);
+    const busy = flood.sofar().match(/HTTP\/1\.1 503 /g)!.length;
+    expect(busy).toBe(100 - served);
+    expect(served).toBeGreaterThanOrEqual(64);
+    expect(busy).toBeGreaterThan(0);
+    expect(flood.sofar()).toContain(
+      '"error":"unavailable","message":"too many requests wait for an answer; try again later"',
+    );
+    expect(metrics["proxywarden_web_refusals_total busy"]).toBe(busy);
+  });
+
+  test("rests for as long as the work took, and half the loop is free", async () => {
+    let nowMs = 0;
+    const slept: number[] = [];
+    const turnstile = createTurnstile({
+      monotonic: () => nowMs,
+      sleep(ms) {
+        slept.push(ms);
+        return Promise.resolve();
+      },
+    });
+    const work = async (ms: number) => {
+      await turnstile.enter();
+      nowMs += ms;
+    };
+    await Promise.all([work(30), work(0.1), work(9_000), work(5), work(0)]);
+    expect(slept).toEqual([30, 250, 5]);
+  });
+});
+
+describe("answers", () => {
+  test("carry headers against sniffing, framing and leaking, and name no server, whatever became of the request", async () => {
+    const { web } = await secured(PLAIN);
+    const answers = [
+      await asked(web, "/metrics"),
+      await asked(web, "/"),
+      await asked(web, "/api/v1/status"),
+      await asked(web, "/none"),
+      await asked(web, "/%zz"),
+      await asked(web, "/metrics", { method: "DELETE" }),
+      await asked(web, "/-/healthy", { method: "HEAD" }),
+    ];
+    for (const [index, { headers }] of answers.entries()) {
+      expect(headers).toMatchObject({
+        // The page is kept, and asked about again.
+        "cache-control": index === 1 ? "no-cache" : "no-store",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+      });
+      expect(headers["content-security-policy"]).toContain("frame-ancestors 'none'");
+      expect(headers).not.toHaveProperty("server");
+      expect(headers).not.toHaveProperty("x-powered-by");
+    }
+  });
+
+  test("carry the headers that are configured; pages keep a policy of their own", async () => {
+    const headers = {
+      "Content-Security-Policy": "default-src 'self'",
+      "X-Frame-Options": "sameorigin",
+      "X-Content-Type-Options": "nosniff",
+      "X-XSS-Protection": "",
+      "Strict-Transport-Security": "max-age=60",
+    };
+    const { web } = await secured({ "web.yml": JSON.stringify({ http_server_config: { headers } }) });
+    for (const path of ["/metrics", "/none", "/api/v1/status"]) {
+      const answer = await asked(web, path);
+      expect(answer.headers).toMatchObject({
+        "content-security-policy": "default-src 'self'",
+        "x-frame-options": "sameorigin",
+        "strict-transport-security": "max-age=60",
+        "referrer-policy": "no-referrer",
+      });
+      expect(answer.headers).not.toHaveProperty("x-xss-protection");
+    }
+    expect((await asked(web, "/")).headers["content-security-policy"]).toContain("default-src 'none'");
+  });
+});

@@ -1,0 +1,113 @@
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { request as httpsRequest, type RequestOptions } from "node:https";
+import { text } from "node:stream/consumers";
+import { onTestFinished } from "vitest";
+import type { Result } from "../../../src/base/result.ts";
+import { readTextFile } from "../../../src/cli/context.ts";
+import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
+import { readWebFile } from "../../../src/config/web-file.ts";
+import type { Clock } from "../../../src/model/ports.ts";
+import type { Bcrypt } from "../../../src/web/http/auth/bcrypt.ts";
+import type { WebDeps } from "../../../src/web/api/routes.ts";
+import { createWeb, type Web } from "../../../src/web/http/server.ts";
+import { type PreparedTerms, prepareTerms } from "../../../src/web/http/web-settings.ts";
+import { sourceOf } from "../../config/config-fixtures.ts";
+import { type Folder, newFolder } from "../../integration/folder.ts";
+import { log, logged, loggedFields, quietDeps } from "./test-server.ts";
+
+/** Time that a test sets; a sleep ends only when it is aborted. */
+export interface SetClock extends Pick<Clock, "monotonic" | "sleep"> {
+  nowMs: number;
+}
+
+/** Metrics as they are, by name and labels. */
+export type Kept = Record<string, number>;
+
+/** A server on terms of its own, which ends with the test. */
+export interface Secured {
+  readonly web: Web;
+  readonly folder: Folder;
+  readonly clock: SetClock;
+  readonly metrics: Kept;
+}
+
+/** What else it is made of. */
+export interface SecuredParts {
+  readonly deps?: Partial<WebDeps>;
+  readonly bcrypt?: Bcrypt;
+}
+
+/** Terms of the file `web.yml` in a folder. */
+export function termsIn(folder: Folder): Result<PreparedTerms, readonly string[]> {
+  const source = { ...sourceOf(""), readFile: readTextFile };
+  const read = readWebFile(folder.at("web.yml"), { source, resolvePath: (path) => path, find: () => [], names: null });
+  return read.ok ? prepareTerms(read.value.webFile, readTextFile) : { ok: false, error: read.error.map(formatProblem) };
+}
+
+/** Starts a server on terms of these files, of which `web.yml` is the first to be read. */
+export async function secured(files: Readonly<Record<string, string>>, parts: SecuredParts = {}): Promise<Secured> {
+  const folder = newFolder();
+  for (const [name, content] of Object.entries(files)) folder.write(name, content);
+  const clock: SetClock = {
+    nowMs: 0,
+    monotonic: () => clock.nowMs,
+    sleep: (_ms, signal) =>
+      new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
+  };
+  const kept: Kept = {};
+  const nameOf = (name: string, labels: object) => [name, ...Object.values(labels)].join(" ");
+  const metrics = {
+    set(name: string, labels: object, value: number) {
+      kept[nameOf(name, labels)] = value;
+    },
+    inc(name: string, labels: object) {
+      kept[nameOf(name, labels)] = (kept[nameOf(name, labels)] ?? 0) + 1;
+    },
+  };
+  const web = await createWeb({
+    ...{ host: "127.0.0.1", port: 0, log, clock, metrics },
+    deps: { ...quietDeps, ...parts.deps },
+    terms: must(termsIn(folder)),
+    ...(parts.bcrypt === undefined ? {} : { bcrypt: parts.bcrypt }),
+  });
+  if (!web.ok) throw new Error(web.error);
+  onTestFinished(async () => {
+    await web.value.close();
+    logged.length = 0;
+    loggedFields.length = 0;
+  });
+  return { web: web.value, folder, clock, metrics: kept };
+}
+
+function must<T>(result: Result<T, readonly string[]>): T {
+  if (!result.ok) throw new Error(result.error.join("\n"));
+  return result.value;
+}
+
+/** A whole answer. */
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** Asks over a connection of its own. Rejects where none comes about, or it ends without an answer. */
+export function asked(web: Pick<Web, "url">, path: string, options: RequestOptions = {}, body = ""): Promise<Answered> {
+  const url = new URL(web.url + path);
+  const request = url.protocol === "https:" ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    request(url, { agent: false, ...options }, (response) => {
+      text(response).then(
+        (read) => resolve({ status: response.statusCode!, headers: response.headers, text: read }),
+        reject,
+      );
+    })
+      .on("error", reject)
+      .end(body);
+  });
+}
+
+/** The header of basic auth. */
+export const basic = (user: string, password: string) => ({
+  authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
+});

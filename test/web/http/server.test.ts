@@ -1,0 +1,136 @@
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import type { Clock } from "../../../src/model/ports.ts";
+import type { WebDeps } from "../../../src/web/api/routes.ts";
+import { createWeb, type Web } from "../../../src/web/http/server.ts";
+import { ask, deferred, listening, log, metricsBody, noMetrics, quietDeps, stillClock } from "./test-server.ts";
+
+/** A sleep that is over at once. */
+const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stillClock, sleep: () => Promise.resolve() };
+
+/** A GET whose answer is handed over as soon as its head is there. */
+async function open(web: Web, path: string): Promise<IncomingMessage> {
+  const request = httpRequest(web.url + path, { agent: false }).end();
+  const [response] = await once(request, "response");
+  return response;
+}
+
+describe("what is not there, or not allowed", () => {
+  test.each([
+    ["POST", "/metrics", "GET, HEAD"],
+    ["PUT", "/-/healthy", "GET, HEAD"],
+    ["GET", "/-/reload", "POST"],
+    ["DELETE", "/", "GET, HEAD"],
+    ["POST", "/api/v1/nodes", "GET, HEAD"],
+    ["PATCH", "/api/v1/nodes/node_1", "GET, HEAD"],
+  ])("%s %s is 405, and says what is allowed", async (method, path, allow) => {
+    const response = await ask(await listening(), path, { method });
+    expect(response.status).toBe(405);
+    expect(response.headers.get("allow")).toBe(allow);
+    const json = path.startsWith("/api/");
+    expect(response.headers.get("content-type")).toContain(json ? "application/json" : "text/plain");
+  });
+
+  test("an unknown page is 404 in plain text, a broken address 400", async () => {
+    const web = await listening();
+    expect(await ask(web, "/none")).toMatchObject({ status: 404 });
+    expect((await ask(web, "/none")).headers.get("content-type")).toContain("text/plain");
+    expect((await ask(web, "/%zz")).status).toBe(400);
+    expect((await ask(web, "/%zz")).headers.get("x-content-type-options")).toBe("nosniff");
+    expect((await ask(web, "/api/v1/nodes/%zz")).status).toBe(400);
+  });
+
+  test("a body over 8 KiB is 413, a head over 16 KiB 431", async () => {
+    const web = await listening();
+    expect((await ask(web, "/-/reload", { method: "POST", body: "x".repeat(8_193) })).status).toBe(413);
+    expect((await ask(web, "/", { headers: { "x-long": "x".repeat(16_385) } })).status).toBe(431);
+  });
+});
+
+describe("closing", () => {
+  test("lets a scrape under way finish, though time stands still", async () => {
+    const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
+    const asked = deferred<void>();
+    const web = await listening({
+      scrape: () => {
+        asked.keep();
+        return scrape.promise;
+      },
+    });
+    const response = open(web, "/metrics");
+    await asked.promise;
+    const closed = web.close();
+    scrape.keep(await quietDeps.scrape({ accept: undefined, acceptEncoding: undefined }));
+    expect(await text(await response)).toBe(metricsBody.toString());
+    await closed;
+  });
+
+  test("ends idle connections at once", async () => {
+    const web = await listening();
+    const { hostname, port } = new URL(web.url);
+    const socket = connect(Number(port), hostname);
+    socket.write("GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
+    await once(socket, "data");
+    const ended = once(socket, "close");
+    socket.resume();
+    await web.close();
+    await ended;
+  });
+
+  test("cuts what is still under way when its time is over", async () => {
+    const asked = deferred<void>();
+    const web = await listening(
+      {
+        scrape: () => {
+          asked.keep();
+          return new Promise(() => {});
+        },
+      },
+      instantClock,
+    );
+    const response = open(web, "/metrics");
+    await asked.promise;
+    await Promise.all([expect(response).rejects.toThrow("socket hang up"), web.close()]);
+  });
+
+  test("accepts nobody any more", async () => {
+    const web = await listening();
+    await web.close();
+    await expect(ask(web, "/-/healthy")).rejects.toThrow();
+  });
+});
+
+describe("an address", () => {
+  test("that is taken is an error that names it", async () => {
+    const { port } = new URL((await listening()).url);
+    const options = {
+      host: "127.0.0.1",
+      port: Number(port),
+      deps: quietDeps,
+      log,
+      clock: stillClock,
+      metrics: noMetrics,
+    };
+    expect(await createWeb(options)).toEqual({
+      ok: false,
+      error: expect.stringMatching(`^can't listen on 127.0.0.1:${port}: .*EADDRINUSE.*free address`),
+    });
+  });
+
+  test("that is a wildcard is shown as one that can be opened", async () => {
+    const web = await createWeb({
+      host: "0.0.0.0",
+      port: 0,
+      deps: quietDeps,
+      log,
+      clock: stillClock,
+      metrics: noMetrics,
+    });
+    if (!web.ok) throw new Error(web.error);
+    expect(web.value.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    await web.value.close();
+  });
+});

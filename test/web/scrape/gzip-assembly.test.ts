@@ -1,0 +1,57 @@
+import { crc32, gunzipSync } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createPiece, release } from "../../../src/metrics/render/chunk.ts";
+import { checksumShift, combineChecksums } from "../../../src/web/scrape/crc32-combine.ts";
+import { createCompressor, finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
+
+const bytes = fc.uint8Array({ maxLength: 2_000 });
+
+test("the checksum of two runs is that of both at once", () => {
+  fc.assert(
+    fc.property(bytes, bytes, (first, second) => {
+      const combined = combineChecksums(crc32(first), crc32(second), checksumShift(second.length));
+      expect(combined).toBe(crc32(Buffer.concat([first, second])));
+    }),
+  );
+});
+
+test("the checksum of a run is shifted over megabytes as over bytes", () => {
+  const zeros = Buffer.alloc(5_000_011);
+  const combined = combineChecksums(crc32("start"), crc32(zeros), checksumShift(zeros.length));
+  expect(combined).toBe(crc32(zeros, crc32("start")));
+});
+
+describe("a gzip body", () => {
+  const compressor = createCompressor();
+
+  test("is one member that holds the pieces and the rest, in order", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(bytes, { maxLength: 8 }), bytes, async (runs, rest) => {
+        const start = await compressor.start(runs.map((run) => createPiece(run)));
+        const body = Buffer.concat(finishGzip(start, rest));
+        expect(gunzipSync(body)).toEqual(Buffer.concat([...runs, rest]));
+        // The last length is that of all bytes: there are no further members.
+        expect(body.readUInt32LE(body.length - 4)).toBe(runs.reduce((sum, { length }) => sum + length, rest.length));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("of a piece that was deflated before takes the same bytes", async () => {
+    const shared = createPiece(Buffer.from("shared ".repeat(100)));
+    const one = await compressor.start([shared, createPiece(Buffer.from("one"))]);
+    const other = await compressor.start([createPiece(Buffer.from("other")), shared]);
+    expect(other.chunks[2]).toBe(one.chunks[1]);
+  });
+
+  test("holds its pieces until they are deflated, and no longer", async () => {
+    const freed: string[] = [];
+    const piece = createPiece(Buffer.from("a"), () => freed.push("a"));
+    const started = compressor.start([piece]);
+    release(piece);
+    expect(freed).toEqual([]);
+    await started;
+    expect(freed).toEqual(["a"]);
+  });
+});

@@ -1,0 +1,272 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, get, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { gunzipSync } from "node:zlib";
+import { afterEach, describe, expect, test } from "vitest";
+import type { RenderInput } from "../../../src/metrics/families/family.ts";
+import { createWardenMetrics } from "../../../src/metrics/daemon-metrics.ts";
+import { createExposition, type Scrape, sendExposition } from "../../../src/web/scrape/scrape-endpoint.ts";
+import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";
+import { renderPlainly } from "../../metrics/naive-renderer.ts";
+import { fleetOf, inputOf } from "../../metrics/snapshot-fixtures.ts";
+
+/** An exposition on a clock that stands still until it is moved. */
+function standing() {
+  const clock = { at: 0, monotonic: () => clock.at };
+  const warden = createWardenMetrics({ process: false });
+  return { clock, warden, exposition: createExposition({ clock, warden }) };
+}
+
+const nodesWith = (uptimeHours: number, count = 3, now = 0): RenderInput =>
+  inputOf(
+    { fleet: fleetOf(Array.from({ length: count }, (_, index) => ({ id: `node_${index}`, uptimeHours }))) },
+    { now },
+  );
+
+const textOf = ({ chunks }: Scrape) => Buffer.concat(chunks).toString();
+const networkOf = (text: string) => text.slice(0, text.indexOf("# HELP proxywarden_"));
+
+describe("a scrape", () => {
+  test("before the first snapshot shows the daemon's own metrics", async () => {
+    const { exposition } = standing();
+    const scrape = await exposition.scrape({});
+    expect(textOf(scrape)).toMatch(/^# HELP proxywarden_/);
+    expect(scrape.contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(scrape.encoding).toBeUndefined();
+  });
+
+  test("shows the network as rendered, and the daemon as it is now", async () => {
+    const { exposition, warden } = standing();
+    const input = fullInput();
+    await exposition.refresh(input);
+    warden.set("proxywarden_month_calls", {}, 77);
+    const scrape = await exposition.scrape({});
+    const text = textOf(scrape);
+    expect(networkOf(text)).toBe(renderPlainly(input));
+    expect(text).toContain("proxywarden_month_calls 77\n");
+    expect(text).toMatch(/proxywarden_export_series \d{2,}\n/);
+    expect(scrape.contentLength).toBe(Buffer.byteLength(text));
+    expect(promtoolFindings(text)).toBe("");
+  });
+
+  test("in OpenMetrics ends with its mark, and passes the strict parser", async () => {
+    const { exposition } = standing();
+    await exposition.refresh(fullInput());
+    const scrape = await exposition.scrape({ accept: "application/openmetrics-text" });
+    const text = textOf(scrape);
+    expect(scrape.contentType).toBe("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    expect(text).toMatch(/\n# EOF\n$/);
+    expect(openMetricsSamples(text)).toBe(text.match(/^[^#\n]/gm)?.length);
+  });
+
+  test("gzipped unpacks to the same, in both formats, from the same compressed samples", async () => {
+    const { exposition } = standing();
+    await exposition.refresh(fullInput());
+    const gzipped: Scrape[] = [];
+    for (const accept of ["text/plain", "application/openmetrics-text"]) {
+      const scrape = await exposition.scrape({ accept, acceptEncoding: "gzip" });
+      gzipped.push(scrape);
+      const body = Buffer.concat(scrape.chunks);
+      expect(scrape.encoding).toBe("gzip");
+      expect(scrape.contentLength).toBe(body.length);
+      expect(gunzipSync(body).toString()).toBe(textOf(await exposition.scrape({ accept })));
+    }
+    const [text, openMetrics] = gzipped;
+    const shared = text!.chunks.filter((chunk) => openMetrics!.chunks.includes(chunk));
+    expect(shared.length).toBeGreaterThan(20);
+  });
+
+  test("of families over series_max says how many are missing", async () => {
+    const { exposition } = standing();
+    await exposition.refresh(inputOf({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
+    expect(textOf(await exposition.scrape({}))).toMatch(/proxywarden_export_families_dropped [1-9]\n/);
+  });
+});
+
+describe("a refresh", () => {
+  test("that comes while another is under way waits for it, and the newest of several is shown", async () => {
+    const { exposition } = standing();
+    const first = exposition.refresh(nodesWith(1));
+    const second = exposition.refresh(nodesWith(2));
+    const third = exposition.refresh(nodesWith(3));
+    await Promise.all([first, second, third]);
+    expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(3)));
+  });
+
+  test("lets other work in between its slices, and a scrape meanwhile gets the whole of it", async () => {
+    let now = 0;
+    // Every look at the clock is a millisecond later: each step of the rendering fills a slice.
+    const clock = { monotonic: () => now++ };
+    const exposition = createExposition({ clock, warden: createWardenMetrics({ process: false }) });
+    await exposition.refresh(nodesWith(1, 2_000));
+    let turns = 0;
+    let isOver = false;
+    const refreshed = exposition.refresh(nodesWith(22, 2_000)).then(() => {
+      isOver = true;
+    });
+    const scrapes: Promise<Scrape>[] = [];
+    for (; !isOver; turns++) {
+      scrapes.push(exposition.scrape({}));
+      await new Promise(setImmediate);
+    }
+    await refreshed;
+    expect(turns).toBeGreaterThan(3);
+    const before = renderPlainly(nodesWith(1, 2_000));
+    const after = renderPlainly(nodesWith(22, 2_000));
+    const shown = (await Promise.all(scrapes)).map((scrape) => networkOf(textOf(scrape)));
+    expect(shown.every((text) => text === before || text === after)).toBe(true);
+    // Those who came while it was rendered waited for it.
+    expect(shown.filter((text) => text === after).length).toBeGreaterThan(3);
+  });
+
+  test("that never stops coming keeps no scrape waiting", async () => {
+    const { exposition } = standing();
+    let isServed = false;
+    const scraped = exposition.refresh(nodesWith(1)).then(async () => {
+      await exposition.scrape({});
+      isServed = true;
+    });
+    for (let hours = 2; !isServed && hours < 20; hours++) await exposition.refresh(nodesWith(hours));
+    expect(isServed).toBe(true);
+    await scraped;
+  });
+
+  test("that fails is told, and the next one starts from nothing", async () => {
+    const { exposition } = standing();
+    await exposition.refresh(nodesWith(1));
+    const broken = { ...nodesWith(2), staleAfterMs: undefined } as unknown as RenderInput;
+    await expect(exposition.refresh(broken)).rejects.toThrow(TypeError);
+    await exposition.refresh(nodesWith(3));
+    expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(3)));
+  });
+});
+
+describe("bytes on their way", () => {
+  test("to a slow scraper stay as they were through several refreshes", async () => {
+    const { exposition } = standing();
+    await exposition.refresh(nodesWith(1));
+    const slow = await exposition.scrape({});
+    await exposition.refresh(nodesWith(22));
+    await exposition.refresh(nodesWith(333));
+    expect(networkOf(textOf(slow))).toBe(renderPlainly(nodesWith(1)));
+    slow.done();
+    slow.done();
+    await exposition.refresh(nodesWith(4));
+    await exposition.refresh(nodesWith(55));
+    expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(55)));
+  });
+
+  test("are called back from the slowest when too many old renderings are held", async () => {
+    const { exposition } = standing();
+    const slow: Scrape[] = [];
+    for (let round = 1; round <= 4; round++) {
+      await exposition.refresh(nodesWith(round));
+      slow.push(await exposition.scrape({}));
+    }
+    expect(slow.map(({ revoked }) => revoked?.aborted)).toEqual([true, false, false, false]);
+  });
+});
+
+describe("over HTTP", () => {
+  let server: Server | null = null;
+  afterEach(() => {
+    server?.closeAllConnections();
+    server?.close();
+  });
+
+  /** Serves what `answer` gives, and tells its URL. */
+  async function serving(answer: (accept: IncomingMessage["headers"]) => Promise<Scrape>): Promise<string> {
+    server = createServer(async (request, response) => sendExposition(response, await answer(request.headers)));
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`;
+  }
+
+  async function servingNodes(count: number): Promise<{ url: string; text: string }> {
+    const { exposition } = standing();
+    await exposition.refresh(nodesWith(1, count));
+    const text = textOf(await exposition.scrape({}));
+    const url = await serving((headers) =>
+      exposition.scrape({ accept: headers.accept, acceptEncoding: String(headers["accept-encoding"] ?? "") }),
+    );
+    return { url, text };
+  }
+
+  async function output(command: string, args: readonly string[]): Promise<Buffer> {
+    const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const [bytes, [code]] = await Promise.all([buffer(child.stdout), once(child, "close")]);
+    expect(code).toBe(0);
+    return bytes;
+  }
+
+  test("every client unpacks the gzip body whole: curl, Python and fetch", async () => {
+    const { url, text } = await servingNodes(3_000);
+    expect((await output("curl", ["-sS", "--compressed", url])).toString() === text).toBe(true);
+    const python =
+      "import gzip, sys, urllib.request as u\nr = u.Request(sys.argv[1], headers={'Accept-Encoding': 'gzip'})\nsys.stdout.buffer.write(gzip.decompress(u.urlopen(r).read()))";
+    expect((await output("/usr/bin/python3", ["-c", python, url])).toString() === text).toBe(true);
+    const response = await fetch(url);
+    expect(response.headers.get("content-encoding")).toBe("gzip");
+    expect(response.headers.get("vary")).toBe("Accept, Accept-Encoding");
+    expect((await response.text()) === text).toBe(true);
+  });
+
+  test("a reader who pauses gets everything, at its own pace", async () => {
+    const { url, text } = await servingNodes(20_000);
+    const [response] = (await once(get(url), "response")) as [IncomingMessage];
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) {
+      chunks.push(chunk as Buffer);
+      response.pause();
+      await new Promise(setImmediate);
+    }
+    expect(Buffer.concat(chunks).toString() === text).toBe(true);
+  });
+
+  test("the bytes are given back exactly once, whether they were taken or the reader left", async () => {
+    let done = 0;
+    const returned: (() => void)[] = [];
+    const scrape = (bytes: number): Scrape => ({
+      contentType: "text/plain",
+      contentLength: bytes,
+      chunks: [Buffer.alloc(bytes)],
+      done() {
+        done++;
+        returned.shift()?.();
+      },
+    });
+    const nextReturn = () => new Promise<void>((resolve) => returned.push(resolve));
+    let size = 10;
+    const url = await serving(() => Promise.resolve(scrape(size)));
+    const first = nextReturn();
+    await (await fetch(url)).text();
+    await first;
+    expect(done).toBe(1);
+
+    size = 50_000_000;
+    const second = nextReturn();
+    const [response] = (await once(get(url), "response")) as [IncomingMessage];
+    response.destroy();
+    await second;
+    expect(done).toBe(2);
+  });
+
+  test("a reader whose bytes are called back is cut off", async () => {
+    const revocation = new AbortController();
+    const given = Promise.withResolvers<void>();
+    const url = await serving(() =>
+      Promise.resolve({
+        contentType: "text/plain",
+        contentLength: 50_000_000,
+        chunks: [Buffer.alloc(50_000_000)],
+        revoked: revocation.signal,
+        done: given.resolve,
+      }),
+    );
+    const [response] = (await once(get(url), "response")) as [IncomingMessage];
+    revocation.abort();
+    await expect(buffer(response)).rejects.toThrow("aborted");
+    await given.promise;
+  });
+});

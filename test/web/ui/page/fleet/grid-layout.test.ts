@@ -1,0 +1,86 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { cellAt, cornerOf, layOut, type Step, stepFrom } from "../../../../../src/web/ui/page/fleet/grid-layout.ts";
+
+const rooms = fc.record({
+  width: fc.integer({ min: 20, max: 2_000 }),
+  height: fc.integer({ min: 50, max: 900 }),
+  blockHeight: fc.integer({ min: 0, max: 30 }),
+  gap: fc.integer({ min: 0, max: 12 }),
+  head: fc.integer({ min: 0, max: 20 }),
+});
+const counts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 20 });
+const total = (list: readonly number[]) => list.reduce((sum, count) => sum + count, 0);
+
+test("every cell has a place of its own within the whole, and the middle of it is found again", () => {
+  fc.assert(
+    fc.property(counts, rooms, (list, room) => {
+      const layout = layOut(list, room);
+      const places = new Set<string>();
+      for (let index = 0; index < total(list); index++) {
+        const { x, y } = cornerOf(layout, index);
+        places.add(`${x} ${y}`);
+        expect(x + layout.pitch).toBeLessThanOrEqual(layout.width);
+        expect(y + layout.pitch).toBeLessThanOrEqual(layout.height);
+        expect(cellAt(layout, x + layout.size / 2, y + layout.size / 2)).toBe(index);
+      }
+      expect(places.size).toBe(total(list));
+      expect(cellAt(layout, -1, 5)).toBeNull();
+      expect(cellAt(layout, layout.width + 1, 5)).toBeNull();
+      expect(cellAt(layout, 5, layout.height + layout.pitch)).toBeNull();
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("cells are as large as keeps the whole within its height", () => {
+  const room = { width: 800, height: 480, blockHeight: 16, gap: 8, head: 0 };
+  const pitchOf = (nodes: number) => layOut([nodes], room).pitch;
+  expect([40, 2_000, 10_000, 100_000].map(pitchOf)).toEqual([20, 13, 6, 4]);
+  expect(layOut([100_000], room).height).toBe(2_000);
+});
+
+/** Three blocks of 5, 3 and 4 cells, in rows of two. */
+const small = layOut([5, 3, 4], { width: 40, height: 1_000, blockHeight: 0, gap: 10, head: 0 });
+
+test("keys go along rows, up and down within columns, over the gaps between blocks, and never out", () => {
+  expect(small.columns).toBe(2);
+  const walk = (from: number, ...steps: readonly Step[]) => steps.reduce((at, step) => stepFrom(small, at, step), from);
+  // 0 1 / 2 3 / 4 – 5 6 / 7 – 8 9 / 10 11
+  expect(walk(0, "left")).toBe(0);
+  expect(walk(11, "right")).toBe(11);
+  expect(walk(4, "right")).toBe(5);
+  expect(walk(1, "down")).toBe(3);
+  expect(walk(3, "down")).toBe(4);
+  expect(walk(4, "down")).toBe(5);
+  expect(walk(6, "up")).toBe(4);
+  expect(walk(5, "up")).toBe(4);
+  expect(walk(9, "up")).toBe(7);
+  expect(walk(1, "up")).toBe(1);
+  expect(walk(10, "down")).toBe(10);
+  expect(walk(3, "home")).toBe(0);
+  expect(walk(6, "end")).toBe(7);
+  expect(walk(2, "next_block", "next_block")).toBe(8);
+  expect(walk(9, "next_block")).toBe(11);
+  expect(walk(9, "previous_block", "previous_block")).toBe(5);
+});
+
+test("every cell is reached by arrows alone", () => {
+  fc.assert(
+    fc.property(counts, rooms, (list, room) => {
+      const layout = layOut(list, room);
+      const reached = new Set([0]);
+      const due = [0];
+      for (let at = due.pop(); at !== undefined; at = due.pop()) {
+        for (const step of ["left", "right", "up", "down"] as const) {
+          const next = stepFrom(layout, at, step);
+          if (reached.has(next)) continue;
+          reached.add(next);
+          due.push(next);
+        }
+      }
+      expect(reached.size).toBe(total(list));
+    }),
+    { numRuns: 20 },
+  );
+});

@@ -1,0 +1,101 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
+import { rateLimitedCount } from "../../../src/simulator/inspection.ts";
+import { createPlanLimits, minuteSettings } from "../../harness/virtual-daemon.ts";
+import { usualSafety } from "../../harness/policies.ts";
+import { policyOf, rulesUnder } from "../runs/fleet-policies.ts";
+import { beginPlay, type Play } from "../daemon/simulation.ts";
+import type { Breach } from "../daemon/simulation-parts.ts";
+
+/** Where a process is killed: at the n-th commit after its node fell ill, or at the n-th POST. Null: nowhere. */
+export type KillPoint =
+  | { readonly at: "commit"; readonly number: number; readonly when: "before" | "after" }
+  | { readonly at: "post"; readonly number: number }
+  | null;
+
+/** How a ladder was climbed. */
+export interface Climb {
+  /** Commits from the beginning of the illness to the end. */
+  readonly commits: number;
+  /** Numbers of those that say something of an episode or an action. */
+  readonly marks: readonly number[];
+  /** Kinds of POSTs that left, in order. */
+  readonly posts: readonly string[];
+  /** State of the episode at the end; null: there was none. */
+  readonly end: string | null;
+  readonly steps: number;
+  readonly breaches: readonly Breach[];
+}
+
+const never = 1_000_000 * DAY_MS;
+/** Time in which the ladder is climbed, its quarantine ends, and its probation. */
+const CLIMB_MS = 70 * MINUTE_MS;
+const SETTLE_MS = 4 * MINUTE_MS;
+const DOWN_MS = 20 * SECOND_MS;
+
+const verify = { withinMs: 3 * MINUTE_MS, expect: null };
+const rules = rulesUnder(usualSafety, [
+  policyOf({
+    name: "reboot-offline",
+    when: 'node.status == "offline"',
+    forMs: 2 * MINUTE_MS,
+    clearForMs: 5 * MINUTE_MS,
+    steps: [
+      { action: "disconnect", verify },
+      { action: "reboot", force: false, verify },
+      { action: "reboot", force: true, verify },
+      { action: "quarantine", durationMs: 10 * MINUTE_MS, reason: "{{policy}}", verify },
+      { action: "notify", receiver: "oncall" },
+    ],
+    retry: { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS },
+  }),
+]);
+
+/** A quiet fleet of which one node falls ill that nothing heals, so that the whole ladder is climbed. */
+export async function climb(kill: KillPoint): Promise<Climb> {
+  let commits = 0;
+  let posts = 0;
+  let counting = false;
+  const marks: number[] = [];
+  const die = (play: Play) => play.kill(DOWN_MS);
+  const play = beginPlay({
+    seed: 1,
+    scenario: {
+      ...demoScenario,
+      ...{ nodes: 40, sessions: 40 },
+      rates: { ...demoScenario.rates, faultEveryMs: never, maintenanceEveryMs: never },
+    },
+    settings: {
+      ...minuteSettings,
+      cadences: { ...minuteSettings.cadences, details: null, stats: null, hourly: null },
+      limits: createPlanLimits("enterprise"),
+    },
+    rules,
+    onCommit(when, on, changes) {
+      if (!counting) return;
+      if (when === "before") commits++;
+      if (when === "before" && changes.some(({ kind }) => kind === "episode" || kind === "action")) marks.push(commits);
+      if (kill?.at === "commit" && commits === kill.number && when === kill.when) die(on);
+    },
+    onPost(_post, on) {
+      posts++;
+      if (kill?.at === "post" && posts === kill.number) die(on);
+    },
+  });
+  const { stage, people } = play;
+  await play.pass(SETTLE_MS);
+  counting = true;
+  people.fallIll(stage.service.world.fleet.nodes[7]!.id, { ailment: "outage", cure: "person" });
+  await play.pass(CLIMB_MS);
+  if (rateLimitedCount(stage.service) > 0) stage.breach("no 429", "a call was answered with 429");
+  await play.end();
+  const episodes = [...stage.chronicle.episodes.values()];
+  if (episodes.length > 1) stage.breach("one episode", `there are ${episodes.length}`);
+  return {
+    ...{ commits, marks },
+    posts: stage.posts.map(({ kind, body }) => (kind === "reboot" ? `reboot ${body}` : kind)),
+    end: episodes[0]?.state ?? null,
+    steps: episodes[0]?.step ?? 0,
+    breaches: stage.breaches,
+  };
+}

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { demoScenario } from "../../src/simulator/default-scenarios.ts";
+import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createMemoryStore } from "../../src/journal/sqlite.ts";
+import { createPlanLimits, type Daemon, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+
+const HOUR = 3_600_000;
+
+const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
+const headers = ["category", "plan", "off"] as const;
+const plans = ["starter", "business", "enterprise"] as const;
+// Every limiter with every kind of headers, every limiter with every plan, every kind of headers with every plan.
+const services = limiters.flatMap((limiter, row) =>
+  headers.map((rateLimitHeaders, column) => ({ limiter, rateLimitHeaders, plan: plans[(row + column) % 3]! })),
+);
+
+/** Wishes that no limit carries, so that the budget is always wanted to the last call. */
+const greedy = {
+  ...minuteSettings,
+  cadences: {
+    nodes: { kind: "every", intervalMs: 10_000 },
+    details: { kind: "every", intervalMs: 60_000 },
+    sessions: { kind: "every", intervalMs: 10_000 },
+    stats: { kind: "every", intervalMs: 5_000 },
+    hourly: { kind: "cron", expression: "2 * * * *" },
+  },
+} as const;
+
+test.each(services)(
+  "a simulated day of the whole daemon under %o, restarted every two hours, meets no 429",
+  async (choice) => {
+    const clock = createVirtualClock(START_MS);
+    const scenario = { ...demoScenario, nodes: 300, sessions: 1_500, service: { ...demoScenario.service, ...choice } };
+    const service = createService(scenario, START_MS);
+    const store = createMemoryStore();
+    let daemon: Daemon | null = null;
+    for (let hour = 0; hour < 24; hour += 2) {
+      daemon = startDaemon({
+        ...{ clock, service, store, seed: hour + 1 },
+        settings: { ...greedy, limits: createPlanLimits(choice.plan) },
+      });
+      await clock.advance(2 * HOUR - 60_000);
+      // What it still waits for is cut off, and the next one starts cold.
+      await stopDaemon(daemon);
+    }
+    const calls = replyCounts(service).reduce((sum, { count }) => sum + count, 0);
+    expect(rateLimitedCount(service)).toBe(0);
+    expect(calls).toBeGreaterThan(2_500);
+    expect(store.calls.since("2026-03-01")).toBe(calls);
+  },
+);

@@ -1,0 +1,79 @@
+import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
+import type { Explanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
+import { HOLD_MS_MAX, HOLDS, type HoldRow } from "../../../src/model/remediation/hold-reasons.ts";
+
+/** A time in which a policy held an unhealthy node. Times are since the beginning. */
+export interface Hold {
+  readonly node: string;
+  readonly policy: string;
+  readonly from: DurationMs;
+  until: DurationMs;
+  /** Looks at it by reason. */
+  readonly reasons: Map<string, number>;
+  /** Whether it lasted longer than {@link HOLD_MS_MAX} while no alert of any of its reasons fired. */
+  isUnnoticed: boolean;
+}
+
+/** All holds, looked for again and again. */
+export interface HoldRecord {
+  readonly holds: readonly Hold[];
+  /** Looks at unhealthy nodes. `alerts`: names of those that fire. */
+  look(at: DurationMs, nodes: readonly Explanation[], alerts: ReadonlySet<string>): void;
+}
+
+/** Creates an empty record. `everyMs`: the time between two looks. */
+export function createHoldRecord(everyMs: DurationMs): HoldRecord {
+  const holds: Hold[] = [];
+  const open = new Map<string, Hold>();
+
+  function holdOf(at: DurationMs, node: string, { policy, blockers }: PolicyExplanation, alerts: ReadonlySet<string>) {
+    const key = `${policy} ${node}`;
+    const known = open.get(key);
+    const hold = known ?? { node, policy, from: at, until: at, reasons: new Map(), isUnnoticed: false };
+    if (known === undefined) holds.push(hold);
+    hold.until = at + everyMs;
+    const reasons = new Set(blockers.map(({ reason }) => reason));
+    for (const reason of reasons) hold.reasons.set(reason, (hold.reasons.get(reason) ?? 0) + 1);
+    const isNoticed = [...reasons].some((reason) => alerts.has((HOLDS[reason] as HoldRow).alert ?? ""));
+    if (hold.until - hold.from > HOLD_MS_MAX && !isNoticed) hold.isUnnoticed = true;
+    return [key, hold] as const;
+  }
+
+  return {
+    holds,
+    look(at, nodes, alerts) {
+      const now = nodes
+        .filter((each) => !isTreated(each))
+        .flatMap(({ node, policies }) =>
+          policies
+            .filter(({ timer, blockers }) => timer?.state === "firing" && blockers.length > 0)
+            .map((held) => holdOf(at, node, held, alerts)),
+        );
+      open.clear();
+      for (const [key, hold] of now) open.set(key, hold);
+    },
+  };
+}
+
+/** Whether an episode of any policy treats the node: a step is under way, or its end is waited for. */
+const isTreated = ({ policies }: Explanation): boolean =>
+  policies.some(
+    ({ episode }) => episode?.closedAt === null && episode.state !== "firing" && episode.state !== "suspended",
+  );
+
+/** The shipped alerts about holds that fire by this page, but for the waits of their `for`. */
+export function alertsOf(page: string): ReadonlySet<string> {
+  const values = (name: string) =>
+    [...page.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))].map(([, value]) => Number(value));
+  const firing: Readonly<Record<string, boolean>> = {
+    ProxywardenHeldTooLong: values("proxywarden_longest_hold_seconds").some(
+      (seconds) => seconds * 1_000 > 5.5 * HOUR_MS,
+    ),
+    ProxywardenBreakerOpen: values("proxywarden_breaker_open").includes(1),
+    ProxywardenUntrusted: values("proxywarden_trusted").includes(0),
+    ProxywardenNodeGivenUp: [...page.matchAll(/^proxywarden_episodes\{.*state="given_up"\} (\S+)$/gm)].some(
+      ([, count]) => Number(count) > 0,
+    ),
+  };
+  return new Set(Object.keys(firing).filter((name) => firing[name]));
+}

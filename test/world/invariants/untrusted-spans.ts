@@ -1,0 +1,67 @@
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Fault } from "../../../src/model/scenario.ts";
+import type { Post, Stage } from "../daemon/simulation-parts.ts";
+
+/**
+ * What a fault does to sight. `blind`: no walk succeeds; `deceived`: walks succeed, and what they show can't be believed,
+ * so that a cool-down follows.
+ */
+type Effect = { readonly kind: "blind" | "deceived"; readonly afterMs: number };
+
+/** A list that lost this share of its nodes is surely too short, as trust has it. */
+const VANISHED_MIN = 0.3;
+/** Of records that are spoiled in all ways, so many at least make the unknown too many. */
+const SPOILED_MIN = 0.6;
+/** Retries and time-outs of one walk. */
+const WALK_MS = MINUTE_MS;
+/** The daemon looks at least this often: the last look before an end begins the cool-down. */
+const SLACK_MS = 10 * SECOND_MS;
+
+/** Whether a fault of the script truly stood in the way of sight when a POST was sent; null: none did. */
+export function blindness({ at }: Post, stage: Stage): string | null {
+  const { service, rules, bornAt } = stage;
+  const interval = stage.life?.plan().nodes?.intervalMs ?? 0;
+  const now = service.world.now - service.world.startMs;
+  const ageMs = at - bornAt;
+  for (const fault of service.world.script.faults) {
+    const effect = effectOf(fault, interval, rules.safety.trust.maxFreshestLastSeenMs);
+    if (effect === null) continue;
+    // A life sees nothing before it begins: what was on before that is on from then.
+    const from = Math.max(fault.afterMs, now - ageMs) + effect.afterMs;
+    const until = fault.afterMs + fault.forMs;
+    if (from >= until || now < from) continue;
+    if (now < until) return `${fault.fault.kind} is on since ${seconds(now - fault.afterMs)} (${effect.kind})`;
+    const cooldownMs = effect.kind === "deceived" ? rules.safety.stormCooldownMs : 0;
+    if (now < until + cooldownMs - SLACK_MS) return `${fault.fault.kind} ended only ${seconds(now - until)} ago`;
+  }
+  return null;
+}
+
+function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs: number): Effect | null {
+  const isOfLists = match === undefined || "GET /v1/nodes?".startsWith(match);
+  if (!isOfLists || share < 1) return null;
+  const seen = 2 * interval + WALK_MS;
+  switch (fault.kind) {
+    case "status":
+    case "hang":
+    case "reset":
+    case "truncate":
+    case "bad_json":
+    case "html":
+    case "wrong_shape":
+    case "lost_reply":
+      return { kind: "blind", afterMs: seen };
+    case "empty_list":
+      return { kind: "deceived", afterMs: seen };
+    case "vanished":
+      return fault.share >= VANISHED_MIN ? { kind: "deceived", afterMs: seen } : null;
+    case "bad_records":
+      return fault.share >= SPOILED_MIN ? { kind: "deceived", afterMs: seen } : null;
+    case "stale_last_seen":
+      return { kind: "deceived", afterMs: seen + staleMs };
+    default:
+      return null;
+  }
+}
+
+const seconds = (ms: number): string => `${Math.round(ms / SECOND_MS)} s`;

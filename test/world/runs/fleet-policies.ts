@@ -1,0 +1,77 @@
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Rules } from "../../../src/remediation/context.ts";
+import type { PolicyRule, Step } from "../../../src/model/policy/policy.ts";
+import type { Safety } from "../../../src/model/policy/safety.ts";
+import { usualSafety } from "../../harness/policies.ts";
+
+/** A safety for a fleet of 2,000 nodes of which one falls ill every four seconds, and a tenth fires within an hour. */
+export const roughSafety: Safety = {
+  ...usualSafety,
+  maxDisrupted: { share: 0.05, amount: 100 },
+  maxDisruptedPer: { region: 25, country: null },
+  maxInFlight: 30,
+  maxActions: { amount: 500, perMs: HOUR_MS },
+  breaker: { share: 0.4, amount: 10, withinMs: HOUR_MS },
+  cooldownMs: 10 * MINUTE_MS,
+  correlated: { by: "region", nodes: 60, share: 0.3, withinMs: 5 * MINUTE_MS },
+  efficacy: { window: 50, minSuccess: 0.5 },
+};
+
+const verify = (minutes: number) => ({ withinMs: minutes * MINUTE_MS, expect: null });
+const disconnect: Step = { action: "disconnect", verify: verify(3) };
+const reboot: Step = { action: "reboot", force: false, verify: verify(5) };
+const force: Step = { action: "reboot", force: true, verify: verify(5) };
+const quarantine = (minutes: number): Step => ({
+  action: "quarantine",
+  durationMs: minutes * MINUTE_MS,
+  reason: "{{policy}}: {{when}} ({{episode}})",
+  verify: verify(5),
+});
+
+/** A policy that enforces, but for what is said otherwise. */
+export const policyOf = (changed: Partial<PolicyRule> & Pick<PolicyRule, "name" | "when">): PolicyRule => ({
+  mode: "enforce",
+  match: null,
+  forMs: 0,
+  clearForMs: 5 * MINUTE_MS,
+  maxAgeMs: null,
+  steps: [reboot, force],
+  retry: { episodes: 20, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS },
+  windows: [],
+  blockedBy: [],
+  ...changed,
+});
+
+/** Policies for a fleet whose faults pass within minutes: quick to fire, and each proved by the read before the POST. */
+export const quickPolicies: readonly PolicyRule[] = [
+  policyOf({
+    name: "reboot-offline",
+    when: 'node.status == "offline"',
+    forMs: 4 * MINUTE_MS,
+    steps: [reboot, force, quarantine(30)],
+  }),
+  policyOf({
+    name: "cool-hot-cpu",
+    when: 'node.status == "online" && node.cpu_usage > 0.95',
+    steps: [disconnect, reboot, force],
+  }),
+  policyOf({ name: "stop-leak", when: 'node.status == "online" && node.memory_usage > 0.9', steps: [reboot, force] }),
+  policyOf({
+    name: "empty-disk",
+    when: 'node.status == "online" && node.disk_usage > 0.9',
+    steps: [reboot, force, quarantine(30)],
+  }),
+  policyOf({
+    name: "relieve-failing",
+    when: 'node.status == "online" && sessions.total >= 10 && sessions.failed_ratio > 0.2',
+    forMs: 5 * MINUTE_MS,
+    steps: [disconnect, reboot],
+  }),
+];
+
+/** Rules of some policies under some safety. */
+export const rulesUnder = (safety: Safety, policies: readonly PolicyRule[]): Rules => ({
+  policies,
+  safety,
+  intervals: [],
+});

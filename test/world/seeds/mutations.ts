@@ -1,0 +1,124 @@
+/** A deliberate fault of the daemon, as edits of its source. */
+export interface Mutation {
+  readonly name: string;
+  /** `find` must occur in the file exactly once. */
+  readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
+  /** Tried one after the other until a law is broken. */
+  readonly seeds: readonly number[];
+  readonly nodes: number;
+  readonly days: number;
+}
+
+const seeds = (first: number, count: number): readonly number[] =>
+  Array.from({ length: count }, (_, index) => first + index);
+const size = { nodes: 90, days: 1 } as const;
+
+/** Ten faults, each of which the laws must catch. */
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: "no re-read before acting",
+    edits: [
+      {
+        file: "src/remediation/execution/executor.ts",
+        find: "const problem = await readAfresh(ward, intent, stopping);",
+        replace: "const problem = stopping.aborted ? await readAfresh(ward, intent, stopping) : null;",
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 12) },
+  },
+  {
+    name: "POST retried",
+    edits: [
+      {
+        file: "src/api-client/client.ts",
+        find: `      const tried = await attempt(call, "action", signal, onSending);`,
+        replace: `      let tried = await attempt(call, "action", signal, onSending);
+      if (tried.kind === "failed" && !tried.isUnsent) tried = await attempt(call, "action", signal);`,
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 12) },
+  },
+  {
+    name: "breaker in memory only",
+    edits: [{ file: "src/remediation/evaluation/fleet-health.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" }],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "timer running on unknown",
+    edits: [
+      {
+        file: "src/policy/timers/timer.ts",
+        find: `  if (verdict === "unknown") return broken(before, isFrozen ? null : now);`,
+        replace: `  if (verdict === "unknown") return before;`,
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "percent rounded up",
+    edits: [
+      {
+        file: "src/policy/guards/limits.ts",
+        find: "Math.floor(share * nodes + 1e-9)",
+        replace: "Math.ceil(share * nodes - 1e-9)",
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "gone after one walk",
+    edits: [{ file: "src/inventory/absence.ts", find: "const ABSENCE_MAX = 10;", replace: "const ABSENCE_MAX = 1;" }],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "lost nodes not counted",
+    edits: [
+      {
+        file: "src/policy/facts.ts",
+        find: `if (episode.state === "suspended") return isLost(episode);`,
+        replace: `if (episode.state === "suspended") return false;`,
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "canary never released",
+    edits: [
+      {
+        file: "src/remediation/context.ts",
+        find: "proven: books.casebook.fact(provenFact(name)) === policy.fingerprint",
+        replace: "proven: false",
+      },
+      {
+        file: "src/policy/episodes/canary.ts",
+        find: ".openEpisodes()",
+        replace: ".openEpisodes()\n    .concat([...casebook.closed()])",
+      },
+      { file: "src/policy/episodes/canary.ts", find: "tried.find(canProceed) ?? null", replace: "tried[0] ?? null" },
+    ],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "approval never expiring",
+    edits: [
+      {
+        file: "src/remediation/evaluation/candidates.ts",
+        find: "if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;",
+        replace: "if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 24) },
+  },
+  {
+    name: "month not counted before the call",
+    edits: [
+      { file: "src/api-client/rate-limiter.ts", find: "    count(1);\n", replace: "" },
+      {
+        file: "src/api-client/rate-limiter.ts",
+        find: `      if (outcome.kind === "unused") uncounted--;`,
+        replace: `      if (outcome.kind !== "unused") count(1);`,
+      },
+    ],
+    ...{ ...size, seeds: seeds(1, 12) },
+  },
+];
