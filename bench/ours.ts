@@ -1,13 +1,13 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createWardenMetrics } from "../src/metrics/daemon-metrics.ts";
-import { createExposition, sendExposition } from "../src/web/scrape/scrape-endpoint.ts";
+import { createDaemonMetrics } from "../src/metrics/daemon-metrics.ts";
+import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/scrape-endpoint.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";
 import { type Measured, measure, serveRounds } from "./rounds.ts";
 
 const source = createFleetSource(Number(process.argv[2]));
-const warden = createWardenMetrics({ process: false });
-const exposition = createExposition({ clock: { monotonic: () => performance.now() }, warden });
+const warden = createDaemonMetrics({ process: false });
+const exposition = createMetricsEndpoint({ clock: { monotonic: () => performance.now() }, daemonMetrics: warden });
 const gzipped = { acceptEncoding: "gzip" };
 
 function refresh(share: number): Promise<Measured> {
@@ -25,7 +25,7 @@ serveRounds({
   full: () => refresh(1),
   few: () => refresh(0.05),
   /** The first gzip scrape of a rendering, for which all of it is compressed. */
-  compress: () => measure(async () => (await exposition.scrape(gzipped)).done()),
+  compress: () => measure(async () => (await exposition.scrape(gzipped)).release()),
   text: async () => Buffer.concat((await exposition.scrape({})).chunks).toString(),
   /** Peak so far, in megabytes: every rendering, the compression and a scrape included. */
   rss: () => Promise.resolve(process.resourceUsage().maxRSS / 1e3),
@@ -33,12 +33,12 @@ serveRounds({
   async serve() {
     const scrape = await exposition.scrape(gzipped);
     const bytes = Buffer.concat(scrape.chunks);
-    scrape.done();
+    scrape.release();
     const bare = createServer((_request, response) => {
       response.writeHead(200, { "content-encoding": "gzip", "content-length": bytes.length });
       response.end(bytes);
     });
-    const ours = createServer(async (_request, response) => sendExposition(response, await exposition.scrape(gzipped)));
+    const ours = createServer(async (_request, response) => sendScrape(response, await exposition.scrape(gzipped)));
     return { ours: await listen(ours), bare: await listen(bare) };
   },
 });

@@ -1,8 +1,8 @@
+import { decodeNodeRecord, decodePage, decodeSessionRecord } from "../src/api-client/decoding/records.ts";
 import { createInventory } from "../src/inventory/inventory.ts";
-import { createSessionFold } from "../src/inventory/sessions/session-totals.ts";
-import { readNodeRecord, readPage, readSessionRecord } from "../src/api-client/decoding/records.ts";
+import { createSessionTotals } from "../src/inventory/sessions/session-totals.ts";
 import { defaultScenario, SIMULATION_KEY } from "../src/simulator/default-scenarios.ts";
-import { createService, handle } from "../src/simulator/http/service.ts";
+import { createService, handleRequest } from "../src/simulator/http/service.ts";
 
 /** A page of 1,000 records: from bytes to folded records, beside JSON.parse of the same bytes alone. */
 export interface ParsingResult {
@@ -24,21 +24,25 @@ export function benchParsing(): ParsingResult[] {
   const service = createService({ ...defaultScenario, nodes: 1_000, sessions: 1_300 }, START_MS);
   const page = (list: string): Uint8Array => {
     const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
-    const reply = handle(service, { method: "GET", path: `/v1/${list}?page=1&limit=1000`, headers }, START_MS + 1_000);
+    const reply = handleRequest(
+      service,
+      { method: "GET", path: `/v1/${list}?page=1&limit=1000`, headers },
+      START_MS + 1_000,
+    );
     return Buffer.from(reply.body);
   };
   const inventory = createInventory("ratio");
-  const sessions = createSessionFold(false, { isKnownNode: inventory.has, onFolded: () => {} });
+  const sessions = createSessionTotals(false, { isKnownNode: inventory.has, onFolded: () => {} });
   const ignore = () => {};
   const nodesBytes = page("nodes");
   const sessionsBytes = page("sessions");
   return [
     measure("nodes", nodesBytes, (record) => {
-      const node = readNodeRecord(record, ignore);
-      if (node !== null) inventory.list(node, 0);
+      const node = decodeNodeRecord(record, ignore);
+      if (node !== null) inventory.recordListed(node, 0);
     }),
     measure("sessions", sessionsBytes, (record) => {
-      const session = readSessionRecord(record, ignore);
+      const session = decodeSessionRecord(record, ignore);
       if (session !== null) sessions.add(session);
     }),
   ];
@@ -53,7 +57,7 @@ function measure(list: string, bytes: Uint8Array, fold: (record: unknown) => voi
     parsing.push(timed(() => void JSON.parse(utf8.decode(bytes))));
     folding.push(
       timed(() => {
-        const page = readPage(JSON.parse(utf8.decode(bytes)));
+        const page = decodePage(JSON.parse(utf8.decode(bytes)));
         if (!page.ok || page.value.records.length !== 1_000) throw new Error("the simulator gave no page of 1,000");
         page.value.records.forEach(fold);
       }),

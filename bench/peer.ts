@@ -22,7 +22,7 @@ async function refresh() {
   const fleet = source.next(1);
   if (text === "") {
     for (const [slot, id] of fleet.ids.entries()) {
-      const { country, region } = fleet.places[fleet.place[slot]!]!;
+      const { country, region } = fleet.locations[fleet.locationIndex[slot]!]!;
       info.set({ node_id: id, name: fleet.names[slot]!, country, region, version: fleet.versions[slot]! }, 1);
     }
   }

@@ -1,5 +1,5 @@
 import type { Dashboard, DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
-import { type GeneratedFile, generate, json } from "../scripts/generated-files.ts";
+import { formatJson, type GeneratedFile, writeGeneratedFiles } from "../scripts/generated-files.ts";
 import { networkBoard } from "./network.ts";
 import { nodeBoard } from "./node.ts";
 import { wardenBoard } from "./warden.ts";
@@ -22,7 +22,7 @@ export const compiledBoards = (): readonly CompiledBoard[] => [
 export const boardFiles = (): readonly GeneratedFile[] =>
   compiledBoards().map(({ file, dashboard }) => ({
     path: `grafana/dashboards/${file}`,
-    content: () => json(dashboard),
+    content: () => formatJson(dashboard),
   }));
 
 function finished(board: DashboardBuilder): Dashboard {
@@ -34,4 +34,4 @@ function finished(board: DashboardBuilder): Dashboard {
   return dashboard;
 }
 
-if (import.meta.main) generate(boardFiles(), "dashboards", process.argv.slice(2));
+if (import.meta.main) writeGeneratedFiles(boardFiles(), "dashboards", process.argv.slice(2));

@@ -1,6 +1,6 @@
 import { type DashboardBuilder, RowBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
-import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
+import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 import { annotation, board, nodeVariable, placeVariables, UIDS } from "./board.ts";
 import { EPISODE_NUMBERS, STATUS_NUMBERS, steps, USAGE_STEPS } from "./palette.ts";
 import { columns, stacked, stat, stateTimeline, table, timeSeries } from "./panel.ts";

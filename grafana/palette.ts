@@ -6,8 +6,8 @@ import {
   type ValueMapping,
 } from "@grafana/grafana-foundation-sdk/dashboard";
 import type { EPISODE_STATES } from "../src/metrics/label-values.ts";
-import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
+import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 
 /** States of nodes and of episodes look the same on every dashboard. */
 const STATUS_COLOURS: Readonly<Record<(typeof NODE_STATUSES)[number], string>> = {

@@ -10,7 +10,7 @@ export interface GeneratedFile {
 }
 
 /** The generated files whose content is not what it would be if they were written now. */
-export const staleOf = (files: readonly GeneratedFile[]): readonly GeneratedFile[] =>
+export const staleFiles = (files: readonly GeneratedFile[]): readonly GeneratedFile[] =>
   files.filter(({ path, content }) => readText(path) !== content());
 
 /** Text of a file, by its path from the root of the repository; null: there is none. */
@@ -24,7 +24,7 @@ export function readText(path: string): string | null {
 }
 
 /** An object as a generated file has it. */
-export const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+export const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
@@ -32,7 +32,7 @@ const fromRoot = (path: string): string => fileURLToPath(new URL(`../${path}`, i
  * Writes every stale file; with `--check` among the options only names them, and is unhappy if there are any. `script`:
  * the npm script that writes them.
  */
-export function generate(files: readonly GeneratedFile[], script: string, options: readonly string[]): void {
+export function writeGeneratedFiles(files: readonly GeneratedFile[], script: string, options: readonly string[]): void {
   const unknown = options.filter((option) => option !== "--check");
   if (unknown.length > 0) {
     console.error(`unknown option ${unknown.join(" ")}; the only one is --check`);
@@ -40,7 +40,7 @@ export function generate(files: readonly GeneratedFile[], script: string, option
     return;
   }
   const check = options.includes("--check");
-  for (const { path, content } of staleOf(files)) {
+  for (const { path, content } of staleFiles(files)) {
     if (!check) {
       mkdirSync(dirname(fromRoot(path)), { recursive: true });
       writeFileSync(fromRoot(path), content());

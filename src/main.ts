@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, EXIT_USAGE, type ExitCode } from "./cli/context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "./cli/context.ts";
 import { createProgram } from "./cli/program.ts";
 import { VERSION } from "./cli/version.ts";
 
@@ -8,18 +8,18 @@ async function main(): Promise<ExitCode> {
   const stop = new AbortController();
   // A second signal ends the process at once, nobody should have to reach for kill -9: and by our own hand, for as
   // process 1 of a container it would not die of it.
-  const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_BAD) : stop.abort());
+  const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_FAILURE) : stop.abort());
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
   // Whoever reads us may have seen enough, as head does: what runs on is asked to stop, and its exit code still counts.
   process.stdout.on("error", () => stop.abort());
   process.stderr.on("error", () => {});
-  let code: ExitCode = EXIT_FINE;
+  let code: ExitCode = EXIT_OK;
   const context: CommandContext = {
     env: process.env,
     out: process.stdout,
     err: process.stderr,
     stop: stop.signal,
-    onHangup: (then) => process.on("SIGHUP", then),
+    onSighup: (then) => process.on("SIGHUP", then),
     version: VERSION,
   };
   const program = createProgram(context, (finished) => {
@@ -28,12 +28,12 @@ async function main(): Promise<ExitCode> {
   try {
     await program.parseAsync(process.argv);
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_FINE : EXIT_USAGE;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
     const trace = program.opts<{ debug?: boolean }>().debug === true;
     process.stderr.write(
       `proxywarden: ${error instanceof Error ? (trace && error.stack) || error.message : String(error)}\n`,
     );
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
   return code;
 }

@@ -1,8 +1,8 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { spendable, spendableOfPlan } from "../../src/rate-limit/ledger.ts";
-import { type Limits, PLANS, type PlanLimits, pollingMonth } from "../../src/rate-limit/limits.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
-import type { Contract } from "../../src/simulator/http/rate-limits.ts";
+import { pollingCallsPerMinute, pollingCallsPerWindow } from "../../src/rate-limit/ledger.ts";
+import { type Limits, PLANS, type PlanLimits, pollingCallsPerMonth } from "../../src/rate-limit/limits.ts";
+import type { CustomLimits } from "../../src/simulator/http/rate-limits.ts";
 
 /** What a service allows, as both sides know it. */
 export interface Terms {
@@ -10,7 +10,7 @@ export interface Terms {
   readonly limits: Limits;
   /** The plan as the simulated service has it, and what a contract changes about it. */
   readonly servicePlan: ServiceOptions["plan"];
-  readonly contract: Contract;
+  readonly contract: CustomLimits;
 }
 
 const WINDOW_MS = MINUTE_MS;
@@ -153,9 +153,9 @@ export function meansOf({ nodes, terms, conditions }: Cell): Means {
   const pages = Math.ceil(nodes / pageSizeOf({ conditions }));
   const cap = limits.plan.callsPerMonth;
   const rate = Math.min(
-    spendable(limits, "node_management"),
-    spendableOfPlan(limits) ?? Number.POSITIVE_INFINITY,
-    cap === null ? Number.POSITIVE_INFINITY : (pollingMonth(cap) * MINUTE_MS) / MONTH_MS,
+    pollingCallsPerWindow(limits, "node_management"),
+    pollingCallsPerMinute(limits) ?? Number.POSITIVE_INFINITY,
+    cap === null ? Number.POSITIVE_INFINITY : (pollingCallsPerMonth(cap) * MINUTE_MS) / MONTH_MS,
   );
   const walkMs = (share: number) => Math.max(WISHES.listMs, (pages * MINUTE_MS) / (rate * share));
   const evenWalkMs = walkMs(LIST_SHARE);

@@ -1,25 +1,31 @@
+import { createApiClient } from "../../src/api-client/client.ts";
+import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Share } from "../../src/base/percent.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import type { Limits } from "../../src/rate-limit/limits.ts";
-import type { Plan } from "../../src/scheduling/planner.ts";
-import { createSight, type Sight, startWatch, type Watch, type WatchParts } from "../../src/collectors/collector-manager.ts";
-import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
+import {
+  type CollectedState,
+  type CollectorManager,
+  type CollectorManagerDeps,
+  createCollectedState,
+  startCollectorManager,
+} from "../../src/collectors/collector-manager.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Log, Transport } from "../../src/model/ports.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { compiled } from "../../src/policy/policy.ts";
+import { createCron } from "../../src/platform/cron.ts";
 import { thresholdsOf } from "../../src/policy/cel/thresholds.ts";
-import { createClient } from "../../src/api-client/client.ts";
-import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
-import type { Contract } from "../../src/simulator/http/rate-limits.ts";
+import { mustCompile } from "../../src/policy/policy.ts";
+import type { Limits } from "../../src/rate-limit/limits.ts";
+import type { Plan } from "../../src/scheduling/planner.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
-import { createInterventions } from "../../src/simulator/intervention.ts";
+import type { CustomLimits } from "../../src/simulator/http/rate-limits.ts";
 import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createBell } from "../../src/platform/cron.ts";
+import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createInterventions } from "../../src/simulator/intervention.ts";
 import { type Cell, pageSizeOf, TERMS, WISHES } from "./cell.ts";
 import { createFinder } from "./finding.ts";
 import { createListing } from "./listing.ts";
@@ -38,8 +44,8 @@ const WHEN = ['node.status == "offline"', ...USAGES].join(" || ");
 /** The engine's parts that live as long as the cell. */
 interface Engine {
   readonly clock: VirtualClock;
-  readonly sight: Sight;
-  readonly metrics: ReturnType<typeof createWardenMetrics>;
+  readonly sight: CollectedState;
+  readonly metrics: ReturnType<typeof createDaemonMetrics>;
   readonly log: Log;
   /** What it warned of: nothing, where the conditions are plain. */
   readonly warnings: readonly string[];
@@ -116,10 +122,14 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
   const warnings: string[] = [];
   const warn = (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
   const log: Log = { debug: () => {}, info: () => {}, warn, error: warn };
-  const metrics = createWardenMetrics({ process: false });
-  const { facts } = createMemoryStore();
-  const sight = createSight({ usageScale: "ratio", pageLimit: pageSizeOf(cell) }, facts, { clock, log, metrics });
-  sight.inventory.setThresholds(thresholdsOf(compiled(WHEN)));
+  const metrics = createDaemonMetrics({ process: false });
+  const { facts } = createMemoryStateStore();
+  const sight = createCollectedState({ usageScale: "ratio", pageLimit: pageSizeOf(cell) }, facts, {
+    clock,
+    log,
+    metrics,
+  });
+  sight.inventory.setThresholds(thresholdsOf(mustCompile(WHEN)));
   const engine: Engine = { clock, sight, metrics, log, warnings };
   const ours = { requests: PLENTY, burst: 2 * PLENTY, windowMs: MINUTE_MS };
   const limits: Limits = {
@@ -129,7 +139,7 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
   };
   const { service } = stage(script, PLENTIFUL, clock);
   const watch = start(engine, cell, limits, createSimulatedTransport(service, clock, { latencyMs: 0 }), () => {});
-  while (sight.inventory.count() < cell.nodes || !sight.inventory.isDetailed()) {
+  while (sight.inventory.count() < cell.nodes || !sight.inventory.hasDetail()) {
     if (clock.now() >= START_MS - MINUTE_MS) throw new Error("the fleet could not be read before the start");
     await clock.advance(SECOND_MS);
   }
@@ -139,22 +149,22 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
 }
 
 const UNLIMITED = Number.POSITIVE_INFINITY;
-const PLENTIFUL: Contract = {
+const PLENTIFUL: CustomLimits = {
   plan: { requestsPerMinute: UNLIMITED, concurrentRequests: UNLIMITED, callsPerMonth: UNLIMITED },
   categories: { node_management: { limit: PLENTY, burst: 2 * PLENTY, windowMs: MINUTE_MS } },
 };
 
 /** A service in which the script is played, and what is to be done for that at given moments. */
-function stage(script: Script, contract: Contract, clock: VirtualClock) {
+function stage(script: Script, contract: CustomLimits, clock: VirtualClock) {
   const service = createService(script.scenario, START_MS, contract);
   const people = createInterventions(service, clock.now);
-  for (const { id, strain } of [...script.lingering, ...script.faults]) if (strain !== null) people.strain(id, strain);
+  for (const { id, strain } of [...script.lingering, ...script.faults]) if (strain !== null) people.setLoad(id, strain);
   const restarts = script.restarts.map(({ id, at }) => ({ at, act: () => people.restart(id) }));
   const outages = script.faults
     .filter(({ strain }) => strain === null)
     .map(({ id, visibleAt, endsAt }) => ({
       at: visibleAt,
-      act: () => people.fallIll(id, { ailment: "outage", cure: "time", healAt: endsAt }),
+      act: () => people.startFailure(id, { failureMode: "outage", remedy: "time", recoverAt: endsAt }),
     }));
   return { service, events: [...restarts, ...outages].sort((one, other) => one.at - other.at) };
 }
@@ -164,22 +174,22 @@ function start(
   cell: Cell,
   limits: Limits,
   transport: Transport,
-  onSnapshot: WatchParts["onSnapshot"],
-): Watch {
+  onSnapshot: CollectorManagerDeps["onSnapshot"],
+): CollectorManager {
   const random = seededRandom(cell.seed);
-  const { calls, facts } = createMemoryStore();
-  const office = createPermitOffice({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
-  const client = createClient({
-    ...{ transport, office, clock, random },
+  const { calls, facts } = createMemoryStateStore();
+  const office = createRateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
+  const client = createApiClient({
+    ...{ transport, rateLimiter: office, clock, random },
     secret: { value: () => SIMULATION_KEY, refresh: () => ({ ok: true, value: false }) },
     timeoutMs: 10 * SECOND_MS,
-    observer: { called: () => {}, stated: () => {}, refused: () => {} },
+    observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden/bench",
   });
-  return startWatch({
+  return startCollectorManager({
     settings: {
       maxMissing: 0.02,
-      cadences: {
+      schedules: {
         nodes: { kind: "every", intervalMs: WISHES.listMs },
         details: { kind: "every", intervalMs: WISHES.detailMs },
         ...{ sessions: null, stats: null, hourly: null },
@@ -192,13 +202,13 @@ function start(
         reads: new Set(["nodes", "details"]),
       },
     },
-    ...{ sight, client, office, facts, clock, random, metrics, log, onSnapshot },
-    bell: createBell(),
+    ...{ collected: sight, client, rateLimiter: office, facts, clock, random, metrics, log, onSnapshot },
+    cron: createCron(),
   });
 }
 
 /** Calls that are under way as it stops are still answered. */
-async function stop(watch: Watch, clock: VirtualClock): Promise<void> {
+async function stop(watch: CollectorManager, clock: VirtualClock): Promise<void> {
   const stopped = watch.stop();
   await clock.advance(MINUTE_MS / 2);
   await stopped;

@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { EpochMs } from "../../src/model/time.ts";
-import { type Admission, admit, createAdmission } from "../../src/simulator/http/rate-limits.ts";
+import { type ApiLimits, checkLimits, createApiLimits } from "../../src/simulator/http/rate-limits.ts";
 import { type Cell, meansOf, TERMS, WISHES } from "./cell.ts";
 import { createFinder, type Finder } from "./finding.ts";
 import { createListing, type Listing } from "./listing.ts";
@@ -25,7 +25,7 @@ interface Line {
   showing(): Showing;
 }
 
-function openLine(cell: Cell, script: Script, admission: Admission): Line {
+function openLine(cell: Cell, script: Script, admission: ApiLimits): Line {
   const listing = createListing(cell, script);
   const finder: Finder = createFinder(script, cell.nodes, listing);
   const { leadMs, endMs } = script.timetable;
@@ -37,7 +37,7 @@ function openLine(cell: Cell, script: Script, admission: Admission): Line {
     listing,
     send(job, at) {
       const servedAt = Math.floor(at + LATENCY_MS / 2);
-      const { refusedBy, verdict } = admit(admission, "key", "node_management", 1, servedAt);
+      const { refusedBy, verdict } = checkLimits(admission, "key", "node_management", 1, servedAt);
       if (refusedBy !== null) {
         refused++;
         return verdict.retryAfterSeconds * SECOND_MS;
@@ -72,7 +72,7 @@ export function runNaive(cell: Cell, script: Script): Showing {
   const { service } = script.scenario;
   const { contract } = TERMS[cell.terms];
   const endless = { ...contract, plan: { ...("plan" in contract ? contract.plan : {}), callsPerMonth: Infinity } };
-  const line = openLine(cell, script, createAdmission(service, endless));
+  const line = openLine(cell, script, createApiLimits(service, endless));
   const endAt = START_MS + script.timetable.endMs;
   const { listing } = line;
   const workers: { at: EpochMs; again: Job | null }[] = Array.from({ length: WORKERS }, () => ({
@@ -107,7 +107,7 @@ export function runNaive(cell: Cell, script: Script): Showing {
 /** Keeps the reserve and the month, paces lists and details evenly, and takes the nodes in turn. */
 export function runEven(cell: Cell, script: Script): Showing {
   const means = meansOf(cell);
-  const line = openLine(cell, script, createAdmission(script.scenario.service, TERMS[cell.terms].contract));
+  const line = openLine(cell, script, createApiLimits(script.scenario.service, TERMS[cell.terms].contract));
   const endAt = START_MS + script.timetable.endMs;
   const pageEveryMs = means.evenWalkMs / means.pages;
   const detailEveryMs = MINUTE_MS / means.evenDetailRate;

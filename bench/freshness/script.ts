@@ -3,14 +3,14 @@ import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import type { EpochMs } from "../../src/model/time.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { badDetailFault } from "../../src/simulator/http/faults.ts";
-import { restart } from "../../src/simulator/fleet/fleet.ts";
-import { nodeIndex } from "../../src/simulator/fleet/node-identity.ts";
-import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/fleet/node.ts";
 import { createNodeOrder } from "../../src/simulator/api/node-order.ts";
-import type { Resource, Strain } from "../../src/simulator/fleet/resource-load.ts";
-import { usage } from "../../src/simulator/fleet/resource-usage.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { restart } from "../../src/simulator/fleet/fleet.ts";
+import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/fleet/node.ts";
+import { nodeIndex } from "../../src/simulator/fleet/node-identity.ts";
+import type { Resource, ResourceLoad } from "../../src/simulator/fleet/resource-load.ts";
+import { resourceUsage } from "../../src/simulator/fleet/resource-usage.ts";
+import { badDetailFault } from "../../src/simulator/http/faults.ts";
 import { advanceWorld, createWorld, type World } from "../../src/simulator/network.ts";
 import {
   BAD_DETAILS,
@@ -35,7 +35,7 @@ export interface Fault {
   readonly index: number;
   readonly id: string;
   /** Null: the node is offline. */
-  readonly strain: Strain | null;
+  readonly strain: ResourceLoad | null;
   /** The first moment at which a read would have shown it. */
   readonly visibleAt: EpochMs;
   readonly endsAt: EpochMs;
@@ -65,7 +65,7 @@ export interface Script {
   readonly faults: readonly Fault[];
   readonly jumps: readonly Jump[];
   /** Nodes that stand near a threshold and never pass it. */
-  readonly lingering: readonly { readonly id: string; readonly strain: Strain }[];
+  readonly lingering: readonly { readonly id: string; readonly strain: ResourceLoad }[];
   /** Restarts: those that a signalled jump comes with, and others that mean nothing. In their order. */
   readonly restarts: readonly { readonly id: string; readonly at: EpochMs }[];
   /** The list as it is at the start: indexes of its nodes. */
@@ -157,7 +157,7 @@ function movesOf(scenario: Scenario, { endMs }: Timetable): readonly Move[] {
   const world = createWorld(scenario, START_MS);
   if (scenario.churn !== CHURN) return [];
   advanceWorld(world, START_MS + endMs);
-  const { moves, moveCount } = world.fleet;
+  const { membershipChanges: moves, membershipChangeCount: moveCount } = world.fleet;
   if (moves.length !== moveCount) throw new Error(`${moveCount} joins and leaves are more than the simulator keeps`);
   return moves.map(({ id, at, kind }) => ({ index: nodeIndex(scenario.seed, id)!, at, joins: kind === "joined" }));
 }
@@ -177,15 +177,15 @@ function createWriter(
   const anyIdle = (): SimulatedNode => idle[Math.floor(random() * idle.length)]!;
   /** As a detail writes it: with four digits. */
   const level = (node: SimulatedNode, resource: Resource, at: EpochMs): number =>
-    Number(usage(seed, node, 0, at)[resource].toFixed(4));
+    Number(resourceUsage(seed, node, 0, at)[resource].toFixed(4));
 
   /** A strain from when it shows on, put on the node. */
-  function strained(kind: "creep" | "signalled", node: SimulatedNode, strain: Strain, from: EpochMs): Fault {
-    node.strain = strain;
+  function strained(kind: "creep" | "signalled", node: SimulatedNode, strain: ResourceLoad, from: EpochMs): Fault {
+    node.load = strain;
     const visibleAt = firstReport(node, from, (seen) => level(node, strain.resource, seen) > THRESHOLD);
     const endsAt = visibleAt + lastsMs;
-    node.strain = { ...strain, until: endsAt };
-    return { kind, index: node.index, id: node.id, strain: node.strain, visibleAt, endsAt };
+    node.load = { ...strain, until: endsAt };
+    return { kind, index: node.index, id: node.id, strain: node.load, visibleAt, endsAt };
   }
 
   return {

@@ -1,10 +1,10 @@
 import { type DurationMs, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Plan } from "../../src/scheduling/planner.ts";
 import type { Inventory } from "../../src/inventory/inventory.ts";
 import { NODE_STATUSES, type NodeId } from "../../src/model/node.ts";
-import type { Clock, ServiceRequest, Transport } from "../../src/model/ports.ts";
+import type { Clock, Transport, TransportRequest } from "../../src/model/ports.ts";
 import type { Fleet, Snapshot } from "../../src/model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../src/model/time.ts";
+import type { Plan } from "../../src/scheduling/planner.ts";
 import type { Finder } from "./finding.ts";
 import { type Fault, type Script, THRESHOLD } from "./script.ts";
 
@@ -50,13 +50,13 @@ export function createWitness(script: Script, finder: Finder, inventory: Invento
       if (at < since + FOR_MS) return [id, since + FOR_MS];
       return [id, fleet.detailedAt[slotOf(id, fleet)]! + (details?.intervalMs ?? 0) / FIRING_LOOKS];
     };
-    inventory.awaitDetails(new Map([...waiting].map(wanted)));
+    inventory.setDetailDeadlines(new Map([...waiting].map(wanted)));
   }
 
   return {
     over: (transport) => ({
       ...transport,
-      async request(request: ServiceRequest, signal) {
+      async request(request: TransportRequest, signal) {
         const sentAt = clock.now();
         const answer = await transport.request(request, signal);
         const index = indexes.get(request.path);

@@ -4,7 +4,7 @@ import { createSecureContext } from "node:tls";
 const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /** Why `pem` can't be what a server's certificate is checked against; null: it can. */
-export function authorityProblem(pem: string): string | null {
+export function caCertificateProblem(pem: string): string | null {
   const certificates = pem.match(block) ?? [];
   if (certificates.length === 0) return "holds no certificate; it should hold one or more in PEM, each BEGIN to END";
   const broken = certificates.findIndex((certificate) => !isReadable(certificate));
@@ -21,7 +21,7 @@ function isReadable(certificate: string): boolean {
 }
 
 /** Why a certificate and a key can't be shown to a server; null: they can. */
-export function identityProblem(cert: string, key: string): string | null {
+export function clientCertificateProblem(cert: string, key: string): string | null {
   try {
     createSecureContext({ cert, key });
     return null;

@@ -4,12 +4,12 @@ import { createTransport, type TransportOptions } from "./transport.ts";
 /** Keeps one transport for options that may change while it is used, such as renewed certificates. */
 export interface CurrentTransport {
   /** Returns a sender by these options. Where they differ from the last ones, the old transport closes after its last request. */
-  by(options: TransportOptions): Pick<Transport, "request">;
+  forOptions(options: TransportOptions): Pick<Transport, "request">;
   /** Closes all of them; requests in flight fail. */
   close(): Promise<void>;
 }
 
-interface Counted {
+interface CountedTransport {
   readonly key: string;
   readonly transport: Transport;
   inFlight: number;
@@ -17,8 +17,8 @@ interface Counted {
 
 /** No transport yet. */
 export function createCurrentTransport(): CurrentTransport {
-  const open = new Set<Counted>();
-  let current: Counted | null = null;
+  const open = new Set<CountedTransport>();
+  let current: CountedTransport | null = null;
 
   function closeIdle(): void {
     for (const each of open) {
@@ -29,7 +29,7 @@ export function createCurrentTransport(): CurrentTransport {
   }
 
   return {
-    by(options) {
+    forOptions(options) {
       const key = JSON.stringify(options);
       if (current?.key !== key) {
         current = { key, transport: createTransport(options), inFlight: 0 };

@@ -1,7 +1,7 @@
-import type { Category } from "../rate-limit/limits.ts";
 import type { EndpointLabel } from "../metrics/label-values.ts";
-import type { ActionRequest } from "../model/remediation/episode.ts";
 import type { NodeId } from "../model/node.ts";
+import type { ActionRequest } from "../model/remediation/episode.ts";
+import type { Category } from "../rate-limit/limits.ts";
 
 /** Number of a page and how many records were asked for. */
 export interface PageQuery {
@@ -41,7 +41,7 @@ export interface Call {
   readonly path: string;
 }
 
-/** One call that changes something. It is no {@link Call}, so nothing that may try again takes it by mistake. */
+/** One call that changes something. It is no {@link EndpointCall}, so nothing that may try again takes it by mistake. */
 export interface ActionCall {
   readonly endpoint: LabelOf<"POST">;
   readonly path: string;
@@ -49,24 +49,24 @@ export interface ActionCall {
   readonly body: string | null;
 }
 
-const pageOf = (endpoint: Call["endpoint"], path: string, { page, limit }: PageQuery): Call => ({
+const pagePath = (endpoint: Call["endpoint"], path: string, { page, limit }: PageQuery): Call => ({
   endpoint,
   path: `${path}?page=${page}&limit=${limit}`,
 });
 
 /** Spec, section 4.1. */
-export const listNodes = (query: PageQuery): Call => pageOf("nodes_list", "/v1/nodes", query);
+export const listNodesCall = (query: PageQuery): Call => pagePath("nodes_list", "/v1/nodes", query);
 /** Spec, section 4.2. */
-export const readNode = (id: string): Call => ({ endpoint: "node", path: `/v1/nodes/${encodeURIComponent(id)}` });
+export const readNodeCall = (id: string): Call => ({ endpoint: "node", path: `/v1/nodes/${encodeURIComponent(id)}` });
 /** Spec, section 4.6, without a status filter: whatever the list shows is wanted. */
-export const listSessions = (query: PageQuery): Call => pageOf("sessions_list", "/v1/sessions", query);
+export const listSessionsCall = (query: PageQuery): Call => pagePath("sessions_list", "/v1/sessions", query);
 /** Spec, section 4.8. */
-export const readStats: Call = { endpoint: "stats", path: "/v1/sessions/stats" };
+export const readStatsCall: Call = { endpoint: "stats", path: "/v1/sessions/stats" };
 /** Spec, section 4.9. */
-export const readHourly: Call = { endpoint: "hourly", path: "/v1/sessions/stats/hourly" };
+export const readHourlyCall: Call = { endpoint: "hourly", path: "/v1/sessions/stats/hourly" };
 
 /** Spec, sections 4.3 to 4.5. */
-export function actOn(id: NodeId, request: ActionRequest): ActionCall {
+export function actionCall(id: NodeId, request: ActionRequest): ActionCall {
   const path = `/v1/nodes/${encodeURIComponent(id)}/${request.kind}`;
   switch (request.kind) {
     case "quarantine": {

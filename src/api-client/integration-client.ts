@@ -1,15 +1,15 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, type Result } from "../base/result.ts";
-import type { Clock, Secret, ServiceRequest, ServiceResponse, TransportFailure } from "../model/ports.ts";
+import type { Clock, Secret, TransportFailure, TransportRequest, TransportResponse } from "../model/ports.ts";
 import { createCurrentTransport } from "./current-transport.ts";
-import { timeLimit } from "./timeout.ts";
+import { startTimeout } from "./timeout.ts";
 
 /** How to reach a server beside the management service. Every secret is read anew for every request. */
-export interface PeerAccess {
+export interface IntegrationAccess {
   /** An http or https URL; a {@link Secret} where knowing it is as good as a password. */
   readonly url: string | Secret;
   readonly credentials?: Credentials;
-  readonly tls?: PeerTls;
+  readonly tls?: IntegrationTls;
 }
 
 /** What Prometheus' configuration calls `basic_auth` and `authorization`. */
@@ -18,7 +18,7 @@ export type Credentials =
   | { readonly kind: "authorization"; readonly scheme: string; readonly credentials: Secret };
 
 /** What Prometheus' configuration calls `tls_config`; each secret is a text in PEM. */
-export interface PeerTls {
+export interface IntegrationTls {
   readonly ca?: Secret;
   readonly cert?: Secret;
   readonly key?: Secret;
@@ -27,7 +27,7 @@ export interface PeerTls {
 }
 
 /** One request to a peer. */
-export interface PeerRequest {
+export interface IntegrationRequest {
   readonly method: "GET" | "POST";
   /** Goes behind the path of the URL; null: the URL itself, as it stands. */
   readonly path: string | null;
@@ -36,41 +36,41 @@ export interface PeerRequest {
 }
 
 /** A server beside the management service: Prometheus, Alertmanager, or whoever is told. */
-export interface Peer {
+export interface IntegrationClient {
   /** One exchange. The error is for people and holds no secret. Never rejects. */
-  exchange(request: PeerRequest, signal: AbortSignal): Promise<Result<ServiceResponse, string>>;
+  request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, string>>;
   close(): Promise<void>;
 }
 
 /** What a peer stands on. */
-export interface PeerParts {
-  readonly access: PeerAccess;
+export interface IntegrationClientDeps {
+  readonly access: IntegrationAccess;
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
   readonly agent: string;
 }
 
 /** How long a peer may take, its whole answer included: policies and people wait behind it. */
-export const PEER_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /** A peer that nothing was sent to yet. */
-export function createPeer({ access, clock, agent }: PeerParts): Peer {
+export function createIntegrationClient({ access, clock, agent }: IntegrationClientDeps): IntegrationClient {
   const current = createCurrentTransport();
 
-  async function attempt(request: PeerRequest, signal: AbortSignal): Promise<Attempt> {
+  async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
     const url = urlOf(access.url);
-    if (url === null) return { outcome: fail(noUrl), authorization: null };
+    if (url === null) return { outcome: fail(missingUrlFailure), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
-    const limit = timeLimit(clock, PEER_TIMEOUT_MS, signal);
-    const transport = current.by({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
+    const limit = startTimeout(clock, INTEGRATION_TIMEOUT_MS, signal);
+    const transport = current.forOptions({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
-    const outcome = !sent.ok && limit.expired() ? fail(timedOut) : sent;
+    const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure) : sent;
     return { outcome, authorization };
   }
 
   /** A GET may have met a connection that was about to be closed as idle; a password may just have been renewed. */
-  function mayHelp({ method }: PeerRequest, { outcome, authorization }: Attempt): boolean {
+  function mayRetry({ method }: IntegrationRequest, { outcome, authorization }: Attempt): boolean {
     if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
     if (outcome.value.status !== 401) return false;
     if (typeof access.url !== "string") access.url.refresh();
@@ -81,16 +81,16 @@ export function createPeer({ access, clock, agent }: PeerParts): Peer {
 
   return {
     close: current.close,
-    async exchange(request, signal) {
+    async request(request, signal) {
       const first = await attempt(request, signal);
-      const { outcome } = mayHelp(request, first) ? await attempt(request, signal) : first;
+      const { outcome } = mayRetry(request, first) ? await attempt(request, signal) : first;
       return outcome.ok ? outcome : fail(outcome.error.message);
     },
   };
 }
 
 interface Attempt {
-  readonly outcome: Result<ServiceResponse, Failure>;
+  readonly outcome: Result<TransportResponse, Failure>;
   /** The header that it went with. */
   readonly authorization: string | null;
 }
@@ -100,11 +100,14 @@ interface Failure {
   readonly message: string;
 }
 
-const noUrl: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
-const timedOut: Failure = { kind: "timeout", message: `no whole answer within ${PEER_TIMEOUT_MS / SECOND_MS} s` };
+const missingUrlFailure: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
+const timeoutFailure: Failure = {
+  kind: "timeout",
+  message: `no whole answer within ${INTEGRATION_TIMEOUT_MS / SECOND_MS} s`,
+};
 
 /** The secrets of a TLS configuration as they are now. */
-export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: PeerTls) => ({
+export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({
   ...(ca === undefined ? {} : { ca: ca.value() }),
   ...(cert === undefined ? {} : { cert: cert.value() }),
   ...(key === undefined ? {} : { key: key.value() }),
@@ -126,18 +129,20 @@ function secretOf(credentials: Credentials | undefined): Secret | null {
 function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   switch (credentials?.kind) {
     case "basic":
-      return basic(credentials.username, credentials.password.value());
+      return basicAuthorization(credentials.username, credentials.password.value());
     case "authorization":
       return `${credentials.scheme} ${credentials.credentials.value()}`;
     case undefined:
-      return url.username === "" ? null : basic(decoded(url.username), decoded(url.password));
+      return url.username === ""
+        ? null
+        : basicAuthorization(decodeComponent(url.username), decodeComponent(url.password));
     default:
       return credentials satisfies never;
   }
 }
 
 /** Percent-encoding undone; as it stands where it is none. */
-function decoded(text: string): string {
+function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -145,10 +150,15 @@ function decoded(text: string): string {
   }
 }
 
-const basic = (user: string, password: string): string =>
+const basicAuthorization = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`, "utf8").toString("base64")}`;
 
-function requestOf(request: PeerRequest, url: URL, authorization: string | null, agent: string): ServiceRequest {
+function requestOf(
+  request: IntegrationRequest,
+  url: URL,
+  authorization: string | null,
+  agent: string,
+): TransportRequest {
   const { method, path, body } = request;
   const headers = {
     accept: "application/json",

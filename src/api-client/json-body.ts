@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { ServiceResponse } from "../model/ports.ts";
+import type { TransportResponse } from "../model/ports.ts";
 import { encodingProblem } from "./compression.ts";
 import { excerpt } from "./errors.ts";
 
@@ -9,7 +9,7 @@ const utf8 = new TextDecoder("utf-8");
 export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 
 /** The value of a body in JSON; undefined where it is none, or has more than {@link VALUES_MAX} values. */
-export function jsonOf(body: Uint8Array): unknown {
+export function parseJson(body: Uint8Array): unknown {
   if (hasTooManyValues(body)) return undefined;
   try {
     return JSON.parse(bodyText(body)) as unknown;
@@ -19,7 +19,7 @@ export function jsonOf(body: Uint8Array): unknown {
 }
 
 /** A field of a JSON object; undefined where there is neither. */
-export const fieldOf = (json: unknown, field: string): unknown =>
+export const jsonField = (json: unknown, field: string): unknown =>
   typeof json === "object" && json !== null ? (json as Readonly<Record<string, unknown>>)[field] : undefined;
 
 /** The end of a text that is quoted where it is cut off, characters. */
@@ -32,7 +32,7 @@ const TAIL_CHARACTERS = 40;
 export const VALUES_MAX = 1_000_000;
 
 /** The JSON of a response's body. The error says what the body is instead, and where it breaks off. */
-export function readJson(response: ServiceResponse): Result<unknown, string> {
+export function readJson(response: TransportResponse): Result<unknown, string> {
   if (hasTooManyValues(response.body)) return fail(`the JSON has more than ${VALUES_MAX} values`);
   const text = bodyText(response.body);
   try {
@@ -55,7 +55,7 @@ function hasTooManyValues(body: Uint8Array): boolean {
 
 const [COMMA, OPENING_BRACKET, OPENING_BRACE] = [0x2c, 0x5b, 0x7b];
 
-function jsonProblem({ headers }: ServiceResponse, text: string, found: string): string {
+function jsonProblem({ headers }: TransportResponse, text: string, found: string): string {
   if (text.trim() === "") return "expected JSON, got an empty body";
   if (!/^\s*[[{]/.test(text)) {
     return `expected JSON, got ${headers["content-type"] ?? "no content type"} beginning with ${excerpt(text)}`;

@@ -1,11 +1,11 @@
 import type { DurationMs } from "../base/duration.ts";
-import type { ServiceResponse } from "../model/ports.ts";
+import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { bodyText, readJson } from "./json-body.ts";
+import { decodeActionReply } from "./decoding/records.ts";
 import { type ActionCall, ENDPOINTS } from "./endpoints.ts";
-import { clip, excerpt } from "./errors.ts";
-import { retryAfter } from "./rate-limit-headers.ts";
-import { readActionReply } from "./decoding/records.ts";
+import { excerpt, truncate } from "./errors.ts";
+import { bodyText, readJson } from "./json-body.ts";
+import { parseRetryAfter } from "./rate-limit-headers.ts";
 
 /**
  * What became of a POST that was tried once.
@@ -28,40 +28,44 @@ export type PostResult =
 const QUOTED_BYTES_MAX = 400;
 
 /** What a whole answer means. `at`: when it came; `now`: the same on our wall clock, for Retry-After without a Date. */
-export function postResultOf(call: ActionCall, response: ServiceResponse, at: MonotonicMs, now: EpochMs): PostResult {
+export function postResultOf(call: ActionCall, response: TransportResponse, at: MonotonicMs, now: EpochMs): PostResult {
   const { status, headers } = response;
-  const said = `POST ${call.path} answered ${status}`;
+  const serviceMessage = `POST ${call.path} answered ${status}`;
   const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
   switch (true) {
     case status >= 200 && status < 300:
-      return resultOfSuccess(said, response, at);
+      return resultOfSuccess(serviceMessage, response, at);
     case status === 401:
-      return { kind: "credentials", status: 401, message: `${said}: the API key is not accepted` };
+      return { kind: "credentials", status: 401, message: `${serviceMessage}: the API key is not accepted` };
     case status === 403: {
       const { scope } = ENDPOINTS[call.endpoint];
-      const message = `${said}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; it said ${body}`;
+      const message = `${serviceMessage}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; it said ${body}`;
       return { kind: "credentials", status: 403, message };
     }
     case status === 429:
-      return { kind: "limited", retryAfterMs: retryAfter(headers, now), message: said };
+      return { kind: "limited", retryAfterMs: parseRetryAfter(headers, now), message: serviceMessage };
     case status >= 400 && status < 500:
-      return { kind: "refused", status, message: `${said}: ${body}` };
+      return { kind: "refused", status, message: `${serviceMessage}: ${body}` };
     case status >= 300 && status < 400: {
       const target = excerpt(headers.location ?? "");
       const why = "the service itself redirects nothing, and whoever answered may have passed the request on";
-      return { kind: "in_doubt", message: `${said}, to ${target}: not followed; ${why}` };
+      return { kind: "in_doubt", message: `${serviceMessage}, to ${target}: not followed; ${why}` };
     }
     default:
-      return { kind: "in_doubt", message: `${said}: ${body}` };
+      return { kind: "in_doubt", message: `${serviceMessage}: ${body}` };
   }
 }
 
-function resultOfSuccess(said: string, response: ServiceResponse, at: MonotonicMs): PostResult {
+function resultOfSuccess(serviceMessage: string, response: TransportResponse, at: MonotonicMs): PostResult {
   const text = bodyText(response.body);
   if (text.trim() === "") return { kind: "done", json: null, at, remark: null };
   const json = readJson(response);
-  if (!json.ok) return { kind: "done", json: null, at, remark: `${said}: ${json.error}` };
-  const { success, message } = readActionReply(json.value);
+  if (!json.ok) return { kind: "done", json: null, at, remark: `${serviceMessage}: ${json.error}` };
+  const { success, message } = decodeActionReply(json.value);
   if (success !== false) return { kind: "done", json: json.value, at, remark: null };
-  return { kind: "refused", status: response.status, message: `${said}, success false: ${clip(message ?? text)}` };
+  return {
+    kind: "refused",
+    status: response.status,
+    message: `${serviceMessage}, success false: ${truncate(message ?? text)}`,
+  };
 }

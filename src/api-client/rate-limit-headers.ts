@@ -1,17 +1,17 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import { type Reading, reading } from "../rate-limit/limit-headers.ts";
-import type { ServiceResponse } from "../model/ports.ts";
+import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { type LimitReading, parseLimitReading } from "../rate-limit/limit-headers.ts";
 
-type Headers = ServiceResponse["headers"];
+type Headers = TransportResponse["headers"];
 
 /** Reads X-RateLimit-* (spec, section 8.1); null where limit or remaining is missing, no whole number, or can't be true. */
-export function rateLimitReading(headers: Headers, now: MonotonicMs): Reading | null {
+export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): LimitReading | null {
   const limit = wholeNumber(headers["x-ratelimit-limit"]);
   const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
   if (limit === null || remaining === null) return null;
   const resetEpochSeconds = wholeNumber(headers["x-ratelimit-reset"]);
-  return reading({ limit, remaining, resetEpochSeconds, dateEpochMs: serviceDate(headers) }, now);
+  return parseLimitReading({ limit, remaining, resetEpochSeconds, dateEpochMs: serviceDate(headers) }, now);
 }
 
 /** When X-RateLimit-Reset says that the limit resets, on the service's clock; null where it says nothing. */
@@ -25,7 +25,7 @@ export const serviceDate = (headers: Headers): EpochMs | null => httpDate(header
  * Date, or from `now` without one. A fraction of a second is rounded up. Null where it is missing or unreadable, and for 0
  * and moments gone by, which name no wait.
  */
-export function retryAfter(headers: Headers, now: EpochMs): DurationMs | null {
+export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | null {
   const text = headers["retry-after"]?.trim() ?? "";
   const date = httpDate(text);
   const wait = date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now);

@@ -4,7 +4,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 /** The service's clock, learned from its Date headers. Our wall clock has no part in it: it may be set at any time. */
 export interface ServiceClock {
   /** Takes in the Date of an answer whose request left at `sentAt` and that came back at `receivedAt`. */
-  learn(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): void;
+  recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): void;
   /** What the service's clock showed, or shows, at `at`; null before the first answer with a Date. */
   timeAt(at: MonotonicMs): EpochMs | null;
 }
@@ -19,7 +19,7 @@ export function createServiceClock(): ServiceClock {
   let low = Number.NEGATIVE_INFINITY;
   let high = Number.POSITIVE_INFINITY;
   return {
-    learn(date, sentAt, receivedAt) {
+    recordDate(date, sentAt, receivedAt) {
       const [atLeast, atMost] = [date - receivedAt, date + SECOND_MS - sentAt];
       low = Math.max(low, atLeast);
       high = Math.min(high, atMost);

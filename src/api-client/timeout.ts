@@ -2,7 +2,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 
 /** A signal that aborts by itself. */
-export interface TimeLimit {
+export interface Timeout {
   readonly signal: AbortSignal;
   /** Whether it aborted because the time was over. */
   expired(): boolean;
@@ -11,7 +11,7 @@ export interface TimeLimit {
 }
 
 /** A signal that aborts with the caller's, or after `limitMs` on the clock. */
-export function timeLimit(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal): TimeLimit {
+export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal): Timeout {
   const limit = new AbortController();
   const stop = new AbortController();
   let expired = false;

@@ -1,8 +1,8 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
+import type { Transport, TransportFailure, TransportResponse } from "../model/ports.ts";
 import { IN_FLIGHT_MAX } from "../rate-limit/concurrency.ts";
-import type { ServiceResponse, Transport, TransportFailure } from "../model/ports.ts";
-import { ACCEPTED_ENCODING, decompressed } from "./compression.ts";
+import { ACCEPTED_ENCODING, decompress } from "./compression.ts";
 
 /** Where a server is, and how to get there. */
 export interface TransportOptions {
@@ -45,10 +45,10 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     request(request, signal) {
       const { method, path, headers, body = null } = request;
-      const flight: Flight = { isSent: false };
+      const flight: RequestProgress = { isSent: false };
       const accepting = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
       const sending = { origin: base.origin, path: prefix + path, method, headers: accepting, body };
-      return settled(send(method === "POST" ? posting : reading, sending, flight, signal), flight, signal);
+      return sendOnce(send(method === "POST" ? posting : reading, sending, flight, signal), flight, signal);
     },
     close: () => Promise.all([reading.destroy(), posting.destroy()]).then(() => {}),
   };
@@ -78,17 +78,17 @@ function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; all
     if (proxyFromEnvironment === true) return new EnvHttpProxyAgent({ ...shared, connect, requestTls: tls });
     return new Agent({ ...shared, connect });
   };
-  return create().compose(noteDeparture);
+  return create().compose(trackSending);
 }
 
 /** Whether a request was handed to a connection. Until then the server can't have seen anything of it. */
-interface Flight {
+interface RequestProgress {
   isSent: boolean;
 }
 
 /** Notes in the flight, which travels as `opaque`, that the request is written to its connection now. */
-const noteDeparture: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
-  const { opaque: flight } = options as { opaque?: Flight };
+const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  const { opaque: flight } = options as { opaque?: RequestProgress };
   return dispatch(options, {
     onRequestStart(controller, context) {
       handler.onRequestStart?.(controller, context);
@@ -103,10 +103,10 @@ const noteDeparture: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (op
   });
 };
 
-type Outcome = Result<ServiceResponse, TransportFailure>;
+type Outcome = Result<TransportResponse, TransportFailure>;
 
 /** Ends the wait at once where a request is aborted before it was sent: undici tells only once a connection came about. */
-function settled(exchange: Promise<Outcome>, flight: Flight, signal: AbortSignal): Promise<Outcome> {
+function sendOnce(exchange: Promise<Outcome>, flight: RequestProgress, signal: AbortSignal): Promise<Outcome> {
   return new Promise((resolve) => {
     const onAbort = () => {
       if (!flight.isSent) resolve(fail(unsentFailure));
@@ -122,7 +122,7 @@ function settled(exchange: Promise<Outcome>, flight: Flight, signal: AbortSignal
 async function send(
   dispatcher: Dispatcher,
   request: Dispatcher.RequestOptions,
-  flight: Flight,
+  flight: RequestProgress,
   signal: AbortSignal,
 ): Promise<Outcome> {
   if (signal.aborted) return fail(unsentFailure);
@@ -134,10 +134,10 @@ async function send(
       headers: singleHeaders(reply.headers),
       body: body ?? new Uint8Array(),
     };
-    const readable = body === null ? null : await decompressed(response, BODY_BYTES_MAX);
-    return readable === null ? fail(tooLarge) : ok(readable);
+    const readable = body === null ? null : await decompress(response, BODY_BYTES_MAX);
+    return readable === null ? fail(tooLargeFailure) : ok(readable);
   } catch (error) {
-    return fail(failureOf(error, flight, signal));
+    return fail(toTransportFailure(error, flight, signal));
   }
 }
 
@@ -153,13 +153,13 @@ async function readBody(stream: Dispatcher.ResponseData["body"]): Promise<Uint8A
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
 }
 
-function singleHeaders(headers: Dispatcher.ResponseData["headers"]): ServiceResponse["headers"] {
+function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportResponse["headers"] {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Array.isArray(value) ? value[0] : value]),
   );
 }
 
-const tooLarge: TransportFailure = {
+const tooLargeFailure: TransportFailure = {
   kind: "too_large",
   message: `the body is larger than ${BODY_BYTES_MAX} bytes, and was dropped`,
 };
@@ -174,11 +174,11 @@ const unsentFailure: TransportFailure = {
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
 /** Only what surely came before the request is `unreachable`: after anything else the service may have seen it. */
-function failureOf(error: unknown, flight: Flight, signal: AbortSignal): TransportFailure {
+function toTransportFailure(error: unknown, flight: RequestProgress, signal: AbortSignal): TransportFailure {
   if (signal.aborted) return flight.isSent ? { kind: "aborted", message: "the call was given up" } : unsentFailure;
   const cause = error as { code?: unknown; message?: unknown };
   const code = typeof cause.code === "string" ? cause.code : "";
-  const told = typeof cause.message === "string" && cause.message !== "" ? cause.message : String(error);
-  const message = told.includes(code) ? told : `${code}: ${told}`;
+  const causeMessage = typeof cause.message === "string" && cause.message !== "" ? cause.message : String(error);
+  const message = causeMessage.includes(code) ? causeMessage : `${code}: ${causeMessage}`;
   return { kind: flight.isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message };
 }

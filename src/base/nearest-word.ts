@@ -10,13 +10,13 @@ export function nearest(word: string, candidates: Iterable<string>): string | nu
   let best: string | null = null;
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
   for (const candidate of candidates) {
-    const distance = editDistance(plain(word), plain(candidate));
+    const distance = editDistance(normalized(word), normalized(candidate));
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
 }
 
-const plain = (word: string): string => word.toLowerCase().replaceAll("-", "_");
+const normalized = (word: string): string => word.toLowerCase().replaceAll("-", "_");
 
 /** Edit distance with swaps of neighbours: optimal string alignment (Damerau 1964). */
 function editDistance(from: string, to: string): number {

@@ -1,5 +1,5 @@
 /** Numbers by slot. */
-export type Column =
+export type TypedColumn =
   | Float64Array<ArrayBuffer>
   | Float32Array<ArrayBuffer>
   | Int32Array<ArrayBuffer>
@@ -10,7 +10,7 @@ export type Column =
 const LENGTH_MIN = 64;
 
 /** The column with room for an index: itself, or a longer one that goes on with `empty`. */
-export function withRoom<A extends Column>(column: A, index: number, empty = 0): A {
+export function growColumn<A extends TypedColumn>(column: A, index: number, empty = 0): A {
   if (index < column.length) return column;
   const make = column.constructor as new (length: number) => A;
   const longer = new make(Math.max(LENGTH_MIN, 2 * column.length, index + 1));

@@ -1,12 +1,18 @@
 import type { ActionView } from "../web/api/row-views.ts";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode } from "./context.ts";
-import { askDaemon, type DaemonOptions, isList, printable, readToken } from "./daemon-api/client.ts";
-import { readableTime } from "./arguments/moment.ts";
-import { withProgress } from "./output/progress.ts";
+import { formatTime } from "./arguments/moment.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode } from "./context.ts";
+import {
+  type DaemonConnectionOptions,
+  isRowList,
+  readToken,
+  requestDaemon,
+  stripControlCharacters,
+} from "./daemon-api/client.ts";
 import { fieldLines, requestText } from "./output/node-explanation-text.ts";
+import { withProgress } from "./output/progress.ts";
 
 /** Options of `approvals`. */
-export interface ApprovalsOptions extends DaemonOptions {
+export interface ApprovalsOptions extends DaemonConnectionOptions {
   readonly output: "text" | "json";
 }
 
@@ -14,7 +20,7 @@ export interface ApprovalsOptions extends DaemonOptions {
 const APPROVALS_MAX = 1_000;
 
 /** `approvals`: the actions that wait for a person, and what each was decided on. */
-export async function approvals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
+export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
   const { env, out, err } = context;
   // It needs no token; one that is given, as to the orders, is sent along.
   const token = readToken(options, env);
@@ -22,29 +28,29 @@ export async function approvals(options: ApprovalsOptions, context: CommandConte
   const answer = token.ok
     ? await withProgress(
         `waiting for ${options.url}`,
-        askDaemon(options, env, { method: "GET", path, token: token.value }, isList<ActionView>),
+        requestDaemon(options, env, { method: "GET", path, token: token.value }, isRowList<ActionView>),
         context,
       )
     : token;
   if (!answer.ok) {
     err.write(`proxywarden: ${answer.error}\n`);
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
   const waiting = answer.value.data;
-  out.write(options.output === "json" ? `${JSON.stringify(waiting, null, 2)}\n` : approvalsText(waiting));
-  return EXIT_FINE;
+  out.write(options.output === "json" ? `${JSON.stringify(waiting, null, 2)}\n` : formatApprovals(waiting));
+  return EXIT_OK;
 }
 
-function approvalsText(waiting: readonly ActionView[]): string {
+function formatApprovals(waiting: readonly ActionView[]): string {
   if (waiting.length === 0) return "no actions are waiting for approval\n";
   const blocks = waiting.map((action) =>
     [
       `${action.id}  ${requestText(action)} ${action.node} (${action.country}, ${action.region})`,
-      `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${readableTime(action.created_at)}`,
-      `    based on data observed ${readableTime(action.evidence.observed_at)}:`,
+      `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)}`,
+      `    based on data observed ${formatTime(action.evidence.observed_at)}:`,
       ...fieldLines(action.evidence.fields).map((line) => `      ${line}`),
     ]
-      .map(printable)
+      .map(stripControlCharacters)
       .join("\n"),
   );
   return `${blocks.join("\n\n")}\n\nproxywarden approve ${waiting[0]!.id}, or reject. An action expires when its evidence no longer holds.\n`;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { completedCommands } from "./completion/tree.ts";
-import { type CommandContext, EXIT_FINE, type ExitCode } from "./context.ts";
 import { bashScript, fishScript, zshScript } from "./completion/shell-scripts.ts";
+import { completedCommands } from "./completion/tree.ts";
+import { type CommandContext, EXIT_OK, type ExitCode } from "./context.ts";
 
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
@@ -12,7 +12,7 @@ export type Shell = keyof typeof scripts;
 export const SHELLS = Object.keys(scripts) as readonly Shell[];
 
 /** `completion SHELL`: a script that completes what `program` offers. */
-export async function completion(shell: Shell, program: Command, { out }: CommandContext): Promise<ExitCode> {
+export async function runCompletion(shell: Shell, program: Command, { out }: CommandContext): Promise<ExitCode> {
   out.write(scripts[shell](completedCommands(program)));
-  return EXIT_FINE;
+  return EXIT_OK;
 }

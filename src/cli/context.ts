@@ -9,7 +9,7 @@ export interface CommandContext {
   /** Aborts when the process is asked to stop (SIGTERM, SIGINT). */
   readonly stop: AbortSignal;
   /** Calls `then` at every SIGHUP. */
-  onHangup(then: () => void): void;
+  onSighup(then: () => void): void;
   readonly version: string;
 }
 
@@ -20,10 +20,10 @@ export interface Output {
 }
 
 /** Exit codes: success; failure; usage error. */
-export const EXIT_FINE = 0;
-export const EXIT_BAD = 1;
+export const EXIT_OK = 0;
+export const EXIT_FAILURE = 1;
 export const EXIT_USAGE = 2;
-export type ExitCode = typeof EXIT_FINE | typeof EXIT_BAD | typeof EXIT_USAGE;
+export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILURE | typeof EXIT_USAGE;
 
 /** Bytes of a text file: as many as the longest YAML file can have, and more than a system's bundle of authorities. */
 const TEXT_FILE_BYTES_MAX = 1_048_576;
@@ -35,7 +35,7 @@ export function readTextFile(path: string): Result<string, string> {
 }
 
 /** Resolves when `signal` aborts. */
-export const aborted = (signal: AbortSignal): Promise<void> =>
+export const untilAborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });

@@ -3,25 +3,25 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type App, startApp } from "../daemon/daemon.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
-import type { AppParts } from "../daemon/runtime.ts";
+import { type Daemon, startDaemon } from "../daemon/daemon.ts";
+import type { DaemonDeps } from "../daemon/runtime.ts";
+import { createMemoryStateStore } from "../journal/sqlite.ts";
 import type { Clock } from "../model/ports.ts";
 import type { Scenario } from "../model/scenario.ts";
+import { createSystemClock } from "../platform/clock.ts";
+import { createCron } from "../platform/cron.ts";
+import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
-import { type Server, startServer } from "../simulator/http/server.ts";
-import { createMemoryStore } from "../journal/sqlite.ts";
-import { createBell } from "../platform/cron.ts";
-import { createSystemClock } from "../platform/clock.ts";
-import { createLog } from "../platform/log.ts";
-import { paintFor } from "./output/colour.ts";
+import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
-import { report } from "./output/demo-report.ts";
-import { makeService } from "./simulate.ts";
-import { createTelling } from "./output/console-reporter.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { createPaint } from "./output/colour.ts";
+import { createConsoleReporter } from "./output/console-reporter.ts";
+import { demoReport } from "./output/demo-report.ts";
+import { createServiceWithStatus } from "./simulate.ts";
 
 /** Options of `demo`. */
 export interface DemoOptions {
@@ -35,12 +35,12 @@ export interface DemoOptions {
   readonly for?: DurationMs;
 }
 
-const TONES = { good: "good", bad: "bad", change: "warning", summary: null } as const;
+const LINE_TONES = { good: "good", bad: "bad", change: "warning", summary: null } as const;
 /** Interval, in real time, at which the demo looks for events to print. */
-const LOOK_MS: DurationMs = SECOND_MS;
+const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** `demo`: simulated service and daemon in one process, over real HTTP, printing what happens. */
-export async function demo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
+export async function runDemo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
   const real = createSystemClock();
   const clock = options.speed === 1 ? real : createScaledClock(real, options.speed);
   const { nodes, sessions, seed } = options;
@@ -52,7 +52,7 @@ export async function demo(options: DemoOptions, context: CommandContext): Promi
     seed,
     service: { ...demoScenario.service, plan: "enterprise" },
   };
-  const service = makeService(scenario, clock.now(), context);
+  const service = createServiceWithStatus(scenario, clock.now(), context);
   const server = await startServer(service, clock, { port: 0 });
   const folder = mkdtempSync(join(tmpdir(), "proxywarden-demo-"));
   const tokenFile = join(folder, "admin_token");
@@ -63,43 +63,43 @@ export async function demo(options: DemoOptions, context: CommandContext): Promi
     DEMO_PORT: String(options.port),
     DEMO_ADMIN_TOKEN_FILE: tokenFile,
   };
-  const started = await startApp(demoParts(clock, environment, context));
+  const started = await startDaemon(demoDeps(clock, environment, context));
   if (!started.ok) {
     context.err.write(started.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
     await server.close();
     rmSync(folder, { recursive: true });
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
-  greet(options, started.value, server, tokenFile, context);
-  await watchUntilStopped(started.value, clock, options, context);
-  context.out.write(await report(started.value, service));
+  printIntro(options, started.value, server, tokenFile, context);
+  await reportUntilStopped(started.value, clock, options, context);
+  context.out.write(await demoReport(started.value, service));
   await started.value.stop();
   await server.close();
   rmSync(folder, { recursive: true });
-  return EXIT_FINE;
+  return EXIT_OK;
 }
 
 /** The demo uses the files that are shipped, so that users can read them. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
-function demoParts(clock: Clock, environment: Readonly<Record<string, string>>, context: CommandContext): AppParts {
+function demoDeps(clock: Clock, environment: Readonly<Record<string, string>>, context: CommandContext): DaemonDeps {
   return {
     clock,
-    bell: createBell(),
+    cron: createCron(),
     random: Math.random,
     log: createLog({ level: "error", format: "pretty" }),
     version: context.version,
     readConfig: () => readConfigFile(CONFIG_FILE, environment),
     readFile: readTextFile,
-    openStore: () => ok(createMemoryStore()),
-    createMemoryStore,
+    openStore: () => ok(createMemoryStateStore()),
+    createMemoryStore: createMemoryStateStore,
   };
 }
 
-function greet(
+function printIntro(
   { nodes, sessions, speed }: DemoOptions,
-  app: App,
-  server: Server,
+  app: Daemon,
+  server: SimulatorServer,
   tokenFile: string,
   { out }: CommandContext,
 ): void {
@@ -118,16 +118,16 @@ Ctrl-C ends it with a report. What happens:
 `);
 }
 
-async function watchUntilStopped(app: App, clock: Clock, { for: forMs }: DemoOptions, context: CommandContext) {
+async function reportUntilStopped(app: Daemon, clock: Clock, { for: forMs }: DemoOptions, context: CommandContext) {
   const { out, stop } = context;
-  const paint = paintFor(out, context.env);
+  const paint = createPaint(out, context.env);
   const real = createSystemClock();
-  const telling = createTelling(clock.monotonic());
+  const reporter = createConsoleReporter(clock.monotonic());
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
-    await real.sleep(Math.min(LOOK_MS, endsAt - real.monotonic()), stop);
-    for (const { text, tone } of telling.tell(app.scene(), app.warden())) {
-      const colour = TONES[tone];
+    await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
+    for (const { text, tone } of reporter.report(app.statusSnapshot(), app.remediation())) {
+      const colour = LINE_TONES[tone];
       out.write(`${colour === null ? text : paint(colour, text)}\n`);
     }
   }

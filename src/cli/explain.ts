@@ -1,13 +1,14 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { JournalReader } from "../model/remediation/journal.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
-import type { EpochMs } from "../model/time.ts";
-import { shownTimer } from "../policy/timers/timer.ts";
-import { rulesOf } from "../daemon/policy-settings.ts";
+import { policyRulesOf } from "../daemon/policy-settings.ts";
 import { openStoreReadOnly } from "../journal/reader.ts";
+import type { PolicyRule } from "../model/policy/policy.ts";
+import type { JournalReader } from "../model/remediation/journal.ts";
+import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { presentTimer } from "../policy/timers/timer.ts";
 import { isoAt } from "../web/api/notation.ts";
+import { stepName, timerView } from "../web/api/remediation-views.ts";
 import {
   type ActionView,
   actionView,
@@ -17,18 +18,24 @@ import {
   holdView,
   orderView,
 } from "../web/api/row-views.ts";
-import { stepName, timerView } from "../web/api/remediation-views.ts";
-import { paintFor } from "./output/colour.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode } from "./context.ts";
-import { askDaemon, type DaemonRequest, isList } from "./daemon-api/client.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode } from "./context.ts";
+import { type DaemonRequest, isRowList, requestDaemon } from "./daemon-api/client.ts";
+import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
+import { createPaint } from "./output/colour.ts";
+import {
+  emptyPolicyReport,
+  isExplanation,
+  type NodeReport,
+  type NodeRows,
+  rowsAsOf,
+  withRecordedPolicies,
+} from "./output/node-explanation.ts";
+import { formatNodeReport } from "./output/node-explanation-text.ts";
 import { withProgress } from "./output/progress.ts";
-import type { ReachOptions } from "./daemon-api/connection.ts";
-import { isExplanation, type NodeRows, rowsAsOf, type Story, silentPolicy, withRememberedPolicies } from "./output/node-explanation.ts";
-import { storyText } from "./output/node-explanation-text.ts";
 
 /** Options of `explain`. */
-export interface ExplainOptions extends ReachOptions {
+export interface ExplainOptions extends DaemonAccessOptions {
   /** Configuration whose journal is read; absent: the running daemon is asked. */
   readonly config?: string;
   /** Absent: now. */
@@ -40,64 +47,66 @@ export interface ExplainOptions extends ReachOptions {
 const ROWS_MAX = 100;
 
 /** `explain NODE_ID`: why the node was, or was not, acted on. */
-export async function explain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
+export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
   const told =
     options.config === undefined
-      ? await withProgress(`waiting for ${options.url}`, fromDaemon(node, options, context.env), context)
-      : fromJournal(node, options.config, options.at, context.env);
+      ? await withProgress(`waiting for ${options.url}`, explainFromDaemon(node, options, context.env), context)
+      : explainFromJournal(node, options.config, options.at, context.env);
   if (!told.ok) {
     context.err.write(told.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
-  const text = (story: Story) => storyText(story, paintFor(context.out, context.env));
+  const text = (report: NodeReport) => formatNodeReport(report, createPaint(context.out, context.env));
   context.out.write(options.output === "json" ? `${JSON.stringify(told.value, null, 2)}\n` : text(told.value));
-  return EXIT_FINE;
+  return EXIT_OK;
 }
 
-async function fromDaemon(
+async function explainFromDaemon(
   node: string,
   options: ExplainOptions,
   env: CommandContext["env"],
-): Promise<Result<Story, readonly string[]>> {
+): Promise<Result<NodeReport, readonly string[]>> {
   const { at } = options;
   const get = (path: string): DaemonRequest => ({ method: "GET", path, token: null });
-  const answer = await askDaemon(options, env, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
+  const answer = await requestDaemon(options, env, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
   if (!answer.ok) return fail([answer.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = answer.value;
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
-  const now: Story = {
+  const now: NodeReport = {
     id: node,
     explained_at,
     source: "daemon",
     seen: status === undefined ? null : { status, name, country, region, last_seen, age_seconds },
-    policies: withRememberedPolicies(policies, { holds, episodes, actions, decisions, orders }),
+    policies: withRecordedPolicies(policies, { holds, episodes, actions, decisions, orders }),
     ...{ holds, episodes, actions, decisions, orders },
   };
   if (at === undefined) return ok(now);
   // What the daemon shows of the node reaches back so far; of what is older it is asked for by itself.
   const search = `node=${encodeURIComponent(node)}&until=${isoAt(at)}&limit=${ROWS_MAX}`;
-  const past = await askDaemon(options, env, get(`/api/v1/decisions?${search}`), isList<DecisionView>);
+  const past = await requestDaemon(options, env, get(`/api/v1/decisions?${search}`), isRowList<DecisionView>);
   if (!past.ok) return fail([past.error]);
-  const done = await askDaemon(options, env, get(`/api/v1/actions?${search}`), isList<ActionView>);
+  const done = await requestDaemon(options, env, get(`/api/v1/actions?${search}`), isRowList<ActionView>);
   if (!done.ok) return fail([done.error]);
-  return ok(storyAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data, orders }, at));
+  return ok(
+    explanationAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data, orders }, at),
+  );
 }
 
-function fromJournal(
+function explainFromJournal(
   node: string,
   file: string,
   at: EpochMs | undefined,
   env: CommandContext["env"],
-): Result<Story, readonly string[]> {
+): Result<NodeReport, readonly string[]> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const rules = rulesOf(read.value);
+  const rules = policyRulesOf(read.value);
   const opened = openStoreReadOnly(read.value.config.state.path);
   if (!opened.ok) return fail([opened.error.message]);
   try {
-    const rows = rowsOf(opened.value, node, at);
-    if (at !== undefined) return ok(storyAsOf(node, rows, at));
-    return ok(storyNow(node, rows, opened.value, rules));
+    const rows = readNodeRows(opened.value, node, at);
+    if (at !== undefined) return ok(explanationAsOf(node, rows, at));
+    return ok(explanationNow(node, rows, opened.value, rules));
   } catch (error) {
     return fail([`the journal can't be read: ${error instanceof Error ? error.message : String(error)}`]);
   } finally {
@@ -105,45 +114,50 @@ function fromJournal(
   }
 }
 
-function rowsOf(journal: JournalReader, node: string, until: EpochMs | undefined): NodeRows {
+function readNodeRows(journal: JournalReader, node: string, until: EpochMs | undefined): NodeRows {
   const query = { node, limit: ROWS_MAX, ...(until === undefined ? {} : { until }) };
   return {
     holds: journal.holds(node).map(holdView),
     episodes: journal.episodes(query).map(episodeView),
     actions: journal.actions(query).map(actionView),
     decisions: journal.decisions(query).map(decisionView),
-    orders: journal.orders(query).map(orderView),
+    orders: journal.operatorCommands(query).map(orderView),
   };
 }
 
 /** Verdicts are made of what the daemon sees, and in its memory alone: here stands what it wrote down. */
-function storyNow(node: string, rows: NodeRows, journal: JournalReader, rules: readonly PolicyRule[]): Story {
+function explanationNow(
+  node: string,
+  rows: NodeRows,
+  journal: JournalReader,
+  rules: readonly PolicyRule[],
+): NodeReport {
   const timers = journal.timers(node);
   const policies = rules.map((rule) => {
     const timer = timers.find(({ policy }) => policy === rule.name);
     return {
-      ...silentPolicy(rule.name),
+      ...emptyPolicyReport(rule.name),
       for_seconds: rule.forMs / SECOND_MS,
       steps: rule.steps.map(stepName),
-      timer: timer === undefined ? null : timerView(shownTimer(timer)),
+      timer: timer === undefined ? null : timerView(presentTimer(timer)),
     };
   });
   return {
     id: node,
     explained_at: isoAt(createSystemClock().now()),
     ...{ source: "journal" as const, seen: null },
-    policies: withRememberedPolicies(policies, rows),
+    policies: withRecordedPolicies(policies, rows),
     ...rows,
   };
 }
 
-function storyAsOf(node: string, rows: NodeRows, at: EpochMs): Story {
+function explanationAsOf(node: string, rows: NodeRows, at: EpochMs): NodeReport {
   const then = rowsAsOf(rows, isoAt(at));
   return {
     id: node,
     explained_at: isoAt(at),
     ...{ source: "past" as const, seen: null },
-    policies: withRememberedPolicies([], then),
+    policies: withRecordedPolicies([], then),
     ...then,
   };
 }

@@ -1,31 +1,35 @@
-import { type OrderName, type OrderRow, orderRows } from "../web/api/operator-commands.ts";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, EXIT_USAGE, type ExitCode } from "./context.ts";
 import {
-  askDaemon,
-  type DaemonOptions,
+  type OperatorCommandRoute,
+  type OperatorCommandRouteName,
+  operatorCommandTable,
+} from "../web/api/operator-commands.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "./context.ts";
+import {
+  type DaemonConnectionOptions,
   type DaemonRequest,
   type JsonObject,
-  printable,
   readToken,
+  requestDaemon,
+  stripControlCharacters,
   TOKEN_VARIABLE,
 } from "./daemon-api/client.ts";
 import { withProgress } from "./output/progress.ts";
 
 /** Options of a command that gives an order. */
-export interface OrderOptions extends DaemonOptions {
+export interface OperatorCommandOptions extends DaemonConnectionOptions {
   readonly reason?: string;
   readonly output: "text" | "json";
 }
 
 /** A command that gives an order: the order, and what its help says. */
-export interface OrderCommand {
-  readonly row: OrderRow;
+export interface OperatorCliCommand {
+  readonly route: OperatorCommandRoute;
   readonly description: string;
   /** Arguments of an example. */
   readonly example: string;
 }
 
-const helps: Readonly<Record<OrderName, Omit<OrderCommand, "row">>> = {
+const COMMAND_HELP: Readonly<Record<OperatorCommandRouteName, Omit<OperatorCliCommand, "route">>> = {
   pause: { description: "pause all actions until resume; polling continues", example: '--reason "deploy until 14:00"' },
   resume: { description: "end a pause", example: "" },
   approve: { description: "approve a waiting action; see approvals", example: "act-12" },
@@ -38,7 +42,8 @@ const helps: Readonly<Record<OrderName, Omit<OrderCommand, "row">>> = {
     example: 'node_42 --reason "disk is being swapped"',
   },
   release: {
-    description: "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up",
+    description:
+      "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up",
     example: "node_42",
   },
   "reset-breaker": {
@@ -52,41 +57,50 @@ const helps: Readonly<Record<OrderName, Omit<OrderCommand, "row">>> = {
 };
 
 /** Every command that gives an order, a row each. */
-export const orderCommands: readonly OrderCommand[] = orderRows.map((row) => ({ row, ...helps[row.name] }));
+export const operatorCliCommands: readonly OperatorCliCommand[] = operatorCommandTable.map((row) => ({
+  route: row,
+  ...COMMAND_HELP[row.name],
+}));
 
 /** Gives an order to the running daemon. `id`: what it is about; absent where it is about the daemon as a whole. */
-export async function giveOrder(
-  row: OrderRow,
+export async function sendOperatorCommand(
+  route: OperatorCommandRoute,
   id: string | undefined,
-  options: OrderOptions,
+  options: OperatorCommandOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
   const { env, out, err } = context;
   const token = readToken(options, env);
   if (!token.ok) {
     err.write(`proxywarden: ${token.error}\n`);
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
   if (token.value === null) {
     err.write(
-      `proxywarden: ${row.name} needs the token of an operator: name its file by --token-file, or set ${TOKEN_VARIABLE}\n`,
+      `proxywarden: ${route.name} needs the token of an operator: name its file by --token-file, or set ${TOKEN_VARIABLE}\n`,
     );
     return EXIT_USAGE;
   }
   const request: DaemonRequest = {
     method: "POST",
-    path: row.path.replace(":id", encodeURIComponent(id ?? "")),
+    path: route.path.replace(":id", encodeURIComponent(id ?? "")),
     token: token.value,
     ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
   };
-  const answer = await withProgress(`waiting for ${options.url}`, askDaemon(options, env, request, isMessage), context);
+  const answer = await withProgress(
+    `waiting for ${options.url}`,
+    requestDaemon(options, env, request, isMessage),
+    context,
+  );
   if (!answer.ok) {
     err.write(`proxywarden: ${answer.error}\n`);
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
   const { message } = answer.value;
-  out.write(options.output === "json" ? `${JSON.stringify({ message }, null, 2)}\n` : `${printable(message)}\n`);
-  return EXIT_FINE;
+  out.write(
+    options.output === "json" ? `${JSON.stringify({ message }, null, 2)}\n` : `${stripControlCharacters(message)}\n`,
+  );
+  return EXIT_OK;
 }
 
 const isMessage = (answer: JsonObject): answer is JsonObject & { readonly message: string } =>

@@ -1,12 +1,12 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
+import { policyRulesOf } from "../daemon/policy-settings.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
-import { type Difference, differences } from "../policy/policy-diff.ts";
-import { rulesOf } from "../daemon/policy-settings.ts";
-import { paintFor, type Tone } from "./output/colour.ts";
-import { judgePolicies } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
-import { printable } from "./daemon-api/client.ts";
+import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts";
+import { parsePolicies } from "./config/config-loading.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { stripControlCharacters } from "./daemon-api/client.ts";
+import { createPaint, type Tone } from "./output/colour.ts";
 
 /** Options of `policy diff`. */
 export interface PolicyDiffOptions {
@@ -14,46 +14,48 @@ export interface PolicyDiffOptions {
 }
 
 /** `policy diff OLD NEW`: what the new policies could newly touch, and what they no longer do. */
-export async function policyDiff(
+export async function runPolicyDiff(
   [before, after]: readonly string[],
   { output }: PolicyDiffOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
-  const [old, next] = [rulesIn(before!, context), rulesIn(after!, context)];
+  const [old, next] = [readRules(before!, context), readRules(after!, context)];
   if (!old.ok || !next.ok) {
     const errors = [...(old.ok ? [] : old.error), ...(next.ok ? [] : next.error)];
     context.err.write(errors.map((error) => `${error}\n`).join(""));
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
-  const found = differences(old.value, next.value);
-  context.out.write(output === "json" ? `${JSON.stringify({ differences: found }, null, 2)}\n` : text(found, context));
-  return EXIT_FINE;
+  const found = comparePolicies(old.value, next.value);
+  context.out.write(
+    output === "json" ? `${JSON.stringify({ differences: found }, null, 2)}\n` : formatDifferences(found, context),
+  );
+  return EXIT_OK;
 }
 
-function rulesIn(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly string[]> {
+function readRules(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly string[]> {
   const read = readTextFile(file);
   if (!read.ok) return fail([read.error]);
-  const judged = judgePolicies(file, read.value, env);
-  return judged.ok ? ok(rulesOf({ policies: judged.value })) : fail(judged.error.map(formatProblem));
+  const parsed = parsePolicies(file, read.value, env);
+  return parsed.ok ? ok(policyRulesOf({ policies: parsed.value })) : fail(parsed.error.map(formatProblem));
 }
 
-const looks: Readonly<Record<Difference["effect"], readonly [sign: string, Tone | null]>> = {
+const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {
   more: ["+", "bad"],
   less: ["-", "good"],
   other: ["~", null],
 };
 
-function text(found: readonly Difference[], { out, env }: CommandContext): string {
+function formatDifferences(found: readonly PolicyDifference[], { out, env }: CommandContext): string {
   if (found.length === 0) return "no difference\n";
-  const paint = paintFor(out, env);
+  const paint = createPaint(out, env);
   const policies = Map.groupBy(found, ({ policy }) => policy);
   const blocks = [...policies].map(([policy, own]) => {
     const lines = own.map(({ key, effect, text: what }) => {
-      const [sign, tone] = looks[effect];
-      const line = printable(`${sign} ${key}: ${what}`);
+      const [sign, tone] = EFFECT_STYLES[effect];
+      const line = stripControlCharacters(`${sign} ${key}: ${what}`);
       return `  ${tone === null ? line : paint(tone, line)}\n`;
     });
-    return `${paint("title", printable(policy))}\n${lines.join("")}`;
+    return `${paint("title", stripControlCharacters(policy))}\n${lines.join("")}`;
   });
   return `${blocks.join("")}\n+ acts on more nodes, or earlier; - acts on fewer nodes, or later; ~ other change\n`;
 }

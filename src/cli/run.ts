@@ -1,23 +1,23 @@
-import { type App, startApp } from "../daemon/daemon.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
-import type { AppParts } from "../daemon/runtime.ts";
-import { createMemoryStore, openStore } from "../journal/sqlite.ts";
-import { createBell } from "../platform/cron.ts";
+import { type Daemon, startDaemon } from "../daemon/daemon.ts";
+import type { DaemonDeps } from "../daemon/runtime.ts";
+import { createMemoryStateStore, openStateStore } from "../journal/sqlite.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
-import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile, untilAborted } from "./context.ts";
 
 /** `run --config FILE`: the daemon, until it is told to stop. */
-export async function run({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
+export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
   const first = readConfigFile(file, context.env);
-  if (!first.ok) return refuse(first.error, context);
+  if (!first.ok) return printErrors(first.error, context);
   const log = createLog(first.value.config.log);
   let atStart: typeof first | null = first;
-  const parts: AppParts = {
+  const parts: DaemonDeps = {
     clock: createSystemClock(),
-    bell: createBell(),
+    cron: createCron(),
     random: Math.random,
     log,
     version: context.version,
@@ -31,22 +31,22 @@ export async function run({ config: file }: { config: string }, context: Command
       return read;
     },
     readFile: readTextFile,
-    openStore,
-    createMemoryStore,
+    openStore: openStateStore,
+    createMemoryStore: createMemoryStateStore,
   };
-  let app: App | null = null;
+  let app: Daemon | null = null;
   // From the beginning: a SIGHUP that comes during the start must not end the process.
-  context.onHangup(() => void app?.reload());
-  const started = await startApp(parts);
-  if (!started.ok) return refuse(started.error, context);
+  context.onSighup(() => void app?.reload());
+  const started = await startDaemon(parts);
+  if (!started.ok) return printErrors(started.error, context);
   app = started.value;
-  await aborted(context.stop);
+  await untilAborted(context.stop);
   log.info({}, "stopping");
   await started.value.stop();
-  return EXIT_FINE;
+  return EXIT_OK;
 }
 
-function refuse(problems: readonly string[], { err }: CommandContext): ExitCode {
+function printErrors(problems: readonly string[], { err }: CommandContext): ExitCode {
   err.write(problems.map((problem) => `proxywarden: ${problem}\n`).join(""));
-  return EXIT_BAD;
+  return EXIT_FAILURE;
 }

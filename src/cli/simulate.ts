@@ -3,12 +3,12 @@ import { formatProblem } from "../config/diagnostics/problem.ts";
 import { loadScenario } from "../config/schema/scenario.ts";
 import type { Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
+import { createSystemClock } from "../platform/clock.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService, type SimulatedService } from "../simulator/http/service.ts";
-import { createSystemClock } from "../platform/clock.ts";
-import { aborted, type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
-import { withNotice } from "./output/progress.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile, untilAborted } from "./context.ts";
+import { withStatusLine } from "./output/progress.ts";
 
 interface SimulateOptions {
   readonly scenario?: string;
@@ -20,35 +20,35 @@ interface SimulateOptions {
 }
 
 /** `simulate`: the simulated service alone, for any client. */
-export async function simulate(options: SimulateOptions, context: CommandContext): Promise<ExitCode> {
+export async function runSimulate(options: SimulateOptions, context: CommandContext): Promise<ExitCode> {
   const scenario = readScenario(options, context.env);
   if (!scenario.ok) {
     context.err.write(scenario.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
   const clock = createSystemClock();
   try {
-    const server = await startServer(makeService(scenario.value, clock.now(), context), clock, options);
+    const server = await startServer(createServiceWithStatus(scenario.value, clock.now(), context), clock, options);
     const { nodes, sessions, keys } = scenario.value;
     context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
     for (const { key, scopes } of keys) context.out.write(`  Authorization: Bearer ${key}  (${scopes.join(", ")})\n`);
-    await aborted(context.stop);
+    await untilAborted(context.stop);
     await server.close();
-    return EXIT_FINE;
+    return EXIT_OK;
   } catch (error) {
     context.err.write(`proxywarden: can't listen on ${options.host}:${options.port}: ${(error as Error).message}\n`);
-    return EXIT_BAD;
+    return EXIT_FAILURE;
   }
 }
 
 /** Nodes and sessions that are made within some two seconds. */
-const QUICK_MAX = 200_000;
+const QUICK_RECORDS_MAX = 200_000;
 
 /** Makes the simulated service of a scenario; a large one takes a while, so a status line is shown on a terminal. */
-export function makeService(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
+export function createServiceWithStatus(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
   const { nodes, sessions } = scenario;
   const what = `making ${nodes} nodes and ${sessions} sessions`;
-  return withNotice(what, nodes + sessions > QUICK_MAX, () => createService(scenario, now), context);
+  return withStatusLine(what, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
 }
 
 function readScenario(

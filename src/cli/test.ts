@@ -1,17 +1,17 @@
 import { formatDuration } from "../base/duration.ts";
 import { fail, type Result } from "../base/result.ts";
-import { placeIn } from "../config/yaml/position.ts";
-import type { LoadedPolicyTests } from "../config/schema/policy-test.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
-import type { Rules } from "../remediation/context.ts";
+import type { LoadedPolicyTests } from "../config/schema/policy-test.ts";
+import { positionIn } from "../config/yaml/position.ts";
+import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
 import type { PolicyTest, ScriptedNode, Series } from "../model/policy/policy-test.ts";
-import { type Miss, rehearse } from "./policy-tests/runner.ts";
-import { rulesOf, safetyOf } from "../daemon/policy-settings.ts";
-import { paintFor } from "./output/colour.ts";
-import { judgePolicyTests } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_BAD, EXIT_FINE, type ExitCode, readTextFile } from "./context.ts";
-import { printable } from "./daemon-api/client.ts";
+import type { RemediationRules } from "../remediation/context.ts";
+import { parsePolicyTests } from "./config/config-loading.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { stripControlCharacters } from "./daemon-api/client.ts";
+import { createPaint } from "./output/colour.ts";
 import { withProgress } from "./output/progress.ts";
+import { type Miss, runPolicyTest } from "./policy-tests/runner.ts";
 
 /** Options of `test`. */
 export interface TestOptions {
@@ -33,47 +33,47 @@ interface FileResult {
 }
 
 /** `policy test FILE…`: runs the policy tests in the given files. */
-export async function test(
+export async function runPolicyTests(
   files: readonly string[],
   { output }: TestOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
   const results: FileResult[] = [];
-  for (const file of files) results.push(await withProgress(`testing ${file}`, testFile(file, context), context));
+  for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
   if (output === "json") context.out.write(`${JSON.stringify({ passed, files: results }, null, 2)}\n`);
-  else print(results, context);
-  return passed ? EXIT_FINE : EXIT_BAD;
+  else printResults(results, context);
+  return passed ? EXIT_OK : EXIT_FAILURE;
 }
 
-async function testFile(file: string, { env }: CommandContext): Promise<FileResult> {
-  const loaded = load(file, env);
+async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
+  const loaded = loadFile(file, env);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
-  const rules = rulesUnder(loaded.value);
+  const rules = rulesUnderTest(loaded.value);
   const tests: TestResult[] = [];
-  for (const [index, policyTest] of testsOf(loaded.value).entries()) {
-    const misses = await rehearse(policyTest, rules);
+  for (const [index, policyTest] of toPolicyTests(loaded.value).entries()) {
+    const misses = await runPolicyTest(policyTest, rules);
     const placed = misses.map((miss) => ({
-      ...placeIn(loaded.value.marks, ["tests", index, "expect", miss.index]),
-      text: missText(miss),
+      ...positionIn(loaded.value.marks, ["tests", index, "expect", miss.index]),
+      text: formatFailure(miss),
     }));
     tests.push({ name: policyTest.name, passed: misses.length === 0, misses: placed });
   }
   return { file, errors: [], tests };
 }
 
-function load(
+function loadFile(
   file: string,
   env: CommandContext["env"],
 ): Result<LoadedPolicyTests, readonly (ConfigProblem | string)[]> {
   const text = readTextFile(file);
-  return text.ok ? judgePolicyTests(file, text.value, env) : fail([text.error]);
+  return text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
 }
 
 /** The policies under test, as if all of them were enforced, unless the file says otherwise. */
-function rulesUnder({ file, policies }: LoadedPolicyTests): Rules {
+function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
-  const rules = rulesOf({ policies });
+  const rules = policyRulesOf({ policies });
   const safety = safetyOf(file);
   return {
     policies: enforced ? rules.map((rule) => ({ ...rule, mode: "enforce" })) : rules,
@@ -82,24 +82,28 @@ function rulesUnder({ file, policies }: LoadedPolicyTests): Rules {
   };
 }
 
-function testsOf({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
-  const [only] = policies;
+function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
+  const [alertsOnly] = policies;
   return file.tests.map(({ name, fleet, nodes, blocked, expect }) => ({
     name,
     startsAt: file.start,
     intervalMs: file.interval,
     nodes: [
-      ...nodes.map((node) => scripted(node, fleet)),
-      ...Array.from({ length: fleet.nodes }, (_, index) => wellNode(`fleet_${index + 1}`, fleet)),
+      ...nodes.map((node) => toScriptedNode(node, fleet)),
+      ...Array.from({ length: fleet.nodes }, (_, index) => healthyNode(`fleet_${index + 1}`, fleet)),
     ],
     blocked,
-    expectations: expect.map(({ at, policy, ...rest }) => ({ ...rest, atMs: at, policy: policy ?? only!.policy.name })),
+    expectations: expect.map(({ at, policy, ...rest }) => ({
+      ...rest,
+      atMs: at,
+      policy: policy ?? alertsOnly!.policy.name,
+    })),
   }));
 }
 
-type Written = LoadedPolicyTests["file"]["tests"][number];
+type TestConfig = LoadedPolicyTests["file"]["tests"][number];
 
-function scripted(node: Written["nodes"][number], fleet: Written["fleet"]): ScriptedNode {
+function toScriptedNode(node: TestConfig["nodes"][number], fleet: TestConfig["fleet"]): ScriptedNode {
   return {
     id: node.id,
     name: node.name ?? node.id,
@@ -118,33 +122,33 @@ function scripted(node: Written["nodes"][number], fleet: Written["fleet"]): Scri
   };
 }
 
-const always = <Value>(value: Value): Series<Value> => [{ value, forMs: Number.POSITIVE_INFINITY }];
+const constantSeries = <Value>(value: Value): Series<Value> => [{ value, forMs: Number.POSITIVE_INFINITY }];
 
 /** Usage of a node on which nothing is wrong. */
-const USUAL_USAGE = always(0.2);
+const HEALTHY_USAGE = constantSeries(0.2);
 
-function wellNode(id: string, { country, region }: Written["fleet"]): ScriptedNode {
+function healthyNode(id: string, { country, region }: TestConfig["fleet"]): ScriptedNode {
   return {
     ...{ id, name: id, country, region, version: "1.0.0" },
-    status: always("online"),
+    status: constantSeries("online"),
     ...{ lastSeen: null, uptimeHours: null },
-    ...{ activeSessions: always(0), bandwidthGb: always(0), sessions: {} },
-    ...{ cpuUsage: USUAL_USAGE, memoryUsage: USUAL_USAGE, diskUsage: USUAL_USAGE },
+    ...{ activeSessions: constantSeries(0), bandwidthGb: constantSeries(0), sessions: {} },
+    ...{ cpuUsage: HEALTHY_USAGE, memoryUsage: HEALTHY_USAGE, diskUsage: HEALTHY_USAGE },
   };
 }
 
-const missText = ({ expected, lines }: Miss): string =>
+const formatFailure = ({ expected, lines }: Miss): string =>
   `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;
 
-function print(results: readonly FileResult[], { out, err, env }: CommandContext): void {
-  const paint = paintFor(out, env);
+function printResults(results: readonly FileResult[], { out, err, env }: CommandContext): void {
+  const paint = createPaint(out, env);
   for (const { file, errors, tests } of results) {
     for (const error of errors) err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
     if (errors.length === 0) out.write(`${paint("title", file)}\n`);
     for (const { name, passed, misses } of tests) {
-      out.write(`  ${passed ? paint("good", "ok  ") : paint("bad", "FAIL")}  ${printable(name)}\n`);
+      out.write(`  ${passed ? paint("good", "ok  ") : paint("bad", "FAIL")}  ${stripControlCharacters(name)}\n`);
       for (const { line, column, text } of misses) {
-        const lines = `${file}:${line}:${column}: ${text}`.split("\n").map(printable);
+        const lines = `${file}:${line}:${column}: ${text}`.split("\n").map(stripControlCharacters);
         out.write(`        ${lines.join("\n        ")}\n`);
       }
     }

@@ -1,31 +1,43 @@
+import type { ApiClient } from "../api-client/client.ts";
+import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/pages.ts";
+import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
-import { inFlightMax } from "../rate-limit/concurrency.ts";
-import { spendable } from "../rate-limit/ledger.ts";
-import type { Limits } from "../rate-limit/limits.ts";
-import { CATEGORY_OF, type Plan } from "../scheduling/planner.ts";
-import type { OnFolded } from "../model/label-caps.ts";
-import type { WardenMetrics } from "../metrics/daemon-metrics.ts";
-import type { Bell, Clock, FactStore, Log } from "../model/ports.ts";
+import { createInventory, type Inventory } from "../inventory/inventory.ts";
+import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
+import type { UsageScale } from "../inventory/usage-scale.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { OnLabelsFolded } from "../model/label-caps.ts";
+import type { Clock, Cron, FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { COLLECTORS, type Collector, type Dated, type Snapshot } from "../model/snapshot.ts";
-import type { ServiceClient } from "../api-client/client.ts";
-import { newPageHabits, type PageHabits } from "../api-client/pagination/pages.ts";
-import type { PermitOffice } from "../api-client/rate-limiter.ts";
-import { type Account, type CollectorState, createAccount, type Outcome } from "./collector-health.ts";
-import { readDetails } from "./detail-collector.ts";
-import { createInventory, type Inventory } from "../inventory/inventory.ts";
-import { collectNodes, collectSessions, type ListParts } from "./list-collectors.ts";
-import { createPlanning, createPlanningMemory, type Extent, type PlanningMemory } from "./polling-plan.ts";
-import { type Cadence, type Cadences, type LastBegun, repeat, type Timing, wishesOf } from "./schedule.ts";
-import { createSessionFold, type SessionFold } from "../inventory/sessions/session-totals.ts";
-import { collectHourly, collectStats, createTopLists } from "./statistics-collector.ts";
-import type { UsageScale } from "../inventory/usage-scale.ts";
+import { callsInFlightMax } from "../rate-limit/concurrency.ts";
+import { pollingCallsPerWindow } from "../rate-limit/ledger.ts";
+import type { Limits } from "../rate-limit/limits.ts";
+import { CATEGORY_OF_COLLECTOR, type Plan } from "../scheduling/planner.ts";
+import {
+  type CollectorHealth,
+  type CollectorReporter,
+  createCollectorReporter,
+  type RunOutcome,
+} from "./collector-health.ts";
+import { runDetailCollector } from "./detail-collector.ts";
+import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
+import { type CollectorHistory, createCollectorHistory, createPollingPlan, type NetworkSize } from "./polling-plan.ts";
+import {
+  type LastStart,
+  requestedIntervalsOf,
+  runOnSchedule,
+  type Schedule,
+  type ScheduleDeps,
+  type Schedules,
+} from "./schedule.ts";
+import { collectHourly, collectStats, createTopListCaps } from "./statistics-collector.ts";
 
 /** What a configuration asks of the collectors. */
-export interface WatchSettings {
-  readonly cadences: Cadences;
+export interface CollectionSettings {
+  readonly schedules: Schedules;
   readonly limits: Limits;
   readonly monthStartsOn: number;
   readonly pageLimit: number;
@@ -37,31 +49,31 @@ export interface WatchSettings {
 }
 
 /** What was seen so far. It outlives a watch: a reload hands it to the next. */
-export interface Sight {
+export interface CollectedState {
   readonly inventory: Inventory;
-  readonly sessions: SessionFold;
-  readonly accounts: Readonly<Record<Collector, Account>>;
-  readonly capTopLists: ReturnType<typeof createTopLists>;
+  readonly sessions: SessionTotals;
+  readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
+  readonly capTopLists: ReturnType<typeof createTopListCaps>;
   stats: Dated<SessionStatistics> | null;
   hourly: Dated<readonly HourlyEntry[]> | null;
   sequence: number;
-  habits: { readonly nodes: PageHabits; readonly sessions: PageHabits };
-  readonly planning: PlanningMemory;
+  listBehaviour: { readonly nodes: ListBehaviour; readonly sessions: ListBehaviour };
+  readonly collectorHistory: CollectorHistory;
   /** By collector when it ran last. */
-  readonly begun: Map<Collector, LastBegun>;
+  readonly lastStarts: Map<Collector, LastStart>;
 }
 
 /** What a watch stands on. */
-export interface WatchParts {
-  readonly settings: WatchSettings;
-  readonly sight: Sight;
-  readonly client: ServiceClient;
-  readonly office: PermitOffice;
+export interface CollectorManagerDeps {
+  readonly settings: CollectionSettings;
+  readonly collected: CollectedState;
+  readonly client: ApiClient;
+  readonly rateLimiter: RateLimiter;
   readonly facts: FactStore;
   readonly clock: Clock;
-  readonly bell: Bell;
+  readonly cron: Cron;
   readonly random: Random;
-  readonly metrics: WardenMetrics;
+  readonly metrics: DaemonMetrics;
   readonly log: Log;
   /** Told of every snapshot, and every {@link LOOK_MS} where none came, for samples grow old by themselves. */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
@@ -70,168 +82,173 @@ export interface WatchParts {
 }
 
 /** The collectors at work. */
-export interface Watch {
+export interface CollectorManager {
   /** Stops all collectors and waits for what is under way to end. */
   stop(): Promise<void>;
   /** Something else than a collector brought something: it is to be published soon. */
-  touch(): void;
+  markChanged(): void;
   /** Publishes a snapshot at once. */
   publish(): void;
   plan(): Plan;
-  collectors(): Readonly<Record<Collector, CollectorState>>;
+  collectorHealth(): Readonly<Record<Collector, CollectorHealth>>;
 }
 
 /** Detail reads come one by one: they are published together, at most this often. */
-const PUBLISH_MS: DurationMs = SECOND_MS;
+const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 /** Published so often even where nothing came. */
-const LOOK_MS: DurationMs = 5 * SECOND_MS;
+const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
 /** Planned anew so often where nothing but details comes, beside each time that a collector ends. */
-const PLAN_MS: DurationMs = 10 * SECOND_MS;
+const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 /** The fact that the list has once shown a failed session: until then failures are unknown, not zero. */
-const FAILED_LISTED = "sessions.failed_listed";
+const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
 /** Nothing seen yet. */
-export function createSight(
-  { usageScale, pageLimit }: Pick<WatchSettings, "usageScale" | "pageLimit">,
+export function createCollectedState(
+  { usageScale, pageLimit }: Pick<CollectionSettings, "usageScale" | "pageLimit">,
   facts: FactStore,
-  parts: { clock: Clock; log: Log; metrics: WardenMetrics },
-): Sight {
-  const onFolded: OnFolded = (family, records) =>
+  parts: { clock: Clock; log: Log; metrics: DaemonMetrics },
+): CollectedState {
+  const onFolded: OnLabelsFolded = (family, records) =>
     parts.metrics.inc("proxywarden_labels_folded_total", { family }, records);
   const inventory = createInventory(usageScale, onFolded);
   return {
     inventory,
-    sessions: createSessionFold(facts.read(FAILED_LISTED) === "true", { isKnownNode: inventory.has, onFolded }),
-    capTopLists: createTopLists(onFolded),
-    accounts: Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, createAccount(collector, parts)]),
-    ) as unknown as Sight["accounts"],
+    sessions: createSessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
+      isKnownNode: inventory.has,
+      onFolded,
+    }),
+    capTopLists: createTopListCaps(onFolded),
+    reporters: Object.fromEntries(
+      COLLECTORS.map((collector) => [collector, createCollectorReporter(collector, parts)]),
+    ) as unknown as CollectedState["reporters"],
     stats: null,
     hourly: null,
     sequence: 0,
-    habits: newHabits(pageLimit),
-    planning: createPlanningMemory(),
-    begun: new Map(),
+    listBehaviour: createListBehaviours(pageLimit),
+    collectorHistory: createCollectorHistory(),
+    lastStarts: new Map(),
   };
 }
 
 /** Starts the collectors. */
-export function startWatch(parts: WatchParts): Watch {
-  const { settings, sight, client, clock } = parts;
-  const timing: Timing = parts;
+export function startCollectorManager(parts: CollectorManagerDeps): CollectorManager {
+  const { settings, collected, client, clock } = parts;
+  const timing: ScheduleDeps = parts;
   const stop = new AbortController();
-  if (sight.habits.nodes.wish !== settings.pageLimit) sight.habits = newHabits(settings.pageLimit);
-  const { habits } = sight;
-  const planning = createPlanning({
+  if (collected.listBehaviour.nodes.requestedLimit !== settings.pageLimit)
+    collected.listBehaviour = createListBehaviours(settings.pageLimit);
+  const { listBehaviour } = collected;
+  const pollingPlan = createPollingPlan({
     ...parts,
     ...settings,
-    memory: sight.planning,
-    wishes: wishesOf(settings.cadences, timing),
-    extent: () => extentOf(sight),
+    history: collected.collectorHistory,
+    requestedIntervals: requestedIntervalsOf(settings.schedules, timing),
+    networkSize: () => networkSizeOf(collected),
   });
-  const lookMs = parts.lookMs ?? LOOK_MS;
+  const lookMs = parts.lookMs ?? PUBLISH_CHECK_MS;
   let isDirty = true;
 
   function publish(): void {
     isDirty = false;
-    sight.sequence++;
+    collected.sequence++;
     const snapshot: Snapshot = {
-      sequence: sight.sequence,
+      sequence: collected.sequence,
       at: clock.monotonic(),
-      fleet: sight.inventory.fleet(),
-      sessions: sight.sessions.view(),
-      stats: sight.stats,
-      hourly: sight.hourly,
+      fleet: collected.inventory.currentFleet(),
+      sessions: collected.sessions.view(),
+      stats: collected.stats,
+      hourly: collected.hourly,
     };
-    parts.onSnapshot(snapshot, planning.current());
+    parts.onSnapshot(snapshot, pollingPlan.current());
   }
 
   /** A job of a collector: kept in its account, then the plan and the snapshot follow what it brought. */
   const job =
-    (collector: Collector, run: (client: ServiceClient, signal: AbortSignal) => Promise<Outcome>) =>
+    (collector: Collector, run: (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>) =>
     async (signal: AbortSignal) => {
-      const client = planning.begin(collector);
-      const succeeded = await sight.accounts[collector].run(() => run(client, signal));
-      planning.end(collector, succeeded);
-      planning.renew();
+      const client = pollingPlan.beginRun(collector);
+      const succeeded = await collected.reporters[collector].run(() => run(client, signal));
+      pollingPlan.endRun(collector, succeeded);
+      pollingPlan.refresh();
       if (!signal.aborted) publish();
       return succeeded;
     };
 
-  const listsOf = (collector: "nodes" | "sessions", own: ServiceClient): ListParts => ({
+  const jobsOf = (collector: "nodes" | "sessions", own: ApiClient): ListCollectorDeps => ({
     ...parts,
     client: own,
-    account: sight.accounts[collector],
-    habits: habits[collector],
-    inFlightMax: inFlightMax(settings.limits),
+    reporter: collected.reporters[collector],
+    listBehaviour: listBehaviour[collector],
+    inFlightMax: callsInFlightMax(settings.limits),
     spacingMs:
-      settings.limits.categories[CATEGORY_OF[collector]].windowMs / spendable(settings.limits, CATEGORY_OF[collector]),
+      settings.limits.categories[CATEGORY_OF_COLLECTOR[collector]].windowMs /
+      pollingCallsPerWindow(settings.limits, CATEGORY_OF_COLLECTOR[collector]),
   });
 
   const jobs: Readonly<Record<Exclude<Collector, "details">, Parameters<typeof job>[1]>> = {
     async nodes(own, signal) {
-      const lists = listsOf("nodes", own);
-      const outcome = await collectNodes(lists, sight.inventory, settings.maxMissing, signal);
-      if (outcome.complete) planning.settle("nodes");
+      const lists = jobsOf("nodes", own);
+      const outcome = await collectNodes(lists, collected.inventory, settings.maxMissing, signal);
+      if (outcome.complete) pollingPlan.acceptRun("nodes");
       return outcome;
     },
     async sessions(own, signal) {
-      const lists = listsOf("sessions", own);
-      const outcome = await collectSessions(lists, sight.sessions, signal);
-      if (outcome.complete) planning.settle("sessions");
-      rememberFailedListed(parts);
+      const lists = jobsOf("sessions", own);
+      const outcome = await collectSessions(lists, collected.sessions, signal);
+      if (outcome.complete) pollingPlan.acceptRun("sessions");
+      storeFailedListed(parts);
       return outcome;
     },
     stats: (own, signal) =>
       collectStats(
         own,
-        sight.accounts.stats,
+        collected.reporters.stats,
         ({ value, at }) => {
-          sight.stats = { value: sight.capTopLists(value), at };
+          collected.stats = { value: collected.capTopLists(value), at };
         },
         signal,
       ),
     hourly: (own, signal) =>
       collectHourly(
         own,
-        sight.accounts.hourly,
+        collected.reporters.hourly,
         (hours) => {
-          sight.hourly = hours;
+          collected.hourly = hours;
         },
         signal,
       ),
   };
 
   function start(collector: Collector): Promise<void> {
-    const cadence = settings.cadences[collector];
-    if (cadence === null) return Promise.resolve();
+    const schedule = settings.schedules[collector];
+    if (schedule === null) return Promise.resolve();
     if (collector === "details") return startDetails();
-    const planned = (): Cadence => {
-      const now = planning.current()[collector];
-      if (now === null) return cadence;
-      if (cadence.kind === "every") return { ...cadence, intervalMs: now.intervalMs };
-      return now.stretch > 1 ? { ...cadence, leastMs: now.intervalMs } : cadence;
+    const planned = (): Schedule => {
+      const now = pollingPlan.current()[collector];
+      if (now === null) return schedule;
+      if (schedule.kind === "every") return { ...schedule, intervalMs: now.intervalMs };
+      return now.slowdown > 1 ? { ...schedule, minIntervalMs: now.intervalMs } : schedule;
     };
-    const rhythm = {
-      cadence: planned,
-      firstWait: () => planning.firstWait(collector),
-      last: sight.begun.get(collector) ?? null,
-      onRun: (begun: LastBegun) => void sight.begun.set(collector, begun),
+    const jobSchedule = {
+      schedule: planned,
+      firstWait: () => pollingPlan.firstWait(collector),
+      lastStart: collected.lastStarts.get(collector) ?? null,
+      onStart: (lastStarts: LastStart) => void collected.lastStarts.set(collector, lastStarts),
     };
-    return repeat(timing, rhythm, job(collector, jobs[collector]), stop.signal);
+    return runOnSchedule(timing, jobSchedule, job(collector, jobs[collector]), stop.signal);
   }
 
   const startDetails = () =>
-    readDetails(
+    runDetailCollector(
       {
         client,
         clock,
-        account: sight.accounts.details,
-        inventory: sight.inventory,
+        reporter: collected.reporters.details,
+        inventory: collected.inventory,
         log: parts.log,
         metrics: parts.metrics,
-        inFlightMax: inFlightMax(settings.limits),
-        plan: () => planning.current().details,
+        inFlightMax: callsInFlightMax(settings.limits),
+        plan: () => pollingPlan.current().details,
         onRead: () => {
           isDirty = true;
         },
@@ -243,11 +260,11 @@ export function startWatch(parts: WatchParts): Watch {
     let publishedAt = clock.monotonic();
     let plannedAt = clock.monotonic();
     while (!stop.signal.aborted) {
-      await clock.sleep(PUBLISH_MS, stop.signal);
+      await clock.sleep(PUBLISH_INTERVAL_MS, stop.signal);
       if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < lookMs)) continue;
       // Also where no collector runs: a new month must be noticed by itself.
-      if (clock.monotonic() - plannedAt >= PLAN_MS) {
-        planning.renew();
+      if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {
+        pollingPlan.refresh();
         plannedAt = clock.monotonic();
       }
       publish();
@@ -256,43 +273,47 @@ export function startWatch(parts: WatchParts): Watch {
   }
 
   // What an earlier watch saw is shown at once, as the new settings want it.
-  if (sight.sequence > 0) publish();
+  if (collected.sequence > 0) publish();
   const running = [...COLLECTORS.map(start), publishDetails()];
   return {
     async stop() {
       stop.abort();
       await Promise.all(running);
     },
-    touch() {
+    markChanged() {
       isDirty = true;
     },
     publish,
-    plan: planning.current,
-    collectors: () =>
+    plan: pollingPlan.current,
+    collectorHealth: () =>
       Object.fromEntries(
-        COLLECTORS.map((collector) => [collector, sight.accounts[collector].state()]),
-      ) as unknown as Readonly<Record<Collector, CollectorState>>,
+        COLLECTORS.map((collector) => [collector, collected.reporters[collector].health()]),
+      ) as unknown as Readonly<Record<Collector, CollectorHealth>>,
   };
 }
 
-function extentOf({ inventory, sessions, habits }: Sight): Extent {
+function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedState): NetworkSize {
   const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
   return {
     nodes: inventory.count(),
-    nodePages: pagesOf(inventory.count(), habits.nodes),
+    nodePages: pageCount(inventory.count(), listBehaviour.nodes),
     sessions: listed,
-    sessionPages: pagesOf(listed, habits.sessions),
+    sessionPages: pageCount(listed, listBehaviour.sessions),
   };
 }
 
-const newHabits = (limit: number) => ({ nodes: newPageHabits(limit), sessions: newPageHabits(limit) });
+const createListBehaviours = (limit: number) => ({
+  nodes: createListBehaviour(limit),
+  sessions: createListBehaviour(limit),
+});
 
-const pagesOf = (records: number, habits: PageHabits): number => Math.ceil(records / (habits.size ?? habits.limit));
+const pageCount = (records: number, listBehaviour: ListBehaviour): number =>
+  Math.ceil(records / (listBehaviour.pageSize ?? listBehaviour.limit));
 
-function rememberFailedListed({ sight, facts, log }: WatchParts): void {
-  if (sight.sessions.view()?.failedListed !== true || facts.read(FAILED_LISTED) === "true") return;
+function storeFailedListed({ collected, facts, log }: CollectorManagerDeps): void {
+  if (collected.sessions.view()?.failedListed !== true || facts.read(FAILED_SESSIONS_LISTED_FACT) === "true") return;
   try {
-    facts.write(FAILED_LISTED, "true");
+    facts.write(FAILED_SESSIONS_LISTED_FACT, "true");
   } catch (error) {
     log.error(
       { err: error },

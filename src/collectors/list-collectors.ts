@@ -1,26 +1,26 @@
+import type { ApiClient } from "../api-client/client.ts";
+import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
+import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
+import { type ApiError, isPermanent } from "../api-client/errors.ts";
+import { type ListBehaviour, type ListWalk, type WalkReport, walkList } from "../api-client/pagination/pages.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import { callsInFlight } from "../rate-limit/concurrency.ts";
-import type { WardenMetrics } from "../metrics/daemon-metrics.ts";
+import type { Inventory } from "../inventory/inventory.ts";
+import type { SessionTotals } from "../inventory/sessions/session-totals.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import type { ServiceClient } from "../api-client/client.ts";
-import { type Call, listNodes, listSessions, type PageQuery } from "../api-client/endpoints.ts";
-import { isHopeless, type ServiceError } from "../api-client/errors.ts";
-import { type PageHabits, type Walk, type WalkReport, walkPages } from "../api-client/pagination/pages.ts";
-import { type OnRemark, readNodeRecord, readPage, readSessionRecord } from "../api-client/decoding/records.ts";
-import type { Account, Outcome } from "./collector-health.ts";
-import { collectDetail } from "./detail-collector.ts";
-import type { Inventory } from "../inventory/inventory.ts";
-import type { SessionFold } from "../inventory/sessions/session-totals.ts";
+import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
+import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
+import { readNodeDetail } from "./detail-collector.ts";
 
 /** What a walk needs beside the list itself. */
-export interface ListParts {
-  readonly client: ServiceClient;
+export interface ListCollectorDeps {
+  readonly client: ApiClient;
   readonly clock: Clock;
-  readonly account: Account;
-  readonly habits: PageHabits;
-  readonly metrics: WardenMetrics;
+  readonly reporter: CollectorReporter;
+  readonly listBehaviour: ListBehaviour;
+  readonly metrics: DaemonMetrics;
   /** Most pages under way at once. */
   readonly inFlightMax: number;
   /** Between two pages at the rate that the limits allow. */
@@ -43,75 +43,84 @@ const SESSIONS_MISSING_MAX = 0.01;
  * show. `maxMissing`: share of the total that a complete walk may miss.
  */
 export async function collectNodes(
-  parts: ListParts,
+  parts: ListCollectorDeps,
   inventory: Inventory,
   maxMissing: Share,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<RunOutcome> {
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
-    const node = readNodeRecord(record, onRemark);
-    if (node !== null) return inventory.list(node, at);
+    const node = decodeNodeRecord(record, onRemark);
+    if (node !== null) return inventory.recordListed(node, at);
     // It accounts for one of the total, whichever node it is of.
     rejected++;
     return true;
   };
-  const walked = await walkList(parts, listNodes, fold, signal);
+  const walked = await readList(parts, listNodesCall, fold, signal);
   const report = walked.ok ? walked.value : null;
   // Where a page has failed, lookups would be asked for every node on it.
   if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
-    await lookUpUnlisted(parts, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
+    await lookUpMissing(parts, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
   const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, parts.clock.monotonic());
-  parts.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.met);
-  parts.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.met);
-  return outcomeOf(walked, walk.complete, walk.missing);
+  parts.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
+  parts.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
+  return runOutcomeOf(walked, walk.complete, walk.missing);
 }
 
 /**
  * Reads, by id, nodes that the walk did not show: one that is there is seen, and a 404 proves that one is gone, unless the
  * service answers so for a listed node, too.
  */
-async function lookUpUnlisted(parts: ListParts, inventory: Inventory, max: number, signal: AbortSignal): Promise<void> {
-  const ids = inventory.unlisted(max);
+async function lookUpMissing(
+  parts: ListCollectorDeps,
+  inventory: Inventory,
+  max: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const ids = inventory.nodesToLookUp(max);
   if (ids.length === 0) return;
   if (!(await canLookUp(parts, inventory, signal))) {
-    for (const id of inventory.unlisted(Number.POSITIVE_INFINITY)) {
-      inventory.lookedUp(id, "unknown", parts.clock.monotonic());
+    for (const id of inventory.nodesToLookUp(Number.POSITIVE_INFINITY)) {
+      inventory.recordLookup(id, "unknown", parts.clock.monotonic());
     }
     return;
   }
   let failures = 0;
   for (const id of ids) {
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
-    const error = await collectDetail({ ...parts, inventory }, { id, lane: "walk" }, signal);
+    const error = await readNodeDetail({ ...parts, inventory }, { id, lane: "walk" }, signal);
     const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
     failures = found === "unknown" ? failures + 1 : 0;
     if (error?.kind === "aborted" || error?.kind === "budget") return;
-    inventory.lookedUp(id, found, parts.clock.monotonic());
-    if (error !== null && isHopeless(error)) return;
+    inventory.recordLookup(id, found, parts.clock.monotonic());
+    if (error !== null && isPermanent(error)) return;
   }
 }
 
 /** Whether single nodes can be read: one was a moment ago, or a listed one can be now. */
-async function canLookUp(parts: ListParts, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
+async function canLookUp(parts: ListCollectorDeps, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
   const last = inventory.lastDetailAt();
   if (last !== null && parts.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
   const id = inventory.anyListed();
-  return id === null || (await collectDetail({ ...parts, inventory }, { id, lane: "walk" }, signal)) === null;
+  return id === null || (await readNodeDetail({ ...parts, inventory }, { id, lane: "walk" }, signal)) === null;
 }
 
 /** Walks the sessions into the fold (spec, section 4.6). */
-export async function collectSessions(parts: ListParts, sessions: SessionFold, signal: AbortSignal): Promise<Outcome> {
+export async function collectSessions(
+  parts: ListCollectorDeps,
+  sessions: SessionTotals,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
   sessions.beginWalk(parts.client.serviceTime(parts.clock.monotonic()) ?? parts.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
-    const session = readSessionRecord(record, onRemark);
+    const session = decodeSessionRecord(record, onRemark);
     // One that can't be read still accounts for one of the total.
     return session === null ? true : sessions.add(session);
   };
-  const walked = await walkList(parts, listSessions, fold, signal);
+  const walked = await readList(parts, listSessionsCall, fold, signal);
   if (!walked.ok) {
     sessions.endWalk("failed", parts.clock.monotonic());
     return { complete: false, error: walked.error };
@@ -121,53 +130,56 @@ export async function collectSessions(parts: ListParts, sessions: SessionFold, s
   const complete = end !== "cut" && missing <= Math.max(1, total * SESSIONS_MISSING_MAX);
   sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
   parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
-  return outcomeOf(walked, complete, missing);
+  return runOutcomeOf(walked, complete, missing);
 }
 
-type Walked = Awaited<ReturnType<typeof walkPages>>;
+type ListReadResult = Awaited<ReturnType<typeof walkList>>;
 
-function walkList(
-  { client, clock, account, habits, spacingMs, inFlightMax }: ListParts,
+function readList(
+  { client, clock, reporter: account, listBehaviour: habits, spacingMs, inFlightMax }: ListCollectorDeps,
   list: (query: PageQuery) => Call,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
-): Promise<Walked> {
-  const walk: Walk = {
-    habits,
-    inFlight: () => callsInFlight(spacingMs, habits.latency.ms(), inFlightMax),
+): Promise<ListReadResult> {
+  const walk: ListWalk = {
+    behaviour: habits,
+    inFlight: () => callsInFlightNeeded(spacingMs, habits.latency.meanMs(), inFlightMax),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
       const answer = await client.get(list(query), "walk", pageSignal, () => {
         sentAt ??= clock.monotonic();
       });
-      if (sentAt !== null) habits.latency.note(clock.monotonic() - sentAt);
+      if (sentAt !== null) habits.latency.record(clock.monotonic() - sentAt);
       if (!answer.ok) return answer;
-      const page = readPage(answer.value.json);
+      const page = decodePage(answer.value.json);
       return page.ok ? { ok: true, value: { page: page.value, at: answer.value.at } } : page;
     },
     fold: (records, at) =>
-      records.reduce<number>((met, record) => met + (foldRecord(record, at, account.remark) ? 1 : 0), 0),
+      records.reduce<number>(
+        (readRecords, record) => readRecords + (foldRecord(record, at, account.reportRemark) ? 1 : 0),
+        0,
+      ),
   };
-  return walkPages(walk, signal);
+  return walkList(walk, signal);
 }
 
-function outcomeOf(walked: Walked, complete: boolean, missing: number): Outcome {
+function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number): RunOutcome {
   if (!walked.ok) return { complete: false, error: walked.error };
   const { error, difference, end } = walked.value;
-  const shown = shownOf(walked.value, missing);
+  const shown = shownShare(walked.value, missing);
   if (error !== null && end === "refused")
-    return { complete, shown, error: { kind: "incomplete", message: refusalOf(walked.value, error) } };
-  if (error !== null || complete) return { complete, shown, error, difference };
+    return { complete, shownShare: shown, error: { kind: "incomplete", message: listRejection(walked.value, error) } };
+  if (error !== null || complete) return { complete, shownShare: shown, error, totalDifference: difference };
   const { seen, total } = walked.value;
   const message = `the list shows ${seen} records and counts ${total}; ${missing} are missing or not explained`;
-  return { complete, shown, error: { kind: "incomplete", message } };
+  return { complete, shownShare: shown, error: { kind: "incomplete", message } };
 }
 
-const refusalOf = ({ seen, total }: WalkReport, { message }: ServiceError): string =>
+const listRejection = ({ seen, total }: WalkReport, { message }: ApiError): string =>
   `the service shows only the first ${seen} of the ${total} records that it counts: ${message}`;
 
 /** Share of the records that were seen, 0 to 1. */
-const shownOf = ({ total, seen }: WalkReport, missing: number): Share => {
+const shownShare = ({ total, seen }: WalkReport, missing: number): Share => {
   const all = Math.max(total, seen + missing);
   return all === 0 ? 1 : Math.max(0, Math.min(1, 1 - missing / all));
 };

@@ -1,18 +1,18 @@
 import { SECOND_MS } from "../base/duration.ts";
-import { PLAN_BOUNDS, type Plan } from "../scheduling/planner.ts";
-import type { WardenMetrics } from "../metrics/daemon-metrics.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
+import { PLAN_BOUNDS, type Plan } from "../scheduling/planner.ts";
 
 /** Sets the gauges of the plan in force. */
-export function showPlan(planned: Plan, metrics: WardenMetrics): void {
+export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {
   for (const collector of COLLECTORS) {
-    const { wishMs, pacedMs, freshMs, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;
+    const { requestedMs: wishMs, pacedMs, freshMs, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;
     metrics.set("proxywarden_plan_interval_seconds", { collector }, pacedMs / SECOND_MS);
     metrics.set("proxywarden_plan_fresh_seconds", { collector }, freshMs / SECOND_MS);
     metrics.set("proxywarden_plan_stretch_ratio", { collector }, pacedMs / wishMs);
     metrics.set("proxywarden_plan_calls_per_minute", { collector }, callsPerMinute);
-    metrics.set("proxywarden_plan_age_seconds", { collector, age: "median" }, finite(age.medianMs) / SECOND_MS);
-    metrics.set("proxywarden_plan_age_seconds", { collector, age: "worst" }, finite(age.worstMs) / SECOND_MS);
+    metrics.set("proxywarden_plan_age_seconds", { collector, age: "median" }, finiteOr(age.medianMs) / SECOND_MS);
+    metrics.set("proxywarden_plan_age_seconds", { collector, age: "worst" }, finiteOr(age.worstMs) / SECOND_MS);
     for (const limit of PLAN_BOUNDS) {
       const value = planned[collector] === null ? Number.NaN : Number(boundBy === limit);
       metrics.set("proxywarden_plan_bound", { collector, limit }, value);
@@ -21,11 +21,11 @@ export function showPlan(planned: Plan, metrics: WardenMetrics): void {
 }
 
 /** Where nothing may be spent no age can be expected: the gauge is left out. */
-const finite = (value: number): number => (Number.isFinite(value) ? value : Number.NaN);
+const finiteOr = (value: number): number => (Number.isFinite(value) ? value : Number.NaN);
 
 /** Gauges that are not a number are left out. */
 const NOT_COLLECTED = {
-  wishMs: Number.NaN,
+  requestedMs: Number.NaN,
   pacedMs: Number.NaN,
   freshMs: Number.NaN,
   callsPerMinute: Number.NaN,

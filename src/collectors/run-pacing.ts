@@ -1,22 +1,22 @@
+import type { ApiClient } from "../api-client/client.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { fail } from "../base/result.ts";
-import type { RunBudget } from "../rate-limit/monthly-budget.ts";
-import type { CollectorPlan } from "../scheduling/planner.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import type { ServiceClient } from "../api-client/client.ts";
-import { nap } from "./schedule.ts";
+import type { RunBudget } from "../rate-limit/monthly-budget.ts";
+import type { CollectorPlan } from "../scheduling/planner.ts";
+import { sleepStep } from "./schedule.ts";
 
 /** A run of a collector, under way or the last one. */
-export interface Run {
-  readonly beganAt: MonotonicMs;
+export interface CollectorRun {
+  readonly startedAt: MonotonicMs;
   /** Calls made so far, without further tries of one that failed. */
-  made: number;
+  callsMade: number;
   isOver: boolean;
 }
 
 /** What paces a run. */
-export interface RunPace {
+export interface RunPaceDeps {
   readonly clock: Clock;
   readonly budget: RunBudget;
   /** The plan in force of the run's collector. */
@@ -24,17 +24,17 @@ export interface RunPace {
 }
 
 /**
- * Returns `client` as a run may use it. Where the month binds, calls beyond {@link RunBudget.atOnce} come at the planned
+ * Returns `client` as a run may use it. Where the month binds, calls beyond {@link RunBudget.callsAtOnce} come at the planned
  * rate; a call beyond {@link RunBudget.calls} fails with the kind `budget`, and nothing is sent.
  */
-export function clientOfRun(client: ServiceClient, run: Run, { clock, budget, plan }: RunPace): ServiceClient {
-  let lastAt: MonotonicMs = run.beganAt;
+export function pacedClient(client: ApiClient, run: CollectorRun, { clock, budget, plan }: RunPaceDeps): ApiClient {
+  let lastAt: MonotonicMs = run.startedAt;
 
   async function waitForTurn(signal: AbortSignal): Promise<void> {
     for (;;) {
-      const wait = lastAt + spacingOf(plan()) - clock.monotonic();
+      const wait = lastAt + callSpacingMs(plan()) - clock.monotonic();
       if (signal.aborted || wait <= 0) break;
-      await nap(clock, wait, signal);
+      await sleepStep(clock, wait, signal);
     }
     lastAt = clock.monotonic();
   }
@@ -42,17 +42,17 @@ export function clientOfRun(client: ServiceClient, run: Run, { clock, budget, pl
   return {
     ...client,
     async get(call, lane, signal, onSending) {
-      if (run.made >= budget.calls) {
-        const message = `the run has made ${run.made} calls, its share of what is left of the month`;
+      if (run.callsMade >= budget.calls) {
+        const message = `the run has made ${run.callsMade} calls, its share of what is left of the month`;
         return fail({ kind: "budget", message });
       }
-      run.made++;
-      if (run.made > budget.atOnce) await waitForTurn(signal);
+      run.callsMade++;
+      if (run.callsMade > budget.callsAtOnce) await waitForTurn(signal);
       return client.get(call, lane, signal, onSending);
     },
   };
 }
 
 /** Between two calls of a collector by its plan. Where nothing may be spent the permits decide, which wait only so long. */
-const spacingOf = (planned: CollectorPlan | null): DurationMs =>
+const callSpacingMs = (planned: CollectorPlan | null): DurationMs =>
   planned?.boundBy === "month" && planned.callsPerMinute > 0 ? MINUTE_MS / planned.callsPerMinute : 0;

@@ -1,37 +1,39 @@
+import type { ApiClient } from "../api-client/client.ts";
+import { decodeHourly, decodeStatistics } from "../api-client/decoding/records.ts";
+import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoints.ts";
+import type { ApiError } from "../api-client/errors.ts";
 import type { Result } from "../base/result.ts";
-import type { OnFolded } from "../model/label-caps.ts";
+import { createLabelCounts } from "../inventory/label-counts.ts";
+import type { OnLabelsFolded } from "../model/label-caps.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import type { Dated } from "../model/snapshot.ts";
-import type { ServiceClient } from "../api-client/client.ts";
-import { type Call, readHourly, readStats } from "../api-client/endpoints.ts";
-import type { ServiceError } from "../api-client/errors.ts";
-import { readHours, readStatistics } from "../api-client/decoding/records.ts";
-import type { Account, Outcome } from "./collector-health.ts";
-import { createLabelCounts } from "../inventory/label-counts.ts";
+import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 
 /** Reads the aggregate statistics and hands them on. */
 export const collectStats = (
-  client: ServiceClient,
-  account: Account,
+  client: ApiClient,
+  account: CollectorReporter,
   take: (stats: Dated<SessionStatistics>) => void,
   signal: AbortSignal,
-): Promise<Outcome> => collectOne(client, readStats, (json) => readStatistics(json, account.remark), take, signal);
+): Promise<RunOutcome> =>
+  collectStatistics(client, readStatsCall, (json) => decodeStatistics(json, account.reportRemark), take, signal);
 
 /** Reads the last 24 hours and hands them on. */
 export const collectHourly = (
-  client: ServiceClient,
-  account: Account,
+  client: ApiClient,
+  account: CollectorReporter,
   take: (hours: Dated<readonly HourlyEntry[]>) => void,
   signal: AbortSignal,
-): Promise<Outcome> => collectOne(client, readHourly, (json) => readHours(json, account.remark), take, signal);
+): Promise<RunOutcome> =>
+  collectStatistics(client, readHourlyCall, (json) => decodeHourly(json, account.reportRemark), take, signal);
 
-async function collectOne<T>(
-  client: ServiceClient,
+async function collectStatistics<T>(
+  client: ApiClient,
   call: Call,
-  read: (json: unknown) => Result<T, ServiceError>,
+  read: (json: unknown) => Result<T, ApiError>,
   take: (value: Dated<T>) => void,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<RunOutcome> {
   const answer = await client.get(call, "stats", signal);
   if (!answer.ok) return { complete: false, error: answer.error };
   const value = read(answer.value.json);
@@ -41,7 +43,7 @@ async function collectOne<T>(
 }
 
 /** Keeps the top lists of the statistics within the caps of their labels, the same values from reading to reading. */
-export function createTopLists(onFolded: OnFolded): (stats: SessionStatistics) => SessionStatistics {
+export function createTopListCaps(onFolded: OnLabelsFolded): (stats: SessionStatistics) => SessionStatistics {
   const countries = createLabelCounts("proxynet_stats_country_sessions", onFolded);
   const protocols = createLabelCounts("proxynet_stats_protocol_sessions", onFolded);
   return (stats) => {
@@ -49,8 +51,8 @@ export function createTopLists(onFolded: OnFolded): (stats: SessionStatistics) =
     for (const { protocol, sessions } of stats.topProtocols) protocols.add(protocol, sessions);
     return {
       ...stats,
-      topCountries: Array.from(countries.settle(), ([country, sessions]) => ({ country, sessions })),
-      topProtocols: Array.from(protocols.settle(), ([protocol, sessions]) => ({ protocol, sessions })),
+      topCountries: Array.from(countries.finish(), ([country, sessions]) => ({ country, sessions })),
+      topProtocols: Array.from(protocols.finish(), ([protocol, sessions]) => ({ protocol, sessions })),
     };
   };
 }

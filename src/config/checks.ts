@@ -1,15 +1,15 @@
+import { nearest } from "../base/nearest-word.ts";
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
-import type { Source } from "./yaml/document.ts";
-import type { Check } from "./schema/value-types.ts";
-import { nearest } from "../base/nearest-word.ts";
-import { type ConfigProblem, problemOf } from "./diagnostics/problem.ts";
-import type { Refusal } from "./schema-reader.ts";
+import { type ConfigProblem, toProblem } from "./diagnostics/problem.ts";
 import type { Config } from "./schema/config.ts";
+import type { LoaderCheck } from "./schema/value-types.ts";
+import type { ValueProblem } from "./schema-reader.ts";
+import type { YamlSource } from "./yaml/document.ts";
 
 /** A field that an expression reads, as far as warnings need it. */
-export interface ReadField {
+export interface FieldUse {
   readonly name: string;
   /** The collector that brings it. */
   readonly source: "nodes" | "details" | "sessions";
@@ -32,13 +32,13 @@ export interface ConfigChecks {
   /** Says what is wrong with a CEL expression, and at which of its characters, counted from 0; null: nothing. */
   expression(text: string): { readonly message: string; readonly offset: number } | null;
   /** The fields that a CEL expression reads, with which nothing is wrong. */
-  fields(text: string): readonly ReadField[];
+  fields(text: string): readonly FieldUse[];
   /** Cron schedules of which the limits don't carry every run; absent: none are looked for. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
 /** A configuration file, and all that is needed to judge it. */
-export interface ConfigSource extends Source {
+export interface ConfigSource extends YamlSource {
   /** Reads a file that the configuration names. Without it, such files are not looked at. */
   readonly readFile?: (path: string) => Result<string, string>;
   /**
@@ -50,36 +50,39 @@ export interface ConfigSource extends Source {
 }
 
 /** What policies may name. */
-export interface Names {
+export interface DefinedNames {
   readonly receivers: readonly string[];
   readonly windows: readonly string[];
   readonly prometheus: boolean;
   readonly alertmanager: boolean;
 }
 
-const WHOLE = { line: 1, column: 1, path: [] } as const;
+const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
 /** Reads a file that another one names. */
-export function readNamed(file: string, readFile: ConfigSource["readFile"]): Result<string, readonly ConfigProblem[]> {
+export function readReferencedFile(
+  file: string,
+  readFile: ConfigSource["readFile"],
+): Result<string, readonly ConfigProblem[]> {
   const text = readFile?.(file) ?? fail(`can't read ${file}: no files are read here`);
   if (text.ok) return text;
   const expected = "must be a file that can be read";
-  return fail([problemOf(file, { ...WHOLE, found: "nothing", expected, message: text.error })]);
+  return fail([toProblem(file, { ...DOCUMENT_START, found: "nothing", expected, message: text.error })]);
 }
 
 /** What the checks of one file stand on. */
-export interface Bearings {
+export interface CheckContext {
   readonly source: ConfigSource;
   resolvePath(path: string): string;
   /** Paths of the files that a glob finds. */
   find(glob: string): readonly string[];
   /** Null: the configuration is wrong, so what it has is not known. */
-  readonly names: Names | null;
+  readonly names: DefinedNames | null;
 }
 
 /** Makes one of the checks that the schema leaves to the loader; null: the value is fine. */
-export function checkValue(check: Check, value: string, bearings: Bearings): Refusal | null {
-  const { source, names } = bearings;
+export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
+  const { source, names } = checkContext;
   switch (check) {
     case "cron": {
       const why = source.checks.cron(value);
@@ -90,26 +93,26 @@ export function checkValue(check: Check, value: string, bearings: Bearings): Ref
       return fault === null ? null : { expected: `must be a CEL expression: ${fault.message}`, offset: fault.offset };
     }
     case "template":
-      return templateRefusal(value);
+      return checkTemplate(value);
     case "family":
-      return named("metric family", value, [...source.checks.families]);
+      return checkName("metric family", value, [...source.checks.families]);
     case "receiver":
-      return names && named("receiver", value, names.receivers, "receivers");
+      return names && checkName("receiver", value, names.receivers, "receivers");
     case "window":
-      return names && named("time interval", value, names.windows, "time_intervals");
+      return names && checkName("time interval", value, names.windows, "time_intervals");
     case "query":
-      return needed("prometheus", names?.prometheus);
+      return requireSection("prometheus", names?.prometheus);
     case "matcher":
-      return needed("alertmanager", names?.alertmanager);
+      return requireSection("alertmanager", names?.alertmanager);
     case "timezone":
-      return timeZoneRefusal(value);
+      return checkTimeZone(value);
     case "file":
-      return fileRefusal(value, bearings);
+      return checkFile(value, checkContext);
     case "web":
       // An empty one is fine. Problems within the file are reported at its own lines.
-      return unreadableRefusal(value, bearings);
+      return checkReadable(value, checkContext);
     case "glob":
-      return source.listFiles === undefined || bearings.find(value).length > 0
+      return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
         : { expected: "must find at least one file" };
     case "path":
@@ -120,20 +123,20 @@ export function checkValue(check: Check, value: string, bearings: Bearings): Ref
 }
 
 /** Names that a message lists; of more, the nearest one is suggested. */
-const LISTED_MAX = 20;
+const LISTED_NAMES_MAX = 20;
 
 /** `section`: the section that defines such names. */
-function named(what: string, value: string, known: readonly string[], section?: string): Refusal | null {
+function checkName(what: string, value: string, known: readonly string[], section?: string): ValueProblem | null {
   if (known.includes(value)) return null;
-  const list = section === undefined || known.length > LISTED_MAX ? "" : `: ${known.join(", ")}`;
+  const list = section === undefined || known.length > LISTED_NAMES_MAX ? "" : `: ${known.join(", ")}`;
   if (known.length === 0) return { expected: `must be the name of a ${what}; the section ${section} has none` };
   return { expected: `must be the name of a ${what}${list}`, suggest: () => nearest(value, known) };
 }
 
-const needed = (section: string, isThere: boolean | undefined): Refusal | null =>
+const requireSection = (section: string, isThere: boolean | undefined): ValueProblem | null =>
   isThere === false ? { expected: `needs the section ${section}, with its url` } : null;
 
-function templateRefusal(text: string): Refusal | null {
+function checkTemplate(text: string): ValueProblem | null {
   for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {
     if (REASON_PLACEHOLDERS.some((placeholder) => found === `{{${placeholder}}}`)) continue;
     const placeholders = REASON_PLACEHOLDERS.map((placeholder) => `{{${placeholder}}}`);
@@ -150,7 +153,7 @@ function templateRefusal(text: string): Refusal | null {
   return null;
 }
 
-function timeZoneRefusal(value: string): Refusal | null {
+function checkTimeZone(value: string): ValueProblem | null {
   const expected = "must be the name of an IANA time zone, such as Europe/Paris or UTC";
   if (value === LOCAL_ZONE) return null;
   // Offsets such as +02:00 are no names, and know no summer time.
@@ -166,13 +169,13 @@ function timeZoneRefusal(value: string): Refusal | null {
   return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
 }
 
-function unreadableRefusal(value: string, { source, resolvePath }: Bearings): Refusal | null {
+function checkReadable(value: string, { source, resolvePath }: CheckContext): ValueProblem | null {
   const content = source.readFile?.(resolvePath(value));
   return content === undefined || content.ok ? null : { expected: `must be a file that can be read: ${content.error}` };
 }
 
-function fileRefusal(value: string, bearings: Bearings): Refusal | null {
-  const content = bearings.source.readFile?.(bearings.resolvePath(value));
-  if (!content?.ok) return unreadableRefusal(value, bearings);
+function checkFile(value: string, checkContext: CheckContext): ValueProblem | null {
+  const content = checkContext.source.readFile?.(checkContext.resolvePath(value));
+  if (!content?.ok) return checkReadable(value, checkContext);
   return content.value.trim() === "" ? { expected: "must be a file that is not empty" } : null;
 }

@@ -4,11 +4,11 @@ import { fail, ok, type Result } from "../base/result.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A text whose variables were filled in, and the names of those variables. */
-export interface Substituted {
+export interface SubstitutedText {
   readonly text: string;
   readonly variables: readonly string[];
   /** Index in the text as it was written, of a character of the text that it became. */
-  writtenIndex(index: number): number;
+  originalIndex(index: number): number;
 }
 
 const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
@@ -17,9 +17,12 @@ const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a 
  * Fills in `${NAME}`; `$${` stands for a literal `${`. What a variable holds is not looked into again. The error is
  * what was found and the clause that says what would be right; it never holds a variable's value.
  */
-export function substitute(text: string, env: Environment): Result<Substituted, { found: string; expected: string }> {
+export function substitute(
+  text: string,
+  env: Environment,
+): Result<SubstitutedText, { found: string; expected: string }> {
   const variables: string[] = [];
-  const replaced: Replaced[] = [];
+  const replaced: Replacement[] = [];
   let result = "";
   let done = 0;
   for (const match of text.matchAll(/\$\$\{|\$\{([^}]*)(\}?)/g)) {
@@ -42,19 +45,19 @@ export function substitute(text: string, env: Environment): Result<Substituted, 
     result += value;
     variables.push(name);
   }
-  const writtenIndex = (index: number) => indexBefore(replaced, index);
-  return ok({ text: result + text.slice(done), variables, writtenIndex });
+  const writtenIndex = (index: number) => indexBeforeReplacement(replaced, index);
+  return ok({ text: result + text.slice(done), variables, originalIndex: writtenIndex });
 }
 
 /** What became of `from` to `to` of a text: now it is `start` to `end`. */
-interface Replaced {
+interface Replacement {
   readonly start: number;
   readonly end: number;
   readonly from: number;
   readonly to: number;
 }
 
-function indexBefore(replaced: readonly Replaced[], index: number): number {
+function indexBeforeReplacement(replaced: readonly Replacement[], index: number): number {
   const last = replaced.findLast(({ start }) => start <= index);
   if (last === undefined) return index;
   return index < last.end ? last.from : last.to + index - last.end;

@@ -1,11 +1,11 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type Bearings, type ConfigSource, checkValue, type Names } from "./checks.ts";
-import { type LoadedPolicy, policiesOf, readPolicyFiles } from "./policy-file.ts";
-import { type ConfigProblem, joinProblems } from "./diagnostics/problem.ts";
-import { type Rules, readAs } from "./schema-reader.ts";
+import { type CheckContext, type ConfigSource, checkValue, type DefinedNames } from "./checks.ts";
+import { type ConfigProblem, mergeProblems } from "./diagnostics/problem.ts";
+import { findWarnings } from "./diagnostics/warnings.ts";
+import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema } from "./schema/config.ts";
-import { warningsOf } from "./diagnostics/warnings.ts";
+import { type ReadOptions, readYaml } from "./schema-reader.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
 
 /** A valid configuration, and the warnings about it. */
@@ -33,30 +33,30 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     for (const path of paths) policyPaths.add(path);
     return paths;
   };
-  const bearings: Bearings = { source, resolvePath, find, names: null };
+  const checkContext: CheckContext = { source, resolvePath, find, names: null };
   const webPaths = new Set<string>();
-  const check: Rules["check"] = (kind, value) => {
-    const refusal = checkValue(kind, value, bearings);
+  const check: ReadOptions["check"] = (kind, value) => {
+    const refusal = checkValue(kind, value, checkContext);
     if (kind === "web" && refusal === null && source.readFile !== undefined) webPaths.add(resolvePath(value));
     return refusal;
   };
-  const main = readAs(configSchema, source, { check, resolvePath });
-  const names = main.ok ? namesOf(main.value.value) : null;
-  const files = readPolicyFiles([...policyPaths].toSorted(), { ...bearings, names });
+  const main = readYaml(configSchema, source, { check, resolvePath });
+  const names = main.ok ? definedNames(main.value.value) : null;
+  const files = readPolicyFiles([...policyPaths].toSorted(), { ...checkContext, names });
   const [webPath] = webPaths;
-  const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, bearings);
+  const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, checkContext);
   if (!main.ok || !files.ok || !web.ok) {
-    return fail(joinProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
+    return fail(mergeProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
   }
   return ok({
     config: main.value.value,
-    policies: policiesOf(files.value),
+    policies: policiesInOrder(files.value),
     webFile: web.value.webFile,
-    warnings: joinProblems([warningsOf(main.value, source.file, files.value, source.checks), web.value.warnings]),
+    warnings: mergeProblems([findWarnings(main.value, source.file, files.value, source.checks), web.value.warnings]),
   });
 }
 
-const namesOf = ({ receivers, time_intervals, prometheus, alertmanager }: Config): Names => ({
+const definedNames = ({ receivers, time_intervals, prometheus, alertmanager }: Config): DefinedNames => ({
   receivers: receivers.map(({ name }) => name),
   windows: time_intervals.map(({ name }) => name),
   prometheus: prometheus !== undefined,

@@ -1,9 +1,9 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { ConfigSource } from "./checks.ts";
-import { parseYaml } from "./yaml/document.ts";
-import { loadConfig } from "./load.ts";
-import { type LoadedPolicy, policiesOf, readPolicyFiles } from "./policy-file.ts";
 import type { ConfigProblem } from "./diagnostics/problem.ts";
+import { loadConfig } from "./load.ts";
+import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "./policy-file.ts";
+import { parseYaml } from "./yaml/document.ts";
 
 /** Reads the policies of a policy file, or, by its section `service`, of a whole configuration. */
 export function loadPolicies(source: ConfigSource): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> {
@@ -12,7 +12,7 @@ export function loadPolicies(source: ConfigSource): Result<readonly LoadedPolicy
     const loaded = loadConfig(source);
     return loaded.ok ? ok(loaded.value.policies) : loaded;
   }
-  const bearings = { source, names: null, resolvePath: (path: string) => path, find: () => [] };
-  const read = readPolicyFiles([source.file], bearings);
-  return read.ok ? ok(policiesOf(read.value)) : fail(read.error);
+  const checkContext = { source, names: null, resolvePath: (path: string) => path, find: () => [] };
+  const read = readPolicyFiles([source.file], checkContext);
+  return read.ok ? ok(policiesInOrder(read.value)) : fail(read.error);
 }

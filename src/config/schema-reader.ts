@@ -1,28 +1,28 @@
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import { parseYaml, type Source } from "./yaml/document.ts";
-import { findingsOf, valueAt } from "./diagnostics/zod-issues.ts";
-import type { Check, Kind } from "./schema/value-types.ts";
-import type { Mark, Marks } from "./yaml/position.ts";
-import { type ConfigProblem, type Finding, problemsOf, quote } from "./diagnostics/problem.ts";
+import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
+import { toFindings, valueAt } from "./diagnostics/zod-issues.ts";
 import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
+import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
+import { parseYaml, type YamlSource } from "./yaml/document.ts";
+import type { Mark, Marks } from "./yaml/position.ts";
 
 /** What is wrong with a value: the clause that says what would be right, and the search for the nearest right one. */
-export interface Refusal extends Pick<Finding, "expected" | "suggest"> {
+export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
   /** The character of the text, counted from 0, that it is about; absent: the whole of it. */
   readonly offset?: number;
 }
 
 /** What reading needs beside the schema. */
-export interface Rules {
+export interface ReadOptions {
   /** Checks that take knowledge from outside; null: the value is fine. */
-  check(check: Check, value: string): Refusal | null;
+  check(check: LoaderCheck, value: string): ValueProblem | null;
   /** Where a path that the file names leads. */
   resolvePath(path: string): string;
 }
 
 /** A file that was read: its value by the schema, and where everything stands. */
-export interface Read<T> {
+export interface ReadDocument<T> {
   readonly value: T;
   readonly marks: Marks;
 }
@@ -31,77 +31,77 @@ export interface Read<T> {
  * Reads a YAML file by a schema: the value, or the problems of the file in the order of its lines. The work is linear in
  * the length of the text, and the list of problems is bounded.
  */
-export function readAs<S extends z.ZodType>(
+export function readYaml<S extends z.ZodType>(
   schema: S,
-  source: Source,
-  rules: Rules,
-): Result<Read<z.output<S>>, readonly ConfigProblem[]> {
+  source: YamlSource,
+  rules: ReadOptions,
+): Result<ReadDocument<z.output<S>>, readonly ConfigProblem[]> {
   const document = parseYaml(source);
   const { marks } = document;
-  if (marks.size === 0) return fail(problemsOf(source.file, document.findings));
+  if (marks.size === 0) return fail(toProblems(source.file, document.findings));
   const raw = source.isGoYaml ? (document.value ?? {}) : document.value;
   const refusals: Finding[] = [];
   for (const mark of marks.values()) {
     if (source.isGoYaml) adaptToGo(schema, mark, raw);
     const kind = scalarKind(schema, mark, raw);
     if (kind === null) continue;
-    if (!isBeyondList(schema, mark, raw)) refusals.push(...checked(kind, mark, raw, rules));
-    adapt(schema, kind, mark, raw, rules);
+    if (!isPastListMax(schema, mark, raw)) refusals.push(...runCheck(kind, mark, raw, rules));
+    adaptValue(schema, kind, mark, raw, rules);
   }
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
-  const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => findingsOf(issue, context));
+  const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => toFindings(issue, context));
   const findings = [...document.findings, ...refusals, ...issues];
   if (parsed.success && findings.length === 0) return ok({ value: parsed.data, marks });
-  return fail(problemsOf(source.file, findings));
+  return fail(toProblems(source.file, findings));
 }
 
-function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): Kind | null {
+function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): ValueKind | null {
   if (mark.kind !== "scalar") return null;
   const here = schemaAt(schema, mark.path, raw);
   return here === null ? null : kindOf(here);
 }
 
 /** Whether a value is in an item that its list has no room for: the list is refused, and a check may be costly. */
-const isBeyondList = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
+const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
   path.some((step, index) => {
     const list = typeof step === "number" && step > 0 ? schemaAt(schema, path.slice(0, index), raw) : null;
     return list !== null && (step as number) >= itemsMax(list);
   });
 
-function checked(kind: Kind, mark: Mark, raw: unknown, rules: Rules): Finding[] {
+function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): Finding[] {
   const value = valueAt(raw, mark.path);
   // What is no text, or an empty one, the schema refuses by itself.
   if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
   const refusal = rules.check(kind.check, value);
   if (refusal === null) return [];
   const { offset, ...said } = refusal;
-  const place = offset === undefined ? mark.place : (mark.placeAt?.(offset) ?? mark.place);
-  return [{ ...place, path: mark.path, found: foundAt(mark, value, offset ?? 0), ...said }];
+  const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
+  return [{ ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...said }];
 }
 
 /** How a text reads from one of its characters on. */
-function foundAt(mark: Mark, value: string, offset: number): string {
+function quoteFrom(mark: Mark, value: string, offset: number): string {
   if (offset === 0) return mark.found;
   return offset >= value.length ? `the end of ${mark.found}` : quote(value.slice(offset));
 }
 
 /** Checks of what is a path. */
-const PATHS: ReadonlySet<Check> = new Set(["file", "glob", "path", "web"]);
+const PATH_CHECKS: ReadonlySet<LoaderCheck> = new Set(["file", "glob", "path", "web"]);
 
 /**
  * What the schema can't know: that a text stems from a variable and stands for a number, and what a path is relative
  * to.
  */
-function adapt(schema: z.ZodType, kind: Kind, mark: Mark, raw: unknown, rules: Rules): void {
+function adaptValue(schema: z.ZodType, kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): void {
   const value = valueAt(raw, mark.path);
   const last = mark.path.at(-1);
   if (typeof value !== "string" || value === "" || last === undefined) return;
   const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
-  if (kind.check !== undefined && PATHS.has(kind.check)) owner[last] = rules.resolvePath(value);
+  if (kind.check !== undefined && PATH_CHECKS.has(kind.check)) owner[last] = rules.resolvePath(value);
   if (mark.variables.length > 0) {
     const here = schemaAt(schema, mark.path, raw);
-    if (here !== null) owner[last] = unquoted(here, value);
+    if (here !== null) owner[last] = parseVariable(here, value);
   }
 }
 
@@ -125,7 +125,7 @@ function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
 }
 
 /** A variable's text where no text is wanted: the number or boolean that it would be if the file held it. */
-function unquoted(schema: z.core.$ZodType, text: string): unknown {
+function parseVariable(schema: z.core.$ZodType, text: string): unknown {
   const { def } = innermost(schema)._zod;
   const numeric =
     def.type === "number" || (def.type === "literal" && def.values.every((one) => typeof one === "number"));

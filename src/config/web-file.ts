@@ -1,10 +1,10 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { type Bearings, checkValue, readNamed } from "./checks.ts";
-import { type Marks, markKey, placeIn } from "./yaml/position.ts";
-import { byPlace, type ConfigProblem, type Path, problemOf } from "./diagnostics/problem.ts";
-import { readAs } from "./schema-reader.ts";
+import { type CheckContext, checkValue, readReferencedFile } from "./checks.ts";
+import { byPosition, type ConfigProblem, type Path, toProblem } from "./diagnostics/problem.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
+import { readYaml } from "./schema-reader.ts";
+import { type Marks, markKey, positionIn } from "./yaml/position.ts";
 
 /** Reads a file; the error says which, and why it can't be read. */
 export type ReadFile = (path: string) => Result<string, string>;
@@ -18,23 +18,23 @@ export interface WebFile {
 }
 
 /** A web configuration file, and the warnings about it. */
-export interface ReadWebFile {
+export interface LoadedWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
 }
 
 /** Reads a web configuration file; fails with every problem of it. Relative paths in it start at its own folder. */
-export function readWebFile(file: string, from: Bearings): Result<ReadWebFile, readonly ConfigProblem[]> {
-  const read = readWith(file, from, from.source.readFile);
+export function readWebFile(file: string, from: CheckContext): Result<LoadedWebFile, readonly ConfigProblem[]> {
+  const read = loadWebFile(file, from, from.source.readFile);
   if (!read.ok) return read;
   const { value: config, marks } = read.value;
-  return ok({ webFile: webFileOf({ file, config }, from), warnings: warningsOf(config, marks, file) });
+  return ok({ webFile: toWebFile({ file, config }, from), warnings: findWarnings(config, marks, file) });
 }
 
 /** A web configuration that was read before. */
-export function webFileOf({ file, config }: Pick<WebFile, "file" | "config">, from: Bearings): WebFile {
+export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, from: CheckContext): WebFile {
   const reread = (readFile: ReadFile) => {
-    const read = readWith(file, from, readFile);
+    const read = loadWebFile(file, from, readFile);
     return read.ok ? ok(read.value.value) : read;
   };
   return { file, config, reread };
@@ -45,23 +45,23 @@ const TOKENS_MAX = 10_000;
 /** A thousand users are a thousand values. Aliases of aliases make many values of few tokens. */
 const VALUES_MAX = 3_000;
 
-function readWith(file: string, from: Bearings, readFile: ReadFile | undefined) {
-  const text = readNamed(file, readFile);
+function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | undefined) {
+  const text = readReferencedFile(file, readFile);
   if (!text.ok) return text;
   const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
   const source = { ...from.source, ...(readFile === undefined ? {} : { readFile }) };
-  const bearings: Bearings = { ...from, source, resolvePath };
-  return readAs(
+  const checkContext: CheckContext = { ...from, source, resolvePath };
+  return readYaml(
     webSchema,
     { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
-    { check: (check, value) => checkValue(check, value, bearings), resolvePath },
+    { check: (check, value) => checkValue(check, value, checkContext), resolvePath },
   );
 }
 
 /** A warning about a valid file: where it is, what would be better, and why. */
 type Warning = readonly [path: Path, expected: string, message: string];
 
-function warningsOf(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
+function findWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
   const { tls_server_config: tls, http_server_config: http, rate_limit: rate } = config;
   const warnings = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
   const http2: Path = ["http_server_config", "http2"];
@@ -81,24 +81,26 @@ function warningsOf(config: WebConfig, marks: Marks, file: string): ConfigProble
   }
   return warnings
     .map(([path, expected, message]) =>
-      problemOf(file, { ...placeIn(marks, path), path, found: "nothing", expected, message }),
+      toProblem(file, { ...positionIn(marks, path), path, found: "nothing", expected, message }),
     )
-    .toSorted(byPlace);
+    .toSorted(byPosition);
 }
 
 /** Under this cost a stolen hash is guessed fast. */
-const COST_ADVISED = 10;
+const BCRYPT_COST_ADVISED_MIN = 10;
 
 function usersWarnings({ basic_auth_users: users, tls_server_config: tls }: WebConfig): Warning[] {
-  const cheap = Object.entries(users).flatMap(([user, hash]): Warning[] => {
+  const weakHashes = Object.entries(users).flatMap(([user, hash]): Warning[] => {
     const cost = Number(hash.slice(4, 6));
-    const message = `the hash has a cost of ${cost}; under ${COST_ADVISED} a stolen one is guessed fast`;
+    const message = `the hash has a cost of ${cost}; under ${BCRYPT_COST_ADVISED_MIN} a stolen one is guessed fast`;
     const path = ["basic_auth_users", user];
-    return cost < COST_ADVISED ? [[path, `must have a cost of ${COST_ADVISED} or more`, message]] : [];
+    return cost < BCRYPT_COST_ADVISED_MIN
+      ? [[path, `must have a cost of ${BCRYPT_COST_ADVISED_MIN} or more`, message]]
+      : [];
   });
-  if (tls !== undefined || Object.keys(users).length === 0) return cheap;
+  if (tls !== undefined || Object.keys(users).length === 0) return weakHashes;
   const message = "without tls_server_config passwords travel in clear";
-  return [[["basic_auth_users"], "must go with tls_server_config", message], ...cheap];
+  return [[["basic_auth_users"], "must go with tls_server_config", message], ...weakHashes];
 }
 
 function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[] {

@@ -1,8 +1,8 @@
-import { CATEGORIES, type Limits, PLANS } from "../rate-limit/limits.ts";
+import type { CollectionSettings } from "../collectors/collector-manager.ts";
+import type { Schedule } from "../collectors/schedule.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { Cadence } from "../collectors/schedule.ts";
-import type { WatchSettings } from "../collectors/collector-manager.ts";
 import type { Collector } from "../model/snapshot.ts";
+import { CATEGORIES, type Limits, PLANS } from "../rate-limit/limits.ts";
 
 /** The limits that a configuration states. */
 export function limitsOf({ limits }: Config): Limits {
@@ -30,27 +30,27 @@ export function limitsOf({ limits }: Config): Limits {
  * What the collectors are to do, by a configuration. `shown`: those whose data any exported family shows; `reads`: those
  * whose data the policies read.
  */
-export function watchSettingsOf(
+export function collectionSettingsOf(
   config: Config,
   shown: ReadonlySet<Collector>,
   reads: ReadonlySet<Collector>,
-): WatchSettings {
+): CollectionSettings {
   const { collect } = config;
   const needed = new Set([...shown, ...reads]);
-  const cadenceOf = (schedule: Config["collect"]["nodes"]): Cadence =>
+  const scheduleOf = (schedule: Config["collect"]["nodes"]): Schedule =>
     "every" in schedule ? { kind: "every", intervalMs: schedule.every } : { kind: "cron", expression: schedule.cron };
-  const cadences = {
-    nodes: cadenceOf(collect.nodes),
+  const schedules = {
+    nodes: scheduleOf(collect.nodes),
     details: { kind: "every", intervalMs: collect.details.max_age } as const,
-    sessions: cadenceOf(collect.sessions),
-    stats: cadenceOf(collect.stats),
-    hourly: cadenceOf(collect.hourly),
+    sessions: scheduleOf(collect.sessions),
+    stats: scheduleOf(collect.stats),
+    hourly: scheduleOf(collect.hourly),
   };
-  const only = (collector: Collector) => (needed.has(collector) ? cadences[collector] : null);
+  const only = (collector: Collector) => (needed.has(collector) ? schedules[collector] : null);
   return {
     // Details are read of the nodes that the list shows, and the bytes of a node are counted for as long as it shows it.
-    cadences: {
-      nodes: needed.has("details") || needed.has("sessions") ? cadences.nodes : only("nodes"),
+    schedules: {
+      nodes: needed.has("details") || needed.has("sessions") ? schedules.nodes : only("nodes"),
       details: only("details"),
       sessions: only("sessions"),
       stats: only("stats"),

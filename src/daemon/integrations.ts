@@ -1,20 +1,20 @@
+import { caCertificateProblem, clientCertificateProblem } from "../api-client/certificates.ts";
+import type { Credentials, IntegrationAccess, IntegrationTls } from "../api-client/integration-client.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { TlsConfig } from "../config/schema/http-client.ts";
 import type { Config } from "../config/schema/config.ts";
-import { ADMIN } from "../config/schema/web.ts";
+import type { TlsConfig } from "../config/schema/http-client.ts";
+import { ADMIN_OPERATOR } from "../config/schema/web.ts";
+import type { Clock, ExternalBlockers, Secret } from "../model/ports.ts";
 import type { Receiver } from "../model/remediation/notification.ts";
 import type { Operator } from "../model/remediation/operator.ts";
-import type { Clock, Obstacles, Secret } from "../model/ports.ts";
 import { createAlertmanager } from "../notify/alertmanager.ts";
-import { authorityProblem, identityProblem } from "../api-client/certificates.ts";
-import { createObstacles } from "../remediation/evaluation/blocker-queries.ts";
-import type { Credentials, PeerAccess, PeerTls } from "../api-client/integration-client.ts";
 import { createWebhook } from "../notify/webhook.ts";
-import { fileSecret, fixedSecret, pemFile } from "../platform/secret-file.ts";
+import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";
+import { createExternalBlockers } from "../remediation/evaluation/blocker-queries.ts";
 
 /** Whom the daemon asks and tells beside the management service, and who may give it orders. */
-export interface Relations {
-  readonly obstacles: Obstacles;
+export interface Integrations {
+  readonly externalBlockers: ExternalBlockers;
   readonly receivers: readonly Receiver[];
   /** Who may give orders; none: there are no orders. */
   readonly operators: readonly Operator[];
@@ -25,10 +25,10 @@ export interface Relations {
 export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
 
 /** Stands where a secret could not be read, in what is thrown away for it. */
-const UNREAD = fixedSecret("unread");
+const UNREADABLE = inlineSecret("unread");
 
 type Endpoint = NonNullable<Config["alertmanager"]>;
-type Parts = { readonly clock: Clock; readonly agent: string };
+type IntegrationDeps = { readonly clock: Clock; readonly agent: string };
 
 /** Reads files that a configuration names; what is wrong with one is added to `problems`. */
 export const secretReader =
@@ -36,20 +36,20 @@ export const secretReader =
   (key, path, read = fileSecret) => {
     const found = read(path, clock);
     if (!found.ok) problems.push(`${key}: ${found.error}`);
-    return found.ok ? found.value : UNREAD;
+    return found.ok ? found.value : UNREADABLE;
   };
 
 /** Reads the secrets that a configuration names for them; fails with every one that can't be read. Opens no connection. */
-export function prepareRelations(config: Config, parts: Parts): Result<Relations, readonly string[]> {
+export function openIntegrations(config: Config, parts: IntegrationDeps): Result<Integrations, readonly string[]> {
   const problems: string[] = [];
   const secret = secretReader(parts.clock, problems);
-  const access = (key: "prometheus" | "alertmanager"): PeerAccess | null =>
-    config[key] === undefined ? null : accessOf(key, config[key], secret, problems);
+  const access = (key: "prometheus" | "alertmanager"): IntegrationAccess | null =>
+    config[key] === undefined ? null : integrationAccess(key, config[key], secret, problems);
   const [prometheus, alertmanager] = [access("prometheus"), access("alertmanager")];
-  const obstacles = createObstacles({ ...parts, prometheus, alertmanager });
+  const externalBlockers = createExternalBlockers({ ...parts, prometheus, alertmanager });
   const receivers = config.receivers.map((receiver, index) => {
     const { name, webhook_url, webhook_url_file } = receiver;
-    if (webhook_url !== undefined) return createWebhook({ ...parts, name, url: fixedSecret(webhook_url) });
+    if (webhook_url !== undefined) return createWebhook({ ...parts, name, url: inlineSecret(webhook_url) });
     if (webhook_url_file !== undefined) {
       return createWebhook({ ...parts, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
     }
@@ -61,11 +61,11 @@ export function prepareRelations(config: Config, parts: Parts): Result<Relations
   if (problems.length === 0) problems.push(...sharedTokens(operators));
   if (problems.length > 0) return fail(problems);
   return ok({
-    obstacles,
+    externalBlockers,
     receivers,
     operators,
     async close() {
-      await Promise.all([obstacles, ...receivers].map((each) => each.close()));
+      await Promise.all([externalBlockers, ...receivers].map((each) => each.close()));
     },
   });
 }
@@ -73,7 +73,7 @@ export function prepareRelations(config: Config, parts: Parts): Result<Relations
 function operatorsOf({ web }: Config, secret: ReadSecret): readonly Operator[] {
   const { admin_token_file: admin, operators } = web;
   return [
-    ...(admin === undefined ? [] : [{ name: ADMIN, token: secret("web.admin_token_file", admin) }]),
+    ...(admin === undefined ? [] : [{ name: ADMIN_OPERATOR, token: secret("web.admin_token_file", admin) }]),
     ...operators.map(({ name, token_file }, index) => ({
       name,
       token: secret(`web.operators[${index}].token_file`, token_file),
@@ -89,7 +89,12 @@ function sharedTokens(operators: readonly Operator[]): readonly string[] {
   });
 }
 
-function accessOf(name: string, endpoint: Endpoint, secret: ReadSecret, problems: string[]): PeerAccess {
+function integrationAccess(
+  name: string,
+  endpoint: Endpoint,
+  secret: ReadSecret,
+  problems: string[],
+): IntegrationAccess {
   const { url, tls_config } = endpoint;
   const credentials = credentialsOf(name, endpoint, secret);
   return {
@@ -102,7 +107,7 @@ function accessOf(name: string, endpoint: Endpoint, secret: ReadSecret, problems
 function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, secret: ReadSecret): Credentials | null {
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
-    const read = file === undefined ? fixedSecret(password!) : secret(`${name}.basic_auth.password_file`, file);
+    const read = file === undefined ? inlineSecret(password!) : secret(`${name}.basic_auth.password_file`, file);
     return { kind: "basic", username, password: read };
   }
   if (authorization === undefined) return null;
@@ -111,18 +116,19 @@ function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, se
   return {
     kind: "authorization",
     scheme: type,
-    credentials: file === undefined ? fixedSecret(credentials!) : secret(key, file),
+    credentials: file === undefined ? inlineSecret(credentials!) : secret(key, file),
   };
 }
 
 /** Reads the files of a TLS configuration at `key`. What is wrong with them is added to `problems`. */
-export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): PeerTls {
+export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): IntegrationTls {
   const file = (name: "ca_file" | "cert_file" | "key_file") =>
     config[name] === undefined ? null : secret(`${key}.${name}`, config[name], pemFile);
   const [ca, cert, privateKey] = [file("ca_file"), file("cert_file"), file("key_file")];
-  const untrusted = isRead(ca) ? authorityProblem(ca.value()) : null;
+  const untrusted = isRead(ca) ? caCertificateProblem(ca.value()) : null;
   if (untrusted !== null) problems.push(`${key}.ca_file: ${config.ca_file} ${untrusted}`);
-  const unusable = isRead(cert) && isRead(privateKey) ? identityProblem(cert.value(), privateKey.value()) : null;
+  const unusable =
+    isRead(cert) && isRead(privateKey) ? clientCertificateProblem(cert.value(), privateKey.value()) : null;
   if (unusable !== null) problems.push(`${key}: cert_file and key_file are no pair that can be shown: ${unusable}`);
   return {
     ...(ca === null ? {} : { ca }),
@@ -133,4 +139,4 @@ export function readTls(key: string, config: TlsConfig, secret: ReadSecret, prob
   };
 }
 
-const isRead = (secret: Secret | null): secret is Secret => secret !== null && secret !== UNREAD;
+const isRead = (secret: Secret | null): secret is Secret => secret !== null && secret !== UNREADABLE;

@@ -1,12 +1,12 @@
 import type { LoadedConfig } from "../config/load.ts";
-import type { PolicyConfig } from "../config/schema/policy.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { BlockedBy, PolicyRule, Step, Verify } from "../model/policy/policy.ts";
+import type { PolicyConfig } from "../config/schema/policy.ts";
+import type { ExternalBlocker, PolicyRule, Step, StepVerification } from "../model/policy/policy.ts";
 import type { Safety } from "../model/policy/safety.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
 
 /** The policies that a configuration has, in the order in which they come to act. */
-export const rulesOf = ({ policies }: Pick<LoadedConfig, "policies">): readonly PolicyRule[] =>
+export const policyRulesOf = ({ policies }: Pick<LoadedConfig, "policies">): readonly PolicyRule[] =>
   policies.map(({ policy }) => ruleOf(policy));
 
 /** The times that policies name as their windows. */
@@ -80,10 +80,10 @@ function stepOf(step: PolicyConfig["steps"][number]): Step {
   }
 }
 
-const verifyOf = ({ within, expect }: { within: number; expect?: string }): Verify => ({
+const verifyOf = ({ within, expect }: { within: number; expect?: string }): StepVerification => ({
   withinMs: within,
   expect: expect ?? null,
 });
 
-const blockerOf = ({ query, alerts }: PolicyConfig["blocked_by"][number]): BlockedBy =>
+const blockerOf = ({ query, alerts }: PolicyConfig["blocked_by"][number]): ExternalBlocker =>
   query === undefined ? { kind: "alerts", matchers: alerts ?? [] } : { kind: "query", query };

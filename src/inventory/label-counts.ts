@@ -1,4 +1,4 @@
-import { type CappedFamily, LABEL_CAPS, type OnFolded, OTHER } from "../model/label-caps.ts";
+import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-caps.ts";
 
 /** Counts by the value of one label, with at most as many values as its family's cap, and `other` beside them. */
 export interface LabelCounts {
@@ -6,31 +6,31 @@ export interface LabelCounts {
   begin(): void;
   add(value: string, count: number): void;
   /** Ends a reading and returns its counts. A value that it did not meet gives up its place. */
-  settle(): ReadonlyMap<string, number>;
+  finish(): ReadonlyMap<string, number>;
 }
 
 /** Counts of nothing yet. `onFolded` is called at the end of each reading that counted records under `other`. */
-export function createLabelCounts(family: CappedFamily, onFolded: OnFolded): LabelCounts {
+export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded): LabelCounts {
   const { values: valuesMax } = LABEL_CAPS[family];
   /** The values that have a place: they keep it from reading to reading, in whatever order they come. */
-  let placed = new Set<string>();
+  let labels = new Set<string>();
   let counts = new Map<string, number>();
-  let folded = 0;
+  let foldedCount = 0;
 
   /** The value, or `other` where it has no place. */
   function labelOf(value: string): string {
-    if (placed.has(value) || value === OTHER) return value;
-    if (placed.size < valuesMax) {
-      placed.add(value);
+    if (labels.has(value) || value === OTHER_LABEL) return value;
+    if (labels.size < valuesMax) {
+      labels.add(value);
       return value;
     }
-    folded++;
-    return OTHER;
+    foldedCount++;
+    return OTHER_LABEL;
   }
 
   function begin(): void {
-    if (folded > 0) onFolded(family, folded);
-    folded = 0;
+    if (foldedCount > 0) onFolded(family, foldedCount);
+    foldedCount = 0;
     counts = new Map();
   }
 
@@ -40,9 +40,9 @@ export function createLabelCounts(family: CappedFamily, onFolded: OnFolded): Lab
       const label = counts.has(value) ? value : labelOf(value);
       counts.set(label, (counts.get(label) ?? 0) + count);
     },
-    settle() {
+    finish() {
       const settled = counts;
-      placed = new Set([...settled.keys()].filter((value) => value !== OTHER));
+      labels = new Set([...settled.keys()].filter((value) => value !== OTHER_LABEL));
       begin();
       return settled;
     },

@@ -29,7 +29,7 @@ type Numeric = Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array
 /** A column that knows whether it changed since it was last copied, so that a copy costs only what changed. */
 interface Column<A> {
   values: A;
-  copied: A | null;
+  sharedLength: A | null;
 }
 
 /** The writable columns behind a {@link Fleet}. */
@@ -46,7 +46,7 @@ export function createColumns() {
     TextName,
     Column<string[]>
   >;
-  const place = column(new Uint32Array(0));
+  const location = column(new Uint32Array(0));
   const status = column(new Uint8Array(0));
 
   const texts = {
@@ -54,7 +54,7 @@ export function createColumns() {
     set(name: TextName, slot: number, value: string): void {
       if (text[name].values[slot] === value) return;
       text[name].values[slot] = value;
-      text[name].copied = null;
+      text[name].sharedLength = null;
     },
   };
   const numbers = {
@@ -68,43 +68,43 @@ export function createColumns() {
   return {
     texts,
     numbers,
-    setPlace: (slot: number, index: number) => write(place, slot, index),
+    setPlace: (slot: number, index: number) => write(location, slot, index),
     setStatus: (slot: number, index: number) => write(status, slot, index),
     /** One slot more; returns it. */
     grow(): number {
       const slot = slots++;
-      for (const name of numberNames) widen(number[name], slots, Float64Array);
-      widen(place, slots, Uint32Array);
-      widen(status, slots, Uint8Array);
+      for (const name of numberNames) growColumn(number[name], slots, Float64Array);
+      growColumn(location, slots, Uint32Array);
+      growColumn(status, slots, Uint8Array);
       return slot;
     },
     /** Makes the slot that of `id`, with everything else missing; "" makes it empty. */
     clear(slot: number, id: string): void {
       for (const name of textNames) texts.set(name, slot, name === "ids" ? id : "");
       for (const name of numberNames) numbers.set(name, slot, null);
-      write(place, slot, 0);
+      write(location, slot, 0);
       write(status, slot, UNKNOWN_STATUS);
     },
     forgetUsage(): void {
       for (const name of usageNames) {
         number[name].values.fill(Number.NaN);
-        number[name].copied = null;
+        number[name].sharedLength = null;
       }
     },
     /** The places that some node stands in. */
     occupiedPlaces(): Set<number> {
       const occupied = new Set<number>();
-      for (let slot = 0; slot < slots; slot++) if (text.ids.values[slot] !== "") occupied.add(place.values[slot]!);
+      for (let slot = 0; slot < slots; slot++) if (text.ids.values[slot] !== "") occupied.add(location.values[slot]!);
       return occupied;
     },
     /** Renumbers the places; null: nothing changes. An empty slot's place means nothing, and becomes 0. */
     movePlaces(renumbered: readonly number[] | null): void {
       if (renumbered === null) return;
       for (let slot = 0; slot < slots; slot++) {
-        write(place, slot, renumbered[place.values[slot]!] ?? 0);
+        write(location, slot, renumbered[location.values[slot]!] ?? 0);
       }
     },
-    copy(rest: Pick<Fleet, "count" | "places" | "usageKnown" | "settledAt" | "walkedAt" | "lastWalk">): Fleet {
+    copy(rest: Pick<Fleet, "count" | "locations" | "usageKnown" | "settledAt" | "walkedAt" | "lastWalk">): Fleet {
       return {
         slots,
         ...rest,
@@ -113,35 +113,35 @@ export function createColumns() {
           NumberName,
           Float64Array
         >),
-        place: copyNumbers(place, slots),
+        locationIndex: copyNumbers(location, slots),
         status: copyNumbers(status, slots),
       };
     },
   };
 }
 
-const column = <A>(values: A): Column<A> => ({ values, copied: null });
+const column = <A>(values: A): Column<A> => ({ values, sharedLength: null });
 
-function write(into: Column<Numeric>, slot: number, value: number): void {
-  if (Object.is(into.values[slot], value)) return;
-  into.values[slot] = value;
-  into.copied = null;
+function write(writeValue: Column<Numeric>, slot: number, value: number): void {
+  if (Object.is(writeValue.values[slot], value)) return;
+  writeValue.values[slot] = value;
+  writeValue.sharedLength = null;
 }
 
-function widen<A extends Numeric>(wide: Column<A>, length: number, make: new (length: number) => A): void {
-  wide.copied = null;
-  if (length <= wide.values.length) return;
-  const wider = new make(Math.max(SLOTS_MIN, 2 * wide.values.length));
-  wider.set(wide.values);
-  wide.values = wider;
+function growColumn<A extends Numeric>(grow: Column<A>, length: number, make: new (length: number) => A): void {
+  grow.sharedLength = null;
+  if (length <= grow.values.length) return;
+  const wider = new make(Math.max(SLOTS_MIN, 2 * grow.values.length));
+  wider.set(grow.values);
+  grow.values = wider;
 }
 
 function copyNumbers<A extends Numeric>(from: Column<A>, slots: number): A {
-  from.copied ??= from.values.slice(0, slots) as A;
-  return from.copied;
+  from.sharedLength ??= from.values.slice(0, slots) as A;
+  return from.sharedLength;
 }
 
 function copyText(from: Column<string[]>): string[] {
-  from.copied ??= from.values.slice();
-  return from.copied;
+  from.sharedLength ??= from.values.slice();
+  return from.sharedLength;
 }

@@ -1,9 +1,9 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import type { Blocker } from "../model/remediation/decision.ts";
 import type { Safety } from "../model/policy/safety.ts";
+import type { Blocker } from "../model/remediation/decision.ts";
 
 /** What the walks of the nodes say of the inventory. */
-export interface Sighting {
+export interface InventoryStatus {
   /** Complete walks since the start of the process, or since a service was first asked. */
   readonly completeWalks: number;
   /** Whether the walk that ended last was complete: read to its end, and missing no more than is allowed. */
@@ -11,17 +11,17 @@ export interface Sighting {
   /** Nodes that it missed of those that the list counts; null: it was cut off before the end of the list. */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk; null: there was none. */
-  readonly settledAgeMs: DurationMs | null;
+  readonly completeWalkAgeMs: DurationMs | null;
   /** How long a walk counts as fresh, by the plan: three of its intervals, or of its measured durations where those are longer. */
   readonly freshMs: DurationMs;
   /** Nodes that the last walk met. */
   readonly nodes: number;
   /** Records of it, those that could not be read among them. */
-  readonly records: number;
+  readonly recordsRead: number;
   /** Largest complete walk of the last days; 0: none yet. */
-  readonly baseline: number;
+  readonly largestWalkNodes: number;
   /** Records of the walk that could not be read, and nodes of an unknown status. */
-  readonly unknown: number;
+  readonly unknownRecords: number;
   /** Age of the freshest last_seen of the fleet when it was observed; null: no node has one. */
   readonly freshestLastSeenMs: DurationMs | null;
   /** Whether the service ever said what time it is. */
@@ -29,28 +29,28 @@ export interface Sighting {
 }
 
 /** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
-export interface Distrust {
+export interface TrustAssessment {
   readonly blockers: readonly Blocker[];
   /** What we saw is not to be believed: pending timers start from zero, and a cool-down follows. */
-  readonly isBroken: boolean;
+  readonly isUntrusted: boolean;
 }
 
 /** Returns every reason not to trust the inventory. Evaluated before any policy. */
-export function distrust(sighting: Sighting, trust: Safety["trust"]): Distrust {
-  const broken = [...inventoryBroken(sighting, trust), ...clocksBroken(sighting, trust)];
-  const waiting: Blocker[] = [];
-  if (sighting.completeWalks < trust.warmupWalks) {
-    const detail = `${sighting.completeWalks} of ${trust.warmupWalks} complete walks since the start`;
-    waiting.push({ reason: "warming_up", detail });
+export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]): TrustAssessment {
+  const untrusted = [...inventoryBlockers(inventory, trust), ...clockBlockers(inventory, trust)];
+  const notReady: Blocker[] = [];
+  if (inventory.completeWalks < trust.warmupWalks) {
+    const detail = `${inventory.completeWalks} of ${trust.warmupWalks} complete walks since the start`;
+    notReady.push({ reason: "warming_up", detail });
   }
-  if (!sighting.lastComplete && !isBlind(sighting)) {
-    waiting.push({ reason: "inventory_incomplete", detail: incompleteDetail(sighting, trust) });
+  if (!inventory.lastComplete && !hasNoFreshWalk(inventory)) {
+    notReady.push({ reason: "inventory_incomplete", detail: incompleteDetail(inventory, trust) });
   }
-  return { blockers: [...broken, ...waiting], isBroken: broken.length > 0 };
+  return { blockers: [...untrusted, ...notReady], isUntrusted: untrusted.length > 0 };
 }
 
 /** What was missed, and how the hold ends. */
-function incompleteDetail({ completeWalks, missing }: Sighting, trust: Safety["trust"]): string {
+function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
     const share = percent(trust.maxMissing);
     return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; it ends with a walk that misses fewer, or with accept-inventory if that is right`;
@@ -60,22 +60,30 @@ function incompleteDetail({ completeWalks, missing }: Sighting, trust: Safety["t
     : "the last walk of the nodes was not complete; the hold ends with the next complete walk";
 }
 
-const isBlind = ({ settledAgeMs, freshMs }: Sighting): boolean => settledAgeMs !== null && settledAgeMs > freshMs;
+const hasNoFreshWalk = ({ completeWalkAgeMs: settledAgeMs, freshMs }: InventoryStatus): boolean =>
+  settledAgeMs !== null && settledAgeMs > freshMs;
 
-function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
-  const { nodes, records, baseline, unknown, settledAgeMs, freshMs } = sighting;
+function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Blocker[] {
+  const {
+    nodes,
+    recordsRead: records,
+    largestWalkNodes: baseline,
+    unknownRecords: unknown,
+    completeWalkAgeMs: settledAgeMs,
+    freshMs,
+  } = inventory;
   const blockers: Blocker[] = [];
-  if (isBlind(sighting)) {
-    const reason = sighting.missing === null ? "" : `; ${incompleteDetail(sighting, trust)}`;
+  if (hasNoFreshWalk(inventory)) {
+    const reason = inventory.missing === null ? "" : `; ${incompleteDetail(inventory, trust)}`;
     const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
     blockers.push({ reason: "inventory_incomplete", detail });
   }
-  if ((sighting.lastComplete || sighting.missing !== null) && nodes < trust.minInventory * baseline - 1e-9) {
+  if ((inventory.lastComplete || inventory.missing !== null) && nodes < trust.minInventory * baseline - 1e-9) {
     const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
   // Nodes are of an unknown status whether or not a walk that failed came by them: it is no whole to take a share of.
-  const known = sighting.lastComplete ? records : Math.max(records, baseline);
+  const known = inventory.lastComplete ? records : Math.max(records, baseline);
   if (unknown > trust.maxUnknown * known + 1e-9) {
     const detail = `${unknown} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;
     blockers.push({ reason: "inventory_unknown", detail });
@@ -83,8 +91,8 @@ function inventoryBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] 
   return blockers;
 }
 
-function clocksBroken(sighting: Sighting, trust: Safety["trust"]): Blocker[] {
-  const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = sighting;
+function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Blocker[] {
+  const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = inventory;
   if (completeWalks === 0 || nodes === 0) return [];
   if (!hasServiceTime) {
     return [{ reason: "service_clock", detail: "no response of the service had a Date header" }];

@@ -1,15 +1,15 @@
-import type { UsageReading } from "../scheduling/usage-trend.ts";
 import type { NodeDetail, NodeId } from "../model/node.ts";
+import type { UsageReading } from "../scheduling/usage-trend.ts";
 
 /** Scale in which the service writes usage; the spec doesn't say. `null`: none is declared. */
 export type UsageScale = "ratio" | "percent" | null;
 
 /** Checks the usages of details against the declared scale. */
-export interface ScaleCheck {
+export interface UsageScaleCheck {
   /** Whether a scale is declared and nothing contradicts it. */
   isKnown(): boolean;
   /** Takes in a detail and returns its usages as ratios; NaN: missing, or of an unknown scale. */
-  read(detail: NodeDetail): UsageReading;
+  normalize(detail: NodeDetail): UsageReading;
   /** Declares a scale. Returns whether it is another one than before. */
   declare(scale: UsageScale): boolean;
 }
@@ -18,21 +18,21 @@ export interface ScaleCheck {
 const RATIO_MAX = 1.5;
 /** Percentages of so many different nodes in a row that are all below {@link RATIO_MAX} are ratios; fewer may be idle. */
 const LOW_NODES_MAX = 20;
-const NO_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };
+const UNKNOWN_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };
 
 /** Creates a check of usages against `initial`. */
-export function createScaleCheck(initial: UsageScale): ScaleCheck {
+export function createUsageScaleCheck(initial: UsageScale): UsageScaleCheck {
   let scale = initial;
   /** A usage was above what the scale allows. */
-  let isRefuted = false;
+  let isContradicted = false;
   const lowNodes = new Set<NodeId>();
 
-  const isKnown = (): boolean => scale !== null && !isRefuted && lowNodes.size < LOW_NODES_MAX;
+  const isKnown = (): boolean => scale !== null && !isContradicted && lowNodes.size < LOW_NODES_MAX;
   const unitOf = (declared: UsageScale): number => (declared === "percent" ? 100 : 1);
 
   function check({ id, cpuUsage, memoryUsage, diskUsage }: NodeDetail): void {
     const isAnyAbove = (limit: number) => [cpuUsage, memoryUsage, diskUsage].some((value) => (value ?? 0) > limit);
-    isRefuted ||= scale !== null && isAnyAbove(RATIO_MAX * unitOf(scale));
+    isContradicted ||= scale !== null && isAnyAbove(RATIO_MAX * unitOf(scale));
     if (scale !== "percent") return;
     // A processor may be idle, and a zero may stand for what is not measured; memory and disk are always in use.
     const isStated = (memoryUsage ?? 0) > 0 || (diskUsage ?? 0) > 0;
@@ -42,9 +42,9 @@ export function createScaleCheck(initial: UsageScale): ScaleCheck {
 
   return {
     isKnown,
-    read(detail) {
+    normalize(detail) {
       check(detail);
-      if (!isKnown()) return NO_USAGE;
+      if (!isKnown()) return UNKNOWN_USAGE;
       const unit = unitOf(scale);
       const ratio = (value: number | null): number => (value === null ? Number.NaN : value / unit);
       const { cpuUsage, memoryUsage, diskUsage } = detail;
@@ -53,7 +53,7 @@ export function createScaleCheck(initial: UsageScale): ScaleCheck {
     declare(declared) {
       if (declared === scale) return false;
       scale = declared;
-      isRefuted = false;
+      isContradicted = false;
       lowNodes.clear();
       return true;
     },

@@ -1,15 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
-import type { Change } from "../model/remediation/journal.ts";
-import type { OrderRow } from "../model/remediation/operator-command.ts";
-import { WARDEN_FACTS } from "./rows.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
+import { REMEDIATION_FACT_PREFIX } from "./rows.ts";
 
 /** Action states in which nothing is left to do or to see. */
-const OVER: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
+const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
 
 /** Writes one change, within the transaction of whoever calls. Throws SQLite's error, and for a change that can't be. */
-export function createChangeWriter(database: DatabaseSync): (change: Change) => void {
+export function createChangeWriter(database: DatabaseSync): (change: JournalChange) => void {
   const rows = createRowWriter(database);
   const timerGone = database.prepare("DELETE FROM timers WHERE node = ? AND policy = ?");
   const holdGone = database.prepare("DELETE FROM holds WHERE node = ? AND policy = ?");
@@ -36,13 +36,14 @@ export function createChangeWriter(database: DatabaseSync): (change: Change) => 
       case "fact":
         return writeFact(change.key, change.value);
       default:
-        throw new Error(`no change is of the kind ${(change satisfies never as Change).kind}`);
+        throw new Error(`no change is of the kind ${(change satisfies never as JournalChange).kind}`);
     }
   };
 
   function writeFact(key: string, value: string | null): void {
     // Any other would be written, and never be loaded.
-    if (!key.startsWith(WARDEN_FACTS)) throw new Error(`the journal's facts begin with ${WARDEN_FACTS}: ${key}`);
+    if (!key.startsWith(REMEDIATION_FACT_PREFIX))
+      throw new Error(`the journal's facts begin with ${REMEDIATION_FACT_PREFIX}: ${key}`);
     if (value === null) factGone.run(key);
     else putFact.run(key, value);
   }
@@ -67,7 +68,7 @@ function createRowWriter(database: DatabaseSync) {
   const addDecision = database.prepare(
     "INSERT INTO decisions (at, policy, node, episode, verdict, body) VALUES (?, ?, ?, ?, ?, ?)",
   );
-  const addOrder = database.prepare("INSERT INTO orders (at, node, body) VALUES (?, ?, ?)");
+  const addOperatorCommand = database.prepare("INSERT INTO orders (at, node, body) VALUES (?, ?, ?)");
   const putHold = database.prepare("REPLACE INTO holds (node, policy, ends_at, body) VALUES (?, ?, ?, ?)");
   return {
     timer({ node, policy, state, trueMs, clearMs, since, nodeCreatedAt }: TimerRow): void {
@@ -79,14 +80,14 @@ function createRowWriter(database: DatabaseSync) {
     },
     action(row: Action): void {
       const { id, episode, policy, node, state, createdAt } = row;
-      const overAt = OVER.has(state) ? (row.endedAt ?? createdAt) : null;
+      const overAt = FINISHED_STATES.has(state) ? (row.endedAt ?? createdAt) : null;
       putAction.run(numberOf(id), id, episode, policy, node, state, createdAt, overAt, JSON.stringify(row));
     },
     decision(row: Decision): void {
       addDecision.run(row.at, row.policy, row.node, row.episode, row.verdict, JSON.stringify(row));
     },
-    order(row: OrderRow): void {
-      addOrder.run(row.at, row.node, JSON.stringify(row));
+    order(row: OperatorCommandRow): void {
+      addOperatorCommand.run(row.at, row.node, JSON.stringify(row));
     },
     hold(row: NodeHold): void {
       putHold.run(row.node, row.policy ?? "", row.until, JSON.stringify(row));

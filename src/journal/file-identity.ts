@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
  * database that was moved away or removed is still written to by whoever has it open, and what it says then dies with
  * the process; and where a lock file was removed, a second daemon may be at work.
  */
-export function keepIdentity(paths: readonly string[]): () => void {
+export function assertSameFiles(paths: readonly string[]): () => void {
   const known = paths.map((path) => ({ path, identity: identityOf(path) }));
   return () => {
     for (const { path, identity } of known) {

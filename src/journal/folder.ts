@@ -5,7 +5,7 @@ import { dirname } from "node:path";
  * Why a store could not be made in `folder`, or null: it, or the nearest folder above it that exists, must be one that
  * this user may write to. Nothing is made by looking.
  */
-export function folderProblem(folder: string): string | null {
+export function stateFolderProblem(folder: string): string | null {
   const existing = nearestExisting(folder);
   try {
     if (!statSync(existing).isDirectory()) return `${existing} is no folder`;

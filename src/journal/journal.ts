@@ -1,9 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Change, Journal } from "../model/remediation/journal.ts";
+import type { Journal, JournalChange } from "../model/remediation/journal.ts";
 import { createChangeWriter } from "./change-writer.ts";
 import { createRetention } from "./retention.ts";
-import { createRows } from "./rows.ts";
-import { transact } from "./transaction.ts";
+import { createRowReader } from "./rows.ts";
+import { runInTransaction } from "./transaction.ts";
 
 /**
  * The journal in `database`, whose schema is up to date. `assertHeld` throws where the database is no longer the one
@@ -12,13 +12,13 @@ import { transact } from "./transaction.ts";
 export function createJournal(database: DatabaseSync, assertHeld: () => void = () => {}): Journal {
   const write = createChangeWriter(database);
   const retention = createRetention(database);
-  const rows = createRows(database);
+  const rows = createRowReader(database);
 
-  function commit(changes: readonly Change[]): void {
+  function commit(changes: readonly JournalChange[]): void {
     if (changes.length === 0) return;
     assertHeld();
     const decisions = changes.filter(({ kind }) => kind === "decision").length;
-    transact(database, () => {
+    runInTransaction(database, () => {
       for (const change of changes) write(change);
       if (decisions > 0) retention.trim(decisions);
     });
@@ -40,10 +40,10 @@ export function createJournal(database: DatabaseSync, assertHeld: () => void = (
     decisions: rows.decisions,
     actions: rows.actions,
     episodes: rows.episodes,
-    orders: rows.orders,
+    operatorCommands: rows.operatorCommands,
     prune: (before) => {
       assertHeld();
-      transact(database, () => retention.prune(before));
+      runInTransaction(database, () => retention.prune(before));
     },
   };
 }

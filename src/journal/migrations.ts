@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { transact } from "./transaction.ts";
+import { runInTransaction } from "./transaction.ts";
 
 /**
  * The schema's history: entry n brings a database from version n to n + 1. An entry that was released is never edited;
@@ -107,7 +107,7 @@ export function schemaVersion(database: DatabaseSync): number {
 export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
   for (const [version, statements] of migrations.entries()) {
     if (version < schemaVersion(database)) continue;
-    transact(database, () => {
+    runInTransaction(database, () => {
       database.exec(statements);
       database.exec(`PRAGMA user_version = ${version + 1}`);
     });

@@ -17,29 +17,29 @@ const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
 /** A failure of this kind, with this message. */
-export const refuse = (kind: StoreFailure["kind"], message: string): Result<never, StoreFailure> =>
+export const storeFailure = (kind: StoreFailure["kind"], message: string): Result<never, StoreFailure> =>
   fail({ kind, message });
 
 /** The database is broken: `what` is how it shows. */
-export const damaged = (path: string, what: string): StoreFailure => ({
+export const damagedFailure = (path: string, what: string): StoreFailure => ({
   kind: "damaged",
   message: `${path} is damaged (${what}); put a backup in its place, or move it away together with its -wal and -shm files: a new one is made, which knows of no episode, action or hold, and limits.month.used tells it the calls already used`,
 });
 
 /** A later version wrote it; we know schema versions up to `known`. */
-export const newer = (path: string, version: number, known: number): StoreFailure => ({
+export const newerVersionFailure = (path: string, version: number, known: number): StoreFailure => ({
   kind: "newer",
   message: `${path} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`,
 });
 
 /** What was thrown, in words. */
-export const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Whether SQLite says that somebody else has the database. */
-export const isBusy = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;
+export const isLocked = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;
 
 /** Whether SQLite says that the file is no database, or a broken one. */
-export function isDamage(error: unknown): boolean {
+export function isCorruption(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }

@@ -3,9 +3,16 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { JournalReader } from "../model/remediation/journal.ts";
-import { damaged, isDamage, newer, reason, refuse, type StoreFailure } from "./open-failure.ts";
 import { MIGRATIONS, schemaVersion } from "./migrations.ts";
-import { createRows } from "./rows.ts";
+import {
+  damagedFailure,
+  errorMessage,
+  isCorruption,
+  newerVersionFailure,
+  type StoreFailure,
+  storeFailure,
+} from "./open-failure.ts";
+import { createRowReader } from "./rows.ts";
 import { DATABASE_FILE } from "./sqlite.ts";
 
 /** A store as it is at one moment. */
@@ -37,28 +44,34 @@ export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFail
     return fail(failure);
   } catch (error) {
     database?.close();
-    if (isAbsence(error)) {
-      return refuse("missing", `${folder} holds no journal; state.path must be the folder that a daemon has run with`);
+    if (isMissingFile(error)) {
+      return storeFailure(
+        "missing",
+        `${folder} holds no journal; state.path must be the folder that a daemon has run with`,
+      );
     }
-    if (isDamage(error)) return fail(damaged(path, reason(error)));
-    return refuse("unusable", `${path} can't be read: ${reason(error)}; read it as the user that the daemon runs as`);
+    if (isCorruption(error)) return fail(damagedFailure(path, errorMessage(error)));
+    return storeFailure(
+      "unusable",
+      `${path} can't be read: ${errorMessage(error)}; read it as the user that the daemon runs as`,
+    );
   }
 }
 
 function schemaProblem(version: number, path: string): StoreFailure | null {
-  if (version > MIGRATIONS.length) return newer(path, version, MIGRATIONS.length);
+  if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
   if (version === MIGRATIONS.length) return null;
   const message = `${path} has schema version ${version}, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
   return { kind: "older", message };
 }
 
 function readerOver(database: DatabaseSync): StoreReader {
-  const { decisions, actions, episodes, orders, timers, holds, facts } = createRows(database);
+  const { decisions, actions, episodes, operatorCommands, timers, holds, facts } = createRowReader(database);
   return {
     decisions,
     actions,
     episodes,
-    orders,
+    operatorCommands,
     timers: (node) => timers(node),
     holds: (node) => holds(node),
     facts,
@@ -75,5 +88,5 @@ function readerOver(database: DatabaseSync): StoreReader {
   };
 }
 
-const isAbsence = (error: unknown) =>
+const isMissingFile = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");

@@ -28,7 +28,7 @@ const OLD_DECISIONS = `DELETE FROM decisions WHERE seq IN (
   ORDER BY at LIMIT :rows)`;
 const OLD_HOLDS = `DELETE FROM holds WHERE (node, policy) IN (
   SELECT node, policy FROM holds WHERE ends_at < :before LIMIT :rows)`;
-const OLD_ORDERS = `DELETE FROM orders WHERE seq IN (
+const OLD_OPERATOR_COMMANDS = `DELETE FROM orders WHERE seq IN (
   SELECT seq FROM orders WHERE at < :before ORDER BY at LIMIT :rows)`;
 const EXCESS_DECISIONS = `DELETE FROM decisions WHERE seq IN (
   SELECT seq FROM decisions WHERE seq <= (SELECT MAX(seq) FROM decisions) - :kept ORDER BY seq LIMIT :rows)`;
@@ -44,7 +44,9 @@ export interface Retention {
 /** Forgets rows of the journal in `database`. */
 export function createRetention(database: DatabaseSync): Retention {
   // Actions go before their episodes.
-  const old = [OLD_ACTIONS, OLD_EPISODES, OLD_DECISIONS, OLD_HOLDS, OLD_ORDERS].map((sql) => database.prepare(sql));
+  const old = [OLD_ACTIONS, OLD_EPISODES, OLD_DECISIONS, OLD_HOLDS, OLD_OPERATOR_COMMANDS].map((sql) =>
+    database.prepare(sql),
+  );
   const excess = database.prepare(EXCESS_DECISIONS);
   return {
     prune: (before) => {

@@ -1,15 +1,15 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { NodeId } from "../model/node.ts";
 import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalQuery } from "../model/remediation/journal.ts";
-import type { NodeId } from "../model/node.ts";
-import type { OrderRow } from "../model/remediation/operator-command.ts";
+import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
 
 /** Facts of the journal begin so; others are of other parts. */
-export const WARDEN_FACTS = "warden.";
-/** The first text after all that begin with {@link WARDEN_FACTS}. */
-const WARDEN_FACTS_END = "warden/";
+export const REMEDIATION_FACT_PREFIX = "warden.";
+/** The first text after all that begin with {@link REMEDIATION_FACT_PREFIX}. */
+const REMEDIATION_FACT_PREFIX_END = "warden/";
 
 /** Most rows that one query gives, whatever was asked for: some 5 ms of reading. */
 export const QUERY_ROWS_MAX = 1_000;
@@ -22,11 +22,11 @@ interface TimedTable {
 }
 
 /** The journal's rows, as whoever holds the database may read them. All throw SQLite's error. */
-export interface Rows {
+export interface RowReader {
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
   episodes(query: JournalQuery): readonly Episode[];
-  orders(query: JournalQuery): readonly OrderRow[];
+  operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
   /** Of one node, or all. */
   timers(node?: NodeId): readonly TimerRow[];
   /** Of one node, or all. */
@@ -41,34 +41,35 @@ export interface Rows {
 }
 
 /** Reads the journal in `database`, which has its tables. */
-export function createRows(database: DatabaseSync): Rows {
-  const statement = keptStatements(database);
+export function createRowReader(database: DatabaseSync): RowReader {
+  const statement = createStatementCache(database);
   const timed =
     <T>(table: TimedTable) =>
     (query: JournalQuery): T[] =>
-      bodies<T>(statement(selectTimed(table, query)).all(...parametersOf(query)));
+      parseBodies<T>(statement(selectTimed(table, query)).all(...parametersOf(query)));
   const ofNode = (select: string, node: NodeId | undefined) =>
     node === undefined ? statement(select).all() : statement(`${select} WHERE node = ?`).all(node);
   return {
     decisions: timed<Decision>({ table: "decisions", at: "at", sequence: "seq" }),
     actions: timed<Action>({ table: "actions", at: "created_at", sequence: "number" }),
     episodes: timed<Episode>({ table: "episodes", at: "opened_at", sequence: "number" }),
-    orders: ({ policy: _, ...query }) => timed<OrderRow>({ table: "orders", at: "at", sequence: "seq" })(query),
+    operatorCommands: ({ policy: _, ...query }) =>
+      timed<OperatorCommandRow>({ table: "orders", at: "at", sequence: "seq" })(query),
     timers: (node) =>
       ofNode(SELECT_TIMERS, node).map(({ nodeCreatedAt, ...row }) => {
         const timer = { ...row } as unknown as TimerRow;
         return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };
       }),
-    holds: (node) => bodies<NodeHold>(ofNode("SELECT body FROM holds", node)),
+    holds: (node) => parseBodies<NodeHold>(ofNode("SELECT body FROM holds", node)),
     facts: () => {
       const rows = statement("SELECT key, value FROM facts WHERE key >= ? AND key < ?").all(
-        WARDEN_FACTS,
-        WARDEN_FACTS_END,
+        REMEDIATION_FACT_PREFIX,
+        REMEDIATION_FACT_PREFIX_END,
       );
       return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
     },
-    episodesSince: (since) => bodies<Episode>(statement(EPISODES_SINCE).all(since)),
-    actionsSince: (since) => bodies<Action>(statement(ACTIONS_SINCE).all(since)),
+    episodesSince: (since) => parseBodies<Episode>(statement(EPISODES_SINCE).all(since)),
+    actionsSince: (since) => parseBodies<Action>(statement(ACTIONS_SINCE).all(since)),
     lastNumber: () => Number(statement(LAST_NUMBER).get()?.number),
   };
 }
@@ -103,11 +104,11 @@ function parametersOf({ node, policy, until, limit }: JournalQuery): (string | n
   return [...asked, Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX)];
 }
 
-const bodies = <T>(rows: readonly Record<string, unknown>[]): T[] =>
+const parseBodies = <T>(rows: readonly Record<string, unknown>[]): T[] =>
   rows.map(({ body }) => JSON.parse(String(body)) as T);
 
 /** Each statement is prepared when it is first needed, and kept: there are some thirty. */
-function keptStatements(database: DatabaseSync): (sql: string) => StatementSync {
+function createStatementCache(database: DatabaseSync): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>();
   return (sql) => {
     const known = statements.get(sql) ?? database.prepare(sql);

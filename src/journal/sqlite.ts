@@ -2,11 +2,19 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { Store } from "../model/ports.ts";
-import { damaged, isBusy, isDamage, newer, reason, refuse, type StoreFailure } from "./open-failure.ts";
-import { keepIdentity } from "./file-identity.ts";
+import type { StateStore } from "../model/ports.ts";
+import { assertSameFiles } from "./file-identity.ts";
 import { createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
+import {
+  damagedFailure,
+  errorMessage,
+  isCorruption,
+  isLocked,
+  newerVersionFailure,
+  type StoreFailure,
+  storeFailure,
+} from "./open-failure.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
@@ -20,8 +28,8 @@ const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
  * folder stays held until `close`, or until the process is gone, however it went.
  * What a write returned from is on the disk. A write throws where the disk refuses it.
  */
-export function openStore(folder: string): Result<Store, StoreFailure> {
-  const hold = holdFolder(folder);
+export function openStateStore(folder: string): Result<StateStore, StoreFailure> {
+  const hold = lockFolder(folder);
   if (!hold.ok) return hold;
   const path = join(folder, DATABASE_FILE);
   const database = openDatabase(path);
@@ -34,18 +42,18 @@ export function openStore(folder: string): Result<Store, StoreFailure> {
     closeOnce(hold.value);
   };
   try {
-    return ok(storeOver(database.value, close, keepIdentity([path, join(folder, LOCK_FILE)])));
+    return ok(createStoreOver(database.value, close, assertSameFiles([path, join(folder, LOCK_FILE)])));
   } catch (error) {
     close();
-    return fail(damaged(path, reason(error)));
+    return fail(damagedFailure(path, errorMessage(error)));
   }
 }
 
 /** A store that lives as long as the process: for the demo and for tests. */
-export function createMemoryStore(): Store {
+export function createMemoryStateStore(): StateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
-  return storeOver(
+  return createStoreOver(
     database,
     () => closeOnce(database),
     () => {},
@@ -62,7 +70,7 @@ function closeOnce(database: DatabaseSync): void {
  * kernel drops it with the process, even one that was killed, and nothing stale is left to clean up. A lock on the
  * store's own database would also shut out those who only want to read it.
  */
-function holdFolder(folder: string): Result<DatabaseSync, StoreFailure> {
+function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
   let lock: DatabaseSync | null = null;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -71,15 +79,15 @@ function holdFolder(folder: string): Result<DatabaseSync, StoreFailure> {
     return ok(lock);
   } catch (error) {
     lock?.close();
-    if (isBusy(error)) {
-      return refuse(
+    if (isLocked(error)) {
+      return storeFailure(
         "held",
         `${folder} is held by another proxywarden; stop it, or give this one a state.path of its own`,
       );
     }
-    return refuse(
+    return storeFailure(
       "unusable",
-      `${folder} can't hold state: ${reason(error)}; state.path must be a folder we may write to`,
+      `${folder} can't hold state: ${errorMessage(error)}; state.path must be a folder we may write to`,
     );
   }
 }
@@ -94,16 +102,19 @@ function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
     return fail(failure);
   } catch (error) {
     database?.close();
-    if (isDamage(error)) return fail(damaged(path, reason(error)));
-    return refuse("unusable", `${path} can't be opened: ${reason(error)}; it must be a file we may write to`);
+    if (isCorruption(error)) return fail(damagedFailure(path, errorMessage(error)));
+    return storeFailure(
+      "unusable",
+      `${path} can't be opened: ${errorMessage(error)}; it must be a file we may write to`,
+    );
   }
 }
 
 function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | null {
   const check = String(database.prepare("PRAGMA quick_check(1)").get()?.quick_check);
-  if (check !== "ok") return damaged(path, check);
+  if (check !== "ok") return damagedFailure(path, check);
   const version = schemaVersion(database);
-  if (version > MIGRATIONS.length) return newer(path, version, MIGRATIONS.length);
+  if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
   // FULL: a commit is synced before it returns, so that a power cut forgets no call and no action. Temporary tables
   // stay in memory: a container's other folders may be read-only.
   database.exec(
@@ -114,7 +125,7 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function storeOver(database: DatabaseSync, close: () => void, assertHeld: () => void): Store {
+function createStoreOver(database: DatabaseSync, close: () => void, assertHeld: () => void): StateStore {
   const sumCalls = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",

@@ -9,7 +9,7 @@ import type { DatabaseSync } from "node:sqlite";
  * One doubt no database takes away: where syncing the disk itself failed, and the process dies before the next
  * transaction, this one may be found after all. What is written before something is done must bear being found.
  */
-export function transact(database: DatabaseSync, work: () => void): void {
+export function runInTransaction(database: DatabaseSync, work: () => void): void {
   database.exec("BEGIN IMMEDIATE");
   try {
     work();

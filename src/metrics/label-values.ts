@@ -1,8 +1,8 @@
-import { SCOPES, type Scope } from "../rate-limit/external-usage/external-usage.ts";
-import { PLAN_BOUNDS } from "../scheduling/planner.ts";
+import { ACTION_KINDS } from "../model/policy/policy.ts";
 import { HOLD_REASONS } from "../model/remediation/decision.ts";
 import { OPEN_STATES } from "../model/remediation/episode.ts";
-import { ACTION_KINDS } from "../model/policy/policy.ts";
+import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
+import { PLAN_BOUNDS } from "../scheduling/planner.ts";
 
 /** Values of the label `endpoint`: the spec's endpoints (section 4) that this daemon calls. */
 export const ENDPOINT_LABELS = [
@@ -18,8 +18,8 @@ export const ENDPOINT_LABELS = [
 export type EndpointLabel = (typeof ENDPOINT_LABELS)[number];
 
 /** Values of the label `category`: the service's rate limit categories, and the plan's cap over all of them. */
-export const CATEGORY_LABELS = SCOPES;
-export type CategoryLabel = Scope;
+export const CATEGORY_LABELS = LIMIT_SCOPES;
+export type CategoryLabel = LimitScope;
 
 /** Values of the label `limit` of `proxywarden_plan_bound`: the categories, the plan's minute and its month. */
 export const PLAN_LIMITS = PLAN_BOUNDS;

@@ -1,14 +1,14 @@
-import { HOLD_REASONS } from "../model/remediation/decision.ts";
-import { OUTCOMES } from "../model/remediation/episode.ts";
-import { HOLDS, type HoldRow } from "../model/remediation/hold-reasons.ts";
+import { CAPPED_FAMILIES, LABEL_CAPS } from "../model/label-caps.ts";
 import { NODE_STATUSES } from "../model/node.ts";
 import { ACTION_KINDS, MODES } from "../model/policy/policy.ts";
+import { HOLD_REASONS } from "../model/remediation/decision.ts";
+import { ACTION_OUTCOMES } from "../model/remediation/episode.ts";
+import { HOLD_REASON_ROWS, type HoldReasonRow } from "../model/remediation/hold-reasons.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
-import { FAMILIES } from "./families/network-families.ts";
-import { CAPPED_FAMILIES, LABEL_CAPS } from "../model/label-caps.ts";
+import { DAEMON_FAMILIES, type DaemonFamily } from "./families/daemon-families.ts";
+import { NETWORK_FAMILIES } from "./families/network-families.ts";
 import { NODE_INFO } from "./families/node-families.ts";
-import { unitOf } from "./text-format.ts";
 import {
   CATEGORY_LABELS,
   ENDPOINT_LABELS,
@@ -23,23 +23,23 @@ import {
   WEB_REFUSAL_MEANINGS,
   WEB_REFUSALS,
 } from "./label-values.ts";
-import { WARDEN_FAMILIES, type WardenFamily } from "./families/daemon-families.ts";
+import { unitOf } from "./text-format.ts";
 
 /** The text of docs/metrics.md: every family, from the tables that are rendered. */
 export const metricsReference = (): string =>
   [
-    intro,
+    INTRO,
     "## The network: `proxynet_*`\n",
-    networkIntro,
-    table(["family", "type", "unit", "labels", "from", "meaning"], FAMILIES.map(networkRow)),
+    NETWORK_INTRO,
+    table(["family", "type", "unit", "labels", "from", "meaning"], NETWORK_FAMILIES.map(networkRow)),
     "## The daemon: `proxywarden_*`\n",
-    wardenIntro,
+    DAEMON_INTRO,
     table(
       ["family", "type", "unit", "labels", "meaning"],
-      Object.entries<WardenFamily>(WARDEN_FAMILIES).map(wardenRow),
+      Object.entries<DaemonFamily>(DAEMON_FAMILIES).map(daemonRow),
     ),
     "## Label values\n",
-    table(["label", "values"], closedLabels),
+    table(["label", "values"], CLOSED_LABELS),
     "### `reason` of `proxywarden_collect_failures_total`\n",
     table(
       ["reason", "meaning"],
@@ -54,7 +54,11 @@ export const metricsReference = (): string =>
     table(
       ["reason", "when", "how it ends"],
       [
-        ...HOLD_REASONS.map((reason) => [code(reason), HOLDS[reason].when, HOLDS[reason].ends]),
+        ...HOLD_REASONS.map((reason) => [
+          code(reason),
+          HOLD_REASON_ROWS[reason].condition,
+          HOLD_REASON_ROWS[reason].ends,
+        ]),
         [code("all_clear"), "nothing holds the node: it is acted on", "–"],
       ],
     ),
@@ -64,16 +68,16 @@ export const metricsReference = (): string =>
       WEB_REFUSALS.map((reason) => [code(reason), WEB_REFUSAL_MEANINGS[reason]]),
     ),
     "## Caps of labels that the service fills\n",
-    capsIntro,
+    CAPS_INTRO,
     table(
       ["values", "of", "family"],
       Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [String(values), of, code(family)]),
     ),
     "## Questions and their PromQL\n",
-    ...examples.map(([question, query]) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
+    ...QUERY_EXAMPLES.map(([question, query]) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
   ].join("\n");
 
-const intro = `# Metrics
+const INTRO = `# Metrics
 
 <!-- Written by \`npm run docs\` from the tables in src/metrics/. -->
 
@@ -81,7 +85,7 @@ const intro = `# Metrics
 by \`Accept-Encoding\`. No scrape costs the service a call, however many Prometheis scrape.
 `;
 
-const networkIntro = `What the network looks like, rendered once for each snapshot. A gauge's sample leaves the page when what it says is older
+const NETWORK_INTRO = `What the network looks like, rendered once for each snapshot. A gauge's sample leaves the page when what it says is older
 than \`proxywarden_plan_fresh_seconds\` of the collector that it is from: three planned intervals, or three times as long as
 a run takes where that is longer, and at most a day (sessions: 3 days, details: 14 days) unless the configuration itself asks
 for rarer reads. While the month has no calls left, the last planned interval counts. A counter stays. A node that is gone takes its series
@@ -89,12 +93,12 @@ with it. Times are on the clock of the service, but for \`proxynet_node_detail_t
 \`export.deny\` leaves families out; over \`export.series_max\` the widest ones are dropped whole.
 `;
 
-const wardenIntro = `What this daemon does, as it is at the scrape. Beside them stand \`process_*\` and \`nodejs_*\` of the process. A counter or
+const DAEMON_INTRO = `What this daemon does, as it is at the scrape. Beside them stand \`process_*\` and \`nodejs_*\` of the process. A counter or
 histogram whose label values are all known beforehand starts at zero; a gauge is absent until it is known. The one family
 with a series a node is \`proxywarden_node_episode\`: only nodes with an open episode have one, a thousand at most.
 `;
 
-const capsIntro = `Beyond its cap a label's values are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts the records. A
+const CAPS_INTRO = `Beyond its cap a label's values are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts the records. A
 value that has its own series keeps it for as long as it is seen. Families with a series a node are bounded by the fleet,
 and by \`export.series_max\`.
 `;
@@ -106,7 +110,7 @@ const listed = (names: readonly string[]) => (names.length === 0 ? "–" : names
 const table = (head: Cells, rows: readonly Cells[]) =>
   `${[head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
 
-const networkRow = (family: (typeof FAMILIES)[number]): Cells => [
+const networkRow = (family: (typeof NETWORK_FAMILIES)[number]): Cells => [
   code(family.name),
   family.type,
   unitOf(family.name) ?? "–",
@@ -115,7 +119,7 @@ const networkRow = (family: (typeof FAMILIES)[number]): Cells => [
   family.help,
 ];
 
-const wardenRow = ([name, { type, labels, help }]: readonly [string, WardenFamily]): Cells => [
+const daemonRow = ([name, { type, labels, help }]: readonly [string, DaemonFamily]): Cells => [
   code(name),
   type,
   unitOf(name) ?? "–",
@@ -123,7 +127,7 @@ const wardenRow = ([name, { type, labels, help }]: readonly [string, WardenFamil
   help,
 ];
 
-const closedLabels: readonly Cells[] = [
+const CLOSED_LABELS: readonly Cells[] = [
   ["`collector`", listed(COLLECTORS)],
   ["`endpoint`", listed(ENDPOINT_LABELS)],
   ["`category`", listed(CATEGORY_LABELS)],
@@ -134,7 +138,7 @@ const closedLabels: readonly Cells[] = [
   ["`family`", listed(CAPPED_FAMILIES)],
   ["`verdict`", "`act`, `hold`"],
   ["`action`", listed(ACTION_KINDS)],
-  ["`outcome` of actions", listed(OUTCOMES)],
+  ["`outcome` of actions", listed(ACTION_OUTCOMES)],
   ["`state` of episodes", listed(EPISODE_STATES)],
   ["`state` of `proxywarden_inventory_nodes`", listed(INVENTORY_STATES)],
   ["`action` of an episode", "as above, or `none`"],
@@ -145,7 +149,7 @@ const closedLabels: readonly Cells[] = [
   ["`outcome` of notices", listed(NOTIFICATION_OUTCOMES)],
 ];
 
-const examples: readonly (readonly [question: string, query: string])[] = [
+const QUERY_EXAMPLES: readonly (readonly [question: string, query: string])[] = [
   [
     "Share of nodes online, by region:",
     'sum by (region) (proxynet_nodes{status="online"}) / sum by (region) (proxynet_nodes)',
@@ -198,11 +202,17 @@ const HOLDS_BEGIN = "<!-- holds: written by npm run docs -->\n";
 const HOLDS_END = "<!-- end of holds -->";
 
 /** A document with the table of all holds between its two marks. Throws where it has no marks. */
-export function withHolds(text: string): string {
+export function insertHoldTable(text: string): string {
   const [begin, end] = [text.indexOf(HOLDS_BEGIN) + HOLDS_BEGIN.length, text.indexOf(HOLDS_END)];
   if (begin < HOLDS_BEGIN.length || end < begin) throw new Error("the document has no marks for the table of holds");
   const rows = HOLD_REASONS.map((reason) => {
-    const { counts, when, ends, todo = "–", alert }: HoldRow = HOLDS[reason];
+    const {
+      counts,
+      condition: when,
+      ends,
+      operatorAction: todo = "–",
+      alert,
+    }: HoldReasonRow = HOLD_REASON_ROWS[reason];
     return [code(reason), counts, when, ends, todo, alert === undefined ? "–" : code(alert)];
   });
   const holds = table(

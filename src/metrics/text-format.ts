@@ -13,14 +13,14 @@ export interface FamilyHead {
 }
 
 /** Ends the body. Text 0.0.4 has no such mark. */
-export const trailer = (format: Format): string => (format === "openmetrics" ? "# EOF\n" : "");
+export const endMarker = (format: Format): string => (format === "openmetrics" ? "# EOF\n" : "");
 
 /** Units that families here have. OpenMetrics says the unit only where the name ends in it. */
-const units = ["seconds", "bytes", "ratio"] as const;
+const UNITS = ["seconds", "bytes", "ratio"] as const;
 
 /** Unit of a family, as its name ends; null without one. */
-export const unitOf = (name: string): (typeof units)[number] | null =>
-  units.find((unit) => openMetricsName(name).endsWith(`_${unit}`)) ?? null;
+export const unitOf = (name: string): (typeof UNITS)[number] | null =>
+  UNITS.find((unit) => openMetricsName(name).endsWith(`_${unit}`)) ?? null;
 
 const openMetricsName = (name: string) => name.replace(/_total$/, "");
 
@@ -41,13 +41,13 @@ export function seriesText(name: string, labels: Readonly<Record<string, string>
 
 /** Escapes a label's value: backslash, double quote and line feed, in both formats. */
 export const escapeLabelValue = (value: string): string =>
-  needsEscape.test(value) ? value.replace(/["\\\n]/g, (character) => escapes[character]!) : value;
+  NEEDS_ESCAPE.test(value) ? value.replace(/["\\\n]/g, (character) => ESCAPES[character]!) : value;
 
 /** HELP of text 0.0.4 leaves double quotes as they are. */
-const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => escapes[character]!);
+const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => ESCAPES[character]!);
 
-const needsEscape = /["\\\n]/;
-const escapes: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
+const NEEDS_ESCAPE = /["\\\n]/;
+const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
 /**
  * A sample's value: the shortest text that reads back as the same number; +Inf, -Inf and NaN as Prometheus spells them.

@@ -1,9 +1,9 @@
 /** The label value under which everything is counted that has no series of its own. */
-export const OTHER = "other";
+export const OTHER_LABEL = "other";
 
 /**
  * How many values the labels of a family may take where the service fills them, and why so many. What comes beyond is
- * counted under {@link OTHER}, so that no service can fill the page or the memory with labels. A value that has its own
+ * counted under {@link OTHER_LABEL}, so that no service can fill the page or the memory with labels. A value that has its own
  * series keeps it for as long as it is seen. Families with one series a node have as many as the fleet has nodes.
  */
 export const LABEL_CAPS = {
@@ -24,5 +24,5 @@ export type CappedFamily = keyof typeof LABEL_CAPS;
 /** Values of the label `family` of `proxywarden_labels_folded_total`. */
 export const CAPPED_FAMILIES = Object.keys(LABEL_CAPS) as readonly CappedFamily[];
 
-/** Called with the records of one reading that were counted under {@link OTHER}. */
-export type OnFolded = (family: CappedFamily, records: number) => void;
+/** Called with the records of one reading that were counted under {@link OTHER_LABEL}. */
+export type OnLabelsFolded = (family: CappedFamily, records: number) => void;

@@ -14,13 +14,13 @@ export interface Clock {
 }
 
 /** A cron bell: knows when an expression rings next. */
-export interface Bell {
+export interface Cron {
   /** First instant after `after` at which `expression` (UTC, five or six fields) rings; null if it never will. */
-  next(expression: string, after: EpochMs): EpochMs | null;
+  nextAfter(expression: string, after: EpochMs): EpochMs | null;
 }
 
 /** A request to the management service. `path` begins with `/v1/` and carries its query. */
-export interface ServiceRequest {
+export interface TransportRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export interface ServiceRequest {
 }
 
 /** What came back. Header names are lower case. The body is whole, and within the transport's cap. */
-export interface ServiceResponse {
+export interface TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Uint8Array;
@@ -47,7 +47,7 @@ export interface TransportFailure {
 
 /** Sends one request, follows no redirect, and never rejects. The time-out is the caller's, through `signal`. */
 export interface Transport {
-  request(request: ServiceRequest, signal: AbortSignal): Promise<Result<ServiceResponse, TransportFailure>>;
+  request(request: TransportRequest, signal: AbortSignal): Promise<Result<TransportResponse, TransportFailure>>;
   close(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export interface FactStore {
 }
 
 /** What the store gives the engine. */
-export interface Store {
+export interface StateStore {
   readonly calls: CallCounter;
   readonly facts: FactStore;
   readonly journal: Journal;
@@ -96,9 +96,9 @@ export interface Secret {
  * Looks at what may block a policy. True: it blocks. Neither answer nor error is kept: who asks keeps it. An error
  * blocks as well.
  */
-export interface Obstacles {
+export interface ExternalBlockers {
   /** Whether a Prometheus query gives anything. */
-  query(query: string, signal: AbortSignal): Promise<Result<boolean, string>>;
+  hasQueryResult(query: string, signal: AbortSignal): Promise<Result<boolean, string>>;
   /** Whether Alertmanager has an alert that fires, not silenced and not inhibited, and that all matchers fit. */
-  alerts(matchers: readonly string[], signal: AbortSignal): Promise<Result<boolean, string>>;
+  hasFiringAlerts(matchers: readonly string[], signal: AbortSignal): Promise<Result<boolean, string>>;
 }

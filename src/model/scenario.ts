@@ -92,7 +92,7 @@ export type FaultKind =
       readonly status: number;
       /** The Retry-After header as it stands. */
       readonly retryAfter?: string;
-      /** Retry-After as an HTTP-date, so much later than the answer on the clock of the service. Instead of `retryAfter`. */
+      /** Retry-After as an HTTP-date, so much later than the answer on the clock of the service. Instead of `parseRetryAfter`. */
       readonly retryAfterDateMs?: DurationMs;
       /** Answered by a gateway in front of the service: without X-RateLimit headers, and not counted by the service. */
       readonly bare?: boolean;

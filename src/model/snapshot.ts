@@ -24,10 +24,10 @@ export interface Fleet {
   readonly names: readonly string[];
   readonly ipAddresses: readonly string[];
   readonly versions: readonly string[];
-  /** Indexes into {@link places}. */
-  readonly place: Uint32Array;
+  /** Indexes into {@link groupsOf}. */
+  readonly locationIndex: Uint32Array;
   /** Every country and region pair seen and not yet settled as gone. */
-  readonly places: readonly Place[];
+  readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
   /** Epoch milliseconds, service's clock. */
@@ -54,30 +54,30 @@ export interface Fleet {
   /** When the last walk ended that showed anything, complete or not; null before the first. */
   readonly walkedAt: MonotonicMs | null;
   /** The walk that ended last; null before the first. */
-  readonly lastWalk: WalkEnd | null;
+  readonly lastWalk: WalkResult | null;
 }
 
 /** How a walk of the nodes ended. */
-export interface WalkEnd {
+export interface WalkResult {
   /** Whether it was read to its end and missed no more nodes than `safety.trust.max_missing` allows. */
   readonly complete: boolean;
   /** Complete walks up to this one. */
   readonly completeWalks: number;
   /** Nodes that it showed. */
-  readonly met: number;
+  readonly seenNodes: number;
   /** Nodes that the list counts, or that were known before, and that it did not show; or that it showed over its total. */
   readonly missing: number;
   /** Nodes that the list counts. */
   readonly total: number;
   /** Whether it was given up before the end of the list. */
-  readonly isCut: boolean;
+  readonly isAborted: boolean;
   /** Records of it that could not be read. */
   readonly rejected: number;
   readonly at: MonotonicMs;
 }
 
 /** Where nodes stand; "" where a record did not say. */
-export interface Place {
+export interface Location {
   readonly country: string;
   readonly region: string;
 }
@@ -93,7 +93,7 @@ export interface Histogram {
 export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 43_200, 86_400] as const;
 
 /** What the sessions come to, folded; the sessions themselves are not kept. */
-export interface SessionsView {
+export interface SessionSummary {
   /** When the walk ended whose counts these are. */
   readonly settledAt: MonotonicMs;
   /** Whether that walk accounted for all sessions. No policy reads sessions where it did not. */
@@ -112,7 +112,7 @@ export interface SessionsView {
 }
 
 /** Sessions that ended count as recent for so long. */
-export const ENDED_MS_MAX: DurationMs = 5 * MINUTE_MS;
+export const RECENT_SESSION_MS: DurationMs = 5 * MINUTE_MS;
 
 /** Sessions by node, in columns with the same rules of slots as {@link Fleet}. */
 export interface SessionNodes {
@@ -120,7 +120,7 @@ export interface SessionNodes {
   readonly ids: readonly string[];
   /** One column a session status, in the order of SESSION_STATUSES. */
   readonly counts: readonly Float64Array[];
-  /** The same without those that ended more than {@link ENDED_MS_MAX} before: a list may show them for days. */
+  /** The same without those that ended more than {@link RECENT_SESSION_MS} before: a list may show them for days. */
   readonly recent: readonly Float64Array[];
   /**
    * Complete walks in a row that met no failure of the node that was both new and of the last minute, as far as its times
@@ -144,7 +144,7 @@ export interface Snapshot {
   readonly sequence: number;
   readonly at: MonotonicMs;
   readonly fleet: Fleet;
-  readonly sessions: SessionsView | null;
+  readonly sessions: SessionSummary | null;
   readonly stats: Dated<SessionStatistics> | null;
   readonly hourly: Dated<readonly HourlyEntry[]> | null;
 }

@@ -1,37 +1,46 @@
+import { excerpt } from "../api-client/errors.ts";
+import {
+  createIntegrationClient,
+  type IntegrationAccess,
+  type IntegrationClient,
+} from "../api-client/integration-client.ts";
+import { bodyText, parseJson } from "../api-client/json-body.ts";
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { isLasting, type Notice, type NoticeKind, type Receiver } from "../model/remediation/notification.ts";
 import type { Clock } from "../model/ports.ts";
+import {
+  isActive,
+  type Notification,
+  type NotificationKind,
+  type Receiver,
+} from "../model/remediation/notification.ts";
 import type { EpochMs } from "../model/time.ts";
-import { bodyText, jsonOf } from "../api-client/json-body.ts";
-import { excerpt } from "../api-client/errors.ts";
-import { createPeer, type Peer, type PeerAccess } from "../api-client/integration-client.ts";
-import { isoTime, verdictOf } from "./delivery-result.ts";
+import { deliveryResultOf, formatIsoTime } from "./delivery-result.ts";
 
 /**
  * Whether Alertmanager has an alert that fires, is neither silenced nor inhibited, and that all matchers fit, each as
  * amtool writes it. No matcher fits every alert. The error says why that is not known.
  */
-export async function alertsFire(
-  peer: Peer,
+export async function hasFiringAlerts(
+  peer: IntegrationClient,
   matchers: readonly string[],
   signal: AbortSignal,
 ): Promise<Result<boolean, string>> {
   const filters = matchers.map((matcher) => `&filter=${encodeURIComponent(matcher)}`).join("");
   const path = `/api/v2/alerts?active=true&silenced=false&inhibited=false${filters}`;
-  const answer = await peer.exchange({ method: "GET", path }, signal);
+  const answer = await peer.request({ method: "GET", path }, signal);
   if (!answer.ok) return fail(`Alertmanager: ${answer.error}`);
   const { status, body } = answer.value;
   const text = bodyText(body);
   if (status !== 200) return fail(`Alertmanager answered ${status}: ${excerpt(text)}`);
-  const alerts = jsonOf(body);
+  const alerts = parseJson(body);
   return Array.isArray(alerts) ? ok(alerts.length > 0) : fail(`this is no answer of Alertmanager: ${excerpt(text)}`);
 }
 
 /** What a receiver that is an Alertmanager stands on. */
-export interface AlertmanagerParts {
+export interface AlertmanagerDeps {
   readonly name: string;
-  readonly access: PeerAccess;
+  readonly access: IntegrationAccess;
   readonly clock: Clock;
   /** Sent as User-Agent. */
   readonly agent: string;
@@ -42,12 +51,12 @@ export interface AlertmanagerParts {
 /** What lasts is told again this often, as Prometheus does. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
 /** An alert that isn't told again is over after this: some repetitions may fail, and none comes once we are dead. */
-const LASTS_MS: DurationMs = 5 * MINUTE_MS;
+const ALERT_LIFETIME_MS: DurationMs = 5 * MINUTE_MS;
 /** An alert about a moment shows for this long: the slowest group_interval in use must see it fire. */
-const SHOWN_MS: DurationMs = HOUR_MS;
+const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 
 /** The label `alertname` of each kind of notice. */
-export const ALERT_NAMES: Readonly<Record<NoticeKind, string>> = {
+export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
   episode: "ProxywardenEpisode",
   step: "ProxywardenNotifyStep",
   given_up: "ProxywardenNodeGivenUp",
@@ -63,45 +72,45 @@ export const ALERT_NAMES: Readonly<Record<NoticeKind, string>> = {
 };
 
 /** Makes notices alerts. The label `key` keeps apart what else has equal labels; what does not apply is no label. */
-export function createAlertmanager(parts: AlertmanagerParts): Receiver & { close(): Promise<void> } {
+export function createAlertmanager(parts: AlertmanagerDeps): Receiver & { close(): Promise<void> } {
   const { name, clock, agent, access, generatorUrl } = parts;
-  const peer = createPeer({ access, clock, agent });
+  const peer = createIntegrationClient({ access, clock, agent });
   return {
     name,
     repeatMs: REPEAT_MS,
-    async send(notices, signal) {
+    async send(notifications, signal) {
       const now = clock.now();
-      const body = JSON.stringify(notices.map((notice) => alertOf(notice, now, generatorUrl)));
-      const answer = await peer.exchange({ method: "POST", path: "/api/v2/alerts", body }, signal);
-      if (!answer.ok) return verdictOf(answer);
-      return verdictOf(ok(answer.value.status), excerpt(bodyText(answer.value.body)));
+      const body = JSON.stringify(notifications.map((notification) => toAlert(notification, now, generatorUrl)));
+      const answer = await peer.request({ method: "POST", path: "/api/v2/alerts", body }, signal);
+      if (!answer.ok) return deliveryResultOf(answer);
+      return deliveryResultOf(ok(answer.value.status), excerpt(bodyText(answer.value.body)));
     },
     close: () => peer.close(),
   };
 }
 
-function alertOf(notice: Notice, now: EpochMs, generatorUrl: string | undefined) {
+function toAlert(notification: Notification, now: EpochMs, generatorUrl: string | undefined) {
   const labels = {
-    alertname: ALERT_NAMES[notice.kind],
-    severity: notice.severity,
-    key: notice.key,
-    policy: notice.policy,
-    node_id: notice.node,
-    region: notice.region,
-    episode: notice.episode,
+    alertname: ALERT_NAMES[notification.kind],
+    severity: notification.severity,
+    key: notification.key,
+    policy: notification.policy,
+    node_id: notification.node,
+    region: notification.region,
+    episode: notification.episode,
   };
-  const endsAt = endOf(notice, now);
+  const endsAt = alertEndsAt(notification, now);
   return {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),
-    annotations: { summary: notice.summary },
+    annotations: { summary: notification.summary },
     // An alert that ends before it starts is refused, and our clock may have been set in between.
-    startsAt: isoTime(Math.min(notice.startsAt, endsAt)),
-    endsAt: isoTime(endsAt),
+    startsAt: formatIsoTime(Math.min(notification.startsAt, endsAt)),
+    endsAt: formatIsoTime(endsAt),
     ...(generatorUrl === undefined ? {} : { generatorURL: generatorUrl }),
   };
 }
 
-function endOf(notice: Notice, now: EpochMs): EpochMs {
-  if (notice.endsAt !== null) return notice.endsAt;
-  return isLasting(notice) ? now + LASTS_MS : notice.startsAt + SHOWN_MS;
+function alertEndsAt(notification: Notification, now: EpochMs): EpochMs {
+  if (notification.endsAt !== null) return notification.endsAt;
+  return isActive(notification) ? now + ALERT_LIFETIME_MS : notification.startsAt + EVENT_ALERT_MS;
 }

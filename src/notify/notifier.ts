@@ -1,9 +1,9 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import type { WardenMetrics } from "../metrics/daemon-metrics.ts";
-import { isLasting, type Notice, type Receiver } from "../model/remediation/notification.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import { createOutbox } from "./retry-queue.ts";
+import { isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
+import { createRetryQueue } from "./retry-queue.ts";
 
 /** Tells people. Whoever calls never waits for a receiver. */
 export interface Notifier {
@@ -11,11 +11,11 @@ export interface Notifier {
    * Queues a notice for one receiver by its name, or for all of them, and returns at once. What lasts is told again to
    * receivers that want it so, until its end is told.
    */
-  notify(notice: Notice, receiver?: string): void;
+  notify(notification: Notification, receiver?: string): void;
   /** Takes up what lasts since before this notifier: it is told again, to receivers that want it so, and not anew. */
-  resume(notices: readonly Notice[]): void;
+  resume(notifications: readonly Notification[]): void;
   /** What was told to all receivers and lasts: what the next notifier resumes. */
-  lasting(): readonly Notice[];
+  activeNotifications(): readonly Notification[];
   /**
    * Sends what waits, for at most so long, and no more after that. What lasts is not told to be over: the daemon comes
    * back, or the receivers that want it told again notice.
@@ -24,65 +24,71 @@ export interface Notifier {
 }
 
 /** What a notifier stands on. */
-export interface NotifierParts {
+export interface NotifierDeps {
   readonly receivers: readonly Receiver[];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly metrics?: Pick<WardenMetrics, "inc">;
+  readonly metrics?: Pick<DaemonMetrics, "inc">;
 }
 
 /** Things that last and are told again; over it the oldest is told no more, and looks over where that matters. */
-export const LASTING_MAX = 10_000;
+export const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
 /** A notifier with an outbox for each receiver, at work from now on. */
-export function createNotifier({ receivers, clock, random, log, metrics }: NotifierParts): Notifier {
+export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
   /** By key, oldest first; `receiver`: told to that one alone. */
-  const lasting = new Map<string, { readonly notice: Notice; readonly receiver: string | undefined }>();
-  const outboxes = new Map(
+  const active = new Map<string, { readonly notice: Notification; readonly receiver: string | undefined }>();
+  const retryQueues = new Map(
     receivers.map((receiver) => {
       const { name } = receiver;
-      const count = (outcome: "sent" | "failed" | "dropped", notices: number) =>
-        metrics?.inc("proxywarden_notifications_total", { receiver: name, outcome }, notices);
+      const count = (outcome: "sent" | "failed" | "dropped", notifications: number) =>
+        metrics?.inc("proxywarden_notifications_total", { receiver: name, outcome }, notifications);
       // From zero, so that the first increase is an increase.
       for (const outcome of ["sent", "failed", "dropped"] as const) count(outcome, 0);
-      const ofThis = () =>
-        [...lasting.values()].filter((each) => (each.receiver ?? name) === name).map(({ notice }) => notice);
-      return [name, createOutbox({ receiver, clock, random, log, count, lasting: ofThis })] as const;
+      const sameKey = () =>
+        [...active.values()]
+          .filter((each) => (each.receiver ?? name) === name)
+          .map(({ notice: notification }) => notification);
+      return [name, createRetryQueue({ receiver, clock, random, log, count, lasting: sameKey })] as const;
     }),
   );
 
-  function keep(notice: Notice, receiver: string | undefined): void {
-    const oldest = lasting.keys().next();
-    if (lasting.size >= LASTING_MAX && !lasting.has(notice.key) && oldest.done === false) {
+  function keepActive(notification: Notification, receiver: string | undefined): void {
+    const oldest = active.keys().next();
+    if (active.size >= ACTIVE_NOTIFICATIONS_MAX && !active.has(notification.key) && oldest.done === false) {
       log.error({ key: oldest.value }, "too much lasts at once: the oldest is told no more");
-      lasting.delete(oldest.value);
+      active.delete(oldest.value);
     }
-    lasting.set(notice.key, { notice, receiver });
+    active.set(notification.key, { notice: notification, receiver });
   }
 
   return {
-    notify(notice, receiver) {
-      const begun = lasting.get(notice.key)?.notice;
+    notify(notification, receiver) {
+      const begun = active.get(notification.key)?.notice;
       // What an end is about must be as it was at the beginning, to the letter, or nobody knows what is over.
-      const told = begun === undefined ? notice : { ...begun, summary: notice.summary, endsAt: notice.endsAt };
-      if (isLasting(told)) keep(told, receiver);
-      else lasting.delete(told.key);
-      if (receiver === undefined) for (const outbox of outboxes.values()) outbox.put(told);
-      else if (outboxes.has(receiver)) outboxes.get(receiver)!.put(told);
-      else log.error({ receiver, key: notice.key }, "a notice is for a receiver that there is not");
+      const notified =
+        begun === undefined ? notification : { ...begun, summary: notification.summary, endsAt: notification.endsAt };
+      if (isActive(notified)) keepActive(notified, receiver);
+      else active.delete(notified.key);
+      if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(notified);
+      else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(notified);
+      else log.error({ receiver, key: notification.key }, "a notice is for a receiver that there is not");
     },
-    resume(notices) {
-      for (const notice of notices.filter(isLasting)) keep(notice, undefined);
+    resume(notifications) {
+      for (const notification of notifications.filter(isActive)) keepActive(notification, undefined);
     },
-    lasting: () => [...lasting.values()].flatMap(({ notice, receiver }) => (receiver === undefined ? [notice] : [])),
+    activeNotifications: () =>
+      [...active.values()].flatMap(({ notice: notification, receiver }) =>
+        receiver === undefined ? [notification] : [],
+      ),
     async stop(graceMs) {
-      const cut = new AbortController();
+      const aborted = new AbortController();
       const done = new AbortController();
-      const drained = Promise.all([...outboxes.values()].map((outbox) => outbox.drain(cut.signal)));
+      const drained = Promise.all([...retryQueues.values()].map((retryQueue) => retryQueue.drain(aborted.signal)));
       await Promise.race([drained, clock.sleep(graceMs, done.signal)]);
       done.abort();
-      cut.abort();
+      aborted.abort();
     },
   };
 }

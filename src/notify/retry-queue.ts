@@ -1,46 +1,46 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { NotificationOutcome } from "../metrics/label-values.ts";
-import type { Notice, Receiver, ReceiverResult } from "../model/remediation/notification.ts";
 import type { Clock, Log } from "../model/ports.ts";
+import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
 
 /** What waits for one receiver, and the loop that sends it. */
-export interface Outbox {
-  /** Queues a notice; over {@link QUEUE_MAX} the oldest one is dropped. Returns at once. */
-  put(notice: Notice): void;
+export interface RetryQueue {
+  /** Queues a notice; over {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. Returns at once. */
+  add(notification: Notification): void;
   /** Sends what waits, each once more at the most, for as long as `cut` is not aborted; then the loop is over. */
   drain(cut: AbortSignal): Promise<void>;
 }
 
 /** What an outbox stands on. */
-export interface OutboxParts {
+export interface RetryQueueDeps {
   readonly receiver: Receiver;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   /** What lasts now, for a receiver that wants it told again and again. */
-  readonly lasting: () => readonly Notice[];
-  readonly count: (outcome: NotificationOutcome, notices: number) => void;
+  readonly lasting: () => readonly Notification[];
+  readonly count: (outcome: NotificationOutcome, notifications: number) => void;
 }
 
 /** Notices that wait for one receiver: a storm's worth, and still no burden. */
-export const QUEUE_MAX = 1_000;
+export const QUEUED_NOTIFICATIONS_MAX = 1_000;
 /** Notices in one sending. */
-export const BATCH_MAX = 100;
+export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
 /** Sendings of one batch, after which it is given up: some six minutes, by the waits below. */
-export const TRIES_MAX = 12;
+export const ATTEMPTS_MAX = 12;
 /** The wait after the first failure; each further one is twice as long, up to the most. Spread over half to one and a half. */
 const RETRY_MS: DurationMs = SECOND_MS;
 const RETRY_MS_MAX: DurationMs = MINUTE_MS;
 
 /** An outbox that is at work from now on. */
-export function createOutbox({ receiver, clock, random, log, lasting, count }: OutboxParts): Outbox {
+export function createRetryQueue({ receiver, clock, random, log, lasting, count }: RetryQueueDeps): RetryQueue {
   const about = { receiver: receiver.name };
   const repeatMs = receiver.repeatMs ?? Number.POSITIVE_INFINITY;
-  const queue: Notice[] = [];
-  const over = new AbortController();
+  const queue: Notification[] = [];
+  const overflow = new AbortController();
   /** Ends the waits between two tries. */
-  const hurry = new AbortController();
+  const skipWaits = new AbortController();
   /** Ends the nap in which there is nothing to do. */
   let idle = new AbortController();
   let isDraining = false;
@@ -48,8 +48,8 @@ export function createOutbox({ receiver, clock, random, log, lasting, count }: O
   let isFailing = false;
   let repeatAt = clock.monotonic() + repeatMs;
 
-  async function send(notices: readonly Notice[]): Promise<ReceiverResult> {
-    const result = await receiver.send(notices, over.signal).catch((error: unknown) => {
+  async function send(notifications: readonly Notification[]): Promise<DeliveryResult> {
+    const result = await receiver.send(notifications, overflow.signal).catch((error: unknown) => {
       log.error({ ...about, err: error }, "a receiver broke");
       return { ok: false, error: String(error), isFinal: true } as const;
     });
@@ -59,34 +59,34 @@ export function createOutbox({ receiver, clock, random, log, lasting, count }: O
     return result;
   }
 
-  async function deliver(batch: readonly Notice[]): Promise<void> {
-    for (let tries = 1; ; tries++) {
-      const isLast = isDraining || tries >= TRIES_MAX;
+  async function deliver(batch: readonly Notification[]): Promise<void> {
+    for (let attempts = 1; ; attempts++) {
+      const isLast = isDraining || attempts >= ATTEMPTS_MAX;
       const result = await send(batch);
       if (result.ok) return count("sent", batch.length);
-      if (result.isFinal || isLast || over.signal.aborted) {
-        log.error({ ...about, notices: batch.length, tries, problem: result.error }, "notices are given up");
+      if (result.isFinal || isLast || overflow.signal.aborted) {
+        log.error({ ...about, notifications: batch.length, attempts, problem: result.error }, "notices are given up");
         return count("failed", batch.length);
       }
-      const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (tries - 1)) * (0.5 + random());
-      await clock.sleep(wait, hurry.signal);
+      const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (attempts - 1)) * (0.5 + random());
+      await clock.sleep(wait, skipWaits.signal);
     }
   }
 
   /** What fails here is told again with the next repetition, or its end is: it is neither tried again nor counted. */
   async function repeat(): Promise<void> {
     repeatAt = clock.monotonic() + repeatMs;
-    const notices = lasting();
-    for (let begin = 0; begin < notices.length && !isDraining; begin += BATCH_MAX) {
-      const result = await send(notices.slice(begin, begin + BATCH_MAX));
+    const notifications = lasting();
+    for (let begin = 0; begin < notifications.length && !isDraining; begin += NOTIFICATIONS_PER_REQUEST_MAX) {
+      const result = await send(notifications.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
       if (!result.ok) return;
     }
   }
 
   async function run(): Promise<void> {
-    while (!over.signal.aborted) {
+    while (!overflow.signal.aborted) {
       if (!isDraining && clock.monotonic() >= repeatAt) await repeat();
-      const batch = queue.splice(0, BATCH_MAX);
+      const batch = queue.splice(0, NOTIFICATIONS_PER_REQUEST_MAX);
       isFull = isFull && queue.length > 0;
       if (batch.length > 0) await deliver(batch);
       else if (isDraining) return;
@@ -95,29 +95,34 @@ export function createOutbox({ receiver, clock, random, log, lasting, count }: O
         await clock.sleep(Math.max(0, repeatAt - clock.monotonic()), idle.signal);
       }
     }
-    if (queue.length > 0) log.error({ ...about, notices: queue.length }, "notices are dropped: there is no time left");
+    if (queue.length > 0)
+      log.error({ ...about, notifications: queue.length }, "notices are dropped: there is no time left");
     count("dropped", queue.splice(0).length);
   }
 
   const running = run();
   return {
-    put(notice) {
+    add(notification) {
       if (isDraining) return count("dropped", 1);
-      if (queue.length >= QUEUE_MAX) {
+      if (queue.length >= QUEUED_NOTIFICATIONS_MAX) {
         queue.shift();
         count("dropped", 1);
-        if (!isFull) log.error({ ...about, notices: QUEUE_MAX }, "a receiver's queue is full: its oldest notices go");
+        if (!isFull)
+          log.error(
+            { ...about, notifications: QUEUED_NOTIFICATIONS_MAX },
+            "a receiver's queue is full: its oldest notices go",
+          );
         isFull = true;
       }
-      queue.push(notice);
+      queue.push(notification);
       idle.abort();
     },
     async drain(cut) {
       isDraining = true;
-      const end = () => over.abort();
+      const end = () => overflow.abort();
       cut.addEventListener("abort", end, { once: true });
       if (cut.aborted) end();
-      hurry.abort();
+      skipWaits.abort();
       idle.abort();
       await running;
     },

@@ -1,11 +1,11 @@
+import { createIntegrationClient } from "../api-client/integration-client.ts";
 import { fail, ok } from "../base/result.ts";
-import type { Notice, Receiver } from "../model/remediation/notification.ts";
 import type { Clock, Secret } from "../model/ports.ts";
-import { createPeer } from "../api-client/integration-client.ts";
-import { isoTime, verdictOf } from "./delivery-result.ts";
+import type { Notification, Receiver } from "../model/remediation/notification.ts";
+import { deliveryResultOf, formatIsoTime } from "./delivery-result.ts";
 
 /** What a webhook stands on. */
-export interface WebhookParts {
+export interface WebhookDeps {
   readonly name: string;
   /** Never told to anybody: whoever knows it may post there. */
   readonly url: Secret;
@@ -40,34 +40,34 @@ export interface WebhookParts {
  *
  * Any 2xx takes them. The same notice may come twice: where an answer was lost, it is sent again.
  */
-export function createWebhook({ name, url, clock, agent }: WebhookParts): Receiver & { close(): Promise<void> } {
-  const peer = createPeer({ access: { url }, clock, agent });
+export function createWebhook({ name, url, clock, agent }: WebhookDeps): Receiver & { close(): Promise<void> } {
+  const peer = createIntegrationClient({ access: { url }, clock, agent });
   return {
     name,
-    async send(notices, signal) {
-      const body = JSON.stringify(payloadOf(notices));
-      const answer = await peer.exchange({ method: "POST", path: null, body }, signal);
+    async send(notifications, signal) {
+      const body = JSON.stringify(webhookPayload(notifications));
+      const answer = await peer.request({ method: "POST", path: null, body }, signal);
       // What it says is not quoted: it may say its own URL.
-      return verdictOf(answer.ok ? ok(answer.value.status) : fail(answer.error));
+      return deliveryResultOf(answer.ok ? ok(answer.value.status) : fail(answer.error));
     },
     close: () => peer.close(),
   };
 }
 
-const payloadOf = (notices: readonly Notice[]) => ({
+const webhookPayload = (notifications: readonly Notification[]) => ({
   version: "1",
-  status: notices.some(({ endsAt }) => endsAt === null) ? "firing" : "resolved",
-  notices: notices.map((notice) => ({
-    status: notice.endsAt === null ? "firing" : "resolved",
-    kind: notice.kind,
-    key: notice.key,
-    severity: notice.severity,
-    summary: notice.summary,
-    policy: notice.policy,
-    node_id: notice.node,
-    episode: notice.episode,
-    region: notice.region,
-    starts_at: isoTime(notice.startsAt),
-    ends_at: notice.endsAt === null ? null : isoTime(notice.endsAt),
+  status: notifications.some(({ endsAt }) => endsAt === null) ? "firing" : "resolved",
+  notifications: notifications.map((notification) => ({
+    status: notification.endsAt === null ? "firing" : "resolved",
+    kind: notification.kind,
+    key: notification.key,
+    severity: notification.severity,
+    summary: notification.summary,
+    policy: notification.policy,
+    node_id: notification.node,
+    episode: notification.episode,
+    region: notification.region,
+    starts_at: formatIsoTime(notification.startsAt),
+    ends_at: notification.endsAt === null ? null : formatIsoTime(notification.endsAt),
   })),
 });

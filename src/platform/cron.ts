@@ -1,77 +1,77 @@
 import { createTask, parse, validateDetailed } from "node-cron";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import type { Bell } from "../model/ports.ts";
+import type { Cron } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
 /** A leap day is at most eight years away: 1896 to 1904, 2096 to 2104. */
-const HORIZON_DAYS_MAX = 8 * 366;
+const LOOKAHEAD_DAYS_MAX = 8 * 366;
 /** The Gregorian calendar meets every weekday of a leap day within this: what doesn't ring in it never rings. */
 const CYCLE_DAYS_MAX = 40 * 366;
 /** Expressions come from the configuration, one a collector; reloads may bring new ones. */
 const SCHEDULES_MAX = 64;
 
 /** The times of a day in ascending order, and the days. */
-interface Schedule {
+interface CronFields {
   readonly hours: readonly number[];
   readonly minutes: readonly number[];
   readonly seconds: readonly number[];
   /** Months, 1 to 12: a cheap sieve before {@link ringsOn}. */
   readonly months: readonly number[];
   /** Whether it rings on the UTC day that begins at `day`. */
-  ringsOn(day: EpochMs): boolean;
+  runsOn(day: EpochMs): boolean;
 }
 
 /**
  * The cron bell, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames such as
  * `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week.
- * `next` throws on an expression that {@link cronProblem} finds fault with; null: not within eight years.
+ * `next` throws on an expression that {@link cronError} finds fault with; null: not within eight years.
  */
-export function createBell(): Bell {
-  const schedules = new Map<string, Schedule>();
-  const scheduleOf = (expression: string): Schedule => {
+export function createCron(): Cron {
+  const schedules = new Map<string, CronFields>();
+  const scheduleOf = (expression: string): CronFields => {
     const known = schedules.get(expression);
     if (known !== undefined) return known;
     if (schedules.size >= SCHEDULES_MAX) schedules.clear();
-    const read = readSchedule(expression);
+    const read = parseSchedule(expression);
     schedules.set(expression, read);
     return read;
   };
-  return { next: (expression, after) => nextRing(scheduleOf(expression), after, HORIZON_DAYS_MAX) };
+  return { nextAfter: (expression, after) => nextRunAt(scheduleOf(expression), after, LOOKAHEAD_DAYS_MAX) };
 }
 
 /** What is wrong with a cron expression, every fault of it, in words for a configuration error; null: nothing is. */
-export function cronProblem(expression: string): string | null {
+export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
     const faults = errors.map(({ message }) => message.replace(" is a invalid expression for ", " is no "));
     return `${faults.join("; ")}; a cron expression looks like "2 * * * *" (minute, hour, day, month, weekday; seconds may lead)`;
   }
-  return nextRing(readSchedule(expression), 0, CYCLE_DAYS_MAX) === null ? "it names no day that ever comes" : null;
+  return nextRunAt(parseSchedule(expression), 0, CYCLE_DAYS_MAX) === null ? "it names no day that ever comes" : null;
 }
 
-function readSchedule(expression: string): Schedule {
+function parseSchedule(expression: string): CronFields {
   const { second, minute, hour, month } = parse(expression);
   const [hours, minutes, seconds] = [ascending(hour), ascending(minute), ascending(second)];
   const task = createTask(expression, () => {}, { timezone: "UTC" });
   // It is only asked which dates fit; node-cron would keep it registered for the life of the process.
   task.destroy();
   const firstMs = timeOfDay(hours[0] ?? 0, minutes[0] ?? 0, seconds[0] ?? 0);
-  return { hours, minutes, seconds, months: month, ringsOn: (day) => task.match(new Date(day + firstMs)) };
+  return { hours, minutes, seconds, months: month, runsOn: (day) => task.match(new Date(day + firstMs)) };
 }
 
-function nextRing(schedule: Schedule, after: EpochMs, daysMax: number): EpochMs | null {
+function nextRunAt(schedule: CronFields, after: EpochMs, daysMax: number): EpochMs | null {
   const from = (Math.floor(after / SECOND_MS) + 1) * SECOND_MS;
   const firstDay = Math.floor(from / DAY_MS) * DAY_MS;
   for (let day = firstDay; day <= firstDay + daysMax * DAY_MS; day += DAY_MS) {
     if (!schedule.months.includes(new Date(day).getUTCMonth() + 1)) continue;
-    const ring = firstTime(schedule, day, from);
-    if (ring !== null && schedule.ringsOn(day)) return ring;
+    const runAt = firstTimeOfDay(schedule, day, from);
+    if (runAt !== null && schedule.runsOn(day)) return runAt;
   }
   return null;
 }
 
 /** First time of the schedule on `day` that is not before `from`. Hours and minutes that are over are stepped over. */
-function firstTime(schedule: Schedule, day: EpochMs, from: EpochMs): EpochMs | null {
+function firstTimeOfDay(schedule: CronFields, day: EpochMs, from: EpochMs): EpochMs | null {
   for (const hour of schedule.hours) {
     if (day + (hour + 1) * HOUR_MS <= from) continue;
     for (const minute of schedule.minutes) {

@@ -23,12 +23,12 @@ const LOG_BUFFER_BYTES_MAX = 1_048_576;
 
 // No field is meant to carry a secret. If one does by mistake, at whatever depth, it would come under such a name;
 // messages of errors may quote a header or a URL.
-const blots: readonly (readonly [RegExp, string])[] = [
+const REDACTIONS: readonly (readonly [RegExp, string])[] = [
   [/("[\w-]*(?:authorization|api[_-]?key|token|secret|password|cookie)":)"(?:[^"\\]|\\.)*"/gi, '$1"[redacted]"'],
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, "$1 [redacted]"],
   [/:\/\/[^\s/@"\\]*:[^\s/@"\\]*@/g, "://[redacted]@"],
 ];
-const blot = (line: string) => blots.reduce((text, [pattern, instead]) => text.replace(pattern, instead), line);
+const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) => text.replace(pattern, instead), line);
 
 /**
  * The structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`. Without a
@@ -49,7 +49,7 @@ export function createLog(
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { error: stdSerializers.err },
-    hooks: { streamWrite: (line) => (pretty === null ? blot(line) : (pretty(blot(line)) ?? "")) },
+    hooks: { streamWrite: (line) => (pretty === null ? redact(line) : (pretty(redact(line)) ?? "")) },
   };
   const logger = pino(options, destination);
   return {

@@ -6,14 +6,14 @@ import type { MonotonicMs } from "../model/time.ts";
 import { readRegularFile } from "./text-file.ts";
 
 /** Looking at the file costs a system call; a secret that was replaced is in force within this. */
-const LOOK_INTERVAL_MS: DurationMs = SECOND_MS;
+const CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 /** A key, a token or a URL is far smaller: whatever is larger is the wrong file. */
 const SECRET_BYTES_MAX = 16_384;
 /** A system's whole bundle of authorities is smaller. */
 const PEM_BYTES_MAX = 1_048_576;
 
 /** A secret that stands in the configuration itself. `value` must not be empty. */
-export function fixedSecret(value: string): Secret {
+export function inlineSecret(value: string): Secret {
   if (value === "") throw new Error("a secret must not be empty");
   return { value: () => value, refresh: () => ok(false) };
 }
@@ -24,29 +24,33 @@ export function fixedSecret(value: string): Secret {
  * `value` looks for at most once a second. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  return watchedFile(path, { problem: lineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
+  return watchedSecretFile(path, { findProblem: singleLineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
 }
 
 /** A certificate or key in PEM, in a file that is read again as that of {@link fileSecret} is. */
 export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  return watchedFile(path, { problem: pemProblem, bytesMax: PEM_BYTES_MAX }, clock);
+  return watchedSecretFile(path, { findProblem: pemProblem, bytesMax: PEM_BYTES_MAX }, clock);
 }
 
 /** What a file may hold. */
-interface Judge {
+interface SecretFormat {
   /** What is wrong with a text; null: nothing. */
-  problem(text: string): string | null;
+  findProblem(text: string): string | null;
   readonly bytesMax: number;
 }
 
-function watchedFile(path: string, judge: Judge, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  const first = readSecret(path, judge);
+function watchedSecretFile(
+  path: string,
+  format: SecretFormat,
+  clock: Pick<Clock, "monotonic">,
+): Result<Secret, string> {
+  const first = readSecret(path, format);
   if (!first.ok) return first;
   let current = first.value;
-  let lookedAt: MonotonicMs = clock.monotonic();
+  let checkedAt: MonotonicMs = clock.monotonic();
 
   const refresh = (): Result<boolean, string> => {
-    const read = readSecret(path, judge);
+    const read = readSecret(path, format);
     if (!read.ok) return read;
     const changed = read.value.text !== current.text;
     current = read.value;
@@ -54,10 +58,10 @@ function watchedFile(path: string, judge: Judge, clock: Pick<Clock, "monotonic">
   };
   const value = (): string => {
     const now = clock.monotonic();
-    if (now - lookedAt >= LOOK_INTERVAL_MS) {
-      lookedAt = now;
+    if (now - checkedAt >= CHECK_INTERVAL_MS) {
+      checkedAt = now;
       // What can't be read now keeps its old stamp, so the next look tries again.
-      if (stampAt(path) !== current.stamp) refresh();
+      if (fileStampAt(path) !== current.stamp) refresh();
     }
     return current.text;
   };
@@ -65,21 +69,21 @@ function watchedFile(path: string, judge: Judge, clock: Pick<Clock, "monotonic">
 }
 
 /** What a file held, and by what to see that it is no longer the same. */
-interface Reading {
+interface SecretFileContent {
   readonly text: string;
   readonly stamp: string;
 }
 
-function readSecret(path: string, judge: Judge): Result<Reading, string> {
-  const read = readRegularFile(path, judge.bytesMax);
+function readSecret(path: string, format: SecretFormat): Result<SecretFileContent, string> {
+  const read = readRegularFile(path, format.bytesMax);
   if (!read.ok) return fail(`secret file ${path} can't be read: ${read.error}`);
   const text = read.value.text.replace(/\r?\n$/, "");
-  const problem = judge.problem(text);
+  const problem = format.findProblem(text);
   // The stamp is of the file that was read, not of one that replaced it a moment later.
-  return problem === null ? ok({ text, stamp: stampOf(read.value.stats) }) : fail(`secret file ${path} ${problem}`);
+  return problem === null ? ok({ text, stamp: fileStampOf(read.value.stats) }) : fail(`secret file ${path} ${problem}`);
 }
 
-function lineProblem(text: string): string | null {
+function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
   // Such a value breaks the header it goes into, and the error of that would be met far from here.
   if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
@@ -93,12 +97,12 @@ const pemProblem = (text: string): string | null =>
   text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
 
 /** By what to see that a file is no longer the same: its identity, size and times. `unreadable`: it can't be looked at. */
-export function stampAt(path: string): string {
+export function fileStampAt(path: string): string {
   try {
-    return stampOf(statSync(path, { bigint: true }));
+    return fileStampOf(statSync(path, { bigint: true }));
   } catch {
     return "unreadable";
   }
 }
 
-const stampOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats) => [dev, ino, size, mtimeNs, ctimeNs].join(":");
+const fileStampOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats) => [dev, ino, size, mtimeNs, ctimeNs].join(":");

@@ -24,16 +24,16 @@ export function readRegularFile(path: string, bytesMax: number): Result<TextFile
       const stats = fstatSync(file, { bigint: true });
       const kind = kindOf(stats);
       if (kind !== null) return fail(`it is ${kind}; it must be a regular file`);
-      if (stats.size > bytesMax) return fail(excess(`${stats.size} bytes`, bytesMax));
+      if (stats.size > bytesMax) return fail(tooLargeMessage(`${stats.size} bytes`, bytesMax));
       const bytes = readAll(file, bytesMax);
-      if (bytes === null) return fail(excess(`more than ${bytesMax} bytes`, bytesMax));
+      if (bytes === null) return fail(tooLargeMessage(`more than ${bytesMax} bytes`, bytesMax));
       const wrong = encodingProblem(bytes);
       return wrong === null ? ok({ text: bytes.toString("utf8"), stats }) : fail(wrong);
     } finally {
       closeSync(file);
     }
   } catch (error) {
-    return fail(reasonOf(error as NodeJS.ErrnoException));
+    return fail(fileErrorMessage(error as NodeJS.ErrnoException));
   }
 }
 
@@ -44,7 +44,8 @@ function kindOf(stats: BigIntStats): string | null {
   return stats.isSocket() ? "a socket" : "a device";
 }
 
-const excess = (size: string, bytesMax: number) => `it is too large: it has ${size}, and may have at most ${bytesMax}`;
+const tooLargeMessage = (size: string, bytesMax: number) =>
+  `it is too large: it has ${size}, and may have at most ${bytesMax}`;
 
 /** Null: there are more than `bytesMax` bytes. */
 function readAll(file: number, bytesMax: number): Buffer | null {
@@ -92,7 +93,7 @@ function firstInvalid(bytes: Buffer): number {
 }
 
 /** Says why a file can't be opened or read, with the code of the operating system. */
-export function reasonOf({ code, message }: Pick<NodeJS.ErrnoException, "code" | "message">): string {
+export function fileErrorMessage({ code, message }: Pick<NodeJS.ErrnoException, "code" | "message">): string {
   switch (code) {
     case "ENOENT":
       return NO_SUCH_FILE;

@@ -1,17 +1,17 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
-import type { Blocker } from "../model/remediation/decision.ts";
-import type { Action, Episode } from "../model/remediation/episode.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { Mode } from "../model/policy/policy.ts";
-import { DOMAINS, type Domain, type Safety } from "../model/policy/safety.ts";
+import { FAILURE_DOMAINS, type FailureDomain, type Safety } from "../model/policy/safety.ts";
+import type { Blocker } from "../model/remediation/decision.ts";
+import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
-import type { Casebook } from "./remediation-state.ts";
+import { slotsById } from "./cel/field-values.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
-import type { NodeLimits } from "./guards/limits.ts";
+import type { EffectiveLimits } from "./guards/limits.ts";
+import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
 import type { Policy } from "./policy.ts";
-import { slotsOf } from "./cel/field-values.ts";
+import type { RemediationRecords } from "./remediation-state.ts";
 
 /** A policy as it is in force. */
 export interface ActivePolicy {
@@ -19,16 +19,16 @@ export interface ActivePolicy {
   /** The least of its own mode, the ceiling, and what its efficacy leaves it. */
   readonly mode: Mode;
   /** Whether it has fallen back to dry_run for healing too little. */
-  readonly fallen: boolean;
+  readonly hasFallenBack: boolean;
   /** Whether an action under this text was verified. */
   readonly proven: boolean;
 }
 
 /** Dry runs have limits of their own and are never counted together with real actions. */
-export const isShadow = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
+export const isDryRun = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
 /** Nodes of one region or country, lost ones included. */
-export interface PlaceCount {
+export interface DomainCount {
   readonly nodes: number;
   /** Online, and not disrupted: one that we took out a moment ago may still be listed as online. */
   readonly online: number;
@@ -36,7 +36,7 @@ export interface PlaceCount {
 }
 
 /** Node counts of the fleet, as the limits use them. */
-export interface Survey {
+export interface FleetCounts {
   /** Nodes of the fleet, and lost ones. Nodes that left without an action of ours are no part of it. */
   readonly nodes: number;
   /** Offline, of unknown status, firing, or disrupted. */
@@ -44,42 +44,42 @@ export interface Survey {
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost: see {@link isLost}. */
   readonly lost: readonly Episode[];
-  readonly places: Readonly<Record<Domain, ReadonlyMap<string, PlaceCount>>>;
+  readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
 }
 
 /** What guards read besides the node itself, either for real actions or for dry runs. */
-export interface Facts {
+export interface GuardFacts {
   readonly now: EpochMs;
   /** Our wall clock and the service's: a window must be open on both. */
   readonly instants: readonly EpochMs[];
-  readonly shadow: boolean;
+  readonly dryRun: boolean;
   readonly safety: Safety;
-  readonly limits: NodeLimits;
-  readonly survey: Survey;
-  readonly casebook: Casebook;
-  readonly paused: string | null;
+  readonly limits: EffectiveLimits;
+  readonly fleetCounts: FleetCounts;
+  readonly records: RemediationRecords;
+  readonly pauseDetail: string | null;
   /** Why nothing can be written down; null: it can. */
-  readonly journal: string | null;
+  readonly journalError: string | null;
   /** Why the service takes no action of ours; null: it does, as far as we know. */
-  readonly credentials: string | null;
-  readonly trust: readonly Blocker[];
+  readonly credentialsError: string | null;
+  readonly trustBlockers: readonly Blocker[];
   readonly storm: Storm | null;
   readonly breaker: Breaker;
   readonly incidents: readonly Incident[];
   /** Actions that are sent and not yet verified. */
   readonly inFlight: readonly Action[];
   /** When actions were sent, within the time that max_actions counts. */
-  readonly actedAt: readonly EpochMs[];
+  readonly sentAtTimes: readonly EpochMs[];
   /** How many of them are assumed, because the journal is new. */
-  readonly assumedActions: number;
+  readonly assumedActionCount: number;
   /** What a policy's windows and obstacles say now. */
-  closed(policy: Policy): readonly Blocker[];
+  policyBlockers(policy: Policy): readonly Blocker[];
   /** The episode on which a policy is tried that was not proven yet; null: none, the next to act is it. */
-  canary(active: ActivePolicy): Episode | null;
+  canaryEpisode(active: ActivePolicy): Episode | null;
 }
 
 /** Whether an action is being sent, or was sent and is not yet judged. */
-export const isUnderWay = ({ state }: Action): boolean => state === "posting" || state === "sent";
+export const isInFlight = ({ state }: Action): boolean => state === "posting" || state === "sent";
 
 /** Whether the node of an episode has left the list. */
 export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
@@ -95,20 +95,20 @@ export const isLost = (episode: Episode): boolean => !episode.shadow && episode.
  * Episodes whose node our actions make unavailable: a step is under way, our quarantine lasts, or the node is lost. One a
  * node: several policies may have lost the same node.
  */
-export function disruptedEpisodes(casebook: Casebook, shadow: boolean): readonly Episode[] {
-  const disrupted = casebook.openEpisodes().filter((episode) => {
-    if (episode.shadow !== shadow) return false;
+export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
+  const episodes = records.openEpisodes().filter((episode) => {
+    if (episode.shadow !== dryRun) return false;
     if (episode.state === "suspended") return isLost(episode);
-    return episode.state === "acting" || (episode.quarantine !== null && !wasOffline(casebook, episode));
+    return episode.state === "acting" || (episode.quarantine !== null && !wasOffline(records, episode));
   });
-  return [...new Map(disrupted.map((episode) => [episode.node, episode])).values()];
+  return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
 }
 
 /** A reboot of ours explains that a node reboots, or that its uptime fell, for so long after it was sent. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
 /** Whether an action is a reboot of ours that a node may show now. */
-export const isOwnReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
+export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
   request.kind === "reboot" &&
   sentAt !== null &&
   now - sentAt <= OWN_REBOOT_MS &&
@@ -116,15 +116,15 @@ export const isOwnReboot = ({ request, sentAt, outcome }: Action, now: EpochMs):
   outcome !== "refused";
 
 /** Whether we have rebooted a node lately, under any policy. */
-export function isRebootedByUs(casebook: Casebook, node: NodeId, now: EpochMs): boolean {
-  return [...casebook.past(node, false), ...casebook.openOf(node, false)]
-    .flatMap(({ id }) => casebook.actionsOf(id))
-    .some((action) => isOwnReboot(action, now));
+export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: EpochMs): boolean {
+  return [...records.closedEpisodesOf(node, false), ...records.openEpisodesOf(node, false)]
+    .flatMap(({ id }) => records.actionsOf(id))
+    .some((action) => isRecentReboot(action, now));
 }
 
 /** Whether the node was offline before the first action of its episode: a quarantine takes nothing away from the fleet. */
-const wasOffline = (casebook: Casebook, { id }: Episode): boolean =>
-  casebook.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
+const wasOffline = (records: RemediationRecords, { id }: Episode): boolean =>
+  records.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
 
 const OFFLINE = NODE_STATUSES.indexOf("offline");
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
@@ -135,71 +135,78 @@ const ONLINE = NODE_STATUSES.indexOf("online");
  *
  * Counts go by place index first, for a fleet has many nodes and few places: the thread is held all the while.
  */
-export function surveyFleet(
+export function countFleet(
   fleet: Fleet,
-  casebook: Casebook,
+  records: RemediationRecords,
   policies: readonly ActivePolicy[],
-  shadow: boolean,
-): Survey {
-  const { ids, place, status, places } = fleet;
-  const slots = slotsOf(ids);
-  const tally = { nodes: counters(places), online: counters(places), disrupted: counters(places) };
+  dryRun: boolean,
+): FleetCounts {
+  const { ids, locationIndex: place, status, locations: places } = fleet;
+  const slots = slotsById(ids);
+  const totals = { nodes: newCounter(places), online: newCounter(places), disrupted: newCounter(places) };
   const isUnhealthy = new Uint8Array(fleet.slots);
   for (let slot = 0; slot < fleet.slots; slot++) {
     if (ids[slot] === "") continue;
     const state = status[slot]!;
-    tally.nodes[place[slot]!]!++;
-    if (state === ONLINE) tally.online[place[slot]!]!++;
+    totals.nodes[place[slot]!]!++;
+    if (state === ONLINE) totals.online[place[slot]!]!++;
     if (state === OFFLINE || state === UNKNOWN) isUnhealthy[slot] = 1;
   }
-  const disrupted = disruptedEpisodes(casebook, shadow);
-  const absent = disrupted.filter(({ node }) => !slots.has(node));
+  const disrupted = disruptedEpisodes(records, dryRun);
+  const notListed = disrupted.filter(({ node }) => !slots.has(node));
   for (const { node } of disrupted) {
     const slot = slots.get(node);
     if (slot === undefined) continue;
     isUnhealthy[slot] = 1;
-    tally.disrupted[place[slot]!]!++;
-    if (status[slot] === ONLINE) tally.online[place[slot]!]!--;
+    totals.disrupted[place[slot]!]!++;
+    if (status[slot] === ONLINE) totals.online[place[slot]!]!--;
   }
-  for (const { policy } of policies.filter((each) => shadow || !isShadow(each))) {
-    for (const [node, { state }] of casebook.timersOf(policy.rule.name)) {
+  for (const { policy } of policies.filter((each) => dryRun || !isDryRun(each))) {
+    for (const [node, { state }] of records.timersOf(policy.rule.name)) {
       const slot = slots.get(node);
       if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
     }
   }
-  const counts = countsByPlace(fleet, tally);
-  for (const episode of absent) {
-    for (const domain of DOMAINS) {
-      addCount(counts[domain], episode[domain], { nodes: 1, online: 0, disrupted: 1 });
+  const counts = countByDomain(fleet, totals);
+  for (const episode of notListed) {
+    for (const domain of FAILURE_DOMAINS) {
+      addToDomain(counts[domain], episode[domain], { nodes: 1, online: 0, disrupted: 1 });
     }
   }
   return {
-    nodes: fleet.count + absent.length,
-    unhealthy: isUnhealthy.reduce((sum, each) => sum + each, absent.length),
+    nodes: fleet.count + notListed.length,
+    unhealthy: isUnhealthy.reduce((sum, each) => sum + each, notListed.length),
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
-    places: counts,
+    domains: counts,
   };
 }
 
-type Tally = Readonly<Record<keyof PlaceCount, Uint32Array>>;
+type LocationCounters = Readonly<Record<keyof DomainCount, Uint32Array>>;
 
-const counters = (places: Fleet["places"]): Uint32Array => new Uint32Array(places.length);
+const newCounter = (places: Fleet["locations"]): Uint32Array => new Uint32Array(places.length);
 
 /** What was counted by index of the place, by region and by country. */
-function countsByPlace({ places }: Fleet, tally: Tally): Record<Domain, Map<string, PlaceCount>> {
-  const counts = { region: new Map<string, PlaceCount>(), country: new Map<string, PlaceCount>() };
+function countByDomain(
+  { locations: places }: Fleet,
+  totals: LocationCounters,
+): Record<FailureDomain, Map<string, DomainCount>> {
+  const counts = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
   for (const [index, place] of places.entries()) {
-    const count = { nodes: tally.nodes[index]!, online: tally.online[index]!, disrupted: tally.disrupted[index]! };
+    const count = { nodes: totals.nodes[index]!, online: totals.online[index]!, disrupted: totals.disrupted[index]! };
     if (count.nodes === 0) continue;
-    for (const domain of DOMAINS) addCount(counts[domain], place[domain], count);
+    for (const domain of FAILURE_DOMAINS) addToDomain(counts[domain], place[domain], count);
   }
   return counts;
 }
 
-function addCount(counts: Map<string, PlaceCount>, place: string, { nodes, online, disrupted }: PlaceCount): void {
-  const known = counts.get(place) ?? { nodes: 0, online: 0, disrupted: 0 };
-  counts.set(place, {
+function addToDomain(
+  counts: Map<string, DomainCount>,
+  domainName: string,
+  { nodes, online, disrupted }: DomainCount,
+): void {
+  const known = counts.get(domainName) ?? { nodes: 0, online: 0, disrupted: 0 };
+  counts.set(domainName, {
     nodes: known.nodes + nodes,
     online: known.online + online,
     disrupted: known.disrupted + disrupted,
@@ -207,7 +214,7 @@ function addCount(counts: Map<string, PlaceCount>, place: string, { nodes, onlin
 }
 
 /** The last observation of a node, as guards read it. */
-export interface NodeSight {
+export interface NodeObservation {
   readonly id: NodeId;
   readonly status: NodeStatus;
   readonly country: string;

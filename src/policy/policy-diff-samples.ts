@@ -3,10 +3,10 @@ import { seededRandom } from "../base/random.ts";
 import { NODE_STATUSES } from "../model/node.ts";
 import type { Expression } from "./cel/expression.ts";
 import { FIELDS, type Field } from "./cel/fields.ts";
-import { fieldsOf, type Value, walk } from "./cel/term.ts";
+import { fieldsOfTerm, type Value, walkTerms } from "./cel/term.ts";
 
 /** A state of a node, by field: one value of each that some expression reads. */
-export type NodeState = ReadonlyMap<Field, Value>;
+export type SampledState = ReadonlyMap<Field, Value>;
 
 /** The moment that samples are of; timestamps lie around it. */
 export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
@@ -15,16 +15,16 @@ export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
 const STATES_MAX = 20_000;
 const SEED = 1;
 /** Distance of a sample from a bound. */
-const NUDGE = 0.001;
+const BOUND_OFFSET = 0.001;
 
 /**
  * States of a node on both sides of every bound that the expressions name: where they differ at all, it is most likely
  * on one of these. The same expressions give the same states.
  */
-export function* sampleStates(expressions: readonly Expression[]): Generator<NodeState> {
+export function* sampleStates(expressions: readonly Expression[]): Generator<SampledState> {
   const named = new Set(expressions.flatMap(({ fields }) => fields));
   const fields = FIELDS.filter((field) => named.has(field));
-  const choices = fields.map((field) => candidates(field, boundsOf(field, expressions)));
+  const choices = fields.map((field) => sampledValues(field, comparedConstants(field, expressions)));
   const total = choices.reduce((product, { length }) => product * length, 1);
   const random = seededRandom(SEED);
   for (let index = 0; index < Math.min(total, STATES_MAX); index++) {
@@ -40,36 +40,38 @@ export function* sampleStates(expressions: readonly Expression[]): Generator<Nod
 }
 
 /** Whether an expression holds in a state; what is not known doesn't. */
-export const holdsIn = ({ fields, evaluate }: Expression, state: NodeState): boolean =>
+export const isTrueIn = ({ fields, evaluate }: Expression, state: SampledState): boolean =>
   evaluate(fields.map((field) => state.get(field)!)) === true;
 
 /** Constants that an expression sets against a field. */
-const boundsOf = (field: Field, expressions: readonly Expression[]): readonly Value[] =>
+const comparedConstants = (field: Field, expressions: readonly Expression[]): readonly Value[] =>
   expressions
-    .flatMap(({ condition }) => [...walk(condition)])
+    .flatMap(({ condition }) => [...walkTerms(condition)])
     .filter(({ kind }) => kind === "comparison" || kind === "in" || kind === "method")
-    .filter((test) => fieldsOf(test).includes(field))
-    .flatMap((test) => [...walk(test)].flatMap((part) => (part.kind === "literal" ? [part.value] : [])));
+    .filter((test) => fieldsOfTerm(test).includes(field))
+    .flatMap((test) => [...walkTerms(test)].flatMap((part) => (part.kind === "literal" ? [part.value] : [])));
 
 /** Values of a field on both sides of whatever it is compared with, from the smallest on. */
-function candidates({ name, type, range }: Field, bounds: readonly Value[]): readonly Value[] {
+function sampledValues({ name, type, range }: Field, bounds: readonly Value[]): readonly Value[] {
   if (name === "now") return [SAMPLE_NOW];
   const numbers = bounds.filter((value) => typeof value === "number");
   switch (type) {
     case "string": {
       const texts = bounds.filter((value) => typeof value === "string");
       // What begins, ends or holds a text is not the text itself.
-      const around = texts.flatMap((text) => [`${text}-x`, `x-${text}`]);
-      return range === "status" ? KNOWN_STATUSES : [...new Set([...texts, "another", ...around])];
+      const withNeighbours = texts.flatMap((text) => [`${text}-x`, `x-${text}`]);
+      return range === "status" ? KNOWN_STATUSES : [...new Set([...texts, "another", ...withNeighbours])];
     }
     case "int":
       return ascending([0, ...numbers.flatMap((bound) => [Math.floor(bound) - 1, bound, Math.ceil(bound) + 1])]).filter(
         (value) => Number.isInteger(value) && value >= 0,
       );
     case "double":
-      return ascending([0, 1, ...numbers.flatMap((bound) => [bound - NUDGE, bound, bound + NUDGE])]).filter(
-        (value) => value >= 0 && (range !== "ratio" || value <= 1),
-      );
+      return ascending([
+        0,
+        1,
+        ...numbers.flatMap((bound) => [bound - BOUND_OFFSET, bound, bound + BOUND_OFFSET]),
+      ]).filter((value) => value >= 0 && (range !== "ratio" || value <= 1));
     case "timestamp": {
       const ages = numbers.flatMap((bound) => [bound + MINUTE_MS, bound, bound - MINUTE_MS]);
       return ascending([0, 365 * DAY_MS, ...ages].map((age) => SAMPLE_NOW - age)).filter((at) => at <= SAMPLE_NOW);

@@ -12,7 +12,7 @@ export interface Policy {
   /** Canonical text of all but the mode: a policy with another one is another policy to the canary and to efficacy. */
   readonly fingerprint: string;
   /** Canonical text of what it is about: timers run on under the same one. */
-  readonly about: string;
+  readonly conditionKey: string;
 }
 
 /** Compiles a policy that the configuration's loader has taken; throws where an expression is none. */
@@ -20,36 +20,37 @@ export function compilePolicy(rule: PolicyRule): Policy {
   const { mode: _, ...rest } = rule;
   return {
     rule,
-    match: rule.match === null ? null : compiled(rule.match),
-    when: compiled(rule.when),
+    match: rule.match === null ? null : mustCompile(rule.match),
+    when: mustCompile(rule.when),
     expects: rule.steps.map((step) =>
-      step.action === "notify" || step.verify.expect === null ? null : compiled(step.verify.expect),
+      step.action === "notify" || step.verify.expect === null ? null : mustCompile(step.verify.expect),
     ),
     fingerprint: JSON.stringify(rest),
-    about: JSON.stringify([rule.match, rule.when]),
+    conditionKey: JSON.stringify([rule.match, rule.when]),
   };
 }
 
 /** Compiles an expression that was taken before; throws where it is none. */
-export function compiled(text: string): Expression {
+export function mustCompile(text: string): Expression {
   const expression = compileExpression(text);
   if (!expression.ok) throw new Error(`${JSON.stringify(text)}: ${expression.error.message}`);
   return expression.value;
 }
 
 /** The collectors that bring what some expressions read. */
-export const sourcesIn = (expressions: readonly (Expression | null)[]): Collector[] => [
+export const expressionSources = (expressions: readonly (Expression | null)[]): Collector[] => [
   ...new Set(expressions.flatMap((each) => each?.fields.map(({ source }) => source) ?? [])),
 ];
 
 /** The collectors that bring what a policy reads. */
-export const sourcesOf = ({ match, when }: Pick<Policy, "match" | "when">): Collector[] => sourcesIn([match, when]);
+export const policySources = ({ match, when }: Pick<Policy, "match" | "when">): Collector[] =>
+  expressionSources([match, when]);
 
 /** The lesser of two modes. */
-export const lesser = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;
+export const lowerMode = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;
 
-/** What the policy of a fingerprint was about: see {@link Policy.about}. */
-export function aboutOf(fingerprint: string): string {
+/** What the policy of a fingerprint was about: see {@link Policy.conditionKey}. */
+export function conditionKeyOf(fingerprint: string): string {
   const { match, when } = JSON.parse(fingerprint) as { match: string | null; when: string };
   return JSON.stringify([match, when]);
 }

@@ -1,68 +1,74 @@
-import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
-import { type Change, idOf, type JournalContents } from "../model/remediation/journal.ts";
 import type { NodeId } from "../model/node.ts";
+import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
+import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
-import { INACTIVE, restarted, type Timer } from "./timers/timer.ts";
+import { INACTIVE, restoreTimer, type Timer } from "./timers/timer.ts";
 
 /**
  * What the journal holds, in memory, as decisions read it. Every change is written to the journal first and applied
  * here after; timers move here at once, for what they lost in a crash they only count again.
  */
-export interface Casebook {
+export interface RemediationRecords {
   timer(policy: string, node: NodeId): Timer;
   setTimer(policy: string, node: NodeId, timer: Timer): void;
   /** Timers of a policy that are not inactive. */
   timersOf(policy: string): ReadonlyMap<NodeId, Timer>;
   /** Names of the policies that have timers. */
-  timedPolicies(): readonly string[];
+  policiesWithTimers(): readonly string[];
   /**
    * `created_at` of nodes with timers as the journal had it at the start. An entry is removed once it was compared with what
    * the service says.
    */
   readonly loadedCreatedAt: Map<NodeId, EpochMs>;
   /** The open episode that has a node, the real one or the one of dry runs; null: none, or only suspended ones. */
-  open(node: NodeId, shadow: boolean): Episode | null;
+  openEpisode(node: NodeId, dryRun: boolean): Episode | null;
   /** The suspended episode of a node under a policy; null: there is none. */
-  suspended(policy: string, node: NodeId, shadow: boolean): Episode | null;
+  suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null;
   /** Open episodes of a node, the suspended ones too. */
-  openOf(node: NodeId, shadow: boolean): readonly Episode[];
+  openEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[];
   /** All open episodes, the suspended ones too. */
   openEpisodes(): readonly Episode[];
   episode(id: string): Episode | null;
   /** Closed episodes of a node, oldest first, without those of an earlier node with the same id. */
-  past(node: NodeId, shadow: boolean): readonly Episode[];
+  closedEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[];
   /** All closed episodes that are remembered, oldest first. */
-  closed(): Iterable<Episode>;
+  closedEpisodes(): Iterable<Episode>;
   action(id: string): Action | null;
   actions(): Iterable<Action>;
   /** Actions of an episode, oldest first. */
   actionsOf(episode: string): readonly Action[];
-  holds(node: NodeId): readonly NodeHold[];
+  holdsOn(node: NodeId): readonly NodeHold[];
   allHolds(): readonly NodeHold[];
   fact(key: string): string | null;
   /** Returns a new identifier. Unused numbers are skipped. */
   nextId(kind: "ep" | "act"): string;
-  apply(changes: readonly Change[]): void;
+  apply(changes: readonly JournalChange[]): void;
   /** Forgets closed episodes, and actions that are over, from before. */
   prune(before: EpochMs): void;
 }
 
 /** Action states in which there is something left to do or to see. */
-const LIVE: ReadonlySet<Action["state"]> = new Set(["awaiting", "approved", "intended", "posting", "sent"]);
+const UNFINISHED_STATES: ReadonlySet<Action["state"]> = new Set([
+  "awaiting",
+  "approved",
+  "intended",
+  "posting",
+  "sent",
+]);
 
 /** Whether an action is not over yet. */
-export const isLive = ({ state }: Action): boolean => LIVE.has(state);
+export const isUnfinished = ({ state }: Action): boolean => UNFINISHED_STATES.has(state);
 
 /** A casebook of what a journal holds. */
-export function createCasebook(contents: JournalContents): Casebook {
+export function createRemediationRecords(contents: JournalContents): RemediationRecords {
   const timers = new Map<string, Map<NodeId, Timer>>();
-  const holders = [new Map<NodeId, Episode>(), new Map<NodeId, Episode>()] as const;
-  const suspended = new Map<NodeId, readonly Episode[]>();
+  const activeEpisodes = [new Map<NodeId, Episode>(), new Map<NodeId, Episode>()] as const;
+  const suspendedEpisodes = new Map<NodeId, readonly Episode[]>();
   const openIds = new Set<string>();
   const episodes = new Map<string, Episode>();
-  const past = new Map<NodeId, Episode[]>();
+  const closedEpisodes = new Map<NodeId, Episode[]>();
   const actions = new Map<string, Action>();
-  const byEpisode = new Map<string, Set<string>>();
+  const actionIdsByEpisode = new Map<string, Set<string>>();
   const holds = new Map<NodeId, NodeHold[]>();
   const facts = new Map(contents.facts);
   let lastNumber = contents.lastNumber;
@@ -70,7 +76,7 @@ export function createCasebook(contents: JournalContents): Casebook {
     contents.timers.flatMap(({ node, nodeCreatedAt }) => (nodeCreatedAt === undefined ? [] : [[node, nodeCreatedAt]])),
   );
 
-  const holdersOf = (shadow: boolean) => holders[shadow ? 1 : 0];
+  const activeEpisodesOf = (dryRun: boolean) => activeEpisodes[dryRun ? 1 : 0];
 
   function setTimer(policy: string, node: NodeId, timer: Timer): void {
     const known = timers.get(policy);
@@ -83,7 +89,7 @@ export function createCasebook(contents: JournalContents): Casebook {
   function setEpisode(episode: Episode): void {
     const { id, node, state } = episode;
     const isOpen = episode.closedAt === null;
-    setHolder(episode, isOpen && state !== "suspended");
+    setActive(episode, isOpen && state !== "suspended");
     setSuspended(episode, isOpen && state === "suspended");
     if (isOpen) {
       openIds.add(id);
@@ -93,38 +99,38 @@ export function createCasebook(contents: JournalContents): Casebook {
     // Closed episodes are kept in the order in which they closed.
     if (openIds.delete(id)) episodes.delete(id);
     episodes.set(id, episode);
-    const list = past.get(node) ?? [];
+    const list = closedEpisodes.get(node) ?? [];
     const index = list.findIndex((each) => each.id === id);
-    past.set(node, index < 0 ? [...list, episode] : list.with(index, episode));
+    closedEpisodes.set(node, index < 0 ? [...list, episode] : list.with(index, episode));
   }
 
-  function setHolder(episode: Episode, holds: boolean): void {
-    const holding = holdersOf(episode.shadow);
+  function setActive(episode: Episode, holds: boolean): void {
+    const holding = activeEpisodesOf(episode.shadow);
     if (holds) holding.set(episode.node, episode);
     else if (holding.get(episode.node)?.id === episode.id) holding.delete(episode.node);
   }
 
   function setSuspended(episode: Episode, isSuspended: boolean): void {
     const { id, node } = episode;
-    const others = (suspended.get(node) ?? []).filter((each) => each.id !== id);
+    const others = (suspendedEpisodes.get(node) ?? []).filter((each) => each.id !== id);
     const left = isSuspended ? [...others, episode] : others;
-    if (left.length > 0) suspended.set(node, left);
-    else suspended.delete(node);
+    if (left.length > 0) suspendedEpisodes.set(node, left);
+    else suspendedEpisodes.delete(node);
   }
 
-  function suspendedOf(node: NodeId, shadow: boolean): readonly Episode[] {
-    return (suspended.get(node) ?? []).filter((episode) => episode.shadow === shadow);
+  function suspendedOf(node: NodeId, dryRun: boolean): readonly Episode[] {
+    return (suspendedEpisodes.get(node) ?? []).filter((episode) => episode.shadow === dryRun);
   }
 
-  function openOf(node: NodeId, shadow: boolean): readonly Episode[] {
-    const holder = holdersOf(shadow).get(node);
-    return [...(holder === undefined ? [] : [holder]), ...suspendedOf(node, shadow)];
+  function openEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
+    const activeEpisode = activeEpisodesOf(dryRun).get(node);
+    return [...(activeEpisode === undefined ? [] : [activeEpisode]), ...suspendedOf(node, dryRun)];
   }
 
   function setAction(action: Action): void {
     actions.set(action.id, action);
-    const ids = byEpisode.get(action.episode) ?? new Set();
-    byEpisode.set(action.episode, ids.add(action.id));
+    const ids = actionIdsByEpisode.get(action.episode) ?? new Set();
+    actionIdsByEpisode.set(action.episode, ids.add(action.id));
   }
 
   function setHold(hold: NodeHold): void {
@@ -138,7 +144,7 @@ export function createCasebook(contents: JournalContents): Casebook {
     else holds.delete(node);
   }
 
-  function applyOne(change: Change): void {
+  function applyOne(change: JournalChange): void {
     switch (change.kind) {
       case "episode":
         setEpisode(change.row);
@@ -167,51 +173,52 @@ export function createCasebook(contents: JournalContents): Casebook {
   }
 
   function prune(before: EpochMs): void {
-    for (const [node, list] of past) {
+    for (const [node, list] of closedEpisodes) {
       const kept = list.filter(({ closedAt }) => closedAt! >= before);
       for (const { id } of list) if (!kept.some((each) => each.id === id)) episodes.delete(id);
-      if (kept.length === 0) past.delete(node);
-      else if (kept.length < list.length) past.set(node, kept);
+      if (kept.length === 0) closedEpisodes.delete(node);
+      else if (kept.length < list.length) closedEpisodes.set(node, kept);
     }
     for (const action of actions.values()) {
-      if (isLive(action) || action.createdAt >= before || episodes.has(action.episode)) continue;
+      if (isUnfinished(action) || action.createdAt >= before || episodes.has(action.episode)) continue;
       actions.delete(action.id);
-      const ids = byEpisode.get(action.episode);
-      if (ids?.delete(action.id) === true && ids.size === 0) byEpisode.delete(action.episode);
+      const ids = actionIdsByEpisode.get(action.episode);
+      if (ids?.delete(action.id) === true && ids.size === 0) actionIdsByEpisode.delete(action.episode);
     }
   }
 
-  for (const row of contents.timers) setTimer(row.policy, row.node, restarted(row));
+  for (const row of contents.timers) setTimer(row.policy, row.node, restoreTimer(row));
   for (const episode of contents.episodes.toSorted((a, b) => (a.closedAt ?? 0) - (b.closedAt ?? 0)))
     setEpisode(episode);
-  for (const action of contents.actions.toSorted((a, b) => numberOf(a.id) - numberOf(b.id))) setAction(action);
+  for (const action of contents.actions.toSorted((a, b) => idNumber(a.id) - idNumber(b.id))) setAction(action);
   for (const hold of contents.holds) setHold(hold);
 
   return {
     timer: (policy, node) => timers.get(policy)?.get(node) ?? INACTIVE,
     setTimer,
     timersOf: (policy) => timers.get(policy) ?? NO_TIMERS,
-    timedPolicies: () => [...timers.keys()],
+    policiesWithTimers: () => [...timers.keys()],
     loadedCreatedAt,
-    open: (node, shadow) => holdersOf(shadow).get(node) ?? null,
-    suspended: (policy, node, shadow) => suspendedOf(node, shadow).findLast((each) => each.policy === policy) ?? null,
-    openOf,
+    openEpisode: (node, dryRun) => activeEpisodesOf(dryRun).get(node) ?? null,
+    suspendedEpisode: (policy, node, dryRun) =>
+      suspendedOf(node, dryRun).findLast((each) => each.policy === policy) ?? null,
+    openEpisodesOf,
     openEpisodes: () => [...openIds].map((id) => episodes.get(id)!),
     episode: (id) => episodes.get(id) ?? null,
-    past: (node, shadow) =>
-      (past.get(node) ?? []).filter((episode) => episode.shadow === shadow && episode.replaced !== true),
-    *closed() {
+    closedEpisodesOf: (node, dryRun) =>
+      (closedEpisodes.get(node) ?? []).filter((episode) => episode.shadow === dryRun && episode.replaced !== true),
+    *closedEpisodes() {
       for (const episode of episodes.values()) if (episode.closedAt !== null) yield episode;
     },
     action: (id) => actions.get(id) ?? null,
     actions: () => actions.values(),
-    actionsOf: (episode) => [...(byEpisode.get(episode) ?? [])].map((id) => actions.get(id)!),
-    holds: (node) => holds.get(node) ?? [],
+    actionsOf: (episode) => [...(actionIdsByEpisode.get(episode) ?? [])].map((id) => actions.get(id)!),
+    holdsOn: (node) => holds.get(node) ?? [],
     allHolds: () => [...holds.values()].flat(),
     fact: (key) => facts.get(key) ?? null,
     nextId: (kind) => {
       lastNumber++;
-      return idOf(kind, lastNumber);
+      return formatId(kind, lastNumber);
     },
     apply(changes) {
       for (const change of changes) applyOne(change);
@@ -222,4 +229,4 @@ export function createCasebook(contents: JournalContents): Casebook {
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
 
-const numberOf = (id: string): number => Number(id.slice(id.indexOf("-") + 1));
+const idNumber = (id: string): number => Number(id.slice(id.indexOf("-") + 1));

@@ -1,19 +1,19 @@
-import type { Action, ActionRequest } from "../model/remediation/episode.ts";
 import type { Expectation } from "../model/policy/policy-test.ts";
+import type { Action, ActionRequest } from "../model/remediation/episode.ts";
 
 /** What a policy makes of a node at the moment of an expectation. */
-export interface Seen {
+export interface ObservedOutcome {
   readonly verdict: "true" | "false" | "unknown";
   /** Why the verdict is unknown, in words. */
   readonly unknowns: readonly string[];
   readonly timer: "inactive" | "pending" | "firing";
-  readonly held: readonly { readonly reason: string; readonly detail: string }[];
+  readonly blockers: readonly { readonly reason: string; readonly detail: string }[];
   /** The policy's actions on the node, oldest first. */
   readonly actions: readonly Pick<Action, "request" | "outcome">[];
 }
 
 /** How what is seen falls short of what was expected, a line each; none: it doesn't. */
-export function shortfalls(expected: Expectation, seen: Seen): readonly string[] {
+export function findMismatches(expected: Expectation, seen: ObservedOutcome): readonly string[] {
   const lines: string[] = [];
   const why = seen.unknowns.length === 0 ? "" : ` (${seen.unknowns.join(", ")})`;
   if (expected.verdict !== undefined && expected.verdict !== seen.verdict) {
@@ -22,12 +22,12 @@ export function shortfalls(expected: Expectation, seen: Seen): readonly string[]
   if (expected.timer !== undefined && expected.timer !== seen.timer) {
     lines.push(`timer: expected ${expected.timer}, got ${seen.timer}`);
   }
-  const reasons = [...new Set(seen.held.map(({ reason }) => reason))].toSorted();
-  if (expected.held !== undefined && !sameList(expected.held.toSorted(), reasons)) {
-    const details = seen.held.map(({ reason, detail }) => `\n    ${reason}: ${detail}`).join("");
+  const reasons = [...new Set(seen.blockers.map(({ reason }) => reason))].toSorted();
+  if (expected.held !== undefined && !listsMatch(expected.held.toSorted(), reasons)) {
+    const details = seen.blockers.map(({ reason, detail }) => `\n    ${reason}: ${detail}`).join("");
     lines.push(`held: expected ${listText(expected.held.toSorted())}, got ${listText(reasons)}${details}`);
   }
-  if (expected.actions !== undefined && !sameActions(expected.actions, seen.actions)) {
+  if (expected.actions !== undefined && !actionsMatch(expected.actions, seen.actions)) {
     lines.push(`actions: expected ${listText(expected.actions)}, got ${listText(seen.actions.map(outcomeText))}`);
   }
   return lines;
@@ -41,17 +41,17 @@ export function actionText(request: ActionRequest): string {
 /** What an expectation may name. */
 export const ACTION_TEXTS = ["disconnect", "reboot", "forced reboot", "quarantine"] as const;
 
-const outcomeText = ({ request, outcome }: Seen["actions"][number]): string =>
+const outcomeText = ({ request, outcome }: ObservedOutcome["actions"][number]): string =>
   outcome === null ? actionText(request) : `${actionText(request)}: ${outcome}`;
 
 /** An outcome that is not named is not looked at. */
-const sameActions = (expected: readonly string[], seen: Seen["actions"]): boolean =>
+const actionsMatch = (expected: readonly string[], seen: ObservedOutcome["actions"]): boolean =>
   expected.length === seen.length &&
   expected.every((text, index) =>
     text.includes(":") ? text === outcomeText(seen[index]!) : text === actionText(seen[index]!.request),
   );
 
-const sameList = (one: readonly string[], other: readonly string[]): boolean =>
+const listsMatch = (one: readonly string[], other: readonly string[]): boolean =>
   one.length === other.length && one.every((text, index) => text === other[index]);
 
 const listText = (texts: readonly string[]): string => (texts.length === 0 ? "none" : texts.join(", "));

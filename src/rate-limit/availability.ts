@@ -1,17 +1,25 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { LOOKS_A_WINDOW } from "./external-usage/usage-of-limit.ts";
-import { frontOpensAt } from "./gateway-limit.ts";
-import { concurrency, type Ledger, speaksOfMore } from "./ledger.ts";
-import { allowanceOf, type Category, dipOf, floorOf, type Lane, pollingMonth, reserved } from "./limits.ts";
-import { expectedOfPlan, yieldsUntil } from "./external-usage/external-usage.ts";
-import { paceOpensAt } from "./pacing.ts";
-import { refusedUntil } from "./too-many-requests.ts";
-import { categoryTerms, planTerms } from "./pace-rates.ts";
-import { leastRemaining, ROUNDING_MS, settleLost, underWay } from "./limit-headers.ts";
+import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
+import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
+import { gatewayAvailableAt } from "./gateway-limit.ts";
+import { type Ledger, pollingConcurrency, statesWiderLimit } from "./ledger.ts";
+import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from "./limit-headers.ts";
+import {
+  actionReserveOf,
+  allowanceOf,
+  type Category,
+  externalFloorOf,
+  type Lane,
+  pollingCallsPerMonth,
+  reservedCalls,
+} from "./limits.ts";
+import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
+import { paceAvailableAt } from "./pacing.ts";
+import { rejectedUntil } from "./too-many-requests.ts";
 
 /** What holds a call back: the values of `reason` wherever a wait is explained. */
-export type Hold =
+export type WaitReason =
   | "refused"
   | "learning"
   | "learned"
@@ -23,9 +31,9 @@ export type Hold =
   | "month";
 
 /** When a call may go (Infinity: not before something else happens first), and what holds it until then. */
-export interface Opening {
+export interface Availability {
   readonly at: MonotonicMs;
-  readonly hold: Hold | null;
+  readonly waitReason: WaitReason | null;
 }
 
 /**
@@ -33,118 +41,142 @@ export interface Opening {
  * first window of a process, and where others are about. Beyond that, and what a bucket saved up over its limit, calls
  * come evenly: others come unannounced, and are seen by what each answer says.
  */
-const AT_ONCE_SHARE = 0.25;
+const BURST_SHARE = 0.25;
 /** Where a call waits because of others, it is reckoned anew so often in a window. */
-const RECHECKS_A_WINDOW = 12;
+const RECHECKS_PER_WINDOW = 12;
 
 /** When a call of `lane` in `category` may go, and what holds it. All constraints are looked at; the last to open rules. */
-export function opening(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Opening {
-  settleLost(ledger.accounts[category].view, now);
-  const left = leastRemaining(ledger.accounts[category].view);
-  const constraints: Opening[] = [
-    { at: refusedUntil(ledger, category, lane), hold: "refused" },
-    viewOpening(ledger, category, lane, now),
-    { at: yieldsUntil(ledger.others, ledger.limits, { category, lane, left }, now), hold: "others" },
-    paceOpening(ledger, category, lane, now),
-    { at: frontOpensAt(ledger, category, lane), hold: "learned" },
-    planOpening(ledger, lane, now),
-    { at: hasRoom(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "concurrency" },
-    { at: hasMonth(ledger, lane) ? now : Number.POSITIVE_INFINITY, hold: "month" },
+export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
+  settleLostCalls(ledger.accounts[category].headers, now);
+  const left = remainingAtLeast(ledger.accounts[category].headers);
+  const constraints: Availability[] = [
+    { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
+    statedLimitAvailability(ledger, category, lane, now),
+    {
+      at: availableBesideExternalUsage(ledger.externalUsage, ledger.limits, { category, lane, left }, now),
+      waitReason: "others",
+    },
+    paceAvailability(ledger, category, lane, now),
+    { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
+    planAvailability(ledger, lane, now),
+    { at: hasConcurrency(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "concurrency" },
+    { at: hasMonthlyBudget(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "month" },
   ];
   const last = constraints.reduce((latest, each) => (each.at > latest.at ? each : latest));
-  if (last.at <= now) return { at: now, hold: null };
+  if (last.at <= now) return { at: now, waitReason: null };
   // What others are expected to do may turn out less, and only a call of ours tells.
-  const isOthers = last.hold === "others" || last.hold === "remaining";
-  if (!isOthers || ledger.others[category].expected(now) === 0) return last;
-  return { ...last, at: Math.min(last.at, now + ledger.limits.categories[category].windowMs / RECHECKS_A_WINDOW) };
+  const isExternal = last.waitReason === "others" || last.waitReason === "remaining";
+  if (!isExternal || ledger.externalUsage[category].expectedCalls(now) === 0) return last;
+  return { ...last, at: Math.min(last.at, now + ledger.limits.categories[category].windowMs / RECHECKS_PER_WINDOW) };
 }
 
 /**
  * Whether actions may run ahead of a pace, into the reserve, by what we reckon and nobody shows. Not in the first
  * window of a process: the one before may have done so just before it died, and a window has room for that once.
  */
-const mayDip = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
+const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
   lane === "action" && !isFirstWindow(ledger, windowMs, now);
 
 const isFirstWindow = ({ startedAt }: Ledger, windowMs: DurationMs, now: MonotonicMs): boolean =>
   now - startedAt < windowMs;
 
 /** Whether the service itself shows what is left of the category, so that a burst is safe. */
-function isLed(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
-  const { view } = ledger.accounts[category];
-  if (view.stated === null || speaksOfMore(ledger, category, view.stated)) return false;
-  return now - view.stated.at <= ledger.limits.categories[category].windowMs;
+function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
+  const { headers: view } = ledger.accounts[category];
+  if (view.lastStatement === null || statesWiderLimit(ledger, category, view.lastStatement)) return false;
+  return now - view.lastStatement.at <= ledger.limits.categories[category].windowMs;
 }
 
-function paceOpening(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Opening {
-  const { limits, others } = ledger;
-  const { pace, actions, view } = ledger.accounts[category];
+function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
+  const { limits, externalUsage } = ledger;
+  const { pace, actions, headers: view } = ledger.accounts[category];
   const { requests, burst, windowMs } = limits.categories[category];
-  const expected = others[category].expected(now);
-  const { dip } = allowanceOf(requests, limits.reserve, expected);
-  const terms = categoryTerms(limits, category);
-  let { capacity } = terms.even;
-  if (isLed(ledger, category, now)) {
-    const saved = Math.min(burst, leastRemaining(view) ?? 0) - requests;
-    const atOnce = expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : terms.polling * AT_ONCE_SHARE;
-    capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? dip : 0);
-  } else if (mayDip(ledger, lane, windowMs, now)) capacity += dip;
-  const common = paceOpensAt(pace, { ...terms.even, capacity });
-  return { at: lane === "action" ? Math.max(common, paceOpensAt(actions, terms.actions)) : common, hold: "pace" };
+  const expected = externalUsage[category].expectedCalls(now);
+  const { actionReserve } = allowanceOf(requests, limits.reserve, expected);
+  const terms = categoryPaceRates(limits, category);
+  let { capacity } = terms.evenPace;
+  if (isLimitStated(ledger, category, now)) {
+    const saved = Math.min(burst, remainingAtLeast(view) ?? 0) - requests;
+    const atOnce = expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : terms.polling * BURST_SHARE;
+    capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? actionReserve : 0);
+  } else if (mayUseReserve(ledger, lane, windowMs, now)) capacity += actionReserve;
+  const common = paceAvailableAt(pace, { ...terms.evenPace, capacity });
+  return {
+    at: lane === "action" ? Math.max(common, paceAvailableAt(actions, terms.actionPace)) : common,
+    waitReason: "pace",
+  };
 }
 
-function viewOpening(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Opening {
-  const { view, stated } = ledger.accounts[category];
+function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
+  const { headers: view, wasStated: stated } = ledger.accounts[category];
   const { windowMs } = ledger.limits.categories[category];
-  const alone: Opening = { at: underWay(view) === 0 ? now : Number.POSITIVE_INFINITY, hold: "learning" };
-  if (view.stated === null) return view.settled > 0 && !stated ? { at: now, hold: null } : alone;
-  if (now - view.stated.at > windowMs) return stated ? alone : { at: now, hold: null };
-  if ((leastRemaining(view) ?? 0) > keptOf(ledger, category, lane, view.stated.limit, now))
-    return { at: now, hold: null };
-  const { limit, remaining, resetAt, at } = view.stated;
-  const silent = at + windowMs + ROUNDING_MS;
+  const alone: Availability = {
+    at: callsInFlight(view) === 0 ? now : Number.POSITIVE_INFINITY,
+    waitReason: "learning",
+  };
+  if (view.lastStatement === null) return view.settled > 0 && !stated ? { at: now, waitReason: null } : alone;
+  if (now - view.lastStatement.at > windowMs) return stated ? alone : { at: now, waitReason: null };
+  if ((remainingAtLeast(view) ?? 0) > reservedOf(ledger, category, lane, view.lastStatement.limit, now))
+    return { at: now, waitReason: null };
+  const { limit, remaining, resetAt, at } = view.lastStatement;
+  const silentMs = at + windowMs + ROUNDING_MS;
   // Where next to nothing is left, the one call that a reset may bring back is as likely another user's.
-  const isSpent = remaining <= floorOf(limit);
+  const isSpent = remaining <= externalFloorOf(limit);
   // Where it is others for whom much is kept, or who had their part of it, a look now and then is affordable, and tells
   // whether it must be.
-  const had = ledger.others[category].inWindow(now);
-  const isForOthers = !isSpent && remaining + had > reserved(limit, ledger.limits.reserve);
-  const looks = isForOthers ? at + windowMs / LOOKS_A_WINDOW : silent;
-  const reopens = Math.min(isSpent ? silent : (resetAt ?? silent), looks, silent);
-  return now < reopens ? { at: reopens, hold: "remaining" } : alone;
+  const provenCalls = ledger.externalUsage[category].callsInWindow(now);
+  const isKeptForExternalUsage = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
+  const rechecks = isKeptForExternalUsage ? at + windowMs / OBSERVATIONS_PER_WINDOW : silentMs;
+  const reopensAt = Math.min(isSpent ? silentMs : (resetAt ?? silentMs), rechecks, silentMs);
+  return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : alone;
 }
 
 /**
  * What is left unspent of what the service shows. What others have had of it in this window they need no more: there
  * our own calls are counted instead.
  */
-function keptOf({ limits, others }: Ledger, category: Category, lane: Lane, stated: number, now: MonotonicMs): number {
+function reservedOf(
+  { limits, externalUsage }: Ledger,
+  category: Category,
+  lane: Lane,
+  stated: number,
+  now: MonotonicMs,
+): number {
   const limit = Math.min(limits.categories[category].requests, stated);
-  const reserve = reserved(limit, limits.reserve);
-  const had = others[category].inWindow(now);
-  const { kept } = allowanceOf(limit, limits.reserve, others[category].isBucket() ? 0 : others[category].expected(now));
-  const still = had === 0 ? kept : Math.max(floorOf(limit), kept - had - floorOf(limit));
-  return lane === "action" ? Math.min(still, reserve - dipOf(reserve)) : still;
+  const reserve = reservedCalls(limit, limits.reserve);
+  const provenCalls = externalUsage[category].callsInWindow(now);
+  const { reserved: kept } = allowanceOf(
+    limit,
+    limits.reserve,
+    externalUsage[category].isTokenBucket() ? 0 : externalUsage[category].expectedCalls(now),
+  );
+  const callsPerWindow =
+    provenCalls === 0 ? kept : Math.max(externalFloorOf(limit), kept - provenCalls - externalFloorOf(limit));
+  return lane === "action" ? Math.min(callsPerWindow, reserve - actionReserveOf(reserve)) : callsPerWindow;
 }
 
-function planOpening(ledger: Ledger, lane: Lane, now: MonotonicMs): Opening {
-  const terms = planTerms(ledger.limits);
-  const { others, limits } = ledger;
-  const { dip } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expectedOfPlan(others, limits, now));
-  const ahead = mayDip(ledger, lane, MINUTE_MS, now) ? dip : 0;
-  const common = paceOpensAt(ledger.plan, { ...terms.even, capacity: terms.even.capacity + ahead });
-  if (lane !== "action") return { at: common, hold: "plan" };
-  return { at: Math.max(common, paceOpensAt(ledger.planActions, terms.actions)), hold: "plan" };
+function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
+  const terms = planPaceRates(ledger.limits);
+  const { externalUsage, limits } = ledger;
+  const { actionReserve } = allowanceOf(
+    limits.plan.requestsPerMinute ?? 0,
+    limits.reserve,
+    expectedCallsOfPlan(externalUsage, limits, now),
+  );
+  const ahead = mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0;
+  const common = paceAvailableAt(ledger.plan, { ...terms.evenPace, capacity: terms.evenPace.capacity + ahead });
+  if (lane !== "action") return { at: common, waitReason: "plan" };
+  return { at: Math.max(common, paceAvailableAt(ledger.planActions, terms.actionPace)), waitReason: "plan" };
 }
 
-function hasRoom({ limits, inFlight }: Ledger, lane: Lane): boolean {
-  const polling = concurrency(limits);
+function hasConcurrency({ limits, inFlight }: Ledger, lane: Lane): boolean {
+  const polling = pollingConcurrency(limits);
   const cap = limits.plan.concurrentRequests;
   if (polling === null || cap === null) return true;
-  return inFlight < polling + (lane === "action" ? dipOf(cap - polling) : 0);
+  return inFlight < polling + (lane === "action" ? actionReserveOf(cap - polling) : 0);
 }
 
-function hasMonth(ledger: Ledger, lane: Lane): boolean {
+function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {
   const cap = ledger.limits.plan.callsPerMonth;
-  return cap === null || ledger.monthUsed < (lane === "action" ? cap : pollingMonth(cap));
+  return cap === null || ledger.monthUsed < (lane === "action" ? cap : pollingCallsPerMonth(cap));
 }

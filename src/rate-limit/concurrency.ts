@@ -1,5 +1,5 @@
 import type { DurationMs } from "../base/duration.ts";
-import { concurrency } from "./ledger.ts";
+import { pollingConcurrency } from "./ledger.ts";
 import type { Limits } from "./limits.ts";
 
 /**
@@ -13,36 +13,37 @@ const IN_FLIGHT_MIN = 4;
 const HEADROOM = 2;
 
 /** Most calls that one collector may have under way at once, from 1: the plan's concurrency less the reserve. */
-export const inFlightMax = (limits: Limits): number => Math.min(IN_FLIGHT_MAX, concurrency(limits) ?? IN_FLIGHT_MAX);
+export const callsInFlightMax = (limits: Limits): number =>
+  Math.min(IN_FLIGHT_MAX, pollingConcurrency(limits) ?? IN_FLIGHT_MAX);
 
 /**
  * Calls to keep under way so that one can start every `spacingMs` where each takes `latencyMs` on average (Little's law,
  * with headroom): a whole number from 1 to `max`.
  */
-export function callsInFlight(spacingMs: DurationMs, latencyMs: DurationMs, max: number): number {
+export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs, max: number): number {
   const needed = spacingMs > 0 ? Math.ceil((HEADROOM * latencyMs) / spacingMs) : Number.POSITIVE_INFINITY;
   return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
 }
 
 /** The mean of what calls took of late. */
 export interface MeanLatency {
-  note(tookMs: DurationMs): void;
+  record(tookMs: DurationMs): void;
   /** 0 before the first call. */
-  ms(): DurationMs;
+  meanMs(): DurationMs;
 }
 
 /** Calls over which the mean is taken. */
-const LATENCY_CALLS = 32;
+const LATENCY_SAMPLE_CALLS = 32;
 
 /** A mean of no calls yet. */
 export function createMeanLatency(): MeanLatency {
   let calls = 0;
   let mean: DurationMs = 0;
   return {
-    note(tookMs) {
-      calls = Math.min(LATENCY_CALLS, calls + 1);
+    record(tookMs) {
+      calls = Math.min(LATENCY_SAMPLE_CALLS, calls + 1);
       mean += (tookMs - mean) / calls;
     },
-    ms: () => mean,
+    meanMs: () => mean,
   };
 }

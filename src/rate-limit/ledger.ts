@@ -1,38 +1,38 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { payFront } from "./gateway-limit.ts";
-import { createLearned, type Learned } from "./learned-limit.ts";
-import { allowanceOf, type Category, type Lane, type Limits, reserved } from "./limits.ts";
 import {
-  createOthers,
-  type Others,
-  othersAnswered,
-  othersDoubtful,
-  othersRefused,
-  othersSent,
-  othersUnsent,
+  createExternalUsage,
+  type ExternalUsage,
+  recordCallAnswered,
+  recordCallInDoubt,
+  recordCallRejected,
+  recordCallSent,
+  recordCallUnsent,
 } from "./external-usage/external-usage.ts";
-import { type Pace, payPace, startPace } from "./pacing.ts";
-import { explainsRefusal, settleAnswered, settleRefused } from "./too-many-requests.ts";
-import { createRouteRecord, type Route, type RouteRecord } from "./route-rejections.ts";
-import { categoryTerms, planTerms } from "./pace-rates.ts";
+import { payGatewayLimit } from "./gateway-limit.ts";
+import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
 import {
-  createView,
-  type Mark,
-  markAnswered,
-  markLost,
-  markSent,
-  markUnsent,
-  type Reading,
-  type View,
+  createStatedLimit,
+  type LimitReading,
+  recordAnswered,
+  recordLost,
+  recordSent,
+  recordUnsent,
+  type SendMark,
+  type StatedLimit,
 } from "./limit-headers.ts";
+import { allowanceOf, type Category, type Lane, type Limits, reservedCalls } from "./limits.ts";
+import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
+import { createPace, type Pace, payForCall } from "./pacing.ts";
+import { createRouteHistory, type Route, type RouteHistory } from "./route-rejections.ts";
+import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /** Leave for one call. It goes back by {@link settle}, whatever became of the call. */
 export interface Permit {
   readonly category: Category;
   readonly lane: Lane;
   readonly at: MonotonicMs;
-  readonly mark: Mark;
+  readonly mark: SendMark;
 }
 
 /**
@@ -41,13 +41,13 @@ export interface Permit {
  * service counted nothing.
  */
 export type CallOutcome =
-  | { readonly kind: "answered"; readonly reading: Reading | null; readonly retryAfterMs?: DurationMs | null }
-  | { readonly kind: "refused"; readonly reading: Reading | null; readonly retryAfterMs: DurationMs | null }
+  | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
+  | { readonly kind: "refused"; readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null }
   | { readonly kind: "lost" }
   | { readonly kind: "unused" };
 
 /** A hold for a refusal that may concern more than the route that was refused. */
-export interface DoubtfulHold {
+export interface UncertainHold {
   /** When the last one began. */
   at: MonotonicMs;
   /** When the last one ends. */
@@ -55,149 +55,160 @@ export interface DoubtfulHold {
 }
 
 /** Account of one category. */
-export interface Account {
-  readonly view: View;
+export interface CategoryAccount {
+  readonly headers: StatedLimit;
   readonly pace: Pace;
   /** What actions pay among themselves, beside `pace`. */
   readonly actions: Pace;
   /** Whether the last answer stated the limit. Where none did for a window, and the last didn't, the even pace alone rules. */
-  stated: boolean;
+  wasStated: boolean;
   /** No call may go before: headers or an overloaded service said so. */
-  refusedUntil: MonotonicMs;
+  rejectedUntil: MonotonicMs;
   /** Holds the category after a refusal, of whatever category, that doesn't say what it concerns. */
-  readonly doubt: DoubtfulHold;
+  readonly uncertainHold: UncertainHold;
   /** Recent calls by route. */
-  readonly routes: Readonly<Record<Route, RouteRecord>>;
+  readonly routes: Readonly<Record<Route, RouteHistory>>;
   /** When the last call that was answered or refused was sent. */
-  triedAt: MonotonicMs;
+  lastTriedAt: MonotonicMs;
   /** Refusals in a row, those of calls that were under way together counted once. */
-  refusals: number;
+  rejections: number;
   /** When the last of them was counted. */
-  refusedAt: MonotonicMs;
+  rejectedAt: MonotonicMs;
   /** When the last call that was answered, and not refused, was sent. */
   answeredAt: MonotonicMs;
-  readonly learned: Learned;
+  readonly learned: LearnedLimit;
 }
 
 /** The account of the whole budget. Owned by one permit office; every function here is deterministic. */
 export interface Ledger {
   limits: Limits;
   readonly startedAt: MonotonicMs;
-  readonly accounts: Readonly<Record<Category, Account>>;
+  readonly accounts: Readonly<Record<Category, CategoryAccount>>;
   readonly plan: Pace;
   /** What actions pay among themselves, beside `plan`. */
   readonly planActions: Pace;
   /** No call of any category may go before: headers said so. */
-  planRefusedUntil: MonotonicMs;
+  planRejectedUntil: MonotonicMs;
   /** Spaces the calls of all categories where a limit was learned: a gateway may count them together, and allow no burst. */
-  readonly front: Pace;
+  readonly gatewayPace: Pace;
   inFlight: number;
   /** Calls of the plan's current month, ours and what was learned of others', kept in the store by the office. */
   monthUsed: number;
-  readonly others: Others;
+  readonly externalUsage: ExternalUsage;
 }
 
 /** An account that knows nothing yet: each bucket begins empty, and one call a category goes out to learn. */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
-  const account = (category: Category): Account => ({
-    view: createView(),
-    pace: startPace(categoryTerms(limits, category).even, now),
-    actions: startPace(categoryTerms(limits, category).actions, now),
-    stated: false,
-    refusedUntil: Number.NEGATIVE_INFINITY,
-    doubt: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
+  const account = (category: Category): CategoryAccount => ({
+    headers: createStatedLimit(),
+    pace: createPace(categoryPaceRates(limits, category).evenPace, now),
+    actions: createPace(categoryPaceRates(limits, category).actionPace, now),
+    wasStated: false,
+    rejectedUntil: Number.NEGATIVE_INFINITY,
+    uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
     routes: {
-      action: createRouteRecord(),
-      walk: createRouteRecord(),
-      detail: createRouteRecord(),
-      stats: createRouteRecord(),
+      action: createRouteHistory(),
+      walk: createRouteHistory(),
+      detail: createRouteHistory(),
+      stats: createRouteHistory(),
     },
-    triedAt: Number.NEGATIVE_INFINITY,
-    refusals: 0,
-    refusedAt: Number.NEGATIVE_INFINITY,
+    lastTriedAt: Number.NEGATIVE_INFINITY,
+    rejections: 0,
+    rejectedAt: Number.NEGATIVE_INFINITY,
     answeredAt: Number.NEGATIVE_INFINITY,
-    learned: createLearned(),
+    learned: createLearnedLimit(),
   });
   return {
     limits,
     startedAt: now,
     accounts: { node_management: account("node_management"), session_monitoring: account("session_monitoring") },
-    plan: startPace(planTerms(limits).even, now),
-    planActions: startPace(planTerms(limits).actions, now),
-    planRefusedUntil: Number.NEGATIVE_INFINITY,
-    front: { paidAt: Number.NEGATIVE_INFINITY },
+    plan: createPace(planPaceRates(limits).evenPace, now),
+    planActions: createPace(planPaceRates(limits).actionPace, now),
+    planRejectedUntil: Number.NEGATIVE_INFINITY,
+    gatewayPace: { paidUntil: Number.NEGATIVE_INFINITY },
     inFlight: 0,
     monthUsed,
-    others: createOthers(),
+    externalUsage: createExternalUsage(),
   };
 }
 
 /** Takes a permit. Call it only where `opening` said `at <= now`. */
-export function take(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
+export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
   const account = ledger.accounts[category];
-  const terms = categoryTerms(ledger.limits, category);
-  const plan = planTerms(ledger.limits);
-  payPace(account.pace, terms.even, now);
-  payPace(ledger.plan, plan.even, now);
+  const terms = categoryPaceRates(ledger.limits, category);
+  const plan = planPaceRates(ledger.limits);
+  payForCall(account.pace, terms.evenPace, now);
+  payForCall(ledger.plan, plan.evenPace, now);
   if (lane === "action") {
-    payPace(account.actions, terms.actions, now);
-    payPace(ledger.planActions, plan.actions, now);
+    payForCall(account.actions, terms.actionPace, now);
+    payForCall(ledger.planActions, plan.actionPace, now);
   }
-  payFront(ledger, category, lane, now);
-  othersSent(ledger.others, category, now);
+  payGatewayLimit(ledger, category, lane, now);
+  recordCallSent(ledger.externalUsage, category, now);
   ledger.inFlight++;
   ledger.monthUsed++;
-  return { category, lane, at: now, mark: markSent(account.view) };
+  return { category, lane, at: now, mark: recordSent(account.headers) };
 }
 
 /** Gives a permit back. `jitter` in [0, 1) spreads the back-off of a refusal that names no wait. */
-export function settle(ledger: Ledger, permit: Permit, outcome: CallOutcome, jitter: number, now: MonotonicMs): void {
+export function settlePermit(
+  ledger: Ledger,
+  permit: Permit,
+  outcome: CallOutcome,
+  jitter: number,
+  now: MonotonicMs,
+): void {
   const account = ledger.accounts[permit.category];
   ledger.inFlight--;
   if (outcome.kind === "unused") {
     // What it paid stays paid: a pace that was paid for others since has no way back that can't be too early.
     ledger.monthUsed--;
-    markUnsent(account.view);
-    othersUnsent(ledger.others, permit.category, permit.at);
+    recordUnsent(account.headers);
+    recordCallUnsent(ledger.externalUsage, permit.category, permit.at);
     return;
   }
   if (outcome.kind === "lost") {
     const countedBy = now + ledger.limits.categories[permit.category].windowMs;
-    markLost(account.view, countedBy);
-    othersDoubtful(ledger.others, ledger.limits, permit.category, countedBy, now);
+    recordLost(account.headers, countedBy);
+    recordCallInDoubt(ledger.externalUsage, ledger.limits, permit.category, countedBy, now);
     return;
   }
-  const learn = outcome.kind === "refused" ? othersRefused : othersAnswered;
-  const isExplained = explainsRefusal(ledger, permit.category, outcome.reading);
-  learn(ledger.others, ledger.limits, permit, outcome.reading, now);
-  markAnswered(account.view, permit.mark, outcome.reading, now);
-  account.stated = outcome.reading !== null;
-  if (outcome.kind === "answered") settleAnswered(ledger, permit, outcome.retryAfterMs ?? null, now);
-  else settleRefused(ledger, permit, { ...outcome, isExplained, jitter }, now);
+  const learn = outcome.kind === "refused" ? recordCallRejected : recordCallAnswered;
+  const isExplained = headersExplainRejection(ledger, permit.category, outcome.reading);
+  learn(ledger.externalUsage, ledger.limits, permit, outcome.reading, now);
+  recordAnswered(account.headers, permit.mark, outcome.reading, now);
+  account.wasStated = outcome.reading !== null;
+  if (outcome.kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
+  else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);
 }
 
 /**
  * What polling may spend in a window of `category`: its requests less the reserve, and what others need beyond it, but no
  * more than `learned`, the limit that was learned from refusals; null: none was.
  */
-export const spendable = (limits: Limits, category: Category, others = 0, learned: number | null = null): number =>
+export const pollingCallsPerWindow = (
+  limits: Limits,
+  category: Category,
+  externalUsage = 0,
+  learned: number | null = null,
+): number =>
   Math.min(
-    allowanceOf(limits.categories[category].requests, limits.reserve, others).polling,
+    allowanceOf(limits.categories[category].requests, limits.reserve, externalUsage).polling,
     learned ?? Number.POSITIVE_INFINITY,
   );
 
 /** What polling may spend a minute over all categories; null: the plan has no such cap. */
-export function spendableOfPlan(limits: Limits, others = 0): number | null {
+export function pollingCallsPerMinute(limits: Limits, externalUsage = 0): number | null {
   const requests = limits.plan.requestsPerMinute;
-  return requests === null ? null : allowanceOf(requests, limits.reserve, others).polling;
+  return requests === null ? null : allowanceOf(requests, limits.reserve, externalUsage).polling;
 }
 
 /** Polling calls that may be under way at once; null: any number. */
-export function concurrency(limits: Limits): number | null {
+export function pollingConcurrency(limits: Limits): number | null {
   const cap = limits.plan.concurrentRequests;
-  return cap === null ? null : Math.max(1, cap - reserved(cap, limits.reserve));
+  return cap === null ? null : Math.max(1, cap - reservedCalls(cap, limits.reserve));
 }
 
 /** Headers that state more than the category's own limit speak of something wider: they bind, but they don't lead. */
-export const speaksOfMore = (ledger: Ledger, category: Category, reading: Reading | null): boolean =>
+export const statesWiderLimit = (ledger: Ledger, category: Category, reading: LimitReading | null): boolean =>
   reading !== null && reading.limit > ledger.limits.categories[category].requests;

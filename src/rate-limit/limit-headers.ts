@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /** What one answer said of its limit (spec, section 8.1), its reset turned into our monotonic time, rounded up. */
-export interface Reading {
+export interface LimitReading {
   readonly limit: number;
   readonly remaining: number;
   /** When the limit has surely been reset; null where the answer didn't say, or said nonsense. */
@@ -24,10 +24,10 @@ const RESET_MS_MAX: DurationMs = 31 * DAY_MS;
  * statement. The reset is on the service's clock, so it is counted from the answer's own Date; both are cut to seconds,
  * hence the rounding.
  */
-export function reading(
+export function parseLimitReading(
   stated: { limit: number; remaining: number; resetEpochSeconds: number | null; dateEpochMs: EpochMs | null },
   now: MonotonicMs,
-): Reading | null {
+): LimitReading | null {
   const { limit, remaining, resetEpochSeconds, dateEpochMs } = stated;
   if (!(limit >= 1 && limit <= LIMIT_MAX)) return null;
   if (!(remaining >= 0 && remaining <= limit * REMAINING_LIMITS_MAX)) return null;
@@ -43,17 +43,17 @@ export function reading(
  * below: of the calls sent so far, all but those known to be settled before the answered one was sent may still count
  * against what it showed. So the bound is a number, `base`, less the calls sent.
  */
-export interface View {
+export interface StatedLimit {
   /** Calls sent. */
   sent: number;
   /** Calls known to have been counted by the service, or never to be. */
   settled: number;
   /** Moments at which calls without an answer count as settled, oldest first. */
   lost: MonotonicMs[];
-  stated: Stated | null;
+  lastStatement: AcceptedStatement | null;
 }
 
-interface Stated extends Reading {
+interface AcceptedStatement extends LimitReading {
   readonly base: number;
   readonly at: MonotonicMs;
   /** View.settled just after this answer: an answer to a call sent later is newer, whatever it says. */
@@ -61,49 +61,56 @@ interface Stated extends Reading {
 }
 
 /** What a call must remember from when it was sent. */
-export interface Mark {
+export interface SendMark {
   readonly settled: number;
 }
 
 /** The view of a limit of which nothing was stated. */
-export const createView = (): View => ({ sent: 0, settled: 0, lost: [], stated: null });
+export const createStatedLimit = (): StatedLimit => ({ sent: 0, settled: 0, lost: [], lastStatement: null });
 
 /** Counts a call as sent. */
-export function markSent(view: View): Mark {
-  view.sent++;
-  return { settled: view.settled };
+export function recordSent(statedLimit: StatedLimit): SendMark {
+  statedLimit.sent++;
+  return { settled: statedLimit.settled };
 }
 
 /** Takes back that a call was sent: it never was. */
-export function markUnsent(view: View): void {
-  view.sent--;
+export function recordUnsent(statedLimit: StatedLimit): void {
+  statedLimit.sent--;
 }
 
 /** Counts a call as answered, and takes in what the answer said; null: it said nothing. */
-export function markAnswered(view: View, mark: Mark, reading: Reading | null, now: MonotonicMs): void {
-  view.settled++;
+export function recordAnswered(
+  statedLimit: StatedLimit,
+  mark: SendMark,
+  reading: LimitReading | null,
+  now: MonotonicMs,
+): void {
+  statedLimit.settled++;
   if (reading === null) return;
   const base = reading.remaining + mark.settled + 1;
-  const newer = view.stated === null || mark.settled >= view.stated.settled;
-  if (newer || base > (view.stated?.base ?? 0)) view.stated = { ...reading, base, at: now, settled: view.settled };
+  const newer = statedLimit.lastStatement === null || mark.settled >= statedLimit.lastStatement.settled;
+  if (newer || base > (statedLimit.lastStatement?.base ?? 0))
+    statedLimit.lastStatement = { ...reading, base, at: now, settled: statedLimit.settled };
 }
 
 /** Counts a call as lost: the service may yet count it, until `countedBy`. */
-export function markLost(view: View, countedBy: MonotonicMs): void {
-  view.lost.push(countedBy);
+export function recordLost(statedLimit: StatedLimit, countedBy: MonotonicMs): void {
+  statedLimit.lost.push(countedBy);
 }
 
 /** Settles the lost calls whose time has come. */
-export function settleLost(view: View, now: MonotonicMs): void {
-  while ((view.lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
-    view.lost.shift();
-    view.settled++;
+export function settleLostCalls(statedLimit: StatedLimit, now: MonotonicMs): void {
+  while ((statedLimit.lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
+    statedLimit.lost.shift();
+    statedLimit.settled++;
   }
 }
 
 /** Calls under way: neither answered nor lost. */
-export const underWay = (view: View): number => view.sent - view.settled - view.lost.length;
+export const callsInFlight = (statedLimit: StatedLimit): number =>
+  statedLimit.sent - statedLimit.settled - statedLimit.lost.length;
 
 /** At least so many calls are left, by what was stated; null if nothing was. */
-export const leastRemaining = (view: View): number | null =>
-  view.stated === null ? null : view.stated.base - view.sent;
+export const remainingAtLeast = (statedLimit: StatedLimit): number | null =>
+  statedLimit.lastStatement === null ? null : statedLimit.lastStatement.base - statedLimit.sent;

@@ -41,44 +41,45 @@ export interface Limits {
 export const MONTH_ACTION_SHARE: Share = 0.01;
 
 /** Calls of the month that polling may make. */
-export const pollingMonth = (callsPerMonth: number): number => Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
+export const pollingCallsPerMonth = (callsPerMonth: number): number =>
+  Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
 
 /** Least share that is left unspent whatever is configured: the calls in flight of a process that was killed live there. */
 const RESERVE_MIN: Share = 0.12;
 
 /** Requests of a window that polling leaves unspent, rounded up: never less than the share promised to others. */
-export const reserved = (requests: number, reserve: Share): number =>
+export const reservedCalls = (requests: number, reserve: Share): number =>
   Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);
 
 /** Share of the reserve that actions may dip into. The rest of it is the others' at every moment, whatever we do. */
-const DIP_SHARE: Share = 0.5;
+const ACTION_RESERVE_SHARE: Share = 0.5;
 
 /** Calls of a reserve of `kept` that actions may dip into, rounded down. */
-export const dipOf = (kept: number): number => Math.floor(kept * DIP_SHARE);
+export const actionReserveOf = (kept: number): number => Math.floor(kept * ACTION_RESERVE_SHARE);
 
 /** How a limit is shared out: what polling may spend of it, what it keeps unspent, and what actions may dip into. */
 export interface Allowance {
   readonly polling: number;
-  readonly kept: number;
-  readonly dip: number;
+  readonly reserved: number;
+  readonly actionReserve: number;
 }
 
 /**
  * Shares out `requests` of a window. `others`: calls that others are expected to make in one. They live in the reserve;
  * those who need more of it get more, and what they use of it no action dips into.
  */
-export function allowanceOf(requests: number, reserve: Share, others: number): Allowance {
-  const least = reserved(requests, reserve);
-  const kept = Math.min(requests, Math.max(least, others));
+export function allowanceOf(requests: number, reserve: Share, externalCalls: number): Allowance {
+  const least = reservedCalls(requests, reserve);
+  const kept = Math.min(requests, Math.max(least, externalCalls));
   return {
     polling: Math.max(1, requests - kept),
-    kept,
-    dip: Math.max(0, Math.min(dipOf(least), kept - others)),
+    reserved: kept,
+    actionReserve: Math.max(0, Math.min(actionReserveOf(least), kept - externalCalls)),
   };
 }
 
 /** Share of a limit that is left to others however much of theirs is accounted for. */
-const FLOOR_SHARE: Share = 0.02;
+const EXTERNAL_FLOOR_SHARE: Share = 0.02;
 
 /** Calls of a limit that are left to others in any case. */
-export const floorOf = (limit: number): number => Math.ceil(limit * FLOOR_SHARE);
+export const externalFloorOf = (limit: number): number => Math.ceil(limit * EXTERNAL_FLOOR_SHARE);

@@ -1,10 +1,10 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import { type Limits, MONTH_ACTION_SHARE, pollingMonth } from "./limits.ts";
+import { type Limits, MONTH_ACTION_SHARE, pollingCallsPerMonth } from "./limits.ts";
 
 /** What is known of the plan's month. */
-export interface MonthState {
+export interface MonthUsage {
   /** Calls counted in it so far. */
-  readonly used: number;
+  readonly callsUsed: number;
   readonly leftMs: DurationMs;
 }
 
@@ -14,7 +14,7 @@ export interface LastRun {
   readonly sinceMs: DurationMs;
   /** Calls that it takes in all, and those that it made so far. */
   readonly calls: number;
-  readonly made: number;
+  readonly callsMade: number;
 }
 
 /** Of what is left of a month, actions are left half at most, however many there were of late. */
@@ -24,12 +24,16 @@ const ACTION_SHARE_MAX = 0.5;
  * Calls of the month that polling may still make; null: the plan has no such cap. Actions are left their share of the
  * month, or what they come to if they go on as in the last day.
  */
-export function pollingLeft(limits: Limits, { used, leftMs }: MonthState, actionsADay: number): number | null {
+export function pollingCallsLeft(
+  limits: Limits,
+  { callsUsed: used, leftMs }: MonthUsage,
+  actionsADay: number,
+): number | null {
   const cap = limits.plan.callsPerMonth;
   if (cap === null) return null;
   const left = Math.max(0, cap - used);
   const forActions = Math.min((actionsADay * leftMs) / DAY_MS, left * ACTION_SHARE_MAX);
-  return Math.max(0, Math.min(pollingMonth(cap) - used, left - Math.max(cap * MONTH_ACTION_SHARE, forActions)));
+  return Math.max(0, Math.min(pollingCallsPerMonth(cap) - used, left - Math.max(cap * MONTH_ACTION_SHARE, forActions)));
 }
 
 /**
@@ -37,15 +41,19 @@ export function pollingLeft(limits: Limits, { used, leftMs }: MonthState, action
  * what its interval has for it. Counted back, the plan stays as it is before, during and after a run. What pays for time
  * beyond the month's end is not of this month.
  */
-export function paidAhead({ sinceMs, made }: LastRun, callsPerMinute: number, { leftMs }: MonthState): number {
+export function callsPaidAhead(
+  { sinceMs, callsMade }: LastRun,
+  callsPerMinute: number,
+  { leftMs }: MonthUsage,
+): number {
   const perMs = callsPerMinute / MINUTE_MS;
-  return Math.max(0, Math.min(made - perMs * sinceMs, perMs * leftMs));
+  return Math.max(0, Math.min(callsMade - perMs * sinceMs, perMs * leftMs));
 }
 
 /** How many calls a run may make. */
 export interface RunBudget {
   /** As fast as the rate limits let it; the rest at the planned rate of its collector, where the month keeps it from more. */
-  readonly atOnce: number;
+  readonly callsAtOnce: number;
   /** In all: the run ends after them, incomplete. */
   readonly calls: number;
 }
@@ -55,15 +63,15 @@ const AT_ONCE_SHARE = 0.02;
 /** Share of what polling has left of the month that any run may spend in all, whatever total a list claims. */
 const RUN_SHARE_MAX = 0.1;
 /** A run may come to so many times the calls that it was expected to take: lists grow, and records are looked up. */
-const EXPECTED_FACTOR = 2;
+const EXPECTED_CALLS_FACTOR = 2;
 /** Calls that any run may make: a list of one page has some look-ups too. */
 const RUN_CALLS_MIN = 20;
 
-/** What a run may spend of the month. `expected`: calls that it is planned to take; `left`: as {@link pollingLeft} says. */
-export function runBudget(expected: number, left: number | null): RunBudget {
-  if (left === null) return { atOnce: Number.POSITIVE_INFINITY, calls: Number.POSITIVE_INFINITY };
+/** What a run may spend of the month. `expected`: calls that it is planned to take; `left`: as {@link pollingCallsLeft} says. */
+export function runBudgetOf(expected: number, left: number | null): RunBudget {
+  if (left === null) return { callsAtOnce: Number.POSITIVE_INFINITY, calls: Number.POSITIVE_INFINITY };
   return {
-    atOnce: Math.max(expected, RUN_CALLS_MIN, Math.floor(left * AT_ONCE_SHARE)),
-    calls: Math.max(EXPECTED_FACTOR * expected, RUN_CALLS_MIN, Math.floor(left * RUN_SHARE_MAX)),
+    callsAtOnce: Math.max(expected, RUN_CALLS_MIN, Math.floor(left * AT_ONCE_SHARE)),
+    calls: Math.max(EXPECTED_CALLS_FACTOR * expected, RUN_CALLS_MIN, Math.floor(left * RUN_SHARE_MAX)),
   };
 }

@@ -1,46 +1,50 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
+import type { LimitScope } from "./external-usage/external-usage.ts";
 import { allowanceOf, type Category, type Limits } from "./limits.ts";
-import type { Scope } from "./external-usage/external-usage.ts";
 import { actionRate, evenRate, type PaceRate } from "./pacing.ts";
 
 /** At what paces a limit is spent. */
-export interface Terms {
+export interface PaceRates {
   /** What polling may spend in a window. */
   readonly polling: number;
-  readonly even: PaceRate;
+  readonly evenPace: PaceRate;
   /** What actions keep among themselves. */
-  readonly actions: PaceRate;
+  readonly actionPace: PaceRate;
 }
 
 /** What a plan without such a cap has for terms: calls cost nothing. */
-const FREE: Terms = { polling: 1, even: { costMs: 0, capacity: 1 }, actions: { costMs: 0, capacity: 1 } };
+const UNLIMITED: PaceRates = {
+  polling: 1,
+  evenPace: { costMs: 0, capacity: 1 },
+  actionPace: { costMs: 0, capacity: 1 },
+};
 
 /** The terms of a category. */
-export const categoryTerms = (limits: Limits, category: Category): Terms => allTerms(limits)[category];
+export const categoryPaceRates = (limits: Limits, category: Category): PaceRates => allPaceRates(limits)[category];
 
 /** The terms of the plan over all categories. */
-export const planTerms = (limits: Limits): Terms => allTerms(limits).plan;
+export const planPaceRates = (limits: Limits): PaceRates => allPaceRates(limits).plan;
 
-const known = new WeakMap<Limits, Readonly<Record<Scope, Terms>>>();
+const known = new WeakMap<Limits, Readonly<Record<LimitScope, PaceRates>>>();
 
 /** Asked for at every call, and the same for as long as the limits are. */
-function allTerms(limits: Limits): Readonly<Record<Scope, Terms>> {
+function allPaceRates(limits: Limits): Readonly<Record<LimitScope, PaceRates>> {
   const before = known.get(limits);
   if (before !== undefined) return before;
   const { categories, plan, reserve } = limits;
   const ofCategory = (category: Category) =>
-    termsOf(categories[category].requests, reserve, categories[category].windowMs);
+    paceRatesOf(categories[category].requests, reserve, categories[category].windowMs);
   const terms = {
     node_management: ofCategory("node_management"),
     session_monitoring: ofCategory("session_monitoring"),
-    plan: plan.requestsPerMinute === null ? FREE : termsOf(plan.requestsPerMinute, reserve, MINUTE_MS),
+    plan: plan.requestsPerMinute === null ? UNLIMITED : paceRatesOf(plan.requestsPerMinute, reserve, MINUTE_MS),
   };
   known.set(limits, terms);
   return terms;
 }
 
-function termsOf(requests: number, reserve: Share, windowMs: DurationMs): Terms {
-  const { polling, dip } = allowanceOf(requests, reserve, 0);
-  return { polling, even: evenRate(polling, windowMs), actions: actionRate(polling, dip, windowMs) };
+function paceRatesOf(requests: number, reserve: Share, windowMs: DurationMs): PaceRates {
+  const { polling, actionReserve } = allowanceOf(requests, reserve, 0);
+  return { polling, evenPace: evenRate(polling, windowMs), actionPace: actionRate(polling, actionReserve, windowMs) };
 }

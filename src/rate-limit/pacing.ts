@@ -7,7 +7,7 @@ import type { MonotonicMs } from "../model/time.ts";
  */
 export interface Pace {
   /** When the calls so far are all paid for: the theoretical arrival time of the next. */
-  paidAt: MonotonicMs;
+  paidUntil: MonotonicMs;
 }
 
 /** How fast, and how many at once. */
@@ -19,11 +19,11 @@ export interface PaceRate {
 }
 
 /** Share of what may be spent in a window that may be spent back to back; the rest comes evenly. */
-const BACK_TO_BACK_SHARE = 0.02;
+const BURST_SHARE = 0.02;
 
 /** Rate that never puts more than `spendable` calls in any window: the back to back ones and the even ones together. */
 export function evenRate(spendable: number, windowMs: number): PaceRate {
-  const capacity = Math.max(1, Math.floor(spendable * BACK_TO_BACK_SHARE));
+  const capacity = Math.max(1, Math.floor(spendable * BURST_SHARE));
   return { costMs: windowMs / Math.max(1, spendable - capacity), capacity };
 }
 
@@ -31,18 +31,21 @@ export function evenRate(spendable: number, windowMs: number): PaceRate {
 export const ACTION_SHARE = 0.5;
 
 /** The pace that actions keep among themselves, beside the one they share: `dip` back to back, the rest evenly. */
-export const actionRate = (spendable: number, dip: number, windowMs: number): PaceRate => ({
+export const actionRate = (spendable: number, actionReserve: number, windowMs: number): PaceRate => ({
   costMs: windowMs / Math.max(1, spendable * ACTION_SHARE),
-  capacity: Math.max(1, dip),
+  capacity: Math.max(1, actionReserve),
 });
 
 /** A pace that starts empty: even the first call waits for its own cost, so that a daemon in a crash loop keeps the pace. */
-export const startPace = (rate: PaceRate, now: MonotonicMs): Pace => ({ paidAt: now + rate.capacity * rate.costMs });
+export const createPace = (rate: PaceRate, now: MonotonicMs): Pace => ({
+  paidUntil: now + rate.capacity * rate.costMs,
+});
 
 /** The first moment at which a call may go. */
-export const paceOpensAt = (pace: Pace, rate: PaceRate): MonotonicMs => pace.paidAt - (rate.capacity - 1) * rate.costMs;
+export const paceAvailableAt = (pace: Pace, rate: PaceRate): MonotonicMs =>
+  pace.paidUntil - (rate.capacity - 1) * rate.costMs;
 
 /** Pays for one call. */
-export function payPace(pace: Pace, rate: PaceRate, now: MonotonicMs): void {
-  pace.paidAt = Math.max(pace.paidAt, now) + rate.costMs;
+export function payForCall(pace: Pace, rate: PaceRate, now: MonotonicMs): void {
+  pace.paidUntil = Math.max(pace.paidUntil, now) + rate.costMs;
 }

@@ -8,8 +8,8 @@ export interface RecentCalls {
 }
 
 /** Counts calls, and forgets them after a day. */
-export interface Recent {
-  note(now: MonotonicMs): void;
+export interface RecentCallCounter {
+  record(now: MonotonicMs): void;
   calls(now: MonotonicMs): RecentCalls;
 }
 
@@ -19,11 +19,11 @@ const HOUR_SLOTS = HOUR_MS / SLOT_MS;
 const DAY_SLOTS = 24 * HOUR_SLOTS;
 
 /** No calls yet. */
-export function createRecent(): Recent {
+export function createRecentCallCounter(): RecentCallCounter {
   const slots = new Float64Array(DAY_SLOTS);
   let newest = 0;
 
-  function turn(now: MonotonicMs): void {
+  function advance(now: MonotonicMs): void {
     const slot = Math.floor(now / SLOT_MS);
     if (slot - newest >= DAY_SLOTS) slots.fill(0);
     else for (let index = newest + 1; index <= slot; index++) slots[index % DAY_SLOTS] = 0;
@@ -31,12 +31,12 @@ export function createRecent(): Recent {
   }
 
   return {
-    note(now) {
-      turn(now);
+    record(now) {
+      advance(now);
       slots[newest % DAY_SLOTS]!++;
     },
     calls(now) {
-      turn(now);
+      advance(now);
       let hour = 0;
       let day = 0;
       for (let age = 0; age < DAY_SLOTS; age++) {

@@ -1,65 +1,65 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import type { Change } from "../model/remediation/journal.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
-import { isRebootedByUs } from "../policy/facts.ts";
-import { slotOf, type Ward } from "./context.ts";
+import { wasRebootedByUs } from "../policy/facts.ts";
+import { type RemediationContext, slotOfNode } from "./context.ts";
 
 /** Notices what others do to nodes that a policy times: another daemon with a state of its own, or an operator. */
-export interface ForeignActions {
+export interface ExternalActions {
   /** Compares the fleet with the one before, and holds each node on which others acted. */
-  look(): void;
+  update(): void;
 }
 
 /**
  * How long a node is held after others acted on it: the longest time that the shipped policies give a reboot to be verified.
  * A node that restarted after a crash is held as well, for the two can't be told apart.
  */
-export const FOREIGN_HOLD_MS: DurationMs = 15 * MINUTE_MS;
+export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is written again only if it ends later by this: nodes are looked at every few seconds. */
-const REWRITE_MS: DurationMs = MINUTE_MS;
+const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /** Creates a watch on the actions of others that has seen no fleet yet. */
-export function createForeignActions(ward: Ward): ForeignActions {
-  const { books } = ward;
-  const { casebook } = books;
+export function createExternalActions(context: RemediationContext): ExternalActions {
+  const { remediationState } = context;
+  const { records } = remediationState;
   let before: Fleet | null = null;
   /** Nodes that were timed at the look before: a reboot by others ends what was pending. */
-  let timedBefore: ReadonlySet<NodeId> = new Set();
+  let timersBefore: ReadonlySet<NodeId> = new Set();
 
   /** What others did to a node; null: nothing that shows. */
-  function actionOf(node: NodeId, slot: number, fleet: Fleet): string | null {
+  function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
-      const isOurs = casebook.openOf(node, false).some(({ quarantine }) => quarantine !== null);
+      const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
       return isOurs ? null : "it was quarantined, but not by us";
     }
-    if (isRebootedByUs(casebook, node, books.now())) return null;
+    if (wasRebootedByUs(records, node, remediationState.now())) return null;
     if (status === "rebooting") return "it was rebooted, but not by us";
     const [was, is] = [uptimeOf(before, node, slot), uptimeOf(fleet, node, slot)];
     return is < was ? `its uptime fell from ${was} h to ${is} h without a reboot of ours` : null;
   }
 
-  function hold(node: NodeId, reason: string): Change[] {
-    const now = books.now();
-    const until = now + FOREIGN_HOLD_MS;
-    const known = casebook.holds(node).find(({ policy }) => policy === null);
-    if (known !== undefined && (known.until === null || known.until > until - REWRITE_MS)) return [];
-    if (known?.kind !== "ownership") ward.log.warn({ node, reason }, "a node is held, for others act on it");
+  function holdNode(node: NodeId, reason: string): JournalChange[] {
+    const now = remediationState.now();
+    const until = now + EXTERNAL_ACTION_HOLD_MS;
+    const known = records.holdsOn(node).find(({ policy }) => policy === null);
+    if (known !== undefined && (known.until === null || known.until > until - HOLD_REWRITE_MS)) return [];
+    if (known?.kind !== "ownership") context.log.warn({ node, reason }, "a node is held, for others act on it");
     return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
   }
 
   return {
-    look() {
-      const { fleet } = ward.view!.snapshot;
-      const timed = new Set(casebook.timedPolicies().flatMap((policy) => [...casebook.timersOf(policy).keys()]));
-      const changes = [...new Set([...timed, ...timedBefore])].flatMap((node) => {
-        const slot = slotOf(ward, node);
-        const action = slot === null ? null : actionOf(node, slot, fleet);
-        return action === null ? [] : hold(node, action);
+    update() {
+      const { fleet } = context.view!.snapshot;
+      const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
+      const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
+        const slot = slotOfNode(context, node);
+        const action = slot === null ? null : detectAction(node, slot, fleet);
+        return action === null ? [] : holdNode(node, action);
       });
-      [before, timedBefore] = [fleet, timed];
-      if (changes.length > 0) books.record(changes);
+      [before, timersBefore] = [fleet, timed];
+      if (changes.length > 0) remediationState.record(changes);
     },
   };
 }

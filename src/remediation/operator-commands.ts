@@ -1,27 +1,27 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { Action } from "../model/remediation/episode.ts";
-import type { Change } from "../model/remediation/journal.ts";
 import type { NodeId } from "../model/node.ts";
-import type { OrderName } from "../model/remediation/operator-command.ts";
-import { expiryOf } from "./evaluation/candidates.ts";
-import type { OrderRefusal, Orders } from "./status/views.ts";
-import type { SightKeeper } from "./evaluation/inventory-trust.ts";
-import { PAUSED, type Situation } from "./evaluation/fleet-health.ts";
-import { acceptLosses, lostNodes, noteAction } from "./execution/episode-transitions.ts";
-import { active, efficacySinceFact, fallenFact, slotOf, type Ward } from "./context.ts";
+import type { Action } from "../model/remediation/episode.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
+import type { OperatorCommandName } from "../model/remediation/operator-command.ts";
+import { activePolicy, efficacySinceFactKey, fallbackFactKey, type RemediationContext, slotOfNode } from "./context.ts";
+import { approvalExpiry } from "./evaluation/candidates.ts";
+import { type FleetHealth, PAUSED } from "./evaluation/fleet-health.ts";
+import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
+import { acceptLosses, actionChange, lostNodes } from "./execution/episode-transitions.ts";
+import type { CommandRejection, OperatorCommands } from "./status/views.ts";
 
 /** What orders read and change. */
-export interface OrdersParts {
-  readonly ward: Ward;
-  readonly situation: Situation;
-  readonly sight: SightKeeper;
+export interface OperatorCommandsDeps {
+  readonly context: RemediationContext;
+  readonly fleetHealth: FleetHealth;
+  readonly trust: InventoryTrustTracker;
   /** Called after each order that was carried out. */
-  onOrder(): void;
+  onCommand(): void;
 }
 
 /** An order to be written down: its name, and what it is about. */
-interface Subject {
-  readonly order: OrderName;
+interface CommandTarget {
+  readonly command: OperatorCommandName;
   readonly node?: NodeId | null;
   readonly action?: string | null;
 }
@@ -36,149 +36,164 @@ export const UNLISTED_HOLDS_MAX = 100;
  * Creates the orders of one operator; null: no operators are configured. An order that can't be journalled is refused, because it
  * would be forgotten.
  */
-export function createOrders(parts: OrdersParts, operator: string | null = null): Orders {
-  const { ward, situation, sight, onOrder } = parts;
-  const { books } = ward;
-  const { casebook } = books;
+export function createOperatorCommands(parts: OperatorCommandsDeps, operator: string | null = null): OperatorCommands {
+  const { context, fleetHealth, trust, onCommand: onOrder } = parts;
+  const { remediationState } = context;
+  const { records } = remediationState;
   const who = operator ?? "an operator";
-  const named = operator === null ? {} : { operator };
+  const policyByName = operator === null ? {} : { operator };
 
-  const orderRow = ({ order, node = null, action = null }: Subject, detail: string): Change => ({
+  const commandRow = (
+    { command: order, node = null, action = null }: CommandTarget,
+    detail: string,
+  ): JournalChange => ({
     kind: "order",
-    row: { at: books.now(), order, operator, node, action, detail },
+    row: { at: remediationState.now(), order, operator, node, action, detail },
   });
 
-  function write(
-    subject: Subject,
-    changes: readonly Change[],
-    said: string,
+  function recordCommand(
+    subject: CommandTarget,
+    changes: readonly JournalChange[],
+    reply: string,
     adopt = () => {},
-  ): Result<string, OrderRefusal> {
-    if (!books.commit([...changes, orderRow(subject, said)])) {
-      return refuse("journal", `the journal can't be written: ${books.problem()}; nothing has changed`);
+  ): Result<string, CommandRejection> {
+    if (!remediationState.commit([...changes, commandRow(subject, reply)])) {
+      return rejectCommand(
+        "journal",
+        `the journal can't be written: ${remediationState.journalProblem()}; nothing has changed`,
+      );
     }
     adopt();
     onOrder();
-    return ok(said);
+    return ok(reply);
   }
 
-  function waiting(id: string): Result<Action, OrderRefusal> {
-    const action = casebook.action(id);
-    if (action === null) return refuse("not_found", `there is no action ${id}`);
-    const expiry = expiryOf(ward, action);
+  function awaitingAction(id: string): Result<Action, CommandRejection> {
+    const action = records.action(id);
+    if (action === null) return rejectCommand("not_found", `there is no action ${id}`);
+    const expiry = approvalExpiry(context, action);
     if (action.state === "awaiting" && expiry === null) return ok(action);
-    if (action.state === "awaiting") return refuse("conflict", `${id} has expired: ${expiry}`);
-    return refuse("conflict", `${id} does not wait for approval: it is ${action.state}`);
+    if (action.state === "awaiting") return rejectCommand("conflict", `${id} has expired: ${expiry}`);
+    return rejectCommand("conflict", `${id} does not wait for approval: it is ${action.state}`);
   }
 
   /** Nodes other than this one that operators hold and that are not listed. */
   const unlistedHolds = (node: NodeId): number =>
-    casebook.allHolds().filter((hold) => hold.kind === "held" && hold.node !== node && slotOf(ward, hold.node) === null)
-      .length;
+    records
+      .allHolds()
+      .filter((hold) => hold.kind === "held" && hold.node !== node && slotOfNode(context, hold.node) === null).length;
 
-  const answered = (action: Action): Action =>
-    operator === null ? action : { ...action, answered: { operator, at: books.now() } };
+  const answeredAction = (action: Action): Action =>
+    operator === null ? action : { ...action, answered: { operator, at: remediationState.now() } };
 
   return {
-    of: (name) => createOrders(parts, name),
+    as: (name) => createOperatorCommands(parts, name),
     pause(reason) {
-      const value = JSON.stringify({ at: books.now(), reason, ...named });
-      const said = `paused: ${reason}; no node is touched until resume`;
-      return write({ order: "pause" }, [{ kind: "fact", key: PAUSED, value }], said);
+      const value = JSON.stringify({ at: remediationState.now(), reason, ...policyByName });
+      const reply = `paused: ${reason}; no node is touched until resume`;
+      return recordCommand({ command: "pause" }, [{ kind: "fact", key: PAUSED, value }], reply);
     },
     resume() {
-      if (casebook.fact(PAUSED) === null) return ok("it was not paused");
-      return write({ order: "resume" }, [{ kind: "fact", key: PAUSED, value: null }], "resumed");
+      if (records.fact(PAUSED) === null) return ok("it was not paused");
+      return recordCommand({ command: "resume" }, [{ kind: "fact", key: PAUSED, value: null }], "resumed");
     },
     approve(id) {
-      const action = waiting(id);
+      const action = awaitingAction(id);
       if (!action.ok) return action;
       const { request, node } = action.value;
-      const said = `${id} is approved: ${request.kind} of ${node}, as soon as nothing else holds it`;
-      const row: Action = { ...answered(action.value), state: "approved", approvedAt: books.now() };
-      return write({ order: "approve", node, action: id }, [noteAction(row)], said);
+      const reply = `${id} is approved: ${request.kind} of ${node}, as soon as nothing else holds it`;
+      const row: Action = { ...answeredAction(action.value), state: "approved", approvedAt: remediationState.now() };
+      return recordCommand({ command: "approve", node, action: id }, [actionChange(row)], reply);
     },
     reject(id, reason) {
-      const action = waiting(id);
+      const action = awaitingAction(id);
       if (!action.ok) return action;
-      const because = reason === "" ? "" : `: ${reason}`;
-      const detail = `${who} rejected ${id}${because}`;
-      const row: Action = { ...answered(action.value), state: "rejected", endedAt: books.now(), detail };
-      const said = `${id} is rejected${because}; the step is not asked for again in this episode`;
-      return write({ order: "reject", node: row.node, action: id }, [noteAction(row)], said);
+      const reasonSuffix = reason === "" ? "" : `: ${reason}`;
+      const detail = `${who} rejected ${id}${reasonSuffix}`;
+      const row: Action = {
+        ...answeredAction(action.value),
+        state: "rejected",
+        endedAt: remediationState.now(),
+        detail,
+      };
+      const reply = `${id} is rejected${reasonSuffix}; the step is not asked for again in this episode`;
+      return recordCommand({ command: "reject", node: row.node, action: id }, [actionChange(row)], reply);
     },
     hold(node, reason) {
-      const isListed = slotOf(ward, node) !== null;
+      const isListed = slotOfNode(context, node) !== null;
       if (!isListed && unlistedHolds(node) >= UNLISTED_HOLDS_MAX) {
         const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
-        return refuse("conflict", message);
+        return rejectCommand("conflict", message);
       }
-      const because = reason === "" ? "" : `: ${reason}`;
-      const base = { node, policy: null, kind: "held", at: books.now(), until: null } as const;
-      const row = { ...base, reason: `${who} holds it${because}`, ...named };
+      const reasonSuffix = reason === "" ? "" : `: ${reason}`;
+      const base = { node, policy: null, kind: "held", at: remediationState.now(), until: null } as const;
+      const row = { ...base, reason: `${who} holds it${reasonSuffix}`, ...policyByName };
       const note = isListed ? "" : "; no node of that id is listed now, and the hold is in force once it is";
-      const said = `${node} is held${because}; it is not touched until release${note}`;
-      return write({ order: "hold", node }, [{ kind: "hold", row }], said);
+      const reply = `${node} is held${reasonSuffix}; it is not touched until release${note}`;
+      return recordCommand({ command: "hold", node }, [{ kind: "hold", row }], reply);
     },
     release(node) {
-      const holds = casebook.holds(node).filter(({ until }) => until === null || until > books.now());
-      if (holds.length === 0) return refuse("not_found", `nobody holds ${JSON.stringify(node)}`);
+      const holds = records.holdsOn(node).filter(({ until }) => until === null || until > remediationState.now());
+      if (holds.length === 0) return rejectCommand("not_found", `nobody holds ${JSON.stringify(node)}`);
       // What was tried before a node was given up counts no more: the row stays, to say since when.
-      const changes = holds.map((hold): Change => {
+      const changes = holds.map((hold): JournalChange => {
         const { kind, policy } = hold;
-        if (kind === "given_up") return { kind: "hold", row: { ...hold, until: books.now() } };
+        if (kind === "given_up") return { kind: "hold", row: { ...hold, until: remediationState.now() } };
         return { kind: "hold_gone", node, policy };
       });
-      const again = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
-      const tried = again.length === 0 ? "" : `; ${again.join(" and ")} may try it again`;
-      return write({ order: "release", node }, changes, `${node} is released${tried}`);
+      const current = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
+      const tried = current.length === 0 ? "" : `; ${current.join(" and ")} may try it again`;
+      return recordCommand({ command: "release", node }, changes, `${node} is released${tried}`);
     },
     resetBreaker() {
-      const isOpen = situation.breaker().open !== null;
-      const fallen = ward.policies.filter((policy) => active(ward, policy).fallen).map(({ rule }) => rule.name);
-      if (!isOpen && fallen.length === 0) {
-        return refuse("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
+      const isOpen = fleetHealth.breaker().open !== null;
+      const hasFallenBack = context.policies
+        .filter((policy) => activePolicy(context, policy).hasFallenBack)
+        .map(({ rule }) => rule.name);
+      if (!isOpen && hasFallenBack.length === 0) {
+        return rejectCommand("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
       }
-      const { changes, adopt } = situation.resetBreaker(fallen);
-      const again = fallen.flatMap((name): Change[] => [
-        { kind: "fact", key: fallenFact(name), value: null },
-        { kind: "fact", key: efficacySinceFact(name), value: String(books.now()) },
+      const { changes, apply: adopt } = fleetHealth.resetBreaker(hasFallenBack);
+      const current = hasFallenBack.flatMap((name): JournalChange[] => [
+        { kind: "fact", key: fallbackFactKey(name), value: null },
+        { kind: "fact", key: efficacySinceFactKey(name), value: String(remediationState.now()) },
       ]);
-      const said = [
+      const reply = [
         ...(isOpen ? ["the breaker is closed, and counts from zero"] : []),
-        ...(fallen.length === 0
+        ...(hasFallenBack.length === 0
           ? []
           : [
-              `${fallen.join(" and ")} ${fallen.length === 1 ? "acts" : "act"} again, and its efficacy is measured anew`,
+              `${hasFallenBack.join(" and ")} ${hasFallenBack.length === 1 ? "acts" : "act"} again, and its efficacy is measured anew`,
             ]),
       ];
-      return write({ order: "reset-breaker" }, [...changes, ...again], said.join("; "), adopt);
+      return recordCommand({ command: "reset-breaker" }, [...changes, ...current], reply.join("; "), adopt);
     },
     acceptInventory() {
-      const walk = ward.view?.snapshot.fleet.lastWalk ?? null;
-      if (walk === null || walk.isCut) {
-        return refuse(
+      const walk = context.view?.snapshot.fleet.lastWalk ?? null;
+      if (walk === null || walk.isAborted) {
+        return rejectCommand(
           "conflict",
           "the last walk of the nodes was cut off before the end of the list: there is nothing to accept",
         );
       }
-      const { changes, adopt } = sight.accept(walk.met, walk.missing);
+      const { changes, apply: adopt } = trust.acceptMissing(walk.seenNodes, walk.missing);
       const without =
         walk.missing === 0 ? "" : `; ${walk.missing} that it does not show, or does not count, are accepted`;
-      const lost = lostNodes(ward).size;
+      const lost = lostNodes(context).size;
       const gone = lost === 0 ? "" : `; the loss of ${lost} that left the list after an action is accepted`;
-      const said = `the inventory is measured by the ${walk.met} nodes of now${without}${gone}`;
-      return write({ order: "accept-inventory" }, changes, said, () => {
+      const reply = `the inventory is measured by the ${walk.seenNodes} nodes of now${without}${gone}`;
+      return recordCommand({ command: "accept-inventory" }, changes, reply, () => {
         adopt();
-        acceptLosses(ward);
+        acceptLosses(context);
       });
     },
     noteReload(problems, origin = "") {
       const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
-      const said = problems.length === 0 ? "the new configuration is in force" : `refused: ${problems[0]}${rest}`;
-      books.record([orderRow({ order: "reload" }, `${origin}${said}`)]);
+      const reply = problems.length === 0 ? "the new configuration is in force" : `refused: ${problems[0]}${rest}`;
+      remediationState.record([commandRow({ command: "reload" }, `${origin}${reply}`)]);
     },
   };
 }
 
-const refuse = (kind: OrderRefusal["kind"], message: string): Result<never, OrderRefusal> => fail({ kind, message });
+const rejectCommand = (kind: CommandRejection["kind"], message: string): Result<never, CommandRejection> =>
+  fail({ kind, message });

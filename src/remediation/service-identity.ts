@@ -1,64 +1,64 @@
 import type { Action } from "../model/remediation/episode.ts";
-import type { Change } from "../model/remediation/journal.ts";
-import { isLive } from "../policy/remediation-state.ts";
-import { isUnderWay } from "../policy/facts.ts";
-import { withdrawn } from "../policy/episodes/episode.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
+import { withdrawEpisode } from "../policy/episodes/episode.ts";
+import { isInFlight } from "../policy/facts.ts";
+import { isUnfinished } from "../policy/remediation-state.ts";
 import { INACTIVE } from "../policy/timers/timer.ts";
+import { canaryFactKey, type RemediationContext } from "./context.ts";
+import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING, BASELINE } from "./evaluation/inventory-trust.ts";
-import { STORM } from "./evaluation/fleet-health.ts";
-import { noteAction, settle } from "./execution/episode-transitions.ts";
-import { provenFact, type Ward } from "./context.ts";
+import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
 
 /** The fact that says which service the journal is about: its base URL. */
-const SERVICE = "warden.service";
+const SERVICE_FACT = "warden.service";
 
 /** Facts about a fleet that say nothing about another one. */
-const FLEET_FACTS: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, INCIDENTS];
+const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, INCIDENTS];
 
 /**
  * Makes the journal one of the service that is configured. Where it was another's, everything that was open there ends:
  * nodes of equal ids are other nodes. What limits actions (closed episodes, actions sent, holds, a pause, an open breaker)
  * stays: it can only hold.
  */
-export function adoptService(ward: Ward): void {
-  const { books, log } = ward;
-  const { casebook } = books;
-  const service = identityOf(ward.serviceUrl);
-  const before = casebook.fact(SERVICE);
+export function bindJournalToService(context: RemediationContext): void {
+  const { remediationState, log } = context;
+  const { records } = remediationState;
+  const service = serviceUrlOf(context.serviceUrl);
+  const before = records.fact(SERVICE_FACT);
   if (before === service) return;
-  books.batch(() => {
+  remediationState.runBatched(() => {
     if (before !== null) {
       const detail = `service.base_url changed from ${before} to ${service}`;
       log.warn({ before, service }, "another service: timers, episodes and approvals of the one before end");
-      endAll(ward, detail);
+      closeEverything(context, detail);
     }
-    books.record([{ kind: "fact", key: SERVICE, value: service }]);
+    remediationState.record([{ kind: "fact", key: SERVICE_FACT, value: service }]);
   });
 }
 
-function endAll(ward: Ward, detail: string): void {
-  const { books, policies } = ward;
-  const { casebook } = books;
-  const changes: Change[] = [...FLEET_FACTS, ...policies.map(({ rule }) => provenFact(rule.name))]
-    .filter((key) => casebook.fact(key) !== null)
+function closeEverything(context: RemediationContext, detail: string): void {
+  const { remediationState, policies } = context;
+  const { records } = remediationState;
+  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.map(({ rule }) => canaryFactKey(rule.name))]
+    .filter((key) => records.fact(key) !== null)
     .map((key) => ({ kind: "fact", key, value: null }));
-  for (const policy of casebook.timedPolicies()) {
-    for (const node of [...casebook.timersOf(policy).keys()]) {
-      casebook.setTimer(policy, node, INACTIVE);
+  for (const policy of records.policiesWithTimers()) {
+    for (const node of [...records.timersOf(policy).keys()]) {
+      records.setTimer(policy, node, INACTIVE);
       changes.push({ kind: "timer_gone", policy, node });
     }
   }
-  books.record(changes);
-  for (const episode of casebook.openEpisodes()) {
-    const live = casebook.actionsOf(episode.id).filter(isLive);
-    const ends = live.map((action) => noteAction(ended(action, detail, books.now())));
-    settle(ward, episode, withdrawn(episode, books.now()), ends);
+  remediationState.record(changes);
+  for (const episode of records.openEpisodes()) {
+    const live = records.actionsOf(episode.id).filter(isUnfinished);
+    const ends = live.map((action) => actionChange(closedTimers(action, detail, remediationState.now())));
+    commitTransition(context, episode, withdrawEpisode(episode, remediationState.now()), ends);
   }
 }
 
-function ended(action: Action, detail: string, endedAt: number): Action {
-  if (isUnderWay(action)) {
+function closedTimers(action: Action, detail: string, endedAt: number): Action {
+  if (isInFlight(action)) {
     const outcome = action.shadow ? "dry_run" : "in_doubt";
     return { ...action, state: "ended", outcome, endedAt, detail, sentAt: action.sentAt ?? endedAt };
   }
@@ -66,7 +66,7 @@ function ended(action: Action, detail: string, endedAt: number): Action {
 }
 
 /** One text for all spellings of a base URL. */
-function identityOf(url: string): string {
+function serviceUrlOf(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname.replace(/\/+$/, "")}`;
 }

@@ -1,11 +1,11 @@
-import { withRoom } from "../base/typed-column.ts";
+import { growColumn } from "../base/typed-column.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
 /**
  * Deadlines of slots, one each, for one of some causes: a binary heap a cause, in typed arrays, which knows the place
  * of each slot, so that a deadline is set and cleared in O(log n). Equal ones come in the order of the slots.
  */
-export interface Deadlines {
+export interface DeadlineQueue {
   /** Gives a slot a deadline, in place of what it had. Causes are numbered from 0. */
   set(slot: number, cause: number, due: MonotonicMs): void;
   clear(slot: number): void;
@@ -28,45 +28,45 @@ interface Heap {
 }
 
 /** No slot has a deadline. */
-export function createDeadlines(causes: number): Deadlines {
+export function createDeadlineQueue(causes: number): DeadlineQueue {
   const heaps: readonly Heap[] = Array.from({ length: causes }, () => ({ slots: new Int32Array(0), count: 0 }));
-  let dues = new Float64Array(0);
+  let deadlines = new Float64Array(0);
   let places = new Int32Array(0);
   let causeOf = new Int8Array(0);
 
   const isBefore = (slot: number, other: number): boolean =>
-    dues[slot]! < dues[other]! || (dues[slot]! === dues[other]! && slot < other);
+    deadlines[slot]! < deadlines[other]! || (deadlines[slot]! === deadlines[other]! && slot < other);
 
-  function put(heap: Heap, place: number, slot: number): void {
+  function putAt(heap: Heap, place: number, slot: number): void {
     heap.slots[place] = slot;
     places[slot] = place;
   }
 
   /** Moves what stands at a place up to where it belongs; returns that place. */
-  function rise(heap: Heap, place: number): number {
+  function siftUp(heap: Heap, place: number): number {
     const slot = heap.slots[place]!;
     while (place > 0) {
       const parent = (place - 1) >> 1;
       if (!isBefore(slot, heap.slots[parent]!)) break;
-      put(heap, place, heap.slots[parent]!);
+      putAt(heap, place, heap.slots[parent]!);
       place = parent;
     }
-    put(heap, place, slot);
+    putAt(heap, place, slot);
     return place;
   }
 
   /** Moves what stands at a place down to where it belongs. */
-  function sink(heap: Heap, place: number): void {
+  function siftDown(heap: Heap, place: number): void {
     const slot = heap.slots[place]!;
     for (;;) {
       let child = 2 * place + 1;
       if (child >= heap.count) break;
       if (child + 1 < heap.count && isBefore(heap.slots[child + 1]!, heap.slots[child]!)) child++;
       if (isBefore(slot, heap.slots[child]!)) break;
-      put(heap, place, heap.slots[child]!);
+      putAt(heap, place, heap.slots[child]!);
       place = child;
     }
-    put(heap, place, slot);
+    putAt(heap, place, slot);
   }
 
   function clear(slot: number): void {
@@ -79,27 +79,27 @@ export function createDeadlines(causes: number): Deadlines {
     const last = heap.slots[heap.count]!;
     if (last === slot) return;
     // The last one fills the gap, and belongs above it or below.
-    put(heap, place, last);
-    sink(heap, rise(heap, place));
+    putAt(heap, place, last);
+    siftDown(heap, siftUp(heap, place));
   }
 
   return {
     set(slot, cause, due) {
-      dues = withRoom(dues, slot);
-      places = withRoom(places, slot);
-      causeOf = withRoom(causeOf, slot, NONE);
+      deadlines = growColumn(deadlines, slot);
+      places = growColumn(places, slot);
+      causeOf = growColumn(causeOf, slot, NONE);
       clear(slot);
       const heap = heaps[cause]!;
-      heap.slots = withRoom(heap.slots, heap.count);
+      heap.slots = growColumn(heap.slots, heap.count);
       causeOf[slot] = cause;
-      dues[slot] = due;
-      put(heap, heap.count, slot);
+      deadlines[slot] = due;
+      putAt(heap, heap.count, slot);
       heap.count++;
-      rise(heap, heap.count - 1);
+      siftUp(heap, heap.count - 1);
     },
     clear,
     first: (cause) => (heaps[cause]!.count === 0 ? NONE : heaps[cause]!.slots[0]!),
-    dueOf: (slot) => ((causeOf[slot] ?? NONE) === NONE ? Number.POSITIVE_INFINITY : dues[slot]!),
+    dueOf: (slot) => ((causeOf[slot] ?? NONE) === NONE ? Number.POSITIVE_INFINITY : deadlines[slot]!),
     causeOf: (slot) => causeOf[slot] ?? NONE,
     slotsOf: (cause) => [...heaps[cause]!.slots.subarray(0, heaps[cause]!.count)],
   };

@@ -10,15 +10,15 @@ import type { NodeId } from "../model/node.ts";
  */
 export interface DetailFailures {
   /** A read succeeded. Returns the nodes whose own the failures since the last success were. */
-  succeeded(id: NodeId): readonly NodeId[];
+  recordSuccess(id: NodeId): readonly NodeId[];
   /** A read failed. `mayBeNode`: the failure may be the node's own. */
-  failed(id: NodeId, mayBeNode: boolean): void;
+  recordFailure(id: NodeId, mayBeNode: boolean): void;
   /** A probe failed. */
-  probeFailed(): void;
+  recordProbeFailure(): void;
   /** Whether the next read is to be a probe, alone under way. */
   isServiceSuspected(): boolean;
   /** Wait between two reads where `spacing` is planned: longer the more probes failed in a row. */
-  spacing(spacing: DurationMs): DurationMs;
+  probeSpacingMs(spacing: DurationMs): DurationMs;
 }
 
 /** So many failures in a row lead to a probe. */
@@ -32,30 +32,30 @@ const READS_AFTER_PROBE = 60;
 /** No failure is known yet. */
 export function createDetailFailures(): DetailFailures {
   // At most the reads after a probe, and those under way when the service came under suspicion.
-  const unjudged = new Set<NodeId>();
-  let inRow = 0;
+  const undecided = new Set<NodeId>();
+  let failuresInRow = 0;
   let failedProbes = 0;
   let trusted = 0;
-  const isSuspected = () => inRow >= FAILURES_BEFORE_PROBE;
+  const isSuspected = () => failuresInRow >= FAILURES_BEFORE_PROBE;
   return {
-    succeeded(id) {
+    recordSuccess(id) {
       trusted = isSuspected() ? READS_AFTER_PROBE : Math.max(0, trusted - 1);
-      unjudged.delete(id);
-      const judged = [...unjudged];
-      unjudged.clear();
-      inRow = 0;
+      undecided.delete(id);
+      const decide = [...undecided];
+      undecided.clear();
+      failuresInRow = 0;
       failedProbes = 0;
-      return judged;
+      return decide;
     },
-    failed(id, mayBeNode) {
-      if (trusted === 0) inRow++;
+    recordFailure(id, mayBeNode) {
+      if (trusted === 0) failuresInRow++;
       else trusted--;
-      if (mayBeNode) unjudged.add(id);
+      if (mayBeNode) undecided.add(id);
     },
-    probeFailed() {
+    recordProbeFailure() {
       failedProbes = Math.min(DOUBLINGS_MAX, failedProbes + 1);
     },
     isServiceSuspected: isSuspected,
-    spacing: (spacing) => Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** failedProbes)),
+    probeSpacingMs: (spacing) => Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** failedProbes)),
   };
 }

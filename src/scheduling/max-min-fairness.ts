@@ -32,20 +32,20 @@ const EPSILON = 1e-9;
  * Shares out by weighted max-min fairness (Bertsekas and Gallager, Data Networks, section 6.5.2), by progressive
  * filling: raises all together, each by its weight, until it has what it wants or a constraint that holds it is used up.
  */
-export function fill<Name, Bound>(
+export function shareFairly<Name, Bound>(
   demands: readonly Demand<Name>[],
   constraints: readonly Constraint<Name, Bound>[],
 ): ReadonlyMap<Name, Grant<Bound>> {
   const levels = demands.map((demand): Level<Name, Bound> => ({ ...demand, given: 0, boundBy: undefined }));
-  while (levels.some(({ boundBy }) => boundBy === undefined)) raise(levels, constraints);
+  while (levels.some(({ boundBy }) => boundBy === undefined)) raiseLevels(levels, constraints);
   return new Map(levels.map(({ name, given, boundBy }) => [name, { given, boundBy: boundBy ?? null }]));
 }
 
-function raise<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
+function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
   const open = levels.filter(({ boundBy }) => boundBy === undefined);
   const rooms = constraints.map((constraint) => {
     const weight = open.reduce((sum, each) => sum + (constraint.holds(each.name) ? each.weight : 0), 0);
-    return weight === 0 ? Number.POSITIVE_INFINITY : roomIn(constraint, levels) / weight;
+    return weight === 0 ? Number.POSITIVE_INFINITY : roomOf(constraint, levels) / weight;
   });
   const step = Math.min(...rooms, ...open.map(({ wanted, given, weight }) => (wanted - given) / weight));
   for (const level of open) {
@@ -58,7 +58,7 @@ function raise<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly 
   });
 }
 
-function roomIn<Name, Bound>(
+function roomOf<Name, Bound>(
   { capacity, holds }: Constraint<Name, Bound>,
   levels: readonly Level<Name, Bound>[],
 ): number {

@@ -1,51 +1,51 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
-import { type Constraint, type Demand, fill, type Grant } from "./max-min-fairness.ts";
-import { spendable, spendableOfPlan } from "../rate-limit/ledger.ts";
+import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
+import { pollingCallsPerMinute, pollingCallsPerWindow } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Limits } from "../rate-limit/limits.ts";
-import { type LastRun, type MonthState, paidAhead, pollingLeft } from "../rate-limit/monthly-budget.ts";
-import { SCOPES, type Scope } from "../rate-limit/external-usage/external-usage.ts";
+import { callsPaidAhead, type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
 import { ACTION_SHARE } from "../rate-limit/pacing.ts";
-import { waitMax } from "./detail-priority.ts";
 import type { RecentCalls } from "../rate-limit/recent-calls.ts";
+import { readsBetweenMax } from "./detail-priority.ts";
+import { type Constraint, type Demand, type Grant, shareFairly } from "./max-min-fairness.ts";
 
 /** What a collector was asked to do. */
-export interface Wish {
+export interface RequestedInterval {
   /** Between two runs; of details: the age that no node's detail should pass. */
   readonly intervalMs: DurationMs;
   /** It runs at the times of a cron schedule: a longer planned interval skips some of them. */
-  readonly rung: boolean;
+  readonly isCron: boolean;
 }
 
 /** What the planner knows. Unknown counts are taken for the least that one call brings. */
 export interface PlanInput {
   /** Null: not collected. */
-  readonly wishes: Readonly<Record<Collector, Wish | null>>;
+  readonly requestedIntervals: Readonly<Record<Collector, RequestedInterval | null>>;
   readonly nodes: number;
   readonly nodePages: number;
   readonly sessionPages: number;
   readonly limits: Limits;
-  readonly month: MonthState;
+  readonly month: MonthUsage;
   /** By collector the run that began last; absent: none that is known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
   /** By collector how long its last complete run took; absent: not measured. */
-  readonly measured?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  readonly measuredCalls?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** By collector the last {@link CollectorPlan.pacedMs}; absent: none. */
-  readonly paced?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Calls of actions of late; absent: none. */
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
   /** Calls that other users of the key are expected to make in a window, of the plan in a minute; absent: none. */
-  readonly others?: Readonly<Record<Scope, number>>;
+  readonly externalCalls?: Readonly<Record<LimitScope, number>>;
   /** Calls a window that refusals have shown to be the most, by category; null: the stated limits hold. Absent: none is known. */
-  readonly learned?: Readonly<Record<Category, number | null>>;
+  readonly learnedLimits?: Readonly<Record<Category, number | null>>;
   /** Collectors whose data the loaded policies read to find what is unhealthy; absent: none. */
   readonly reads?: ReadonlySet<Collector>;
 }
 
 /** The limit that keeps a wish from being met. */
-export type Bound = Scope | "month";
+export type Bound = LimitScope | "month";
 /** All of them. */
-export const PLAN_BOUNDS: readonly Bound[] = [...SCOPES, "month"];
+export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
 
 /** How old data are to be expected. */
 export interface ExpectedAge {
@@ -55,7 +55,7 @@ export interface ExpectedAge {
 
 /** What a collector will do. */
 export interface CollectorPlan {
-  readonly wishMs: DurationMs;
+  readonly requestedMs: DurationMs;
   /** Between two runs; of details: a whole round of the fleet. Infinity where nothing may be spent. */
   readonly intervalMs: DurationMs;
   /**
@@ -69,7 +69,7 @@ export interface CollectorPlan {
    */
   readonly freshMs: DurationMs;
   /** intervalMs over wishMs, from 1. */
-  readonly stretch: number;
+  readonly slowdown: number;
   readonly boundBy: Bound | null;
   readonly callsPerMinute: number;
   readonly age: ExpectedAge;
@@ -104,12 +104,12 @@ export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
 };
 
 /** Rounds in which what was paid ahead and the rates settle. */
-const AHEAD_ROUNDS = 8;
+const PAID_AHEAD_ROUNDS = 8;
 /** Share of what is left of a month that one run may spend on time beyond it. */
-const BEYOND_SHARE_MAX = 0.2;
+const OVERRUN_SHARE_MAX = 0.2;
 
 /** The category that a collector's calls are of. */
-export const CATEGORY_OF: Readonly<Record<Collector, Category>> = {
+export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
   nodes: "node_management",
   details: "node_management",
   sessions: "session_monitoring",
@@ -118,33 +118,35 @@ export const CATEGORY_OF: Readonly<Record<Collector, Category>> = {
 };
 
 /** Fits the wishes into the limits: weighted max-min fairness over nested constraints. */
-export function plan(input: PlanInput): Plan {
+export function planPolling(input: PlanInput): Plan {
   const demands = COLLECTORS.flatMap((collector): Demand<Collector>[] => {
-    const wish = input.wishes[collector];
-    if (wish === null) return [];
+    const requestedInterval = input.requestedIntervals[collector];
+    if (requestedInterval === null) return [];
     const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
-    const wanted = (callsOf(collector, input) * MINUTE_MS) / wish.intervalMs;
+    const wanted = (callsPerRun(collector, input) * MINUTE_MS) / requestedInterval.intervalMs;
     return [{ name: collector, weight, wanted }];
   });
-  let grants = fill(demands, constraintsOf(input, 0));
+  let grants = shareFairly(demands, planConstraints(input, 0));
   // What runs paid ahead follows from the rates, and those from it: a few rounds settle it.
-  for (let round = 0, ahead = 0; round < AHEAD_ROUNDS && input.runs !== undefined; round++) {
-    ahead = (ahead + aheadOf(input, grants)) / 2;
-    grants = fill(demands, constraintsOf(input, ahead));
+  for (let round = 0, paidAheadCalls = 0; round < PAID_AHEAD_ROUNDS && input.runs !== undefined; round++) {
+    paidAheadCalls = (paidAheadCalls + callsAheadOf(input, grants)) / 2;
+    grants = shareFairly(demands, planConstraints(input, paidAheadCalls));
   }
   const planOf = (collector: Collector): CollectorPlan | null => {
-    const [wish, grant] = [input.wishes[collector], grants.get(collector)];
-    return wish === null || grant === undefined ? null : collectorPlan(collector, wish, grants, input);
+    const [requestedInterval, grant] = [input.requestedIntervals[collector], grants.get(collector)];
+    return requestedInterval === null || grant === undefined
+      ? null
+      : collectorPlan(collector, requestedInterval, grants, input);
   };
   return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
 }
 
 type Grants = ReadonlyMap<Collector, Grant<Bound>>;
 
-function aheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
+function callsAheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
   return COLLECTORS.reduce((sum, collector) => {
     const run = runs[collector];
-    return run === undefined ? sum : sum + paidAhead(run, grants.get(collector)?.given ?? 0, month);
+    return run === undefined ? sum : sum + callsPaidAhead(run, grants.get(collector)?.given ?? 0, month);
   }, 0);
 }
 
@@ -152,18 +154,19 @@ function aheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
  * Calls a minute that polling may make under each limit, what actions and others take off it aside; null: no such cap.
  * `ahead`: calls of the month that runs made for the time to come.
  */
-export function roomOf(input: PlanInput, ahead = 0): Readonly<Record<Bound, number | null>> {
-  const { limits, month, others } = input;
+export function pollingCapacityOf(input: PlanInput, ahead = 0): Readonly<Record<Bound, number | null>> {
+  const { limits, month, externalCalls } = input;
   const { perMinute, aDay } = actionRates(input);
-  const left = pollingLeft(limits, month, aDay);
+  const left = pollingCallsLeft(limits, month, aDay);
   const beside = (calls: number, actions: number) => Math.max(calls * (1 - ACTION_SHARE), calls - actions);
   const ofCategory = (category: Category) => {
     const calls =
-      (spendable(limits, category, others?.[category], input.learned?.[category]) * MINUTE_MS) /
+      (pollingCallsPerWindow(limits, category, externalCalls?.[category], input.learnedLimits?.[category]) *
+        MINUTE_MS) /
       limits.categories[category].windowMs;
     return beside(calls, perMinute[category]);
   };
-  const planCalls = spendableOfPlan(limits, others?.plan);
+  const planCalls = pollingCallsPerMinute(limits, externalCalls?.plan);
   const actions = CATEGORIES.reduce((sum, category) => sum + perMinute[category], 0);
   return {
     node_management: ofCategory("node_management"),
@@ -173,11 +176,12 @@ export function roomOf(input: PlanInput, ahead = 0): Readonly<Record<Bound, numb
   };
 }
 
-function constraintsOf(input: PlanInput, ahead: number): Constraint<Collector, Bound>[] {
-  const room = roomOf(input, ahead);
+function planConstraints(input: PlanInput, ahead: number): Constraint<Collector, Bound>[] {
+  const room = pollingCapacityOf(input, ahead);
   return (Object.keys(room) as Bound[]).flatMap((bound) => {
     const capacity = room[bound];
-    const holds = (collector: Collector) => bound === "plan" || bound === "month" || CATEGORY_OF[collector] === bound;
+    const holds = (collector: Collector) =>
+      bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
     return capacity === null ? [] : [{ bound, capacity, holds }];
   });
 }
@@ -195,7 +199,10 @@ function actionRates({ actions }: PlanInput): { perMinute: Readonly<Record<Categ
 }
 
 /** Calls of a run; of details, of a round. */
-export function callsOf(collector: Collector, input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">): number {
+export function callsPerRun(
+  collector: Collector,
+  input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">,
+): number {
   switch (collector) {
     case "nodes":
       return Math.max(1, input.nodePages);
@@ -211,66 +218,78 @@ export function callsOf(collector: Collector, input: Pick<PlanInput, "nodes" | "
   }
 }
 
-function collectorPlan(collector: Collector, wish: Wish, grants: Grants, input: PlanInput): CollectorPlan {
+function collectorPlan(
+  collector: Collector,
+  requestedInterval: RequestedInterval,
+  grants: Grants,
+  input: PlanInput,
+): CollectorPlan {
   const { given, boundBy } = grants.get(collector)!;
-  const calls = callsOf(collector, input);
-  const left = pollingLeft(input.limits, input.month, actionRates(input).aDay);
-  const shared = boundBy === null ? wish.intervalMs : Math.max(wish.intervalMs, (calls * MINUTE_MS) / given);
-  const isPutOff = collector !== "details" && left !== null && comesTooLate(collector, shared, left, input);
+  const calls = callsPerRun(collector, input);
+  const left = pollingCallsLeft(input.limits, input.month, actionRates(input).aDay);
+  const shared =
+    boundBy === null
+      ? requestedInterval.intervalMs
+      : Math.max(requestedInterval.intervalMs, (calls * MINUTE_MS) / given);
+  const isPostponed = collector !== "details" && left !== null && isTooLate(collector, shared, left, input);
   const untilNext = (input.runs?.[collector]?.sinceMs ?? 0) + input.month.leftMs;
-  const intervalMs = isPutOff ? Math.max(shared, untilNext) : shared;
-  const pacedMs = Number.isFinite(shared) ? shared : (input.paced?.[collector] ?? wish.intervalMs);
+  const intervalMs = isPostponed ? Math.max(shared, untilNext) : shared;
+  const pacedMs = Number.isFinite(shared)
+    ? shared
+    : (input.pacedIntervals?.[collector] ?? requestedInterval.intervalMs);
   return {
-    wishMs: wish.intervalMs,
+    requestedMs: requestedInterval.intervalMs,
     intervalMs,
     pacedMs,
-    freshMs: freshOf(collector, wish, Math.max(pacedMs, input.measured?.[collector] ?? 0)),
-    stretch: intervalMs / wish.intervalMs,
+    freshMs: freshMsOf(collector, requestedInterval, Math.max(pacedMs, input.measuredCalls?.[collector] ?? 0)),
+    slowdown: intervalMs / requestedInterval.intervalMs,
     boundBy: intervalMs > shared ? "month" : boundBy,
     callsPerMinute: given,
-    age: ageOf(collector, intervalMs, grants, input),
+    age: expectedAgeOf(collector, intervalMs, grants, input),
   };
 }
 
-function freshOf(collector: Collector, { intervalMs }: Wish, everyMs: DurationMs): DurationMs {
+function freshMsOf(collector: Collector, { intervalMs }: RequestedInterval, everyMs: DurationMs): DurationMs {
   // A cron schedule may have no next time.
-  const wished = Number.isFinite(intervalMs) ? FRESH_INTERVALS * intervalMs : 0;
-  return Math.min(FRESH_INTERVALS * everyMs, Math.max(FRESH_MS_MAX[collector], wished));
+  const requestedMs = Number.isFinite(intervalMs) ? FRESH_INTERVALS * intervalMs : 0;
+  return Math.min(FRESH_INTERVALS * everyMs, Math.max(FRESH_MS_MAX[collector], requestedMs));
 }
 
 /**
  * Whether a run is better put off to the next month: this one can't pay it to its end, so that it would come to nothing,
  * or it would take from the others what it pays for time beyond the month.
  */
-function comesTooLate(collector: Collector, intervalMs: DurationMs, left: number, input: PlanInput): boolean {
-  const calls = callsOf(collector, input);
-  const promised = COLLECTORS.reduce((sum, other) => {
+function isTooLate(collector: Collector, intervalMs: DurationMs, left: number, input: PlanInput): boolean {
+  const calls = callsPerRun(collector, input);
+  const promisedCalls = COLLECTORS.reduce((sum, other) => {
     const run = other === collector ? undefined : input.runs?.[other];
-    return run === undefined ? sum : sum + run.calls - run.made;
+    return run === undefined ? sum : sum + run.calls - run.callsMade;
   }, 0);
   const beyond = calls * Math.max(0, 1 - input.month.leftMs / intervalMs);
-  return left > 0 && (calls > left - promised || beyond > left * BEYOND_SHARE_MAX);
+  return left > 0 && (calls > left - promisedCalls || beyond > left * OVERRUN_SHARE_MAX);
 }
 
-function ageOf(collector: Collector, intervalMs: DurationMs, grants: Grants, input: PlanInput): ExpectedAge {
+function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Grants, input: PlanInput): ExpectedAge {
   switch (collector) {
     case "details": {
       // Where a limit binds, suspects take the place of others: nobody waits longer than that.
       const nodes = Math.max(1, input.nodes);
-      const worstMs = grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * waitMax(nodes, 0)) / nodes;
+      const worstMs =
+        grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes, 0)) / nodes;
       return { medianMs: intervalMs / 2, worstMs };
     }
     case "sessions": {
       // They are taken over as a whole once the walk ends. It gets what the others leave, and its own share at least.
-      const { session_monitoring, plan: ofPlan } = roomOf(input);
+      const { session_monitoring, plan: ofPlan } = pollingCapacityOf(input);
       const given = (other: Collector) => (other === collector ? 0 : (grants.get(other)?.given ?? 0));
       const total = (of: readonly Collector[]) => of.reduce((sum, other) => sum + given(other), 0);
       const left = Math.min(
-        session_monitoring! - total(COLLECTORS.filter((other) => CATEGORY_OF[other] === "session_monitoring")),
+        session_monitoring! -
+          total(COLLECTORS.filter((other) => CATEGORY_OF_COLLECTOR[other] === "session_monitoring")),
         (ofPlan ?? Number.POSITIVE_INFINITY) - total(COLLECTORS),
       );
       const rate = Math.max(left, grants.get(collector)!.given);
-      const walkMs = Math.min(intervalMs, (callsOf(collector, input) * MINUTE_MS) / rate);
+      const walkMs = Math.min(intervalMs, (callsPerRun(collector, input) * MINUTE_MS) / rate);
       return { medianMs: (intervalMs + walkMs) / 2, worstMs: intervalMs + walkMs };
     }
     case "nodes":

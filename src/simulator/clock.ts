@@ -1,7 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { createAgenda } from "./event-queue.ts";
+import { createEventQueue } from "./event-queue.ts";
 
 /** A clock that only advances on request. */
 export interface VirtualClock extends Clock {
@@ -12,9 +12,9 @@ export interface VirtualClock extends Clock {
    */
   advance(ms: DurationMs): Promise<void>;
   /** Sleepers not yet woken. */
-  pending(): number;
+  sleeperCount(): number;
   /** Moves the wall clock alone, as a person or NTP would; negative: back. */
-  step(epochDeltaMs: number): void;
+  stepWallClock(epochDeltaMs: number): void;
 }
 
 /** Rounds of `setImmediate` that one instant may take: a renderer's slices are hundreds, a loop without end is not. */
@@ -25,7 +25,7 @@ const STALE_ENTRIES_MAX = 1_024;
 
 /** A clock that stands at `startEpochMs` until it is advanced; its monotonic time begins at 0. */
 export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
-  const agenda = createAgenda();
+  const eventQueue = createEventQueue();
   const sleepers = new Map<number, () => void>();
   let elapsed: MonotonicMs = 0;
   let wallOffset = startEpochMs;
@@ -45,8 +45,8 @@ export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
       nextId += 1;
       const onAbort = (): void => {
         wake(id);
-        if (agenda.size() > STALE_ENTRIES_MAX && agenda.size() > 2 * sleepers.size) {
-          agenda.prune((_, event) => sleepers.has(event));
+        if (eventQueue.size() > STALE_ENTRIES_MAX && eventQueue.size() > 2 * sleepers.size) {
+          eventQueue.prune((_, event) => sleepers.has(event));
         }
       };
       sleepers.set(id, () => {
@@ -54,7 +54,7 @@ export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
         resolve();
       });
       signal?.addEventListener("abort", onAbort, { once: true });
-      agenda.add(elapsed + Math.max(0, ms), id);
+      eventQueue.add(elapsed + Math.max(0, ms), id);
     });
 
   const advance = async (ms: DurationMs): Promise<void> => {
@@ -62,14 +62,14 @@ export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
     advancing = true;
     try {
       const target = elapsed + ms;
-      await settle();
-      while (agenda.nextAt() <= target) {
-        const at = agenda.nextAt();
-        const id = agenda.take();
+      await drainEventLoop();
+      while (eventQueue.nextAt() <= target) {
+        const at = eventQueue.nextAt();
+        const id = eventQueue.take();
         if (!sleepers.has(id)) continue;
         elapsed = at;
         wake(id);
-        await settle();
+        await drainEventLoop();
       }
       elapsed = target;
     } finally {
@@ -82,8 +82,8 @@ export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
     monotonic: () => elapsed,
     sleep,
     advance,
-    pending: () => sleepers.size,
-    step: (epochDeltaMs) => {
+    sleeperCount: () => sleepers.size,
+    stepWallClock: (epochDeltaMs) => {
       wallOffset += epochDeltaMs;
     },
   };
@@ -99,12 +99,12 @@ export function createScaledClock(base: Clock, speed: number): Clock {
   };
 }
 
-const immediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function settle(): Promise<void> {
+async function drainEventLoop(): Promise<void> {
   // Promise jobs run out before each immediate; immediates are counted by the runtime, so those of others show.
   for (let round = 0; round < SETTLE_ROUNDS_MAX; round += 1) {
-    await immediate();
+    await nextImmediate();
     if (!process.getActiveResourcesInfo().includes("Immediate")) return;
   }
   throw new Error(`work scheduled by setImmediate did not settle within ${SETTLE_ROUNDS_MAX} rounds`);

@@ -6,7 +6,7 @@ import { SCOPES } from "./api/api-keys.ts";
 export const SIMULATION_KEY = "simulation-key";
 
 /** A list that can be paged through to its end, with the true total. */
-const plainList = {
+const defaultListOptions = {
   recordsMax: Number.POSITIVE_INFINITY,
   totalCounts: "list",
   totalLagMs: 0,
@@ -30,12 +30,12 @@ export const defaultServiceOptions: ServiceOptions = {
   planCapStatus: 429,
   compression: "off",
   tokenBucketReset: "full",
-  nodeList: { order: "joined", ...plainList },
-  sessionList: { order: "started_at", ...plainList },
+  nodeList: { order: "joined", ...defaultListOptions },
+  sessionList: { order: "started_at", ...defaultListOptions },
 };
 
 /** A healthy fleet: about 17 of 500 nodes fail per day, and half of them recover by themselves. */
-const calmRates: FleetRates = {
+const calmFleetRates: FleetRates = {
   faultEveryMs: 30 * DAY_MS,
   selfHealing: 0.5,
   incurable: 0.1,
@@ -60,7 +60,7 @@ export const defaultScenario: Scenario = {
   nodes: 500,
   sessions: 5_000,
   service: defaultServiceOptions,
-  rates: calmRates,
+  rates: calmFleetRates,
   churn: noChurn,
   faults: [],
   keys: [{ key: SIMULATION_KEY, scopes: SCOPES }],

@@ -5,7 +5,7 @@ const CAPACITY_MIN = 64;
  * its owner understands, such as a slot. Equal times come out in the order of those numbers, so that a run repeats
  * whatever the order in which they went in.
  */
-export interface Agenda {
+export interface EventQueue {
   /** Time of the earliest event; Infinity when there is none. */
   nextAt(): number;
   add(at: number, event: number): void;
@@ -17,7 +17,7 @@ export interface Agenda {
 }
 
 /** An empty agenda. `event` numbers are whole, from 0 to 2^53. */
-export function createAgenda(): Agenda {
+export function createEventQueue(): EventQueue {
   let times = new Float64Array(CAPACITY_MIN);
   let events = new Float64Array(CAPACITY_MIN);
   let count = 0;

@@ -1,20 +1,20 @@
 /** A whole number from 0 to 2^32 - 1. */
-export type Word = number;
+export type Uint32 = number;
 
-const WORD_COUNT = 4_294_967_296;
+const UINT32_COUNT = 4_294_967_296;
 
 /**
  * Mixes a word so that every bit of it counts for every bit of the result, one to one. The constants are those of
  * "lowbias32", found by Chris Wellons' hash prospector.
  */
-export function scramble(word: Word): Word {
+export function scramble(word: Uint32): Uint32 {
   word = Math.imul(word ^ (word >>> 16), 0x7feb352d);
   word = Math.imul(word ^ (word >>> 15), 0x846ca68b);
   return (word ^ (word >>> 16)) >>> 0;
 }
 
 /** The inverse of {@link scramble}. */
-export function unscramble(word: Word): Word {
+export function unscramble(word: Uint32): Uint32 {
   word = Math.imul(word ^ (word >>> 16), 0x43021123);
   word = Math.imul(word ^ (word >>> 15) ^ (word >>> 30), 0x1d69e2a5);
   return (word ^ (word >>> 16)) >>> 0;
@@ -25,11 +25,12 @@ export function unscramble(word: Word): Word {
  * generator's next number it does not depend on what was asked before, so a request never affects other nodes than its own
  * node's.
  */
-export const hash = (seed: Word, what: Word, which: Word = 0): Word =>
+export const hash = (seed: Uint32, what: Uint32, which: Uint32 = 0): Uint32 =>
   scramble(scramble(scramble(seed) ^ what) ^ Math.imul(which, 0x9e3779b1));
 
 /** {@link hash} as a number from 0, below 1. */
-export const hashUnit = (seed: Word, what: Word, which: Word = 0): number => hash(seed, what, which) / WORD_COUNT;
+export const hashUnit = (seed: Uint32, what: Uint32, which: Uint32 = 0): number =>
+  hash(seed, what, which) / UINT32_COUNT;
 
 /**
  * A draw of the exponential distribution, from a uniform one: the time to the next of events that come by chance.

@@ -1,23 +1,23 @@
 import type { EpochMs } from "../model/time.ts";
-import type { Onset } from "./fleet/failure-modes.ts";
-import { findNode, inflict, liftQuarantine, quarantine, removeNode, restart } from "./fleet/fleet.ts";
+import type { FailureStart } from "./fleet/failure-modes.ts";
+import { findNode, injectFailure, liftQuarantine, quarantine, removeNode, restart } from "./fleet/fleet.ts";
 import type { SimulatedNode } from "./fleet/node.ts";
+import type { ResourceLoad } from "./fleet/resource-load.ts";
 import type { SimulatedService } from "./http/service.ts";
-import type { Strain } from "./fleet/resource-load.ts";
 import { advanceWorld } from "./network.ts";
 
 /** Changes to single nodes that bypass the service's API. */
 export interface Interventions {
   /** A node falls ill; absent instants: it neither passes by itself nor changes. */
-  fallIll(id: string, illness: Pick<Onset, "ailment" | "cure"> & Partial<Onset>): void;
+  startFailure(id: string, illness: Pick<FailureStart, "failureMode" | "remedy"> & Partial<FailureStart>): void;
   /** A load begins to take one of its resources, or will, or has long begun; it replaces an earlier one. Null: it ends. */
-  strain(id: string, strain: Strain | null): void;
+  setLoad(id: string, strain: ResourceLoad | null): void;
   /** A node that is online restarts so fast that its status never shows it. */
   restart(id: string): void;
   /** A person quarantines a node. */
   quarantine(id: string, until: EpochMs): void;
   /** A node leaves the fleet and returns at `returnAt`, on the service's clock. */
-  leave(id: string, returnAt: EpochMs): void;
+  leaveFleet(id: string, returnAt: EpochMs): void;
   /** An operator ends a quarantine, including ours. */
   liftQuarantine(id: string): void;
 }
@@ -33,15 +33,15 @@ export function createInterventions(service: SimulatedService, now: () => EpochM
   }
   const never = Number.POSITIVE_INFINITY;
   return {
-    fallIll: (id, illness) =>
-      at(id, (node, now) => inflict(fleet, node, { healAt: never, turnAt: never, ...illness }, now)),
-    strain: (id, strain) =>
+    startFailure: (id, failure) =>
+      at(id, (node, now) => injectFailure(fleet, node, { recoverAt: never, nextPhaseAt: never, ...failure }, now)),
+    setLoad: (id, load) =>
       at(id, (node) => {
-        node.strain = strain;
+        node.load = load;
       }),
     restart: (id) => at(id, (node, now) => restart(fleet, node, now)),
     quarantine: (id, until) => at(id, (node, now) => quarantine(fleet, node, until, now)),
-    leave: (id, returnAt) => at(id, (node, now) => removeNode(fleet, node, now, returnAt)),
+    leaveFleet: (id, returnAt) => at(id, (node, now) => removeNode(fleet, node, now, returnAt)),
     liftQuarantine: (id) => at(id, (node, now) => liftQuarantine(fleet, node, now)),
   };
 }

@@ -1,43 +1,43 @@
 import type { Fault, Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Churn, createChurn, nextChurnEvent, runChurnEvent } from "./fleet/churn.ts";
+import { createFleet, type Fleet, runFleetEvent, setDownRegions } from "./fleet/fleet.ts";
+import type { Uint32 } from "./hash.ts";
+import { type FaultSchedule, nextRegionChange, regionsDownAt } from "./http/faults.ts";
 import { type CountHistory, createCountHistory, sampleCounts } from "./sessions/count-history.ts";
-import { darkRegions, type FaultScript, nextDusk } from "./http/faults.ts";
-import { createFleet, darken, type Fleet, runFleetEvent } from "./fleet/fleet.ts";
-import type { Word } from "./hash.ts";
-import { closeHour, createHours, type Hours } from "./sessions/hourly-statistics.ts";
+import { closeHour, createHourlyHistory, type HourlyHistory } from "./sessions/hourly-statistics.ts";
 import { createTraffic, cutSessions, nextTrafficEvent, runTrafficEvent, type Traffic } from "./sessions/traffic.ts";
 
 /** The network behind the service: its nodes, its sessions and its past. Everything follows from the scenario. */
 export interface World {
-  readonly seed: Word;
+  readonly seed: Uint32;
   readonly startMs: EpochMs;
   readonly fleet: Fleet;
   readonly traffic: Traffic;
   readonly churn: Churn;
-  readonly counts: CountHistory;
-  readonly hours: Hours;
-  readonly script: FaultScript;
+  readonly countHistory: CountHistory;
+  readonly hours: HourlyHistory;
+  readonly faultSchedule: FaultSchedule;
   /** Up to when it has lived. */
   now: EpochMs;
   /** When a region goes dark or comes back. */
-  duskAt: EpochMs;
+  regionChangeAt: EpochMs;
 }
 
 /** The network as it is when the simulation starts. */
 export function createWorld(scenario: Scenario, startMs: EpochMs): World {
   let traffic: Traffic | null = null;
-  const fleet = createFleet(scenario, startMs, (node, at, parting) => {
+  const fleet = createFleet(scenario, startMs, (node, at, ending) => {
     // In the fleet's life before the start there are no sessions to end.
-    if (traffic !== null) cutSessions(traffic, node, at - startMs, parting);
+    if (traffic !== null) cutSessions(traffic, node, at - startMs, ending);
   });
   traffic = createTraffic(scenario, startMs, fleet);
-  const hours = createHours(scenario.seed, scenario.sessions, traffic.population, startMs);
-  const script: FaultScript = { startMs, seed: scenario.seed, faults: [] };
+  const hours = createHourlyHistory(scenario.seed, scenario.sessions, traffic.population, startMs);
+  const faultSchedule: FaultSchedule = { startMs, seed: scenario.seed, faults: [] };
   const world: World = {
-    ...{ seed: scenario.seed, startMs, fleet, traffic, hours, script, now: startMs, duskAt: 0 },
+    ...{ seed: scenario.seed, startMs, fleet, traffic, hours, faultSchedule, now: startMs, regionChangeAt: 0 },
     churn: createChurn(scenario, startMs),
-    counts: createCountHistory(scenario.service, startMs),
+    countHistory: createCountHistory(scenario.service, startMs),
   };
   replaceFaults(world, scenario.faults);
   return world;
@@ -45,17 +45,24 @@ export function createWorld(scenario: Scenario, startMs: EpochMs): World {
 
 /** Lets everything happen that is due by `to`, each thing at its own time. An earlier `to` than before changes nothing. */
 export function advanceWorld(world: World, to: EpochMs): void {
-  const { fleet, traffic, churn, counts, hours, startMs } = world;
+  const { fleet, traffic, churn, countHistory: counts, hours, startMs } = world;
   for (;;) {
     const trafficAt = startMs + nextTrafficEvent(traffic);
     const churnAt = nextChurnEvent(churn);
-    const at = Math.min(trafficAt, fleet.agenda.nextAt(), churnAt, hours.closesAt, world.duskAt, counts.nextAt);
+    const at = Math.min(
+      trafficAt,
+      fleet.eventQueue.nextAt(),
+      churnAt,
+      hours.closesAt,
+      world.regionChangeAt,
+      counts.nextAt,
+    );
     if (at > to) break;
     if (at === hours.closesAt) closeHour(hours, traffic.population, startMs);
-    else if (at === world.duskAt) shade(world, at);
+    else if (at === world.regionChangeAt) applyRegionOutages(world, at);
     else if (at === counts.nextAt) sampleCounts(counts, fleet, traffic.population);
     else if (at === churnAt) runChurnEvent(churn, fleet, traffic.population);
-    else if (at === fleet.agenda.nextAt()) runFleetEvent(fleet);
+    else if (at === fleet.eventQueue.nextAt()) runFleetEvent(fleet);
     else runTrafficEvent(traffic);
   }
   world.now = Math.max(world.now, to);
@@ -63,11 +70,11 @@ export function advanceWorld(world: World, to: EpochMs): void {
 
 /** Puts another fault script in force. Its times are those since the start of the simulation. */
 export function replaceFaults(world: World, faults: readonly Fault[]): void {
-  world.script.faults = faults;
-  shade(world, world.now);
+  world.faultSchedule.faults = faults;
+  applyRegionOutages(world, world.now);
 }
 
-function shade(world: World, at: EpochMs): void {
-  darken(world.fleet, darkRegions(world.script, at), at);
-  world.duskAt = nextDusk(world.script, at);
+function applyRegionOutages(world: World, at: EpochMs): void {
+  setDownRegions(world.fleet, regionsDownAt(world.faultSchedule, at), at);
+  world.regionChangeAt = nextRegionChange(world.faultSchedule, at);
 }

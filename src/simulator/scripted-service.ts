@@ -2,15 +2,15 @@ import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import { fail, ok } from "../base/result.ts";
 import type { NodeStatus } from "../model/node.ts";
 import { type PolicyTest, type ScriptedNode, type Series, valueAt } from "../model/policy/policy-test.ts";
-import type { Clock, ServiceRequest, ServiceResponse, Transport } from "../model/ports.ts";
+import type { Clock, Transport, TransportRequest, TransportResponse } from "../model/ports.ts";
 
 /** From a request to its response: none at all would make what is seen as old as what it answers. */
 const LATENCY_MS: DurationMs = 50;
 /** How long a node has been up when a test begins. */
-const UP_BEFORE_MS: DurationMs = 1_000 * HOUR_MS;
-const LASTING: ReadonlySet<string> = new Set(["active", "connecting"]);
+const INITIAL_UPTIME_MS: DurationMs = 1_000 * HOUR_MS;
+const ONGOING_STATUSES: ReadonlySet<string> = new Set(["active", "connecting"]);
 /** A test is about policies, so calls are as good as free. */
-const CALLS = 1_000_000;
+const CALL_LIMIT = 1_000_000;
 
 /**
  * A service that shows the nodes of a test over time, as they are written down. It takes every action and carries out
@@ -28,17 +28,17 @@ export function createScriptedTransport(test: PolicyTest, clock: Clock): Transpo
   };
 }
 
-function responseOf(test: PolicyTest, { method, path }: ServiceRequest, elapsed: DurationMs): ServiceResponse {
+function responseOf(test: PolicyTest, { method, path }: TransportRequest, elapsed: DurationMs): TransportResponse {
   const at = test.startsAt + elapsed;
   const url = new URL(path, "http://service.invalid");
   const [, , resource, id] = url.pathname.split("/").map(decodeURIComponent);
-  const answer = (status: number, body: unknown): ServiceResponse => ({
+  const answer = (status: number, body: unknown): TransportResponse => ({
     status,
     headers: {
       "content-type": "application/json",
       date: new Date(at).toUTCString(),
-      "x-ratelimit-limit": String(CALLS),
-      "x-ratelimit-remaining": String(CALLS),
+      "x-ratelimit-limit": String(CALL_LIMIT),
+      "x-ratelimit-remaining": String(CALL_LIMIT),
       "x-ratelimit-reset": String(Math.ceil(at / SECOND_MS)),
     },
     body: Buffer.from(JSON.stringify(body)),
@@ -80,7 +80,7 @@ function listed({ startsAt }: PolicyTest, node: ScriptedNode, elapsed: DurationM
     ...{ id, name, country, region, version },
     status: valueAt(status, elapsed),
     ip_address: "192.0.2.1",
-    last_seen: stamp(startsAt + heardAt(node, elapsed)),
+    last_seen: isoTime(startsAt + lastSeenAt(node, elapsed)),
     uptime_hours: node.uptimeHours === null ? Math.floor(upMs / HOUR_MS) : valueAt(node.uptimeHours, elapsed),
     active_sessions: valueAt(node.activeSessions, elapsed),
     bandwidth_gb: valueAt(node.bandwidthGb, elapsed),
@@ -92,8 +92,8 @@ const detailed = (test: PolicyTest, node: ScriptedNode, elapsed: DurationMs): ob
   cpu_usage: valueAt(node.cpuUsage, elapsed),
   memory_usage: valueAt(node.memoryUsage, elapsed),
   disk_usage: valueAt(node.diskUsage, elapsed),
-  created_at: stamp(test.startsAt - UP_BEFORE_MS),
-  updated_at: stamp(test.startsAt - UP_BEFORE_MS),
+  created_at: isoTime(test.startsAt - INITIAL_UPTIME_MS),
+  updated_at: isoTime(test.startsAt - INITIAL_UPTIME_MS),
 });
 
 /** Those that go on stay the same; those that ended are others at each walk. */
@@ -104,11 +104,11 @@ function sessionsOf(
 ): object[] {
   return Object.entries(sessions).flatMap(([status, counts]) =>
     Array.from({ length: valueAt(counts, elapsed) }, (_, index) => ({
-      id: `sess_${id}_${status}_${LASTING.has(status) ? 0 : Math.floor(elapsed / intervalMs)}_${index}`,
+      id: `sess_${id}_${status}_${ONGOING_STATUSES.has(status) ? 0 : Math.floor(elapsed / intervalMs)}_${index}`,
       customer_id: "cust_1",
       node_id: id,
       status,
-      started_at: stamp(startsAt),
+      started_at: isoTime(startsAt),
       duration_seconds: Math.floor(elapsed / SECOND_MS),
       bytes_sent: 0,
       bytes_received: 0,
@@ -121,14 +121,18 @@ function sessionsOf(
 }
 
 /** When the node was heard of last, since the beginning. */
-function heardAt({ status, lastSeen }: ScriptedNode, elapsed: DurationMs): DurationMs {
+function lastSeenAt({ status, lastSeen }: ScriptedNode, elapsed: DurationMs): DurationMs {
   return lastSeen === null
-    ? lastTime(status, elapsed, (value) => value === "online")
-    : lastTime(lastSeen, elapsed, (value) => value === "now");
+    ? lastInstantWhere(status, elapsed, (value) => value === "online")
+    : lastInstantWhere(lastSeen, elapsed, (value) => value === "now");
 }
 
 /** The last moment, up to `elapsed`, at which a series had such a value; its beginning where it never had. */
-function lastTime<Value>(series: Series<Value>, elapsed: DurationMs, isSo: (value: Value) => boolean): DurationMs {
+function lastInstantWhere<Value>(
+  series: Series<Value>,
+  elapsed: DurationMs,
+  isSo: (value: Value) => boolean,
+): DurationMs {
   let [begin, last] = [0, 0];
   for (const [index, { value, forMs }] of series.entries()) {
     const end = index === series.length - 1 ? Number.POSITIVE_INFINITY : begin + forMs;
@@ -140,7 +144,7 @@ function lastTime<Value>(series: Series<Value>, elapsed: DurationMs, isSo: (valu
 
 /** When it came up: at the end of its last reboot, or long before the beginning. */
 function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
-  let [end, booted] = [0, -UP_BEFORE_MS];
+  let [end, booted] = [0, -INITIAL_UPTIME_MS];
   for (const { value, forMs } of status.slice(0, -1)) {
     end += forMs;
     if (value === "rebooting" && end <= elapsed) booted = end;
@@ -148,4 +152,4 @@ function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   return booted;
 }
 
-const stamp = (at: number): string => new Date(at).toISOString();
+const isoTime = (at: number): string => new Date(at).toISOString();

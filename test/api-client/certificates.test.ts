@@ -1,16 +1,16 @@
 import { rootCertificates } from "node:tls";
 import { expect, test } from "vitest";
-import { authorityProblem } from "../../src/api-client/certificates.ts";
+import { caCertificateProblem } from "../../src/api-client/certificates.ts";
 
 const [one, other] = rootCertificates as [string, string];
 
 test("one certificate, or several with words between them, are taken", () => {
-  expect(authorityProblem(one)).toBeNull();
-  expect(authorityProblem(`# the first\n${one}\n# the second\n${other}\n`)).toBeNull();
+  expect(caCertificateProblem(one)).toBeNull();
+  expect(caCertificateProblem(`# the first\n${one}\n# the second\n${other}\n`)).toBeNull();
 });
 
 test("a file without a certificate is refused, and so is one that holds a broken one, by its number", () => {
-  expect(authorityProblem("garbage")).toContain("holds no certificate");
+  expect(caCertificateProblem("garbage")).toContain("holds no certificate");
   const broken = other.replace(/\n[A-Za-z0-9+/]{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
-  expect(authorityProblem(`${one}\n${broken}`)).toBe("holds a certificate that can't be read, number 2 of 2");
+  expect(caCertificateProblem(`${one}\n${broken}`)).toBe("holds a certificate that can't be read, number 2 of 2");
 });

@@ -1,21 +1,21 @@
+import { createApiClient } from "../../src/api-client/client.ts";
+import { readStatsCall } from "../../src/api-client/endpoints.ts";
+import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { seededRandom } from "../../src/base/random.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { Secret, Transport } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
-import { createClient } from "../../src/api-client/client.ts";
-import { readStats } from "../../src/api-client/endpoints.ts";
-import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { businessLimits, createKeptLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 
 /** A key that may read sessions, and nothing else. */
 export const SESSIONS_KEY = "key-of-sessions";
 
 /** What a test changes about the client and its service. */
-export interface Setting {
+export interface ClientSetup {
   readonly fault?: FaultKind;
   readonly match?: string;
   readonly share?: number;
@@ -25,7 +25,7 @@ export interface Setting {
 }
 
 /** A client over the simulator's handler, on virtual time. */
-export function setUp({ fault, match, share, secret, service: options, wrap }: Setting = {}) {
+export function createClientSetup({ fault, match, share, secret, service: options, wrap }: ClientSetup = {}) {
   const clock = createVirtualClock(START_MS);
   const service = createService(
     {
@@ -43,10 +43,10 @@ export function setUp({ fault, match, share, secret, service: options, wrap }: S
   );
   const calls: string[] = [];
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
-  const log = createKeptLog();
-  const store = createMemoryStore();
+  const log = createRecordingLog();
+  const store = createMemoryStateStore();
   const random = seededRandom(1);
-  const office = createPermitOffice({
+  const rateLimiter = createRateLimiter({
     limits: businessLimits,
     monthStartsOn: 1,
     clock,
@@ -55,24 +55,24 @@ export function setUp({ fault, match, share, secret, service: options, wrap }: S
     log,
     onWait: () => {},
   });
-  const client = createClient({
+  const client = createApiClient({
     transport: wrap?.(simulated) ?? simulated,
-    office,
+    rateLimiter,
     clock,
     random,
     secret: secret ?? fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: {
-      called: (endpoint, code) => void calls.push(`${endpoint} ${code}`),
-      stated: () => {},
-      refused: () => {},
+      onCall: (endpoint, code) => void calls.push(`${endpoint} ${code}`),
+      onLimitStated: () => {},
+      onRejected: () => {},
     },
     agent: "proxywarden/test",
   });
-  const get = async (call = readStats) => {
+  const get = async (call = readStatsCall) => {
     const answer = client.get(call, "walk", new AbortController().signal);
     await clock.advance(120_000);
     return answer;
   };
-  return { clock, service, calls, get, store, office, client };
+  return { clock, service, calls, get, store, office: rateLimiter, client };
 }

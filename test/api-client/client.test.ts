@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { Secret, ServiceRequest } from "../../src/model/ports.ts";
+import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
+import type { Secret, TransportRequest } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
-import { listNodes, readNode, readStats } from "../../src/api-client/endpoints.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../src/simulator/inspection.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
-import { SESSIONS_KEY, type Setting, setUp } from "./client-fixture.ts";
+import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 
 /** Errors come as values: the kind, and how often the service was asked. */
 const kinds: readonly [FaultKind, string, number][] = [
@@ -26,29 +26,29 @@ const kinds: readonly [FaultKind, string, number][] = [
 
 describe("a service that fails", () => {
   test.each(kinds)("%o is the error %s after %i calls", async (fault, kind, times) => {
-    const { get, calls } = setUp({ fault });
+    const { get, calls } = createClientSetup({ fault });
     const answer = await get();
     expect(answer.ok ? "an answer" : answer.error.kind).toBe(kind);
     expect(calls).toHaveLength(times);
   });
 
   test("a page of HTML is quoted at its beginning, with its content type", async () => {
-    const { get } = setUp({ fault: { kind: "html" } });
+    const { get } = createClientSetup({ fault: { kind: "html" } });
     const answer = await get();
     expect(answer.ok ? "" : answer.error.message).toMatch(/expected JSON, got text\/html.* beginning with "<!/i);
   });
 
-  test.each<[Setting, string]>([
+  test.each<[ClientSetup, string]>([
     [{ fault: { kind: "bad_json" } }, "the JSON is cut off after"],
     [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not asked for'],
   ])("%o is told by what is wrong with the body", async (setting, problem) => {
-    const answer = await setUp(setting).get();
+    const answer = await createClientSetup(setting).get();
     expect(answer).toMatchObject({ ok: false, error: { kind: "not_json", message: expect.stringContaining(problem) } });
   });
 
   test("a redirect names its target and what to change, and the key goes nowhere else", async () => {
-    const sent: ServiceRequest[] = [];
-    const { get } = setUp({
+    const sent: TransportRequest[] = [];
+    const { get } = createClientSetup({
       fault: { kind: "redirect", location: "http://127.0.0.1:1/elsewhere" },
       wrap: (transport) => ({
         ...transport,
@@ -62,12 +62,12 @@ describe("a service that fails", () => {
     expect(answer.ok ? "" : answer.error.message).toContain(
       '"http://127.0.0.1:1/elsewhere": redirects are not followed',
     );
-    expect(sent.map(({ path }) => path)).toEqual([readStats.path]);
+    expect(sent.map(({ path }) => path)).toEqual([readStatsCall.path]);
   });
 
   test("a fault that passes is overcome by trying again", async () => {
-    const { get, service, clock, client } = setUp({ fault: { kind: "status", status: 500 } });
-    const answer = client.get(readStats, "walk", new AbortController().signal);
+    const { get, service, clock, client } = createClientSetup({ fault: { kind: "status", status: 500 } });
+    const answer = client.get(readStatsCall, "walk", new AbortController().signal);
     await clock.advance(300);
     service.setFaults([]);
     await clock.advance(60_000);
@@ -80,12 +80,14 @@ describe("429", () => {
   test.each(["30", new Date(START_MS + 30_000).toUTCString()])(
     "Retry-After %s is waited for before the next call",
     async (retryAfter) => {
-      const { service, clock, client, calls } = setUp({ fault: { kind: "status", status: 429, retryAfter } });
-      const first = client.get(readStats, "walk", new AbortController().signal);
+      const { service, clock, client, calls } = createClientSetup({
+        fault: { kind: "status", status: 429, retryAfter },
+      });
+      const first = client.get(readStatsCall, "walk", new AbortController().signal);
       await clock.advance(1_000);
       expect((await first).ok).toBe(false);
       service.setFaults([]);
-      const second = client.get(readStats, "walk", new AbortController().signal);
+      const second = client.get(readStatsCall, "walk", new AbortController().signal);
       await clock.advance(27_000);
       expect(calls).toHaveLength(1);
       await clock.advance(10_000);
@@ -97,23 +99,23 @@ describe("429", () => {
 
 describe("the API key", () => {
   test("a key that lacks a scope gets an error that names the scope", async () => {
-    const { get, calls } = setUp({ secret: fixedKey(SESSIONS_KEY) });
-    const answer = await get(listNodes({ page: 1, limit: 10 }));
+    const { get, calls } = createClientSetup({ secret: fixedKey(SESSIONS_KEY) });
+    const answer = await get(listNodesCall({ page: 1, limit: 10 }));
     expect(answer.ok ? "" : answer.error.kind).toBe("forbidden");
     expect(answer.ok ? "" : answer.error.message).toContain("lack the scope nodes:read");
     expect(calls).toEqual(["nodes_list 403"]);
   });
 
   test("what a 401 states of limits is of no key of ours, and nothing is learned from it", async () => {
-    const { get, calls, office } = setUp({ secret: fixedKey("no-key") });
+    const { get, calls, office: rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
     await get();
     expect(calls).toEqual(["stats 401"]);
-    expect(office.ledger.accounts.session_monitoring.view.stated).toBeNull();
+    expect(rateLimiter.ledger.accounts.session_monitoring.headers.lastStatement).toBeNull();
   });
 
   test("after a 401 the key's file is read again, and a renewed key is used at once", async () => {
     let key = "old-key";
-    const { get, calls } = setUp({
+    const { get, calls } = createClientSetup({
       secret: {
         value: () => key,
         refresh() {
@@ -128,7 +130,7 @@ describe("the API key", () => {
 
   test("no error tells the key", async () => {
     for (const [fault] of kinds) {
-      const { get } = setUp({ fault, secret: fixedKey("the-secret-key-itself") });
+      const { get } = createClientSetup({ fault, secret: fixedKey("the-secret-key-itself") });
       const answer = await get();
       expect(JSON.stringify(answer)).not.toContain("the-secret-key-itself");
     }
@@ -147,13 +149,15 @@ describe("every choice of the service", () => {
   test.each(choices)(
     "a hundred calls under %o are answered, none by 429, and a missing node is not_found",
     async (options) => {
-      const { clock, client, service, get } = setUp({ service: options });
-      const answers = Array.from({ length: 100 }, () => client.get(readStats, "walk", new AbortController().signal));
+      const { clock, client, service, get } = createClientSetup({ service: options });
+      const answers = Array.from({ length: 100 }, () =>
+        client.get(readStatsCall, "walk", new AbortController().signal),
+      );
       await clock.advance(600_000);
       const failed = (await Promise.all(answers)).filter((answer) => !answer.ok);
       expect(rateLimitedCount(service)).toBe(0);
       expect(failed).toEqual([]);
-      const missing = await get(readNode("node_that_is_not"));
+      const missing = await get(readNodeCall("node_that_is_not"));
       expect(missing.ok ? "" : missing.error.kind).toBe("not_found");
     },
   );
@@ -161,7 +165,7 @@ describe("every choice of the service", () => {
 
 test("every call is counted in the store before it is sent", async () => {
   const counted: number[] = [];
-  const { get, store } = setUp({
+  const { get, store } = createClientSetup({
     fault: { kind: "hang" },
     wrap: (transport) => ({
       ...transport,
@@ -177,8 +181,10 @@ test("every call is counted in the store before it is sent", async () => {
 
 test("calls under way while the key is renewed are all tried again with the new one", async () => {
   let key = "old-key";
-  const { client, clock, calls } = setUp({ secret: { value: () => key, refresh: () => ({ ok: true, value: false }) } });
-  const answers = [1, 2, 3].map(() => client.get(readStats, "walk", new AbortController().signal));
+  const { client, clock, calls } = createClientSetup({
+    secret: { value: () => key, refresh: () => ({ ok: true, value: false }) },
+  });
+  const answers = [1, 2, 3].map(() => client.get(readStatsCall, "walk", new AbortController().signal));
   await clock.advance(200);
   key = SIMULATION_KEY;
   await clock.advance(60_000);
@@ -188,23 +194,23 @@ test("calls under way while the key is renewed are all tried again with the new 
 
 test("a key's file that can't be read is told with the 401", async () => {
   const secret: Secret = { value: () => "old-key", refresh: () => ({ ok: false, error: "key.txt is empty" }) };
-  const answer = await setUp({ secret }).get();
+  const answer = await createClientSetup({ secret }).get();
   expect(answer.ok ? "" : answer.error.message).toMatch(/the API key is not accepted; key.txt is empty$/);
 });
 
 test("the service's clock is known from its Date headers to within a second", async () => {
-  const { get, client } = setUp({ fault: { kind: "clock_skew", skewMs: 90_000 } });
+  const { get, client } = createClientSetup({ fault: { kind: "clock_skew", skewMs: 90_000 } });
   await get();
   expect(Math.abs(client.clockSkewMs()! - 90_000)).toBeLessThanOrEqual(1_000);
 });
 
 test("our own clock may be set without moving the service's time, and the skew shows it at once", async () => {
-  const { get, client, clock } = setUp();
+  const { get, client, clock } = createClientSetup();
   expect(client.serviceTime(clock.monotonic())).toBeNull();
   await get();
   const at = clock.monotonic();
   const [time, skew] = [client.serviceTime(at)!, client.clockSkewMs()!];
-  clock.step(3_600_000);
+  clock.stepWallClock(3_600_000);
   expect(client.serviceTime(at)).toBe(time);
   expect(client.clockSkewMs()).toBe(skew - 3_600_000);
   await get();

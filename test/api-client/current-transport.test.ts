@@ -26,8 +26,8 @@ test("a request in flight outlives the options that it was sent by", async () =>
     server.close();
   });
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const first = current.by({ baseUrl }).request(get, never);
+  const first = current.forOptions({ baseUrl }).request(get, never);
   await firstArrival;
-  const second = current.by({ baseUrl, serverName: "renewed" }).request(get, never);
+  const second = current.forOptions({ baseUrl, serverName: "renewed" }).request(get, never);
   expect(await Promise.all([first, second])).toMatchObject([{ ok: true }, { ok: true }]);
 });

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
 /** A request as it came. */
-export interface Came {
+export interface ReceivedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingMessage["headers"];
@@ -11,21 +11,21 @@ export interface Came {
 }
 
 /** What the server answers; null: nothing, ever; reset: it breaks the connection. */
-export type Answer = { readonly status?: number; readonly body?: string } | "reset" | null;
+export type HttpAnswer = { readonly status?: number; readonly body?: string } | "reset" | null;
 
 /** A real server on the loopback that ends with the test. `came` resolves when so many requests are there. */
 export interface HttpServer {
   readonly url: string;
-  readonly seen: readonly Came[];
-  came(requests: number): Promise<void>;
+  readonly requests: readonly ReceivedRequest[];
+  waitForRequests(requests: number): Promise<void>;
 }
 
 /** Starts one; `answer` is given each request and how many came so far. */
 export async function startHttpServer(
-  answer: (request: Came, number: number) => Answer,
+  answer: (request: ReceivedRequest, number: number) => HttpAnswer,
   create: (handler: (request: IncomingMessage, response: ServerResponse) => void) => Server = createServer,
 ): Promise<HttpServer> {
-  const seen: Came[] = [];
+  const seen: ReceivedRequest[] = [];
   const waiting: { readonly requests: number; readonly resolve: () => void }[] = [];
   const server = create((request, response) => {
     const chunks: Buffer[] = [];
@@ -48,8 +48,8 @@ export async function startHttpServer(
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    seen,
-    came: (requests) =>
+    requests: seen,
+    waitForRequests: (requests) =>
       new Promise((resolve) => {
         if (seen.length >= requests) resolve();
         else waiting.push({ requests, resolve });
@@ -57,4 +57,4 @@ export async function startHttpServer(
   };
 }
 
-export const never = new AbortController().signal;
+export const neverAnswers = new AbortController().signal;

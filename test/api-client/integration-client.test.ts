@@ -4,15 +4,15 @@ import { createServer as createTlsServer } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createIntegrationClient, type IntegrationAccess } from "../../src/api-client/integration-client.ts";
 import type { Secret } from "../../src/model/ports.ts";
-import { createPeer, type PeerAccess } from "../../src/api-client/integration-client.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
-import { never, startHttpServer } from "./http-server.ts";
+import { neverAnswers, startHttpServer } from "./http-server.ts";
 
-function peerOf(access: PeerAccess) {
+function peerOf(access: IntegrationAccess) {
   const clock = createVirtualClock(0);
-  const peer = createPeer({ access, clock, agent: "proxywarden/test" });
+  const peer = createIntegrationClient({ access, clock, agent: "proxywarden/test" });
   onTestFinished(() => peer.close());
   return { clock, peer };
 }
@@ -33,16 +33,16 @@ function renewable(old: string, renewed: string): Secret {
 }
 
 test("the request's path goes behind the URL's, and it says who asks", async () => {
-  const { url, seen } = await startHttpServer(() => ({ body: "{}" }));
+  const { url, requests: seen } = await startHttpServer(() => ({ body: "{}" }));
   const { peer } = peerOf({ url: `${url}/prometheus/` });
-  expect(await peer.exchange(query, never)).toMatchObject({ ok: true, value: { status: 200 } });
+  expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: true, value: { status: 200 } });
   expect(seen[0]).toMatchObject({ method: "GET", url: "/prometheus/api/v1/query?query=up" });
   expect(seen[0]!.headers).toMatchObject({ "user-agent": "proxywarden/test", accept: "application/json" });
   expect(seen[0]!.headers).not.toHaveProperty("authorization");
 });
 
 describe("credentials", () => {
-  test.each<[string, Partial<PeerAccess>, string]>([
+  test.each<[string, Partial<IntegrationAccess>, string]>([
     [
       "basic_auth, in any alphabet",
       { credentials: { kind: "basic", username: "ü", password: fixedKey("p:1") } },
@@ -54,27 +54,29 @@ describe("credentials", () => {
       "Bearer t",
     ],
   ])("%s becomes the header", async (_, access, header) => {
-    const { url, seen } = await startHttpServer(() => ({ body: "{}" }));
-    await peerOf({ url, ...access }).peer.exchange(query, never);
+    const { url, requests: seen } = await startHttpServer(() => ({ body: "{}" }));
+    await peerOf({ url, ...access }).peer.request(query, neverAnswers);
     expect(seen[0]!.headers.authorization).toBe(header);
   });
 
   test("a user and a password in the URL become basic auth", async () => {
-    const { url, seen } = await startHttpServer(() => ({ body: "{}" }));
-    await peerOf({ url: url.replace("http://", "http://me:p%40ss@") }).peer.exchange(query, never);
-    await peerOf({ url: url.replace("http://", "http://me:100%@") }).peer.exchange(query, never);
+    const { url, requests: seen } = await startHttpServer(() => ({ body: "{}" }));
+    await peerOf({ url: url.replace("http://", "http://me:p%40ss@") }).peer.request(query, neverAnswers);
+    await peerOf({ url: url.replace("http://", "http://me:100%@") }).peer.request(query, neverAnswers);
     expect(seen.map(({ headers }) => headers.authorization)).toEqual([basic("me:p@ss"), basic("me:100%")]);
   });
 
   test("after a 401 the secret is read again, and a renewed one is used at once; one that is not, is not", async () => {
-    const { url, seen } = await startHttpServer(({ headers }) => ({
+    const { url, requests: seen } = await startHttpServer(({ headers }) => ({
       status: headers.authorization === "Bearer new" ? 200 : 401,
     }));
     const credentials = { kind: "authorization", scheme: "Bearer", credentials: renewable("old", "new") } as const;
-    expect(await peerOf({ url, credentials }).peer.exchange(query, never)).toMatchObject({ value: { status: 200 } });
+    expect(await peerOf({ url, credentials }).peer.request(query, neverAnswers)).toMatchObject({
+      value: { status: 200 },
+    });
     expect(seen).toHaveLength(2);
     const stale = { ...credentials, credentials: fixedKey("old") };
-    expect(await peerOf({ url, credentials: stale }).peer.exchange(query, never)).toMatchObject({
+    expect(await peerOf({ url, credentials: stale }).peer.request(query, neverAnswers)).toMatchObject({
       value: { status: 401 },
     });
     expect(seen).toHaveLength(3);
@@ -83,45 +85,45 @@ describe("credentials", () => {
 
 describe("a peer that fails", () => {
   test("without an answer for ten seconds is given up, and said so", async () => {
-    const { url, came } = await startHttpServer(() => null);
+    const { url, waitForRequests: came } = await startHttpServer(() => null);
     const { peer, clock } = peerOf({ url });
-    const asked = peer.exchange(query, never);
+    const asked = peer.request(query, neverAnswers);
     await came(1);
     await clock.advance(10_000);
     expect(await asked).toEqual({ ok: false, error: "no whole answer within 10 s" });
   });
 
   test("is given up with the caller's signal", async () => {
-    const { url, came } = await startHttpServer(() => null);
+    const { url, waitForRequests: came } = await startHttpServer(() => null);
     const abort = new AbortController();
-    const asked = peerOf({ url }).peer.exchange(query, abort.signal);
+    const asked = peerOf({ url }).peer.request(query, abort.signal);
     await came(1);
     abort.abort();
     expect(await asked).toEqual({ ok: false, error: "the call was given up" });
   });
 
   test("where nobody listens is told with the reason", async () => {
-    const asked = await peerOf({ url: "http://127.0.0.1:1" }).peer.exchange(query, never);
+    const asked = await peerOf({ url: "http://127.0.0.1:1" }).peer.request(query, neverAnswers);
     expect(asked).toEqual({ ok: false, error: expect.stringContaining("ECONNREFUSED") });
   });
 
   test.each(["ftp://127.0.0.1/", "no URL at all"])("%s is no URL, and is not told", async (url) => {
-    const asked = await peerOf({ url: fixedKey(url) }).peer.exchange(query, never);
+    const asked = await peerOf({ url: fixedKey(url) }).peer.request(query, neverAnswers);
     expect(asked).toEqual({ ok: false, error: "its URL is no http or https URL" });
   });
 
   test("breaks the connection is asked once more where that changes nothing, and told nothing twice", async () => {
-    const { url, seen } = await startHttpServer((_, number) => (number % 2 === 1 ? "reset" : {}));
+    const { url, requests: seen } = await startHttpServer((_, number) => (number % 2 === 1 ? "reset" : {}));
     const { peer } = peerOf({ url });
-    expect(await peer.exchange(query, never)).toMatchObject({ ok: true });
+    expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: true });
     expect(seen).toHaveLength(2);
-    expect(await peer.exchange({ method: "POST", path: "/", body: "[]" }, never)).toMatchObject({ ok: false });
+    expect(await peer.request({ method: "POST", path: "/", body: "[]" }, neverAnswers)).toMatchObject({ ok: false });
     expect(seen).toHaveLength(3);
   });
 
   test("redirects, and is not followed", async () => {
-    const { url, seen } = await startHttpServer(() => ({ status: 302 }));
-    expect(await peerOf({ url }).peer.exchange(query, never)).toMatchObject({ value: { status: 302 } });
+    const { url, requests: seen } = await startHttpServer(() => ({ status: 302 }));
+    expect(await peerOf({ url }).peer.request(query, neverAnswers)).toMatchObject({ value: { status: 302 } });
     expect(seen).toHaveLength(1);
   });
 });
@@ -153,11 +155,11 @@ describe("over TLS", () => {
 
   test("its certificate is checked by ca and server name, and ours is shown", async () => {
     const { url } = await startTls();
-    expect(await peerOf({ url, tls: ours() }).peer.exchange(query, never)).toMatchObject({ ok: true });
+    expect(await peerOf({ url, tls: ours() }).peer.request(query, neverAnswers)).toMatchObject({ ok: true });
   });
 
   test("an authority, a name or a certificate of ours that doesn't fit is told, and nothing is sent", async () => {
-    const { url, seen } = await startTls();
+    const { url, requests: seen } = await startTls();
     const { ca, cert: shown, key: ourKey } = ours();
     const wrong = [
       { tls: { cert: shown, key: ourKey, serverName: "peer.test" }, why: /self.signed/i },
@@ -166,7 +168,7 @@ describe("over TLS", () => {
       { tls: { ca: fixedKey("garbage"), serverName: "peer.test" }, why: /./ },
     ];
     for (const { tls, why } of wrong) {
-      const asked = await peerOf({ url, tls }).peer.exchange(query, never);
+      const asked = await peerOf({ url, tls }).peer.request(query, neverAnswers);
       expect(asked).toEqual({ ok: false, error: expect.stringMatching(why) });
     }
     expect(seen).toHaveLength(0);
@@ -176,8 +178,8 @@ describe("over TLS", () => {
     const { url } = await startTls();
     const shown = renewable("garbage", cert);
     const { peer } = peerOf({ url, tls: { cert: shown, key: fixedKey(key), insecureSkipVerify: true } });
-    expect(await peer.exchange(query, never)).toMatchObject({ ok: false });
+    expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: false });
     shown.refresh();
-    expect(await peer.exchange(query, never)).toMatchObject({ ok: true });
+    expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: true });
   });
 });

@@ -1,21 +1,21 @@
 import { describe, expect, test } from "vitest";
-import type { ActionRequest } from "../../src/model/remediation/episode.ts";
-import type { Secret, ServiceRequest, Transport } from "../../src/model/ports.ts";
-import type { FaultKind } from "../../src/model/scenario.ts";
-import { actOn } from "../../src/api-client/endpoints.ts";
+import { decodeActionReply } from "../../src/api-client/decoding/records.ts";
+import { actionCall } from "../../src/api-client/endpoints.ts";
 import type { PostResult } from "../../src/api-client/post-result.ts";
-import { readActionReply } from "../../src/api-client/decoding/records.ts";
-import { nodesOf, replyCounts } from "../../src/simulator/inspection.ts";
+import type { Secret, Transport, TransportRequest } from "../../src/model/ports.ts";
+import type { ActionRequest } from "../../src/model/remediation/episode.ts";
+import type { FaultKind } from "../../src/model/scenario.ts";
+import { actualNodes, replyCounts } from "../../src/simulator/inspection.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
-import { SESSIONS_KEY, type Setting, setUp } from "./client-fixture.ts";
+import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 
 const quarantine: ActionRequest = { kind: "quarantine", reason: "disk full", durationMinutes: 90 };
 const reboot: ActionRequest = { kind: "reboot", force: true };
 const disconnect: ActionRequest = { kind: "disconnect" };
 
-function open(setting: Setting = {}) {
-  const sent: ServiceRequest[] = [];
-  const desk = setUp({
+function open(setting: ClientSetup = {}) {
+  const sent: TransportRequest[] = [];
+  const setup = createClientSetup({
     ...setting,
     wrap: (transport) => {
       const wrapped = setting.wrap?.(transport) ?? transport;
@@ -28,24 +28,24 @@ function open(setting: Setting = {}) {
       };
     },
   });
-  const nodes = [...nodesOf(desk.service)];
+  const nodes = [...actualNodes(setup.service)];
   const node = nodes.find(({ status }) => status === "online")!.id;
   const post = async (request: ActionRequest, { id = node, onSending = () => {}, aborts = false } = {}) => {
     const abort = new AbortController();
-    const posting = desk.client.post(actOn(id, request), abort.signal, onSending);
+    const posting = setup.client.post(actionCall(id, request), abort.signal, onSending);
     if (aborts) {
-      await desk.clock.advance(5_000);
+      await setup.clock.advance(5_000);
       abort.abort();
     }
-    await desk.clock.advance(400_000);
+    await setup.clock.advance(400_000);
     return posting;
   };
   const posts = () =>
-    replyCounts(desk.service)
+    replyCounts(setup.service)
       .filter(({ endpoint }) => endpoint.startsWith("POST"))
       .reduce((sum, { count }) => sum + count, 0);
-  const statusOf = (id: string) => [...nodesOf(desk.service)].find((each) => each.id === id)!.status;
-  return { ...desk, sent, node, post, posts, statusOf };
+  const statusOf = (id: string) => [...actualNodes(setup.service)].find((each) => each.id === id)!.status;
+  return { ...setup, sent, node, post, posts, statusOf };
 }
 
 const doneJson = (result: PostResult) => (result.kind === "done" ? result.json : result);
@@ -54,7 +54,7 @@ describe("an action that the service takes", () => {
   test("a quarantine carries reason and minutes, and its echo is read", async () => {
     const { post, sent, node, statusOf } = open();
     const result = await post(quarantine);
-    expect(readActionReply(doneJson(result))).toEqual({
+    expect(decodeActionReply(doneJson(result))).toEqual({
       success: true,
       message: `Node ${node} has been quarantined`,
       durationMinutes: 90,
@@ -125,7 +125,7 @@ describe("an action that the service doesn't take", () => {
 
   test("a node that is rebooting already refuses another reboot, and the message quotes why", async () => {
     const { client, clock, node } = open();
-    const act = () => client.post(actOn(node, reboot), new AbortController().signal);
+    const act = () => client.post(actionCall(node, reboot), new AbortController().signal);
     const both = [act(), act()];
     await clock.advance(20_000);
     const [first, second] = await Promise.all(both);
@@ -231,31 +231,36 @@ describe("an action that was not sent", () => {
   });
 
   test("what onSending throws keeps it from being sent, and the permit goes back as if it never was", async () => {
-    const { post, posts, office, store, calls } = open();
+    const { post, posts, office: rateLimiter, store, calls } = open();
     const onSending = () => {
       throw new Error("the disk is full");
     };
     expect(await post(reboot, { onSending })).toEqual({ kind: "not_sent", message: "the disk is full" });
-    expect([posts(), office.ledger.monthUsed, office.ledger.inFlight]).toEqual([0, 0, 0]);
+    expect([posts(), rateLimiter.ledger.monthUsed, rateLimiter.ledger.inFlight]).toEqual([0, 0, 0]);
     expect(calls).toEqual([]);
     await post(reboot);
-    expect([office.ledger.monthUsed, store.calls.since("2026-03-01")]).toEqual([1, 1]);
+    expect([rateLimiter.ledger.monthUsed, store.calls.since("2026-03-01")]).toEqual([1, 1]);
   });
 
   test("given up before, or by onSending itself: not sent", async () => {
     const { client, clock, node, posts } = open();
     const abort = new AbortController();
-    const posting = client.post(actOn(node, reboot), abort.signal, () => abort.abort());
+    const posting = client.post(actionCall(node, reboot), abort.signal, () => abort.abort());
     await clock.advance(60_000);
     expect(await posting).toEqual({ kind: "not_sent", message: "given up before it was sent" });
-    expect(await client.post(actOn(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
+    expect(await client.post(actionCall(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
     expect(posts()).toBe(0);
   });
 });
 
 test("onSending is called once there is leave, and nothing happens between it and the request", async () => {
   const order: string[] = [];
-  const { client, clock, node, office } = open({
+  const {
+    client,
+    clock,
+    node,
+    office: rateLimiter,
+  } = open({
     wrap: (transport) => ({
       ...transport,
       request(request, signal) {
@@ -264,8 +269,8 @@ test("onSending is called once there is leave, and nothing happens between it an
       },
     }),
   });
-  const posting = client.post(actOn(node, reboot), new AbortController().signal, () => {
-    order.push(`sending ${clock.monotonic()}, under way ${office.ledger.inFlight}`);
+  const posting = client.post(actionCall(node, reboot), new AbortController().signal, () => {
+    order.push(`sending ${clock.monotonic()}, under way ${rateLimiter.ledger.inFlight}`);
     queueMicrotask(() => order.push("later"));
   });
   await clock.advance(60_000);
@@ -277,7 +282,7 @@ test("onSending is called once there is leave, and nothing happens between it an
 
 test("an action's answer that says nothing, or nonsense, says nothing", () => {
   const nothing = { success: null, message: null, durationMinutes: null, disconnectedSessions: null };
-  for (const json of [null, 7, "done", [], {}]) expect(readActionReply(json)).toEqual(nothing);
+  for (const json of [null, 7, "done", [], {}]) expect(decodeActionReply(json)).toEqual(nothing);
   const nonsense = { success: "yes", message: 7, duration_minutes: "90", disconnected_sessions: -1 };
-  expect(readActionReply(nonsense)).toEqual(nothing);
+  expect(decodeActionReply(nonsense)).toEqual(nothing);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rateLimitReading, retryAfter } from "../../src/api-client/rate-limit-headers.ts";
+import { parseRateLimitHeaders, parseRetryAfter } from "../../src/api-client/rate-limit-headers.ts";
 
 const NOW = Date.UTC(2026, 2, 1);
 
@@ -17,16 +17,16 @@ test.each([
   ["Infinity", null],
   ["Sat, 28 Feb 2026 23:59:00 GMT", null],
 ])("Retry-After %j asks for a wait of %s ms; null: for none", (text, wait) => {
-  expect(retryAfter({ "retry-after": text }, NOW)).toBe(wait);
+  expect(parseRetryAfter({ "retry-after": text }, NOW)).toBe(wait);
 });
 
 test("an HTTP-date in Retry-After is counted from the answer's own Date", () => {
   const headers = { "retry-after": "Sun, 01 Mar 2026 01:00:10 GMT", date: "Sun, 01 Mar 2026 01:00:00 GMT" };
-  expect(retryAfter(headers, NOW)).toBe(10_000);
+  expect(parseRetryAfter(headers, NOW)).toBe(10_000);
 });
 
 const limits = (limit: string, remaining: string) =>
-  rateLimitReading({ "x-ratelimit-limit": limit, "x-ratelimit-remaining": remaining }, 0);
+  parseRateLimitHeaders({ "x-ratelimit-limit": limit, "x-ratelimit-remaining": remaining }, 0);
 
 test.each([
   ["0", "0"],
@@ -53,5 +53,5 @@ test.each([
     "x-ratelimit-reset": String(NOW / 1_000 + after),
     date: new Date(NOW).toUTCString(),
   };
-  expect(rateLimitReading(headers, 0)?.resetAt).toBe(resetAt);
+  expect(parseRateLimitHeaders(headers, 0)?.resetAt).toBe(resetAt);
 });

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
+import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import type { CallCounter } from "../../src/model/ports.ts";
 import type { Permit } from "../../src/rate-limit/ledger.ts";
 import type { Category, Lane } from "../../src/rate-limit/limits.ts";
-import type { CallCounter } from "../../src/model/ports.ts";
-import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createKeptLog, createPlanLimits, START_MS } from "../harness/virtual-daemon.ts";
+import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 
-function open(calls: CallCounter = createMemoryStore().calls) {
+function open(calls: CallCounter = createMemoryStateStore().calls) {
   const clock = createVirtualClock(START_MS);
-  const log = createKeptLog();
+  const log = createRecordingLog();
   const waits: string[] = [];
-  const foreign: string[] = [];
-  const office = createPermitOffice({
+  const externalUsage: string[] = [];
+  const rateLimiter = createRateLimiter({
     limits: createPlanLimits("business"),
     monthStartsOn: 1,
     clock,
@@ -20,17 +20,17 @@ function open(calls: CallCounter = createMemoryStore().calls) {
     calls,
     log,
     onWait: (category, ms) => void waits.push(`${category} ${Math.round(ms)}`),
-    onForeign: (scope, learned) => void foreign.push(`${scope} ${learned}`),
+    onExternalCalls: (scope, learned) => void externalUsage.push(`${scope} ${learned}`),
   });
   const order: string[] = [];
   const ask = (category: Category, lane: Lane, signal = new AbortController().signal) =>
-    office.request(category, lane, signal).then((permit) => {
+    rateLimiter.acquire(category, lane, signal).then((permit) => {
       order.push(permit === null ? `${lane} given up` : lane);
       return permit;
     });
   const answer = (permit: Permit | null, remaining: number) =>
-    office.giveBack(permit!, { kind: "answered", reading: { limit: 100, remaining, resetAt: null } });
-  return { clock, log, office, order, ask, answer, waits, foreign };
+    rateLimiter.release(permit!, { kind: "answered", reading: { limit: 100, remaining, resetAt: null } });
+  return { clock, log, office: rateLimiter, order, ask, answer, waits, foreign: externalUsage };
 }
 
 test("actions are served first, the rest in turn, and suspects before routine details", async () => {
@@ -47,12 +47,12 @@ test("actions are served first, the rest in turn, and suspects before routine de
 });
 
 test("calls that wait at the same time are served in the ratio of the weights", async () => {
-  const { clock, order, ask, answer, office } = open();
+  const { clock, order, ask, answer, office: rateLimiter } = open();
   const learning = ask("node_management", "walk");
   await clock.advance(1_000);
   answer(await learning, 99);
   const one = { weight: 1, savedMax: 0 };
-  office.share({ nodes: { weight: 3, savedMax: 0 }, details: one, sessions: one, stats: one });
+  rateLimiter.setShares({ nodes: { weight: 3, savedMax: 0 }, details: one, sessions: one, stats: one });
   for (let call = 0; call < 40; call++) {
     void ask("node_management", "walk");
     void ask("node_management", "detail");
@@ -74,10 +74,10 @@ test("a lane that its own category holds back does not hold up another category"
 });
 
 test("who gives up waiting gets no permit, takes none from the others, and is counted nowhere", async () => {
-  const { clock, order, ask, office } = open();
+  const { clock, order, ask, office: rateLimiter } = open();
   const giveUp = new AbortController();
   giveUp.abort();
-  expect(await office.request("node_management", "walk", giveUp.signal)).toBeNull();
+  expect(await rateLimiter.acquire("node_management", "walk", giveUp.signal)).toBeNull();
   const later = new AbortController();
   void ask("node_management", "walk");
   void ask("node_management", "detail", later.signal);
@@ -85,13 +85,19 @@ test("who gives up waiting gets no permit, takes none from the others, and is co
   later.abort();
   await clock.advance(5_000);
   expect(order).toEqual(["walk", "detail given up"]);
-  expect(office.ledger.monthUsed).toBe(1);
+  expect(rateLimiter.ledger.monthUsed).toBe(1);
 });
 
 test("a store that refuses to count is said once, the count goes on in memory, and is made up for", async () => {
   let isFull = true;
   let counted = 0;
-  const { clock, ask, answer, log, office } = open({
+  const {
+    clock,
+    ask,
+    answer,
+    log,
+    office: rateLimiter,
+  } = open({
     since: () => 7,
     add(_day, calls) {
       if (isFull) throw new Error("database or disk is full");
@@ -105,7 +111,7 @@ test("a store that refuses to count is said once, the count goes on in memory, a
   };
   await call();
   await call();
-  expect(office.ledger.monthUsed).toBe(9);
+  expect(rateLimiter.ledger.monthUsed).toBe(9);
   expect(log.lines).toMatchObject([{ level: "error", message: expect.stringContaining("can't be counted durably") }]);
   isFull = false;
   await call();
@@ -124,13 +130,13 @@ test("a month that turns while the daemon runs opens what the old one had closed
 });
 
 test("calls of others are told of and counted in the month once each, as they are proved", async () => {
-  const { clock, ask, answer, office, foreign } = open();
+  const { clock, ask, answer, office: rateLimiter, foreign: externalUsage } = open();
   for (const remaining of [99, 68, 67]) {
     const permit = ask("node_management", "walk");
     await clock.advance(20_000);
     answer(await permit, remaining);
   }
-  expect(foreign).toEqual(["node_management 30"]);
-  expect(office.monthUsed()).toBe(3 + 30);
-  expect(office.others().node_management).toBeGreaterThan(30);
+  expect(externalUsage).toEqual(["node_management 30"]);
+  expect(rateLimiter.monthUsed()).toBe(3 + 30);
+  expect(rateLimiter.externalCalls().node_management).toBeGreaterThan(30);
 });

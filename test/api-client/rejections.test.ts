@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
+import { listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Fault, FaultKind } from "../../src/model/scenario.ts";
-import { listNodes, readStats } from "../../src/api-client/endpoints.ts";
-import { setUp } from "./client-fixture.ts";
-import { longestGap, startLoad } from "./saturating-client.ts";
+import { createClientSetup } from "./client-fixture.ts";
+import { longestGap, startSaturatingLoad } from "./saturating-client.ts";
 
-const nodes = listNodes({ page: 1, limit: 10 });
+const nodes = listNodesCall({ page: 1, limit: 10 });
 
 const always = (fault: FaultKind): Fault => ({ afterMs: 0, forMs: 365 * 24 * 60 * MINUTE_MS, fault });
 
 test("an X-RateLimit-Limit of 0 is no statement: polling goes on at the even pace", async () => {
-  const { clock, client, service, calls } = setUp();
+  const { clock, client, service, calls } = createClientSetup();
   service.setFaults([always({ kind: "limit_headers", limit: "0", remaining: "0" })]);
-  const load = startLoad(client, clock, nodes);
+  const load = startSaturatingLoad(client, clock, nodes);
   await clock.advance(30 * MINUTE_MS);
   load.stop();
   expect(calls.length).toBeGreaterThan(30 * 70);
@@ -20,27 +20,30 @@ test("an X-RateLimit-Limit of 0 is no statement: polling goes on at the even pac
 
 describe("an overloaded service", () => {
   test("503 with Retry-After: 600 is not asked again for ten minutes, not even by a retry", async () => {
-    const { clock, client, calls } = setUp({ fault: { kind: "status", status: 503, retryAfter: "600" } });
-    const load = startLoad(client, clock, readStats);
+    const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 503, retryAfter: "600" } });
+    const load = startSaturatingLoad(client, clock, readStatsCall);
     await clock.advance(10 * MINUTE_MS);
     load.stop();
     expect(calls.length).toBeLessThanOrEqual(8);
   });
 
   test("another category is still asked", async () => {
-    const { clock, client, calls } = setUp({
+    const { clock, client, calls } = createClientSetup({
       fault: { kind: "status", status: 503, retryAfter: "600" },
       match: "/v1/sessions",
     });
-    const loads = [startLoad(client, clock, readStats, 8, "stats"), startLoad(client, clock, nodes, 8, "walk")];
+    const loads = [
+      startSaturatingLoad(client, clock, readStatsCall, 8, "stats"),
+      startSaturatingLoad(client, clock, nodes, 8, "walk"),
+    ];
     await clock.advance(10 * MINUTE_MS);
     for (const load of loads) load.stop();
     expect(calls.filter((call) => call === "nodes_list 200").length).toBeGreaterThan(700);
   });
 
   test("a Retry-After of a day is asked about after a quarter of an hour", async () => {
-    const { clock, client, calls } = setUp({ fault: { kind: "status", status: 503, retryAfter: "86400" } });
-    const load = startLoad(client, clock, readStats);
+    const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 503, retryAfter: "86400" } });
+    const load = startSaturatingLoad(client, clock, readStatsCall);
     await clock.advance(16 * MINUTE_MS);
     load.stop();
     expect(calls.length).toBeGreaterThan(1);
@@ -48,8 +51,10 @@ describe("an overloaded service", () => {
   });
 
   test("a short Retry-After is waited for by the retry", async () => {
-    const { clock, client, service, calls } = setUp({ fault: { kind: "status", status: 503, retryAfter: "3" } });
-    const answer = client.get(readStats, "walk", new AbortController().signal);
+    const { clock, client, service, calls } = createClientSetup({
+      fault: { kind: "status", status: 503, retryAfter: "3" },
+    });
+    const answer = client.get(readStatsCall, "walk", new AbortController().signal);
     await clock.advance(2 * SECOND_MS);
     service.setFaults([]);
     await clock.advance(MINUTE_MS);
@@ -59,8 +64,8 @@ describe("an overloaded service", () => {
 });
 
 test("a repeated Retry-After: 1 is asked ever more rarely, as the backoff doubles", async () => {
-  const { clock, client, calls } = setUp({ fault: { kind: "status", status: 429, retryAfter: "1" } });
-  const load = startLoad(client, clock, readStats, 1);
+  const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 429, retryAfter: "1" } });
+  const load = startSaturatingLoad(client, clock, readStatsCall, 1);
   await clock.advance(30 * MINUTE_MS);
   load.stop();
   // 1 s, 2 s, 4 s … 300 s, with full jitter: without doubling it would be some 600.
@@ -72,14 +77,14 @@ describe.each<FaultKind>([
   { kind: "status", status: 429, retryAfter: "7", bare: true },
 ])("one answer of a gateway without X-RateLimit headers: $status", (fault) => {
   test("after a burst, polling goes on within ten seconds", async () => {
-    const { clock, client, service, calls } = setUp();
+    const { clock, client, service, calls } = createClientSetup();
     const refused = () => calls.includes(`nodes_list ${"status" in fault ? fault.status : ""}`);
     // A first look, and a full bucket: 200 left.
-    let load = startLoad(client, clock, nodes, 1);
+    let load = startSaturatingLoad(client, clock, nodes, 1);
     await clock.advance(2 * MINUTE_MS);
     load.stop();
     await clock.advance(3 * MINUTE_MS);
-    load = startLoad(client, clock, nodes, 40);
+    load = startSaturatingLoad(client, clock, nodes, 40);
     await clock.advance(20 * SECOND_MS);
     expect(load.answers.length).toBeGreaterThan(60);
     service.setFaults([always(fault)]);

@@ -1,11 +1,11 @@
-import { MINUTE_MS } from "../../src/base/duration.ts";
-import type { Lane } from "../../src/rate-limit/limits.ts";
-import type { Clock } from "../../src/model/ports.ts";
-import type { ServiceClient } from "../../src/api-client/client.ts";
+import type { ApiClient } from "../../src/api-client/client.ts";
 import type { Call } from "../../src/api-client/endpoints.ts";
+import { MINUTE_MS } from "../../src/base/duration.ts";
+import type { Clock } from "../../src/model/ports.ts";
+import type { Lane } from "../../src/rate-limit/limits.ts";
 
 /** A client that never runs out of calls to make. */
-export interface Load {
+export interface SaturatingLoad {
   /** Stops asking; calls under way go on. */
   stop(): void;
   /** Moments at which answers came, of GETs that succeeded or failed. */
@@ -13,7 +13,13 @@ export interface Load {
 }
 
 /** Asks for `call` again and again, `loops` at a time. */
-export function startLoad(client: ServiceClient, clock: Clock, call: Call, loops = 8, lane: Lane = "detail"): Load {
+export function startSaturatingLoad(
+  client: ApiClient,
+  clock: Clock,
+  call: Call,
+  loops = 8,
+  lane: Lane = "detail",
+): SaturatingLoad {
   const answers: { at: number; error: string | null }[] = [];
   const ends = new AbortController();
   const loop = async (): Promise<void> => {

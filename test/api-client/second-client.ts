@@ -1,16 +1,16 @@
+import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
+import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
+import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import type { Category } from "../../src/rate-limit/limits.ts";
-import type { Scope } from "../../src/rate-limit/external-usage/external-usage.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
-import { createClient, type ServiceClient } from "../../src/api-client/client.ts";
-import { type Call, listNodes, readStats } from "../../src/api-client/endpoints.ts";
-import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
+import type { LimitScope } from "../../src/rate-limit/external-usage/external-usage.ts";
+import type { Category } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createKeptLog, createPlanLimits, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { createPlanLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 
@@ -37,29 +37,29 @@ export interface SharedHours {
 /** What came of it. */
 export interface SharedReport {
   /** Calls of ours by minute, and of the others. */
-  readonly ours: readonly number[];
-  readonly theirs: number;
+  readonly ownCalls: readonly number[];
+  readonly externalCalls: number;
   /** Minutes in which one side was refused, by side. */
-  readonly refused: { readonly us: readonly number[]; readonly them: readonly number[] };
+  readonly rejected: { readonly ownPerMinute: readonly number[]; readonly externalPerMinute: readonly number[] };
   /** Calls of others that the office told of. */
-  readonly told: Readonly<Record<Scope, number>>;
+  readonly reported: Readonly<Record<LimitScope, number>>;
   /** Calls of the month that the store holds. */
   readonly monthCalls: number;
 }
 
 /** Calls that cost the simulator little. */
 const CALLS: Readonly<Record<Category, Call>> = {
-  node_management: listNodes({ page: 1, limit: 1 }),
-  session_monitoring: readStats,
+  node_management: listNodesCall({ page: 1, limit: 1 }),
+  session_monitoring: readStatsCall,
 };
 
-const never = new AbortController().signal;
+const neverAborts = new AbortController().signal;
 
 /** Our own asking never ends: so many loops ask for a permit each, in each category. */
 const LOOPS = 4;
 
 /** Plays it on virtual time: the real client and permit office, the simulator behind them. */
-export async function playSharedHours({
+export async function runSharedHours({
   service: choice,
   minutes,
   seconds,
@@ -72,63 +72,63 @@ export async function playSharedHours({
   );
   const transport = createSimulatedTransport(service, clock, { latencyMs: 60, jitter: 0.5 });
   const ours = new Array<number>(minutes).fill(0);
-  const refused = { us: [] as number[], them: [] as number[] };
-  const told = { node_management: 0, session_monitoring: 0, plan: 0 };
+  const refused = { ownPerMinute: [] as number[], externalPerMinute: [] as number[] };
+  const reported = { node_management: 0, session_monitoring: 0, plan: 0 };
   const minute = () => Math.floor(clock.monotonic() / MINUTE);
-  const { calls } = createMemoryStore();
+  const { calls } = createMemoryStateStore();
   const random = seededRandom(1);
-  const office = createPermitOffice({
+  const rateLimiter = createRateLimiter({
     ...{ clock, calls, random },
     limits: createPlanLimits(choice.plan),
     monthStartsOn: 1,
-    log: createKeptLog(),
+    log: createRecordingLog(),
     onWait: () => {},
-    onForeign: (scope, learned) => {
-      told[scope] += learned;
+    onExternalCalls: (scope, learned) => {
+      reported[scope] += learned;
     },
   });
-  const client = createClient({
-    ...{ clock, transport, office, random },
+  const client = createApiClient({
+    ...{ clock, transport, rateLimiter, random },
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: {
-      called: (_, code) => {
+      onCall: (_, code) => {
         ours[minute()]!++;
-        if (code === "429") refused.us.push(minute());
+        if (code === "429") refused.ownPerMinute.push(minute());
       },
-      stated: () => {},
-      refused: () => {},
+      onLimitStated: () => {},
+      onRejected: () => {},
     },
     agent: "proxywarden/test",
   });
   const stop = new AbortController();
   const loops = (rest.categories ?? ["node_management"]).flatMap((category) =>
-    Array.from({ length: LOOPS }, () => askOn(client, CALLS[category], stop.signal)),
+    Array.from({ length: LOOPS }, () => callRepeatedly(client, CALLS[category], stop.signal)),
   );
   let theirs = 0;
   const callOnce = async (category: Category): Promise<void> => {
     theirs++;
     const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
-    const sent = await transport.request({ method: "GET", path: CALLS[category].path, headers }, never);
-    if (sent.ok && sent.value.status === 429) refused.them.push(minute());
+    const sent = await transport.request({ method: "GET", path: CALLS[category].path, headers }, neverAborts);
+    if (sent.ok && sent.value.status === 429) refused.externalPerMinute.push(minute());
   };
   const others = seconds.map((second, index) =>
-    callAgain(second, { clock, random: seededRandom(index + 2), signal: stop.signal }, callOnce),
+    callOnInterval(second, { clock, random: seededRandom(index + 2), signal: stop.signal }, callOnce),
   );
   await clock.advance(minutes * MINUTE - 1);
   stop.abort();
   const monthCalls = calls.since("2026-03-01");
   await Promise.all([...loops, ...others, clock.advance(MINUTE)]);
-  return { ours, theirs, refused, told, monthCalls };
+  return { ownCalls: ours, externalCalls: theirs, rejected: refused, reported, monthCalls };
 }
 
 /** Asks again as soon as it was answered. */
-async function askOn(client: ServiceClient, call: Call, signal: AbortSignal): Promise<void> {
+async function callRepeatedly(client: ApiClient, call: Call, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) await client.get(call, "detail", signal);
 }
 
 /** Calls by its own clock, whatever the answers say. */
-async function callAgain(
+async function callOnInterval(
   { category, calls, everyMs, jitter = 0, fromMinute = 0, untilMinute = Number.POSITIVE_INFINITY }: SecondClient,
   { clock, random, signal }: { clock: VirtualClock; random: () => number; signal: AbortSignal },
   callOnce: (category: Category) => Promise<void>,

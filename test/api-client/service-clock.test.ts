@@ -19,7 +19,7 @@ test("the service's time is known to within a second and the way of the fastest 
         const sentAt = now + restMs;
         const date = Math.floor((sentAt + thereMs + skewMs) / 1_000) * 1_000;
         now = sentAt + thereMs + backMs;
-        clock.learn(date, sentAt, now);
+        clock.recordDate(date, sentAt, now);
       }
       const fastest = Math.min(...given.map(({ thereMs, backMs }) => thereMs + backMs));
       expect(Math.abs(clock.timeAt(now)! - (now + skewMs))).toBeLessThanOrEqual((1_000 + fastest) / 2);
@@ -31,7 +31,7 @@ test("many answers leave less than a tenth of a second", () => {
   const clock = createServiceClock();
   for (let call = 0; call < 100; call++) {
     const sentAt = START + call * 1_730;
-    clock.learn(Math.floor((sentAt + 20 + 7_654) / 1_000) * 1_000, sentAt, sentAt + 40);
+    clock.recordDate(Math.floor((sentAt + 20 + 7_654) / 1_000) * 1_000, sentAt, sentAt + 40);
   }
   expect(Math.abs(clock.timeAt(START)! - (START + 7_654))).toBeLessThan(100);
 });
@@ -39,8 +39,8 @@ test("many answers leave less than a tenth of a second", () => {
 test("a service whose clock was set is followed", () => {
   const clock = createServiceClock();
   expect(clock.timeAt(0)).toBeNull();
-  clock.learn(START, 0, 0);
-  clock.learn(START + 90_000, 10_000, 10_000);
+  clock.recordDate(START, 0, 0);
+  clock.recordDate(START + 90_000, 10_000, 10_000);
   expect(clock.timeAt(10_000)).toBe(START + 90_500);
 });
 
@@ -48,7 +48,7 @@ test("a monotonic clock that drifts by 50 parts in a million for a month is foll
   const clock = createServiceClock();
   for (let at = 0; at < 30 * 86_400_000; at += 61_234) {
     const serviceAt = START + at * (1 + 50e-6);
-    clock.learn(Math.floor((serviceAt + 20) / 1_000) * 1_000, at, at + 40);
+    clock.recordDate(Math.floor((serviceAt + 20) / 1_000) * 1_000, at, at + 40);
     expect(Math.abs(clock.timeAt(at)! - serviceAt)).toBeLessThanOrEqual(1_040);
   }
 });

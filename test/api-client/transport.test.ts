@@ -2,8 +2,8 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { Transport } from "../../src/model/ports.ts";
 import { BODY_BYTES_MAX, createTransport } from "../../src/api-client/transport.ts";
+import type { Transport } from "../../src/model/ports.ts";
 
 const never = new AbortController().signal;
 const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;

@@ -7,7 +7,7 @@ import { createListing } from "../../bench/freshness/listing.ts";
 import { START_MS, writeScript } from "../../bench/freshness/script.ts";
 import { judge, medianOf } from "../../bench/freshness/targets.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { createService, handle, type SimulatedService } from "../../src/simulator/http/service.ts";
+import { createService, handleRequest, type SimulatedService } from "../../src/simulator/http/service.ts";
 
 const small: Cell = { ...cellOf(500, "enterprise100", 1), faults: 16 };
 
@@ -57,7 +57,7 @@ const failing: Cell = { ...cellOf(500, "enterprise100", 1, "bad_details"), fault
 function idsOn(service: SimulatedService, page: number, limit: number, at: number): string[] {
   const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
   const path = `/v1/nodes?page=${page + 1}&limit=${limit}`;
-  return JSON.parse(String(handle(service, { method: "GET", path, headers }, at).body)).data.map(
+  return JSON.parse(String(handleRequest(service, { method: "GET", path, headers }, at).body)).data.map(
     ({ id }: { id: string }) => id,
   );
 }

@@ -2,28 +2,28 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
 
 /** A page, and everything that went wrong in it: errors, warnings, and what its policy forbade. */
-export interface Visit {
+export interface PageVisit {
   readonly page: Page;
-  readonly complaints: readonly string[];
+  readonly pageErrors: readonly string[];
 }
 
 /** Opens a page in a context of its own, which ends with the test. */
-export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<PageVisit> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
   onTestFinished(() => context.close());
   const page = await context.newPage();
-  const complaints: string[] = [];
+  const pageErrors: string[] = [];
   page.on("console", (message) => {
     // A refused order is an answer of 401, which a browser reports by itself.
     const isRefusal = /the server responded with a status of 401/.test(message.text());
-    if (["error", "warning"].includes(message.type()) && !isRefusal) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type()) && !isRefusal) pageErrors.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(String(error.stack)));
+  page.on("pageerror", (error) => pageErrors.push(String(error.stack)));
   page.on("requestfailed", (request) => {
     const why = request.failure()?.errorText;
     // Events end, and questions are given up, with the page.
-    if (why !== "net::ERR_ABORTED") complaints.push(`${request.url()}: ${why}`);
+    if (why !== "net::ERR_ABORTED") pageErrors.push(`${request.url()}: ${why}`);
   });
   await page.goto(url);
-  return { page, complaints };
+  return { page, pageErrors };
 }

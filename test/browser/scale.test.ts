@@ -2,13 +2,13 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { NodeStatus } from "../../src/model/node.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
-import { createWeb } from "../../src/web/http/server.ts";
-import { until } from "../integration/wait-until.ts";
-import { fleetOf, withStatus } from "../web/fleet-fixture.ts";
-import { listening, log, noMetrics, quietDeps } from "../web/http/test-server.ts";
-import { tellingWarden } from "../web/api/remediation-view-fixture.ts";
+import { startWebServer } from "../../src/web/http/server.ts";
+import { waitUntil } from "../integration/wait-until.ts";
+import { sampleRemediation } from "../web/api/remediation-view-fixture.ts";
+import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
+import { defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
-import { visit } from "./page-visit.ts";
+import { openPage } from "./page-visit.ts";
 
 const NODES = 10_000;
 /** Whatever the fleet, the page has about so many elements: cells are painted, lists are short. */
@@ -37,11 +37,11 @@ const framesOf = (page: Page, work: string) =>
 test("ten thousand nodes are few elements and one paint a frame at most, and only what changed is told", async () => {
   const regions = ["eu-west", "eu-central", "us-east", "us-west", "ap-south"];
   const made = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, region: regions[index % 5]! }));
-  const now = { fleet: fleetOf(made) };
-  const web = await listening({ fleet: () => now.fleet, ...quietStatus() }, createSystemClock());
-  const { page, complaints } = await visit(browser, web.url);
+  const now = { fleet: buildFleet(made) };
+  const web = await startTestServer({ fleet: () => now.fleet, ...quietStatus() }, createSystemClock());
+  const { page, pageErrors } = await openPage(browser, web.url);
   const online = page.locator("#legend b").first();
-  await until("all are shown", async () => (await online.textContent()) === "10,000");
+  await waitUntil("all are shown", async () => (await online.textContent()) === "10,000");
   const [few, painted] = [await elements(page), await paints(page)];
   expect(few).toBeLessThan(ELEMENTS_MAX);
 
@@ -52,7 +52,7 @@ test("ten thousand nodes are few elements and one paint a frame at most, and onl
     if (request.url().endsWith("/fleet")) fleets.push(request.url());
   });
   now.fleet = withStatus(now.fleet, ill);
-  await until("the ill are shown", async () => (await online.textContent()) === "8,500");
+  await waitUntil("the ill are shown", async () => (await online.textContent()) === "8,500");
   expect(await paints(page)).toBeLessThanOrEqual(painted + 2);
   expect(fleets).toEqual([]);
   expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
@@ -70,25 +70,25 @@ test("ten thousand nodes are few elements and one paint a frame at most, and onl
       cells.dispatchEvent(new KeyboardEvent("keydown", { key: press % 2 ? "ArrowDown" : "ArrowRight" }));
     }`;
   expect((await framesOf(page, moving)).paints).toBe(0);
-  expect(complaints).toEqual([]);
+  expect(pageErrors).toEqual([]);
 });
 
 test("a daemon that goes away is said to, and one that comes back in its place is read anew", async () => {
-  const fleet = () => fleetOf([{ id: "a" }, { id: "b" }]);
-  const first = await listening({ fleet, ...quietStatus() }, createSystemClock());
-  const { page } = await visit(browser, first.url);
+  const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
+  const first = await startTestServer({ fleet, ...quietStatus() }, createSystemClock());
+  const { page } = await openPage(browser, first.url);
   const says = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
   await says("live");
   await page.getByText("Nothing yet.").waitFor();
   await first.close();
   await says("no answer");
-  const second = await createWeb({
+  const second = await startWebServer({
     host: "127.0.0.1",
     port: Number(new URL(first.url).port),
-    deps: { ...quietDeps, ...quietStatus(), fleet, epoch: "later", warden: () => tellingWarden() },
+    deps: { ...defaultDeps, ...quietStatus(), fleet, epoch: "later", remediation: () => sampleRemediation() },
     log,
     clock: createSystemClock(),
-    metrics: noMetrics,
+    metrics: ignoredMetrics,
   });
   if (!second.ok) throw new Error(second.error);
   onTestFinished(() => second.value.close());

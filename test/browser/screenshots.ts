@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { CommandContext } from "../../src/cli/context.ts";
-import { demo } from "../../src/cli/demo.ts";
+import { runDemo } from "../../src/cli/demo.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { startBrowser } from "./chromium.ts";
 
@@ -13,8 +13,8 @@ const FOLDER = fileURLToPath(new URL("../../docs/images/", import.meta.url));
 const DESKTOP = { width: 1440, height: 1080 };
 const PHONE = { width: 390, height: 844 };
 /** What takes a demo minutes is there in a minute. */
-const SPEED = 6;
-const WATCH_MS: DurationMs = 1.5 * MINUTE_MS;
+const DEMO_SPEED = 6;
+const DEMO_MS: DurationMs = 1.5 * MINUTE_MS;
 /** For charts and lists to be drawn in what was chosen last. */
 const SETTLE_MS: DurationMs = SECOND_MS;
 
@@ -33,10 +33,10 @@ async function startDemo(): Promise<{ readonly url: string; stop(): Promise<unkn
     },
     err: process.stderr,
     stop: stop.signal,
-    onHangup() {},
+    onSighup() {},
     version: "0.1.0",
   };
-  const ended = demo({ nodes: 2_000, sessions: 5_000, seed: 7, speed: SPEED, port: 0 }, context);
+  const ended = runDemo({ nodes: 2_000, sessions: 5_000, seed: 7, speed: DEMO_SPEED, port: 0 }, context);
   for (;;) {
     const url = /status page +(\S+)/.exec(out)?.[1];
     if (url !== undefined) {
@@ -52,7 +52,7 @@ async function startDemo(): Promise<{ readonly url: string; stop(): Promise<unkn
   }
 }
 
-async function shoot(page: Page, name: string, fullPage = false): Promise<void> {
+async function takeScreenshot(page: Page, name: string, fullPage = false): Promise<void> {
   await clock.sleep(SETTLE_MS);
   await page.screenshot({ path: `${FOLDER}${name}.png`, fullPage });
   console.log(`docs/images/${name}.png`);
@@ -64,20 +64,20 @@ async function main(): Promise<void> {
   const browser = await startBrowser();
   const page = await browser.newPage({ viewport: DESKTOP, colorScheme: "light" });
   await page.goto(running.url);
-  await clock.sleep(WATCH_MS);
-  await shoot(page, "page-light", true);
+  await clock.sleep(DEMO_MS);
+  await takeScreenshot(page, "page-light", true);
   await page.emulateMedia({ colorScheme: "dark" });
-  await shoot(page, "page-dark");
+  await takeScreenshot(page, "page-dark");
   await page.emulateMedia({ colorScheme: "light" });
   // One with a story: of those whose action is under way, the first.
   await page.locator("#trouble a").first().click();
   await page.locator("#panel .activity").waitFor();
-  await shoot(page, "page-node");
+  await takeScreenshot(page, "page-node");
   await page.getByRole("button", { name: "Close the explanation" }).click();
   await page.mouse.move(0, 0);
   await page.setViewportSize(PHONE);
   await page.evaluate("document.activeElement.blur(); scrollTo(0, 0)");
-  await shoot(page, "page-phone");
+  await takeScreenshot(page, "page-phone");
   await browser.close();
   await running.stop();
 }

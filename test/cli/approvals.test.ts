@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { approvals } from "../../src/cli/approvals.ts";
-import { listening } from "../web/http/test-server.ts";
-import { awaitingAction, quietWarden, tellingWarden } from "../web/api/remediation-view-fixture.ts";
-import { printed } from "./terminal.ts";
+import { runApprovals } from "../../src/cli/approvals.ts";
+import { awaitingAction, idleRemediation, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
+import { startTestServer } from "../web/http/test-server.ts";
+import { captureOutput } from "./terminal.ts";
 
 test("approvals shows what waits, since when, and on what it was decided", async () => {
-  const { url } = await listening({ warden: () => tellingWarden() });
-  expect(await printed((context) => approvals({ url, output: "text" }, context))).toEqual({
+  const { url } = await startTestServer({ remediation: () => sampleRemediation() });
+  expect(await captureOutput((context) => runApprovals({ url, output: "text" }, context))).toEqual({
     code: 0,
     err: "",
     out: `act-3  quarantine for 1d node_1 (DE, eu-west)
@@ -21,27 +21,27 @@ proxywarden approve act-3, or reject: an action lapses with its evidence
 });
 
 test("approvals says that nothing waits", async () => {
-  const { url } = await listening();
-  const end = await printed((context) => approvals({ url, output: "text" }, context));
+  const { url } = await startTestServer();
+  const end = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
   expect(end).toEqual({ code: 0, out: "nothing waits for approval\n", err: "" });
 });
 
 test("approvals gives machines the rows of the API", async () => {
-  const { url } = await listening({ warden: () => tellingWarden() });
-  const { code, out } = await printed((context) => approvals({ url, output: "json" }, context));
+  const { url } = await startTestServer({ remediation: () => sampleRemediation() });
+  const { code, out } = await captureOutput((context) => runApprovals({ url, output: "json" }, context));
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject([{ id: "act-3", request: { kind: "quarantine", duration_minutes: 1_440 } }]);
 });
 
 test("approvals prints nothing that a node's name could steer a terminal with", async () => {
   const odd = { ...awaitingAction, node: "node\u001b[31m\r\u202e" };
-  const { url } = await listening({ warden: () => ({ ...quietWarden, approvals: () => [odd] }) });
-  const { out } = await printed((context) => approvals({ url, output: "text" }, context));
+  const { url } = await startTestServer({ remediation: () => ({ ...idleRemediation, approvals: () => [odd] }) });
+  const { out } = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
   expect(out).toContain("node\u{fffd}[31m\u{fffd}\u{fffd} (DE");
   expect(out.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\p{Cf}/u);
 });
 
 test("approvals ends with 1 where no daemon is", async () => {
-  const end = await printed((context) => approvals({ url: "http://127.0.0.1:1", output: "text" }, context));
+  const end = await captureOutput((context) => runApprovals({ url: "http://127.0.0.1:1", output: "text" }, context));
   expect(end).toMatchObject({ code: 1, out: "", err: expect.stringContaining("ECONNREFUSED") });
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { check } from "../../src/cli/check.ts";
-import { openStore } from "../../src/journal/sqlite.ts";
-import { newFolder } from "../integration/folder.ts";
-import { printed } from "./terminal.ts";
+import { runCheck } from "../../src/cli/check.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import { captureOutput } from "./terminal.ts";
 
 /** A configuration in a new folder, with this section `safety`. */
 function configured(safety: object = {}) {
-  const folder = newFolder();
+  const folder = createTempFolder();
   folder.write("key", "sesame\n");
   folder.write(
     "offline.yaml",
@@ -16,7 +16,7 @@ function configured(safety: object = {}) {
     "proxywarden.yaml",
     JSON.stringify({
       service: { base_url: "https://proxy.example.net", api_key_file: "key", usage_scale: "ratio" },
-      state: { path: folder.at("state") },
+      state: { path: folder.pathOf("state") },
       policies: ["offline.yaml"],
       safety,
     }),
@@ -25,7 +25,9 @@ function configured(safety: object = {}) {
 }
 
 const run = (file: string, nodes?: number, format: "text" | "json" = "text") =>
-  printed((context) => check({ config: file, output: format, ...(nodes === undefined ? {} : { nodes }) }, context));
+  captureOutput((context) =>
+    runCheck({ config: file, output: format, ...(nodes === undefined ? {} : { nodes }) }, context),
+  );
 
 const limitsIn = (out: string) => out.split("\n").filter((line) => line.startsWith("limits"));
 
@@ -53,7 +55,7 @@ test("a share is of this fleet: on a small one it is the smaller limit, and neve
 
 test("without --nodes it takes the fleet that the daemon saw last, and says so", async () => {
   const { folder, file } = configured();
-  const store = openStore(folder.at("state"));
+  const store = openStateStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.facts.write("collect.extent", JSON.stringify({ nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 }));
   store.value.close();

@@ -1,17 +1,17 @@
 import { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
-import { completion, SHELLS, type Shell } from "../../src/cli/completion.ts";
-import { completedCommands } from "../../src/cli/completion/tree.ts";
-import { createProgram } from "../../src/cli/program.ts";
 import { bashScript } from "../../src/cli/completion/shell-scripts.ts";
-import { newFolder } from "../integration/folder.ts";
-import { runTool } from "../integration/process.ts";
-import { printed } from "./terminal.ts";
+import { completedCommands } from "../../src/cli/completion/tree.ts";
+import { runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import { runProgram } from "../integration/process.ts";
+import { captureOutput } from "./terminal.ts";
 
 const scriptFor = async (shell: Shell): Promise<string> =>
   (
-    await printed((context) =>
-      completion(
+    await captureOutput((context) =>
+      runCompletion(
         shell,
         createProgram(context, () => {}),
         context,
@@ -22,7 +22,7 @@ const scriptFor = async (shell: Shell): Promise<string> =>
 /** What a real bash offers for the last of the words, which may be empty. */
 async function offered(script: string, words: readonly string[], cwd = "/"): Promise<readonly string[]> {
   const asked = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const told = await runTool("bash", ["--norc", "-c", `${script}\n${asked}`, "bash", cwd, ...words], "");
+  const told = await runProgram("bash", ["--norc", "-c", `${script}\n${asked}`, "bash", cwd, ...words], "");
   return told.split("\n").filter((line) => line !== "");
 }
 
@@ -49,7 +49,7 @@ describe("in a real bash", async () => {
   });
 
   test("files are offered where a file belongs, those with a blank in their name too", async () => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     folder.write("my config.yaml", "");
     folder.write("other.yaml", "");
     const config = await offered(script, ["proxywarden", "run", "--config", ""], folder.path);
@@ -66,7 +66,7 @@ describe("in a real bash", async () => {
     policy.command("diff <old> <new>").description("what differs").option("--short", "less");
     program.command("test <files...>").addOption(new Option("--seed <seed>").choices(["one", "two"]));
     const nested = bashScript(completedCommands(program));
-    const folder = newFolder();
+    const folder = createTempFolder();
     folder.write("a.yaml", "");
     expect(await offered(nested, ["proxywarden", "policy", "d"])).toEqual(["diff"]);
     expect(await offered(nested, ["proxywarden", "policy", "diff", ""], folder.path)).toEqual(["a.yaml"]);
@@ -83,7 +83,7 @@ describe("in a real bash", async () => {
 describe.each(SHELLS)("the script for %s", (shell) => {
   test("knows every command and every option of the program", async () => {
     const script = await scriptFor(shell);
-    await printed(async (context) => {
+    await captureOutput(async (context) => {
       for (const { path, options } of completedCommands(createProgram(context, () => {}))) {
         expect(script).toContain(shell === "zsh" ? `_${path.replaceAll(" ", "__")}() {` : `${path}`);
         for (const { name } of options) expect(script).toContain(shell === "fish" ? ` -l ${name.slice(2)} ` : name);

@@ -1,9 +1,9 @@
-import { type ExplainOptions, explain } from "../../src/cli/explain.ts";
-import { printed } from "./terminal.ts";
+import { type ExplainOptions, runExplain } from "../../src/cli/explain.ts";
+import { captureOutput } from "./terminal.ts";
 
 /** Runs `explain`; a test that names no daemon reaches none. */
-export const runExplain = (node: string, options: Partial<ExplainOptions>) =>
-  printed((context) => explain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context));
+export const printExplanation = (node: string, options: Partial<ExplainOptions>) =>
+  captureOutput((context) => runExplain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context));
 
 /** Lines of a text, from the one that begins so to the next empty one. */
 export function paragraph(text: string, beginning: string): readonly string[] {

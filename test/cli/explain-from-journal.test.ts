@@ -1,9 +1,15 @@
 import { describe, expect, test } from "vitest";
-import type { Change } from "../../src/model/remediation/journal.ts";
-import { openStore } from "../../src/journal/sqlite.ts";
-import { newFolder } from "../integration/folder.ts";
-import { awaitingAction, episode, heldDecision, NIGHT_MS, verifiedAction } from "../web/api/remediation-view-fixture.ts";
-import { paragraph, runExplain as run } from "./explain-command.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
+import type { JournalChange } from "../../src/model/remediation/journal.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import {
+  awaitingAction,
+  episode,
+  heldDecision,
+  SAMPLES_START_MS,
+  verifiedAction,
+} from "../web/api/remediation-view-fixture.ts";
+import { paragraph, printExplanation as run } from "./explain-command.ts";
 
 const MINUTE = 60_000;
 
@@ -22,9 +28,9 @@ const POLICIES = `policies:
 `;
 
 /** A configuration whose journal holds these, written by a daemon that is gone. */
-function configured(changes: readonly Change[]): string {
-  const folder = newFolder();
-  const store = openStore(folder.at("state"));
+function configured(changes: readonly JournalChange[]): string {
+  const folder = createTempFolder();
+  const store = openStateStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.journal.commit(changes);
   store.value.close();
@@ -32,7 +38,7 @@ function configured(changes: readonly Change[]): string {
   return folder.write("proxywarden.yaml", CONFIG);
 }
 
-const night: readonly Change[] = [
+const night: readonly JournalChange[] = [
   { kind: "decision", row: heldDecision },
   { kind: "episode", row: episode },
   { kind: "action", row: verifiedAction },
@@ -41,7 +47,13 @@ const night: readonly Change[] = [
 
 describe("explain reads the journal", () => {
   test("and tells timers, episodes, decisions with every reason, and actions, though no daemon runs", async () => {
-    const timer = { policy: "reboot-offline", node: "node_1", state: "pending", clearMs: 0, since: NIGHT_MS } as const;
+    const timer = {
+      policy: "reboot-offline",
+      node: "node_1",
+      state: "pending",
+      clearMs: 0,
+      since: SAMPLES_START_MS,
+    } as const;
     const config = configured([...night, { kind: "timer", row: { ...timer, trueMs: 4 * MINUTE } }]);
     const { code, out, err } = await run("node_1", { config });
     expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -62,8 +74,14 @@ describe("explain reads the journal", () => {
   });
 
   test("and tells an episode's quarantine, what it waits for, and how an action in doubt or of a dry run stands", async () => {
-    const quarantine = { action: "act-2", endsAt: NIGHT_MS + 1_440 * MINUTE, seen: true, seenOnline: 0, overdue: true };
-    const retryAt = NIGHT_MS + 17 * MINUTE;
+    const quarantine = {
+      action: "act-2",
+      endsAt: SAMPLES_START_MS + 1_440 * MINUTE,
+      seen: true,
+      seenOnline: 0,
+      overdue: true,
+    };
+    const retryAt = SAMPLES_START_MS + 17 * MINUTE;
     const config = configured([
       { kind: "episode", row: { ...episode, state: "quarantined", shadow: true, failures: 2, retryAt, quarantine } },
       { kind: "action", row: { ...verifiedAction, state: "sent", outcome: null, inDoubt: true, endedAt: null } },
@@ -83,14 +101,14 @@ describe("explain reads the journal", () => {
   });
 
   test("as of then: what was decided later is not told", async () => {
-    const later = { ...heldDecision, at: NIGHT_MS + 50 * MINUTE, verdict: "act", blockers: [] } as const;
+    const later = { ...heldDecision, at: SAMPLES_START_MS + 50 * MINUTE, verdict: "act", blockers: [] } as const;
     const config = configured([...night, { kind: "decision", row: later }]);
     const { out: now } = await run("node_1", { config });
     expect(now).toContain("decision  act on step 2, 2026-11-21 03:50:00 UTC");
-    const { out: then } = await run("node_1", { config, at: NIGHT_MS + 40 * MINUTE });
+    const { out: then } = await run("node_1", { config, at: SAMPLES_START_MS + 40 * MINUTE });
     expect(then).toContain("decision  hold on step 2, 2026-11-21 03:15:00 UTC");
     expect(then).not.toContain("03:50");
-    const { out: before } = await run("node_1", { config, at: NIGHT_MS });
+    const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
   told by   the journal; verdicts and timers of the past are not kept
   policies  none had anything to do with it
@@ -112,8 +130,8 @@ no decisions
   });
 
   test("and lists but the newest decisions; JSON has the others as well", async () => {
-    const many = Array.from({ length: 14 }, (_, index): Change => {
-      return { kind: "decision", row: { ...heldDecision, at: NIGHT_MS + index * MINUTE } };
+    const many = Array.from({ length: 14 }, (_, index): JournalChange => {
+      return { kind: "decision", row: { ...heldDecision, at: SAMPLES_START_MS + index * MINUTE } };
     });
     const config = configured(many);
     expect(paragraph((await run("node_1", { config })).out, "decisions")).toHaveLength(12);
@@ -123,7 +141,7 @@ no decisions
   });
 
   test("and ends with 1 where there is none, or the configuration is wrong: every problem on a line", async () => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     folder.write("policies.yaml", POLICIES);
     const config = folder.write("proxywarden.yaml", CONFIG);
     expect(await run("node_1", { config })).toMatchObject({

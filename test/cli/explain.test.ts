@@ -1,15 +1,22 @@
 import { describe, expect, test } from "vitest";
-import { listening } from "../web/http/test-server.ts";
-import { blank, heldDecision, NIGHT_MS, quietWarden, story, tellingWarden } from "../web/api/remediation-view-fixture.ts";
-import { paragraph, runExplain as run } from "./explain-command.ts";
+import {
+  emptyExplanation,
+  heldDecision,
+  idleRemediation,
+  SAMPLES_START_MS,
+  sampleExplanation,
+  sampleRemediation,
+} from "../web/api/remediation-view-fixture.ts";
+import { startTestServer } from "../web/http/test-server.ts";
+import { paragraph, printExplanation as run } from "./explain-command.ts";
 
 const MINUTE = 60_000;
 
 describe("explain asks the running daemon", () => {
   test("and tells every policy, every reason, what was done, and what came of it", async () => {
     const seen = { status: "offline", name: "de-1", country: "DE", region: "eu-west" };
-    const { url } = await listening({
-      warden: () => tellingWarden(),
+    const { url } = await startTestServer({
+      remediation: () => sampleRemediation(),
       node: (id) => ({ id, ...seen, last_seen: "2026-11-21T02:40:00.000Z", age_seconds: 12.4 }),
     });
     expect(await run("node_1", { url })).toEqual({
@@ -52,21 +59,21 @@ decisions, newest first
   });
 
   test("and tells why a verdict is unknown, how far a timer has come, and who holds the node", async () => {
-    const told = story("node_1");
+    const told = sampleExplanation("node_1");
     const [policy] = told.policies;
     const hold = {
       node: "node_1",
       policy: null,
       kind: "held",
-      at: NIGHT_MS,
+      at: SAMPLES_START_MS,
       until: null,
       reason: "disk swap",
     } as const;
-    const { url } = await listening({
-      warden: () => ({
-        ...quietWarden,
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...idleRemediation,
         explain: (node) => ({
-          ...blank(node),
+          ...emptyExplanation(node),
           known: true,
           holds: [hold],
           policies: [
@@ -102,15 +109,18 @@ decisions, newest first
   });
 
   test("and tells what is left of a policy that is no longer in force", async () => {
-    const { url } = await listening({
-      warden: () => ({ ...tellingWarden(), explain: (node) => ({ ...story(node), policies: [] }) }),
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...sampleRemediation(),
+        explain: (node) => ({ ...sampleExplanation(node), policies: [] }),
+      }),
     });
     const { out } = await run("node_1", { url });
     expect(paragraph(out, "reboot-offline")).toContain("            - max_actions: 6 of 6 actions within 1h");
   });
 
   test("and gives machines all of it", async () => {
-    const { url } = await listening({ warden: () => tellingWarden() });
+    const { url } = await startTestServer({ remediation: () => sampleRemediation() });
     const { code, out } = await run("node_1", { url, output: "json" });
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({
@@ -123,8 +133,8 @@ decisions, newest first
   });
 
   test("and, as of then, takes back what came later", async () => {
-    const { url } = await listening({ warden: () => tellingWarden() });
-    const { out } = await run("node_1", { url, at: NIGHT_MS + 22 * MINUTE });
+    const { url } = await startTestServer({ remediation: () => sampleRemediation() });
+    const { out } = await run("node_1", { url, at: SAMPLES_START_MS + 22 * MINUTE });
     expect(paragraph(out, "actions")).toEqual([
       "actions, newest first",
       "  act-2  forced reboot by reboot-offline, step 2 of ep-1",
@@ -137,8 +147,11 @@ decisions, newest first
 
   test("and prints nothing that could steer a terminal", async () => {
     const odd = { ...heldDecision, blockers: [{ reason: "held", detail: "by \u001b]0;x\u0007 me" }] as const };
-    const { url } = await listening({
-      warden: () => ({ ...tellingWarden(), explain: (node) => ({ ...story(node), decisions: [odd] }) }),
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...sampleRemediation(),
+        explain: (node) => ({ ...sampleExplanation(node), decisions: [odd] }),
+      }),
     });
     const { out } = await run("node_1", { url });
     expect(out).toContain("- held: by \u{fffd}]0;x\u{fffd} me");
@@ -146,7 +159,7 @@ decisions, newest first
   });
 
   test("and ends with 1 where there is no such node, or no daemon", async () => {
-    const { url } = await listening();
+    const { url } = await startTestServer();
     expect(await run("node_2", { url })).toEqual({
       code: 1,
       out: "",

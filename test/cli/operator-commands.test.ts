@@ -1,37 +1,50 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { giveOrder, type OrderOptions, orderCommands } from "../../src/cli/operator-commands.ts";
-import { fixedSecret } from "../../src/platform/secret-file.ts";
-import { newFolder } from "../integration/folder.ts";
-import { admin, listening } from "../web/http/test-server.ts";
-import { keptOrders } from "../web/api/remediation-view-fixture.ts";
-import { printed } from "./terminal.ts";
+import {
+  type OperatorCommandOptions,
+  operatorCliCommands,
+  sendOperatorCommand,
+} from "../../src/cli/operator-commands.ts";
+import { inlineSecret } from "../../src/platform/secret-file.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import { recordingOrders } from "../web/api/remediation-view-fixture.ts";
+import { adminOperators, startTestServer } from "../web/http/test-server.ts";
+import { captureOutput } from "./terminal.ts";
 
 const TOKEN = "correct-horse-battery";
 const withToken = { PROXYWARDEN_ADMIN_TOKEN: TOKEN };
 
 /** A daemon that keeps its orders. */
-async function daemon(refusal: Parameters<typeof keptOrders>[1] = null, token: string | null = TOKEN) {
-  const kept: string[][] = [];
-  const secret = token === null ? null : fixedSecret(token);
-  const web = await listening({ orders: () => keptOrders(kept, refusal), operators: () => admin(secret) });
-  return { kept, url: web.url };
+async function commandRecordingDaemon(
+  refusal: Parameters<typeof recordingOrders>[1] = null,
+  token: string | null = TOKEN,
+) {
+  const recorded: string[][] = [];
+  const secret = token === null ? null : inlineSecret(token);
+  const web = await startTestServer({
+    commands: () => recordingOrders(recorded, refusal),
+    operators: () => adminOperators(secret),
+  });
+  return { kept: recorded, url: web.url };
 }
 
-function order(
+function runOperatorCommand(
   name: string,
   id: string | undefined,
-  options: Partial<OrderOptions> & { readonly url: string },
+  options: Partial<OperatorCommandOptions> & { readonly url: string },
   env: Readonly<Record<string, string>> = withToken,
 ) {
-  const command = orderCommands.find(({ row }) => row.name === name);
+  const command = operatorCliCommands.find(({ route: row }) => row.name === name);
   if (command === undefined) throw new Error(`there is no order ${name}`);
-  return printed((context) => giveOrder(command.row, id, { output: "text", ...options }, context), env);
+  return captureOutput(
+    (context) => sendOperatorCommand(command.route, id, { output: "text", ...options }, context),
+    env,
+  );
 }
 
 /** A server that answers everything alike. */
-async function answering(status: number, body: string): Promise<string> {
+async function respondingServer(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => response.writeHead(status).end(body));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
@@ -49,16 +62,19 @@ describe("a command", () => {
     ["release", "..", undefined, ["release", ".."]],
     ["reset-breaker", undefined, undefined, ["reset-breaker"]],
     ["accept-inventory", undefined, undefined, ["accept-inventory"]],
-  ])("%s of %j with the reason %j reaches the daemon, which says what is so now", async (name, id, reason, kept) => {
-    const { kept: orders, url } = await daemon();
-    const end = await order(name, id, { url, ...(reason === undefined ? {} : { reason }) });
-    expect(end).toEqual({ code: 0, out: `${name} is done\n`, err: "" });
-    expect(orders).toEqual([kept]);
-  });
+  ])(
+    "%s of %j with the reason %j reaches the daemon, which says what is so now",
+    async (name, id, reason, recorded) => {
+      const { kept: orders, url } = await commandRecordingDaemon();
+      const end = await runOperatorCommand(name, id, { url, ...(reason === undefined ? {} : { reason }) });
+      expect(end).toEqual({ code: 0, out: `${name} is done\n`, err: "" });
+      expect(orders).toEqual([recorded]);
+    },
+  );
 
   test("prints JSON for machines", async () => {
-    const { url } = await daemon();
-    const { code, out } = await order("resume", undefined, { url, output: "json" });
+    const { url } = await commandRecordingDaemon();
+    const { code, out } = await runOperatorCommand("resume", undefined, { url, output: "json" });
     expect(code).toBe(0);
     expect(JSON.parse(out)).toEqual({ message: "resume is done" });
   });
@@ -66,44 +82,46 @@ describe("a command", () => {
 
 describe("the token", () => {
   test("comes out of a file, which goes before the environment", async () => {
-    const { url } = await daemon();
-    const tokenFile = newFolder().write("token", `${TOKEN}\n`);
-    expect(await order("resume", undefined, { url, tokenFile }, {})).toMatchObject({ code: 0 });
-    expect(await order("resume", undefined, { url, tokenFile }, { PROXYWARDEN_ADMIN_TOKEN: "wrong" })).toMatchObject({
+    const { url } = await commandRecordingDaemon();
+    const tokenFile = createTempFolder().write("token", `${TOKEN}\n`);
+    expect(await runOperatorCommand("resume", undefined, { url, tokenFile }, {})).toMatchObject({ code: 0 });
+    expect(
+      await runOperatorCommand("resume", undefined, { url, tokenFile }, { PROXYWARDEN_ADMIN_TOKEN: "wrong" }),
+    ).toMatchObject({
       code: 0,
     });
   });
 
   test("that is nowhere is wrong usage, and says where it may be", async () => {
-    const { kept, url } = await daemon();
+    const { kept: recorded, url } = await commandRecordingDaemon();
     for (const env of [{}, { PROXYWARDEN_ADMIN_TOKEN: "" }]) {
-      expect(await order("resume", undefined, { url }, env)).toEqual({
+      expect(await runOperatorCommand("resume", undefined, { url }, env)).toEqual({
         code: 2,
         out: "",
         err: "proxywarden: resume needs the token of an operator: name its file by --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
       });
     }
-    expect(kept).toEqual([]);
+    expect(recorded).toEqual([]);
   });
 
   test("in a file that can't be read, or in more lines than one, is said to be so", async () => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     const url = "http://127.0.0.1:1";
-    expect(await order("resume", undefined, { url, tokenFile: folder.at("none") })).toMatchObject({
+    expect(await runOperatorCommand("resume", undefined, { url, tokenFile: folder.pathOf("none") })).toMatchObject({
       code: 1,
       err: expect.stringMatching(/^proxywarden: --token-file: secret file .*none can't be read: .*ENOENT.*\n$/),
     });
-    expect(await order("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "a\nb" })).toMatchObject({
+    expect(await runOperatorCommand("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "a\nb" })).toMatchObject({
       code: 1,
       err: "proxywarden: PROXYWARDEN_ADMIN_TOKEN: a token is one line of plain ASCII\n",
     });
   });
 
   test("is never printed, right or wrong", async () => {
-    const { url } = await daemon();
+    const { url } = await commandRecordingDaemon();
     const ends = await Promise.all([
-      order("resume", undefined, { url }),
-      order("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" }),
+      runOperatorCommand("resume", undefined, { url }),
+      runOperatorCommand("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" }),
     ]);
     expect(JSON.stringify(ends)).not.toMatch(/guessed|horse/);
   });
@@ -111,7 +129,7 @@ describe("the token", () => {
 
 describe("an error is one line, with the way out:", () => {
   test("nobody listens", async () => {
-    const end = await order("pause", undefined, { url: "http://127.0.0.1:1" });
+    const end = await runOperatorCommand("pause", undefined, { url: "http://127.0.0.1:1" });
     expect(end).toEqual({
       code: 1,
       out: "",
@@ -120,28 +138,28 @@ describe("an error is one line, with the way out:", () => {
   });
 
   test("the token is another", async () => {
-    const { kept, url } = await daemon();
-    expect(await order("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
+    const { kept: recorded, url } = await commandRecordingDaemon();
+    expect(await runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
       code: 1,
       out: "",
       err: `proxywarden: ${url} refuses the token: it must be that of an operator, as in the files of its web.operators or web.admin_token_file\n`,
     });
-    expect(kept).toEqual([]);
+    expect(recorded).toEqual([]);
   });
 
   test("too many tokens were others", async () => {
-    const { url } = await daemon();
-    const wrong = () => order("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" });
+    const { url } = await commandRecordingDaemon();
+    const wrong = () => runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" });
     for (let time = 0; time < 10; time++) await wrong();
     expect((await wrong()).err).toBe(
       "proxywarden: too many wrong tokens; those of operators are still accepted; try again in 60 s\n",
     );
-    expect((await order("pause", undefined, { url })).code).toBe(0);
+    expect((await runOperatorCommand("pause", undefined, { url })).code).toBe(0);
   });
 
   test.each(["pause", "approve"])("the daemon has no token, so %s has no route", async (name) => {
-    const { url } = await daemon(null, null);
-    expect(await order(name, name === "approve" ? "act-3" : undefined, { url })).toEqual({
+    const { url } = await commandRecordingDaemon(null, null);
+    expect(await runOperatorCommand(name, name === "approve" ? "act-3" : undefined, { url })).toEqual({
       code: 1,
       out: "",
       err: `proxywarden: ${url} takes no orders: it has no operators; set web.operators or web.admin_token_file in its configuration, and reload\n`,
@@ -149,8 +167,8 @@ describe("an error is one line, with the way out:", () => {
   });
 
   test.each(["not_found", "conflict", "journal"] as const)("the daemon refuses: %s", async (kind) => {
-    const { url } = await daemon({ kind, message: "act-3 is not waiting\u001b[2J" });
-    expect(await order("approve", "act-3", { url })).toEqual({
+    const { url } = await commandRecordingDaemon({ kind, message: "act-3 is not waiting\u001b[2J" });
+    expect(await runOperatorCommand("approve", "act-3", { url })).toEqual({
       code: 1,
       out: "",
       err: "proxywarden: act-3 is not waiting\u{fffd}[2J\n",
@@ -158,8 +176,8 @@ describe("an error is one line, with the way out:", () => {
   });
 
   test("the reason is too long", async () => {
-    const { url } = await daemon();
-    expect(await order("pause", undefined, { url, reason: "x".repeat(501) })).toMatchObject({
+    const { url } = await commandRecordingDaemon();
+    expect(await runOperatorCommand("pause", undefined, { url, reason: "x".repeat(501) })).toMatchObject({
       code: 1,
       err: 'proxywarden: key "reason": it is one line of text of 1 to 500 characters; leave it out where there is none\n',
     });
@@ -173,8 +191,8 @@ describe("an error is one line, with the way out:", () => {
     [302, ""],
     [502, "<html>"],
   ])("somebody else answers %i %j", async (status, body) => {
-    const url = await answering(status, body);
-    expect(await order("resume", undefined, { url })).toEqual({
+    const url = await respondingServer(status, body);
+    expect(await runOperatorCommand("resume", undefined, { url })).toEqual({
       code: 1,
       out: "",
       err: `proxywarden: ${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?\n`,
@@ -186,7 +204,7 @@ describe("an error is one line, with the way out:", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const { code, err } = await order("pause", undefined, { url });
+    const { code, err } = await runOperatorCommand("pause", undefined, { url });
     expect(code).toBe(1);
     expect(err).toMatch(/^proxywarden: http:.*; it may have been carried out all the same: look at the status\n$/);
   });

@@ -1,22 +1,26 @@
 import { describe, expect, test } from "vitest";
+import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
 import { utcDay } from "../../src/rate-limit/billing-month.ts";
-import { type PlanOptions, plan } from "../../src/cli/plan.ts";
-import { openStore } from "../../src/journal/sqlite.ts";
-import { newFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../integration/folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
-import { printed } from "./terminal.ts";
+import { captureOutput } from "./terminal.ts";
 
 /** Nobody answers there. */
-const NOWHERE = "http://127.0.0.1:9";
+const UNREACHABLE_URL = "http://127.0.0.1:9";
 
 /** A configuration on the Business plan, with all else by default. */
-function configured(serviceUrl = NOWHERE) {
-  const folder = newFolder();
-  const sections = { limits: { plan: "business" }, state: { path: folder.at("state") }, collect: wishes };
+function configured(serviceUrl = UNREACHABLE_URL) {
+  const folder = createTempFolder();
+  const sections = {
+    limits: { plan: "business" },
+    state: { path: folder.pathOf("state") },
+    collect: requestedIntervals,
+  };
   return { folder, file: folder.write("proxywarden.yaml", configText(serviceUrl, sections)) };
 }
 
-const wishes = {
+const requestedIntervals = {
   nodes: { every: "1m" },
   details: { max_age: "15m" },
   sessions: { every: "1m" },
@@ -24,7 +28,7 @@ const wishes = {
 };
 
 const run = (options: Omit<PlanOptions, "output"> & Partial<PlanOptions>) =>
-  printed((context) => plan({ output: "text", ...options }, context));
+  captureOutput((context) => runPlan({ output: "text", ...options }, context));
 
 async function planned(options: Omit<PlanOptions, "output">) {
   const { code, out, err } = await run({ ...options, output: "json" });
@@ -77,7 +81,7 @@ describe("for as many nodes and sessions as are told", () => {
 
 test("what a daemon has seen and used of this month is what is planned by, though no service answers", async () => {
   const { file, folder } = configured();
-  const store = openStore(folder.at("state"));
+  const store = openStateStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.facts.write(
     "collect.extent",
@@ -109,7 +113,7 @@ test("where nobody knows how much there is, the way out is said", async () => {
 });
 
 test("a configuration that is wrong is refused with its place", async () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const config = folder.write("proxywarden.yaml", "service: {base_url: 7}\n");
   const { code, err } = await run({ config, nodes: 1, sessions: 1 });
   expect(code).toBe(1);
@@ -117,13 +121,13 @@ test("a configuration that is wrong is refused with its place", async () => {
 });
 
 test("of a cron schedule that the month can't carry, the plan says how many runs are skipped", async () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const sections = {
     limits: { plan: "starter" },
-    state: { path: folder.at("state") },
-    collect: { ...wishes, nodes: { cron: "*/5 * * * * *" } },
+    state: { path: folder.pathOf("state") },
+    collect: { ...requestedIntervals, nodes: { cron: "*/5 * * * * *" } },
   };
-  const config = folder.write("proxywarden.yaml", configText(NOWHERE, sections));
+  const config = folder.write("proxywarden.yaml", configText(UNREACHABLE_URL, sections));
   const { out, code } = await run({ config, nodes: 40, sessions: 100 });
   expect(code).toBe(0);
   expect(out).toMatch(

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { policyDiff } from "../../src/cli/policy-diff.ts";
-import { newFolder } from "../integration/folder.ts";
-import { printed } from "./terminal.ts";
+import { runPolicyDiff } from "../../src/cli/policy-diff.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import { captureOutput } from "./terminal.ts";
 
 const POLICY = `policies:
   - name: reboot-offline
@@ -12,10 +12,10 @@ const POLICY = `policies:
 `;
 
 const diff = (files: readonly string[], output: "text" | "json" = "text") =>
-  printed((context) => policyDiff(files, { output }, context));
+  captureOutput((context) => runPolicyDiff(files, { output }, context));
 
 test("policy diff says what could newly be touched, and what no longer is", async () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const before = folder.write("before.yaml", POLICY);
   const after = folder.write("after.yaml", POLICY.replace("dry_run", "enforce").replace("15m", "20m"));
   expect(await diff([before, after])).toEqual({
@@ -38,7 +38,7 @@ test("policy diff says what could newly be touched, and what no longer is", asyn
 });
 
 test("a whole configuration stands for the policies that it names", async () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const policies = folder.write("policies.yaml", POLICY);
   const service = "service: { base_url: https://proxy.example.net, api_key: sesame, usage_scale: ratio }\n";
   const config = folder.write("proxywarden.yaml", `${service}policies: [policies.yaml]\n`);
@@ -46,9 +46,9 @@ test("a whole configuration stands for the policies that it names", async () => 
 });
 
 test("a file that is wrong, or not there, ends with 1, and both files are told at once", async () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const wrong = folder.write("wrong.yaml", POLICY.replace("node.status", "node.stauts"));
-  const { code, out, err } = await diff([folder.at("none.yaml"), wrong]);
+  const { code, out, err } = await diff([folder.pathOf("none.yaml"), wrong]);
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toMatch(/^can't read .*none\.yaml.*\n.*wrong\.yaml:4:11: .*did you mean node\.status\?\n$/);
 });

@@ -1,17 +1,17 @@
 import type { CommandContext, ExitCode } from "../../src/cli/context.ts";
 
 /** How a command ended, and what it printed. */
-export interface Printed {
+export interface CommandOutput {
   readonly code: ExitCode;
   readonly out: string;
   readonly err: string;
 }
 
 /** Runs a command in this process, with an environment of its own, and keeps what it prints. */
-export async function printed(
+export async function captureOutput(
   run: (context: CommandContext) => Promise<ExitCode>,
   env: Readonly<Record<string, string>> = {},
-): Promise<Printed> {
+): Promise<CommandOutput> {
   const texts = { out: "", err: "" };
   const into = (stream: keyof typeof texts) => ({
     write(text: string) {
@@ -23,7 +23,7 @@ export async function printed(
     out: into("out"),
     err: into("err"),
     stop: new AbortController().signal,
-    onHangup() {},
+    onSighup() {},
     version: "0.0.0-test",
   });
   return { code, ...texts };

@@ -1,15 +1,15 @@
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { test as runTests } from "../../src/cli/test.ts";
+import { runPolicyTests as runTests } from "../../src/cli/test.ts";
 import { inRepository, textOf } from "../deploy/manifest.ts";
-import { newFolder } from "../integration/folder.ts";
-import { printed } from "./terminal.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import { captureOutput } from "./terminal.ts";
 
 const examples = globSync("config/policies/tests/*.yaml", { cwd: inRepository(".") }).toSorted();
 const run = (files: readonly string[], output: "text" | "json" = "text") =>
-  printed((context) => runTests(files, { output }, context));
+  captureOutput((context) => runTests(files, { output }, context));
 
-const POLICY = `policies:
+const POLICY_FILE = `policies:
   - name: reboot-offline
     when: node.status == "offline"
     for: 5m
@@ -18,7 +18,7 @@ const POLICY = `policies:
     blocked_by: [{ query: up }]
 `;
 
-const FILE = `policies: [policy.yaml]
+const TEST_FILE = `policies: [policy.yaml]
 start: 2026-03-01T23:30:00Z
 time_intervals: [{ name: nights, times: [{ start_time: "23:00", end_time: "24:00" }] }]
 tests:
@@ -30,13 +30,13 @@ tests:
 `;
 
 /** A folder with a policy and its tests, some of their words replaced. */
-function folderWith(replaced: readonly (readonly [string, string])[] = [], policy = POLICY) {
-  const folder = newFolder();
+function folderWith(replaced: readonly (readonly [string, string])[] = [], policy = POLICY_FILE) {
+  const folder = createTempFolder();
   folder.write("policy.yaml", policy);
   const text = replaced.reduce((changed, [from, to]) => {
     if (!changed.includes(from)) throw new Error(`${from} is not in it`);
     return changed.replace(from, to);
-  }, FILE);
+  }, TEST_FILE);
   return folder.write("tests.yaml", text);
 }
 
@@ -57,7 +57,7 @@ describe("they would not pass under another policy:", () => {
     ["failing-sessions.yaml", "sessions.total >= 20", "sessions.total >= 2"],
     ["failing-sessions.yaml", "region.online_ratio > 0.5", "region.online_ratio > 0.1"],
   ])("%s with %j for %j", async (name, to, from) => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     const policy = textOf(`config/policies/${name}`);
     expect(policy).toContain(to);
     folder.write("policy.yaml", policy.replace(to, from));
@@ -164,13 +164,13 @@ describe("a file that is wrong ends with 1, each error with its place:", () => {
   });
 
   test("an error of a policy is told where the policy stands", async () => {
-    const { err } = await run([folderWith([], POLICY.replace("node.status", "node.stauts"))]);
+    const { err } = await run([folderWith([], POLICY_FILE.replace("node.status", "node.stauts"))]);
     expect(err).toMatch(/policy\.yaml:3:11: policies\[0\]\.when: .*did you mean node\.status\?/);
   });
 
   test("with several policies each expectation says which it is about", async () => {
-    const second = POLICY.replace("policies:\n", "").replace("reboot-offline", "second");
-    const { err } = await run([folderWith([], POLICY + second)]);
+    const second = POLICY_FILE.replace("policies:\n", "").replace("reboot-offline", "second");
+    const { err } = await run([folderWith([], POLICY_FILE + second)]);
     expect(err).toMatch(/tests\.yaml:8:\d+: .*must name one of the policies: reboot-offline, second/);
   });
 });

@@ -1,9 +1,14 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { type Daemon, minuteSettings, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import {
+  everyMinuteSettings,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
-const callsTo = async ({ metrics }: Daemon, endpoint: string) =>
+const callsTo = async ({ metrics }: VirtualDaemon, endpoint: string) =>
   Number(
     new RegExp(`^proxywarden_api_requests_total\\{endpoint="${endpoint}",.*\\} (\\d+)$`, "m").exec(
       await metrics.render("text"),
@@ -11,17 +16,17 @@ const callsTo = async ({ metrics }: Daemon, endpoint: string) =>
   );
 
 test("a reload of other settings doesn't run everything at once again: each interval goes on from the last run", async () => {
-  const cadences = { ...minuteSettings.cadences, details: null };
-  const store = createMemoryStore();
-  const first = startDaemon({ store, settings: { cadences }, scenario: { nodes: 40, sessions: 100 } });
+  const schedules = { ...everyMinuteSettings.schedules, details: null };
+  const store = createMemoryStateStore();
+  const first = startVirtualDaemon({ store, settings: { schedules }, scenario: { nodes: 40, sessions: 100 } });
   await first.clock.advance(2 * MINUTE_MS + 30 * SECOND_MS);
-  const stopped = first.watch.stop();
+  const stopped = first.collectorManager.stop();
   await first.clock.advance(0);
   await stopped;
-  const { clock, service, sight, serviceClock, books } = first;
+  const { clock, service, collected, serviceClock, remediationState } = first;
   const every = { kind: "every", intervalMs: 5 * MINUTE_MS } as const;
-  const settings = { cadences: { ...cadences, stats: every } };
-  const second = startDaemon({ store, clock, service, sight, serviceClock, books, settings });
+  const settings = { schedules: { ...schedules, stats: every } };
+  const second = startVirtualDaemon({ store, clock, service, collected, serviceClock, remediationState, settings });
   await clock.advance(20 * SECOND_MS);
   for (const endpoint of ["nodes_list", "sessions_list", "stats", "hourly"]) {
     expect(await callsTo(second, endpoint), endpoint).toBe(0);
@@ -29,5 +34,5 @@ test("a reload of other settings doesn't run everything at once again: each inte
   await clock.advance(30 * SECOND_MS);
   expect(await callsTo(second, "nodes_list")).toBe(1);
   expect(await callsTo(second, "stats")).toBe(0);
-  await stopDaemon(second);
+  await stopVirtualDaemon(second);
 });

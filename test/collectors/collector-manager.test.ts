@@ -1,29 +1,35 @@
 import { describe, expect, test } from "vitest";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { Fault, FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import type { Collector, Snapshot } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { nodesOf, rateLimitedCount, replyCounts, sessionsOf } from "../../src/simulator/inspection.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { type Daemon, type DaemonOptions, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { actualNodes, actualSessions, rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import {
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+  type VirtualDaemonOptions,
+} from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 
 /** Runs a daemon for a while on virtual time, looks, and stops it. */
 async function watched(
   ms: number,
-  options: DaemonOptions,
-  look: (daemon: Daemon, snapshot: Snapshot) => void | Promise<void>,
+  options: VirtualDaemonOptions,
+  observe: (daemon: VirtualDaemon, snapshot: Snapshot) => void | Promise<void>,
 ) {
-  const daemon = startDaemon(options);
+  const daemon = startVirtualDaemon(options);
   await daemon.clock.advance(ms);
-  await look(daemon, daemon.snapshots.last!);
-  await stopDaemon(daemon);
+  await observe(daemon, daemon.snapshots.last!);
+  await stopVirtualDaemon(daemon);
 }
 
-const serviceOf = (service: Partial<ServiceOptions>, nodes = 250, sessions = 1_200): DaemonOptions => ({
+const serviceOf = (service: Partial<ServiceOptions>, nodes = 250, sessions = 1_200): VirtualDaemonOptions => ({
   scenario: { nodes, sessions, service: { ...defaultScenario.service, ...service } },
 });
 
@@ -52,11 +58,11 @@ describe("whichever way the service does what the spec does not show", () => {
     await watched(
       30 * MINUTE,
       { ...options, settings: { usageScale: settings.usageScale } },
-      ({ service, watch }, { fleet, sessions }) => {
+      ({ service, collectorManager: watch }, { fleet, sessions }) => {
         expect(rateLimitedCount(service)).toBe(0);
-        const truth = new Map([...nodesOf(service)].map((node) => [node.id, node]));
+        const truth = new Map([...actualNodes(service)].map((node) => [node.id, node]));
         expect(fleet.ids.filter((id) => id !== "").toSorted()).toEqual([...truth.keys()].toSorted());
-        expect(watch.collectors().sessions.failure).toBeNull();
+        expect(watch.collectorHealth().sessions.failure).toBeNull();
         const listed = sessions!.counts.reduce((sum, count) => sum + count, 0);
         expect(listed).toBeGreaterThan(800);
         fleet.ids.forEach((id, slot) => {
@@ -114,10 +120,10 @@ describe("through each fault", () => {
   test.each(faults)(
     "%o the last view stands, failures are counted as %s, and all is well afterwards",
     async (fault, reason) => {
-      const daemon = startDaemon({ scenario: { nodes: 120, sessions: 400, faults: during(fault) } });
+      const daemon = startVirtualDaemon({ scenario: { nodes: 120, sessions: 400, faults: during(fault) } });
       await daemon.clock.advance(14 * MINUTE);
       expect(daemon.snapshots.last!.fleet.count).toBe(120);
-      expect(daemon.watch.collectors().nodes.failure).toMatchObject({ kind: reason });
+      expect(daemon.collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: reason });
       const page = await daemon.metrics.render("text");
       for (const collector of ["nodes", "sessions", "stats"]) {
         expect(page).toMatch(
@@ -125,19 +131,21 @@ describe("through each fault", () => {
         );
       }
       await daemon.clock.advance(11 * MINUTE);
-      const failing = Object.entries(daemon.watch.collectors()).filter(([, { failure }]) => failure !== null);
+      const failing = Object.entries(daemon.collectorManager.collectorHealth()).filter(
+        ([, { failure }]) => failure !== null,
+      );
       expect(failing).toEqual([]);
-      await stopDaemon(daemon);
+      await stopVirtualDaemon(daemon);
     },
   );
 
   test("a broken service is said once when it begins and once when it ends, not every minute", async () => {
-    const options: DaemonOptions = {
+    const options: VirtualDaemonOptions = {
       scenario: { nodes: 50, sessions: 100, faults: during({ kind: "status", status: 503 }) },
     };
     await watched(20 * MINUTE, options, ({ log }) => {
-      const said = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
-      expect(said).toEqual(["collecting fails", "collecting works again"]);
+      const messages = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
+      expect(messages).toEqual(["collecting fails", "collecting works again"]);
     });
   });
 
@@ -156,8 +164,8 @@ test("a key without nodes:read leaves sessions and statistics seen, and the log 
   await watched(
     5 * MINUTE,
     { key: "sessions-only", scenario: { nodes: 20, sessions: 50, keys } },
-    ({ log, watch }, { sessions, stats }) => {
-      expect(watch.collectors().nodes.failure).toMatchObject({ kind: "forbidden" });
+    ({ log, collectorManager: watch }, { sessions, stats }) => {
+      expect(watch.collectorHealth().nodes.failure).toMatchObject({ kind: "forbidden" });
       expect(log.lines.map(({ fields }) => String(fields.problem)).join()).toContain("nodes:read");
       expect(sessions!.counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(30);
       expect(stats).not.toBeNull();
@@ -170,7 +178,7 @@ test("statistics, hours and details agree with what the service holds", async ()
     40 * MINUTE,
     { scenario: { nodes: 60, sessions: 300 } },
     ({ service }, { fleet, stats, hourly, sessions }) => {
-      const truth = [...sessionsOf(service)].filter(({ status }) => status === "active").length;
+      const truth = [...actualSessions(service)].filter(({ status }) => status === "active").length;
       const active = SESSION_TYPES.reduce((sum, _, type) => sum + sessions!.counts[type]!, 0);
       expect(Math.abs(active - truth)).toBeLessThanOrEqual(0.1 * truth);
       expect(stats!.value.activeSessions).toBeGreaterThan(0);
@@ -188,7 +196,7 @@ test("what nothing shows is not fetched", async () => {
     stats: null,
     hourly: null,
   } as const;
-  await watched(10 * MINUTE, { settings: { cadences } }, ({ service }) => {
+  await watched(10 * MINUTE, { settings: { schedules: cadences } }, ({ service }) => {
     expect(replyCounts(service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
   });
 });
@@ -200,11 +208,11 @@ test("no collector overlaps itself: on a service slower than its interval, runs 
   const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, START_MS);
   const { createSimulatedTransport } = await import("../../src/simulator/http/transport.ts");
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 9_000 });
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     clock,
     service,
     settings: {
-      cadences: {
+      schedules: {
         nodes: { kind: "every", intervalMs: 2_000 },
         stats: { kind: "every", intervalMs: 2_000 },
         sessions: null,
@@ -226,36 +234,36 @@ test("no collector overlaps itself: on a service slower than its interval, runs 
   });
   await clock.advance(10 * MINUTE);
   expect(new Set(Object.values(most))).toEqual(new Set([1]));
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("a restart forgets no call of the month, and a new month begins at nothing", async () => {
-  const store = createMemoryStore();
+  const store = createMemoryStateStore();
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 20, sessions: 50 }, START_MS);
-  const first = startDaemon({ clock, service, store });
+  const first = startVirtualDaemon({ clock, service, store });
   await clock.advance(10 * MINUTE);
-  await stopDaemon(first);
-  const used = first.office.ledger.monthUsed;
+  await stopVirtualDaemon(first);
+  const used = first.rateLimiter.ledger.monthUsed;
   expect(used).toBeGreaterThan(20);
-  const second = startDaemon({ clock, service, store });
-  expect(second.office.ledger.monthUsed).toBe(used);
-  await stopDaemon(second);
-  clock.step(31 * 24 * 60 * MINUTE);
-  const third = startDaemon({ clock, service, store });
-  expect(third.office.ledger.monthUsed).toBe(0);
-  await stopDaemon(third);
+  const second = startVirtualDaemon({ clock, service, store });
+  expect(second.rateLimiter.ledger.monthUsed).toBe(used);
+  await stopVirtualDaemon(second);
+  clock.stepWallClock(31 * 24 * 60 * MINUTE);
+  const third = startVirtualDaemon({ clock, service, store });
+  expect(third.rateLimiter.ledger.monthUsed).toBe(0);
+  await stopVirtualDaemon(third);
 });
 
 test("collectors start with jitter: none of two seeds alike", async () => {
   const firstCalls = async (seed: number): Promise<string> => {
-    const daemon = startDaemon({ seed, scenario: { nodes: 10, sessions: 10 } });
+    const daemon = startVirtualDaemon({ seed, scenario: { nodes: 10, sessions: 10 } });
     const seen: string[] = [];
     for (let ms = 0; ms < 5_000; ms += 100) {
       await daemon.clock.advance(100);
       seen.push(String(replyCounts(daemon.service).length));
     }
-    await stopDaemon(daemon);
+    await stopVirtualDaemon(daemon);
     return seen.join("");
   };
   expect(await firstCalls(1)).not.toBe(await firstCalls(2));
@@ -263,11 +271,13 @@ test("collectors start with jitter: none of two seeds alike", async () => {
 
 const collectors: readonly Collector[] = ["nodes", "sessions", "stats"];
 test("a defect in one collector is counted as internal, and the others go on", async () => {
-  const daemon = startDaemon({ scenario: { nodes: 10, sessions: 10 } });
+  const daemon = startVirtualDaemon({ scenario: { nodes: 10, sessions: 10 } });
   await daemon.clock.advance(MINUTE);
-  expect(collectors.every((collector) => daemon.watch.collectors()[collector].failure === null)).toBe(true);
-  await stopDaemon(daemon);
-  const broken = startDaemon({
+  expect(collectors.every((collector) => daemon.collectorManager.collectorHealth()[collector].failure === null)).toBe(
+    true,
+  );
+  await stopVirtualDaemon(daemon);
+  const broken = startVirtualDaemon({
     scenario: { nodes: 10, sessions: 10 },
     transport: {
       request: (request) => {
@@ -281,6 +291,6 @@ test("a defect in one collector is counted as internal, and the others go on", a
   expect(await broken.metrics.render("text")).toMatch(
     /collect_failures_total\{collector="sessions",reason="internal"\} [1-9]/,
   );
-  void broken.watch.stop();
+  void broken.collectorManager.stop();
   await broken.clock.advance(MINUTE);
 });

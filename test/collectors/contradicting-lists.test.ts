@@ -5,7 +5,7 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const NODES = 400;
 type Listed = { readonly id: string; readonly status: string };
@@ -29,7 +29,7 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
       return { ok: true, value: { ...sent.value, body: Buffer.from(JSON.stringify(shown)) } };
     },
   };
-  const daemon = startDaemon({ clock, service, transport });
+  const daemon = startVirtualDaemon({ clock, service, transport });
   let fewest = NODES;
   await clock.advance(5 * MINUTE_MS);
   for (let minute = 0; minute < 120; minute++) {
@@ -37,20 +37,20 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
     fewest = Math.min(fewest, daemon.snapshots.last!.fleet.count);
   }
   const { lastWalk } = daemon.snapshots.last!.fleet;
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
   return { fewest, lastWalk: lastWalk! };
 }
 
 test("nodes that the list hides by their status stay, for every lookup finds them", async () => {
   const { fewest, lastWalk } = await watchWhileListShows(({ status }) => status === "online", 2 * HOUR_MS);
   expect(fewest).toBe(NODES);
-  expect(lastWalk.met).toBeLessThan(NODES);
+  expect(lastWalk.seenNodes).toBeLessThan(NODES);
 });
 
 test("a list that shows half of the fleet for half an hour takes no node away, and is trusted once it is whole", async () => {
   const { fewest, lastWalk } = await watchWhileListShows((_, index) => index % 2 === 0, HOUR_MS / 2);
   expect(fewest).toBe(NODES);
-  expect(lastWalk).toMatchObject({ complete: true, met: NODES });
+  expect(lastWalk).toMatchObject({ complete: true, seenNodes: NODES });
 });
 
 test("a list that is empty for half an hour takes no node away", async () => {

@@ -1,32 +1,40 @@
 import { expect, test } from "vitest";
+import type { ApiClient } from "../../src/api-client/client.ts";
+import { createListBehaviour } from "../../src/api-client/pagination/pages.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { createCollectorReporter } from "../../src/collectors/collector-health.ts";
+import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
+import { runDetailCollector } from "../../src/collectors/detail-collector.ts";
+import { collectNodes } from "../../src/collectors/list-collectors.ts";
+import { createInventory } from "../../src/inventory/inventory.ts";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Lane } from "../../src/rate-limit/limits.ts";
 import type { CollectorPlan } from "../../src/scheduling/planner.ts";
-import { createAccount } from "../../src/collectors/collector-health.ts";
-import { readDetails } from "../../src/collectors/detail-collector.ts";
-import { createInventory } from "../../src/inventory/inventory.ts";
-import { collectNodes } from "../../src/collectors/list-collectors.ts";
-import type { WatchSettings } from "../../src/collectors/collector-manager.ts";
-import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { ServiceClient } from "../../src/api-client/client.ts";
-import { newPageHabits } from "../../src/api-client/pagination/pages.ts";
-import { setUp } from "../api-client/client-fixture.ts";
-import { createKeptLog, minuteSettings } from "../harness/virtual-daemon.ts";
-import { rulesOf, steps } from "../harness/policies.ts";
-import { listsOnly, startWard } from "../harness/quiet-network.ts";
+import { createClientSetup } from "../api-client/client-fixture.ts";
+import { remediationRules, steps } from "../harness/policies.ts";
+import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
+import { createRecordingLog, everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 const NODES = 20;
 
 /** Details of a listed fleet being read, and the lane and the moment of each read. */
 async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
-  const { clock, client } = setUp();
+  const { clock, client } = createClientSetup();
   const inventory = createInventory("ratio");
-  const log = createKeptLog();
-  const metrics = createWardenMetrics({ process: false });
-  const account = createAccount("details", { clock, log, metrics });
+  const log = createRecordingLog();
+  const metrics = createDaemonMetrics({ process: false });
+  const account = createCollectorReporter("details", { clock, log, metrics });
   const stop = new AbortController();
   const walk = collectNodes(
-    { client, clock, account, habits: newPageHabits(1_000), metrics, inFlightMax: 3, spacingMs: 0 },
+    {
+      client,
+      clock,
+      reporter: account,
+      listBehaviour: createListBehaviour(1_000),
+      metrics,
+      inFlightMax: 3,
+      spacingMs: 0,
+    },
     inventory,
     0.02,
     stop.signal,
@@ -34,7 +42,7 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   await clock.advance(MINUTE_MS);
   await walk;
   const reads: { id: string; lane: Lane; at: number }[] = [];
-  const watched: ServiceClient = {
+  const watched: ApiClient = {
     ...client,
     get(call, lane, signal) {
       reads.push({ id: call.path.slice(call.path.lastIndexOf("/") + 1), lane, at: clock.monotonic() });
@@ -43,17 +51,27 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   };
   const planned: CollectorPlan = {
     age: { medianMs: intervalMs / 2, worstMs: intervalMs },
-    wishMs: intervalMs,
+    requestedMs: intervalMs,
     intervalMs,
     pacedMs: intervalMs,
     freshMs: 3 * intervalMs,
-    stretch: 1,
+    slowdown: 1,
     boundBy,
     callsPerMinute: (NODES * MINUTE_MS) / intervalMs,
   };
   const plan = () => planned;
-  const parts = { client: watched, clock, log, metrics, account, inventory, inFlightMax: 40, plan, onRead: () => {} };
-  const ended = readDetails(parts, stop.signal);
+  const parts = {
+    client: watched,
+    clock,
+    log,
+    metrics,
+    reporter: account,
+    inventory,
+    inFlightMax: 40,
+    plan,
+    onRead: () => {},
+  };
+  const ended = runDetailCollector(parts, stop.signal);
   const end = async () => {
     stop.abort();
     await clock.advance(MINUTE_MS);
@@ -66,7 +84,7 @@ test("a suspect is read in the lane of suspects, once; everybody else in that of
   const { clock, inventory, reads, end } = await reading("node_management", 20 * MINUTE_MS);
   await clock.advance(25 * MINUTE_MS);
   const wanted = reads[3]!.id;
-  inventory.awaitDetails(new Map([[wanted, clock.monotonic()]]));
+  inventory.setDetailDeadlines(new Map([[wanted, clock.monotonic()]]));
   const before = reads.length;
   await clock.advance(15 * MINUTE_MS);
   const later = reads.slice(before);
@@ -82,7 +100,7 @@ test("suspects are read in place of others where a limit binds, and beside them 
     await clock.advance(30 * MINUTE_MS);
     const before = reads.length;
     for (let minute = 0; minute < 60; minute++) {
-      inventory.awaitDetails(new Map(reads.slice(0, NODES).map(({ id }) => [id, clock.monotonic()])));
+      inventory.setDetailDeadlines(new Map(reads.slice(0, NODES).map(({ id }) => [id, clock.monotonic()])));
       await clock.advance(MINUTE_MS);
     }
     const hour = reads.slice(before);
@@ -97,17 +115,17 @@ test("suspects are read in place of others where a limit binds, and beside them 
   expect(free.suspects).toBeGreaterThanOrEqual(11);
 });
 
-const details: Partial<WatchSettings> = {
-  cadences: {
-    ...listsOnly.cadences!,
-    nodes: minuteSettings.cadences.nodes,
+const details: Partial<CollectionSettings> = {
+  schedules: {
+    ...listsOnlySettings.schedules!,
+    nodes: everyMinuteSettings.schedules.nodes,
     details: { kind: "every", intervalMs: 3 * HOUR_MS },
   },
 };
 
 /** A disk that fills is rebooted after half an hour, and details are read every three hours. */
 const fullDisk = (when: string) =>
-  rulesOf([
+  remediationRules([
     {
       name: "full-disk",
       mode: "dry_run",
@@ -124,39 +142,39 @@ const fullDisk = (when: string) =>
   ]);
 
 test("a policy that waits on a detail has it when `for` is over, and not a round later", async () => {
-  const ward = await startWard({
+  const context = await startQuietNetwork({
     rules: fullDisk("node.disk_usage > 0.9"),
     settings: details,
     scenario: { nodes: 60 },
   });
-  await ward.pass(4 * HOUR_MS);
-  const [node] = ward.nodes();
-  ward.people.fallIll(node!, { ailment: "full", cure: "person" });
-  const slot = ward.daemon.snapshots.last!.fleet.ids.indexOf(node!);
-  const seen = () => ward.daemon.snapshots.last!.fleet;
-  await ward.passUntil(() => seen().diskUsage[slot]! > 0.9);
+  await context.advance(4 * HOUR_MS);
+  const [node] = context.nodes();
+  context.interventions.startFailure(node!, { failureMode: "full", remedy: "person" });
+  const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
+  const seen = () => context.daemon.snapshots.last!.fleet;
+  await context.advanceUntil(() => seen().diskUsage[slot]! > 0.9);
   const seenAt = seen().detailedAt[slot]!;
-  await ward.pass(29 * MINUTE_MS);
-  expect(ward.episodes()).toEqual([]);
-  await ward.pass(3 * MINUTE_MS);
-  expect(ward.episodes()).toMatchObject([{ node, policy: "full-disk" }]);
+  await context.advance(29 * MINUTE_MS);
+  expect(context.episodes()).toEqual([]);
+  await context.advance(3 * MINUTE_MS);
+  expect(context.episodes()).toMatchObject([{ node, policy: "full-disk" }]);
   expect(seen().detailedAt[slot]! - seenAt).toBeGreaterThanOrEqual(30 * MINUTE_MS);
-  await ward.stop();
+  await context.stop();
 });
 
 test("a disk that creeps towards a policy's line is read as it crosses it, though a round takes an hour", async () => {
-  const ward = await startWard({
+  const context = await startQuietNetwork({
     rules: fullDisk("node.disk_usage > 0.9"),
-    settings: { cadences: { ...details.cadences!, details: { kind: "every", intervalMs: HOUR_MS } } },
+    settings: { schedules: { ...details.schedules!, details: { kind: "every", intervalMs: HOUR_MS } } },
     scenario: { nodes: 30 },
   });
-  await ward.pass(2 * HOUR_MS);
-  const [node] = ward.nodes();
-  const slot = ward.daemon.snapshots.last!.fleet.ids.indexOf(node!);
-  const seen = () => ward.daemon.snapshots.last!.fleet;
+  await context.advance(2 * HOUR_MS);
+  const [node] = context.nodes();
+  const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
+  const seen = () => context.daemon.snapshots.last!.fleet;
   const healthy = seen().diskUsage[slot]!;
-  const since = ward.daemon.clock.now();
-  ward.people.strain(node!, {
+  const since = context.daemon.clock.now();
+  context.interventions.setLoad(node!, {
     resource: "disk",
     since,
     overMs: 5 * HOUR_MS,
@@ -164,8 +182,8 @@ test("a disk that creeps towards a policy's line is read as it crosses it, thoug
     until: Number.POSITIVE_INFINITY,
   });
   const crossesAt = since + (5 * HOUR_MS * (0.9 - healthy)) / (1 - healthy);
-  await ward.pass(crossesAt - since - MINUTE_MS);
-  await ward.passUntil(() => seen().diskUsage[slot]! > 0.9);
-  expect(ward.daemon.clock.now() - crossesAt).toBeLessThan(3 * MINUTE_MS);
-  await ward.stop();
+  await context.advance(crossesAt - since - MINUTE_MS);
+  await context.advanceUntil(() => seen().diskUsage[slot]! > 0.9);
+  expect(context.daemon.clock.now() - crossesAt).toBeLessThan(3 * MINUTE_MS);
+  await context.stop();
 });

@@ -7,8 +7,8 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
-import { quietRates } from "../harness/quiet-network.ts";
+import { noFailureRates } from "../harness/quiet-network.ts";
+import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const NODES = 600;
 const NO_NODES: ReadonlySet<string> = new Set();
@@ -27,7 +27,7 @@ function startFleet(
   { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[] } = {},
 ) {
   const clock = createVirtualClock(START_MS);
-  const service = createService({ ...defaultScenario, nodes, sessions: 10, faults, rates: quietRates }, START_MS);
+  const service = createService({ ...defaultScenario, nodes, sessions: 10, faults, rates: noFailureRates }, START_MS);
   const simulated = createSimulatedTransport(service, clock, { latencyMs });
   const calls: { id: string; isBad: boolean }[] = [];
   let bad = NO_NODES;
@@ -43,8 +43,8 @@ function startFleet(
       return { ok: true, value: { ...answer.value, status, body: Buffer.from(body) } };
     },
   };
-  const cadences = { ...minuteSettings.cadences, sessions: null, stats: null, hourly: null };
-  const daemon = startDaemon({ clock, service, transport, settings: { cadences } });
+  const cadences = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
+  const daemon = startVirtualDaemon({ clock, service, transport, settings: { schedules: cadences } });
   return {
     daemon,
     /** Ids in the order in which they are read. */
@@ -63,17 +63,17 @@ function startFleet(
       Number(/proxywarden_details_failing_nodes (\d+)/.exec(await daemon.metrics.render("text"))?.[1]),
     logged: () =>
       daemon.log.lines.map(({ level, message, fields }) => `${level} ${message} ${fields.nodes ?? ""}`.trim()),
-    state: () => daemon.watch.collectors().details,
+    state: () => daemon.collectorManager.collectorHealth().details,
   };
 }
 
 test.each(MODES)("a block of nodes whose details are bad (%s) does not slow the reads of the others", async (mode) => {
   const fleet = startFleet(mode);
   await fleet.pass(40 * MINUTE_MS);
-  const usual = (await fleet.pass(20 * MINUTE_MS)).good;
+  const readsBefore = (await fleet.pass(20 * MINUTE_MS)).good;
   fleet.spoil(fleet.order().slice(0, 40));
   const good: number[] = [];
-  for (let third = 0; third < 6; third++) good.push((await fleet.pass(20 * MINUTE_MS)).good / usual);
+  for (let third = 0; third < 6; third++) good.push((await fleet.pass(20 * MINUTE_MS)).good / readsBefore);
   // Each bad node is tried twice before it is left out of rounds, and a try of a 5xx is three calls.
   expect(Math.min(...good)).toBeGreaterThan(mode === "server_error" ? 0.6 : 0.8);
   expect(Math.min(...good.slice(3))).toBeGreaterThan(0.85);
@@ -81,7 +81,7 @@ test.each(MODES)("a block of nodes whose details are bad (%s) does not slow the 
   expect(fleet.state()).toMatchObject({ complete: false, failure: null });
   const line = "warn details of some nodes can't be read";
   expect(fleet.logged()).toEqual([`${line} 1`, `${line} 40`]);
-  await stopDaemon(fleet.daemon);
+  await stopVirtualDaemon(fleet.daemon);
 });
 
 test("a node is read less often the longer it fails, and in its turn again after one success", async () => {
@@ -89,7 +89,7 @@ test("a node is read less often the longer it fails, and in its turn again after
   await fleet.pass(20 * MINUTE_MS);
   const block = fleet.order().slice(50, 58);
   fleet.spoil(block);
-  const round = fleet.daemon.watch.plan().details!.intervalMs;
+  const round = fleet.daemon.collectorManager.plan().details!.intervalMs;
   await fleet.pass(12 * round);
   // One turn in eight, and the turns come sooner where others are left out.
   expect((await fleet.pass(8 * round)).bad).toBeLessThanOrEqual(block.length * 1.5);
@@ -100,7 +100,7 @@ test("a node is read less often the longer it fails, and in its turn again after
   expect(fleet.logged().at(-1)).toBe("info no node's details fail any more");
   fleet.spoil(block);
   expect((await fleet.pass(1.1 * round)).bad).toBeGreaterThanOrEqual(block.length);
-  await stopDaemon(fleet.daemon);
+  await stopVirtualDaemon(fleet.daemon);
 });
 
 test("details that are not found of any node are failures of the nodes, and not of the service", async () => {
@@ -112,9 +112,9 @@ test("details that are not found of any node are failures of the nodes, and not 
   expect(fleet.state().failure).toBeNull();
   fleet.spoil([]);
   // A node that fails is left out of seven turns at most.
-  await fleet.pass(8 * fleet.daemon.watch.plan().details!.intervalMs);
+  await fleet.pass(8 * fleet.daemon.collectorManager.plan().details!.intervalMs);
   expect(await fleet.failing()).toBe(0);
-  await stopDaemon(fleet.daemon);
+  await stopVirtualDaemon(fleet.daemon);
 });
 
 test.each(MODES)("good details are read on time where those of nine nodes in ten are bad (%s)", async (mode) => {
@@ -127,7 +127,7 @@ test.each(MODES)("good details are read on time where those of nine nodes in ten
   await fleet.pass(HOUR_MS);
   const { detailedAt } = fleet.daemon.snapshots.last!.fleet;
   expect(detailedAt.filter((at) => at >= since).length).toBe(NODES / 10);
-  await stopDaemon(fleet.daemon);
+  await stopVirtualDaemon(fleet.daemon);
 });
 
 test("a fleet of which most details are bad from its first reads on is read all the same", async () => {
@@ -136,7 +136,7 @@ test("a fleet of which most details are bad from its first reads on is read all 
   fleet.spoil(fleet.daemon.snapshots.last!.fleet.ids.slice(0, 0.7 * NODES));
   await fleet.pass(HOUR_MS);
   expect((await fleet.pass(HOUR_MS)).good).toBeGreaterThan(2 * 0.3 * NODES);
-  await stopDaemon(fleet.daemon);
+  await stopVirtualDaemon(fleet.daemon);
 });
 
 test.each(MODES)(
@@ -156,9 +156,9 @@ test.each(MODES)(
     const isRead = ({ detailedAt }: Fleet, since: number) => detailedAt.filter((at) => at >= since).length;
     const since = fleet.daemon.clock.monotonic();
     // A round, and what the reads of bad nodes take of it.
-    await fleet.pass(1.5 * fleet.daemon.watch.plan().details!.intervalMs);
+    await fleet.pass(1.5 * fleet.daemon.collectorManager.plan().details!.intervalMs);
     expect(isRead(fleet.daemon.snapshots.last!.fleet, since)).toBe(NODES - failing);
-    await stopDaemon(fleet.daemon);
+    await stopVirtualDaemon(fleet.daemon);
   },
 );
 
@@ -177,10 +177,10 @@ test.each(failingModes)(
     expect(await fleet.failing()).toBe(0);
     fleet.spoil([]);
     await fleet.pass(5 * MINUTE_MS);
-    const planned = fleet.daemon.watch.plan().details!.callsPerMinute;
+    const planned = fleet.daemon.collectorManager.plan().details!.callsPerMinute;
     expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
     expect(fleet.state().failure).toBeNull();
     expect(fleet.logged()).toEqual(["warn collecting fails", "info collecting works again"]);
-    await stopDaemon(fleet.daemon);
+    await stopVirtualDaemon(fleet.daemon);
   },
 );

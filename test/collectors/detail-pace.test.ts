@@ -1,10 +1,16 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import type { Limits } from "../../src/rate-limit/limits.ts";
 import type { Transport } from "../../src/model/ports.ts";
+import type { Limits } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import {
+  createPlanLimits,
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 /** Read every 20 s, so 77 a second. */
 const NODES = 1_540;
@@ -30,14 +36,14 @@ function startFleet(latencyMs: number, limits: Limits) {
   const details = { kind: "every", intervalMs: ROUND_MS } as const;
   const nodesEvery = { kind: "every", intervalMs: 30 * MINUTE_MS } as const;
   const cadences = {
-    ...minuteSettings.cadences,
+    ...everyMinuteSettings.schedules,
     nodes: nodesEvery,
     details,
     sessions: null,
     stats: null,
     hourly: null,
   };
-  const daemon = startDaemon({ clock, transport, settings: { cadences, limits, pageLimit: 10_000 } });
+  const daemon = startVirtualDaemon({ clock, transport, settings: { schedules: cadences, limits, pageLimit: 10_000 } });
   return {
     daemon,
     async readsIn(ms: number) {
@@ -60,23 +66,23 @@ const wide: Limits = {
 async function rates(latencyMs: number) {
   const { daemon, readsIn } = startFleet(latencyMs, wide);
   await readsIn(25 * SECOND_MS);
-  const planned = daemon.watch.plan().details!.callsPerMinute;
-  const made = 4 * (await readsIn(15 * SECOND_MS));
-  await stopDaemon(daemon);
-  return { planned, made };
+  const planned = daemon.collectorManager.plan().details!.callsPerMinute;
+  const readsMade = 4 * (await readsIn(15 * SECOND_MS));
+  await stopVirtualDaemon(daemon);
+  return { planned, made: readsMade };
 }
 
 test.each([10, 70, 500, 2_000])("details are read at the planned rate where a read takes %i ms", async (latencyMs) => {
-  const { planned, made } = await rates(latencyMs);
+  const { planned, made: readsMade } = await rates(latencyMs);
   expect(planned).toBeCloseTo(4_620);
-  expect(made).toBeGreaterThanOrEqual(0.97 * planned);
+  expect(readsMade).toBeGreaterThanOrEqual(0.97 * planned);
   // What was missed while the first round went as fast as the limits allow is made up for, within the limits.
-  expect(made).toBeLessThanOrEqual(1.03 * planned);
+  expect(readsMade).toBeLessThanOrEqual(1.03 * planned);
 });
 
 test("no more than 256 reads are under way, however slow the service is", async () => {
-  const { made } = await rates(5_000);
+  const { made: readsMade } = await rates(5_000);
   const possible = (256 * MINUTE_MS) / 5_000;
-  expect(made).toBeGreaterThanOrEqual(0.9 * possible);
-  expect(made).toBeLessThanOrEqual(1.1 * possible);
+  expect(readsMade).toBeGreaterThanOrEqual(0.9 * possible);
+  expect(readsMade).toBeLessThanOrEqual(1.1 * possible);
 });

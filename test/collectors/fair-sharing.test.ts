@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createPlanLimits, type Daemon, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import {
+  createPlanLimits,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 /** A plan of 100 requests a minute, without a limit on the month. */
 const limits: Limits = {
@@ -10,7 +15,7 @@ const limits: Limits = {
   plan: { requestsPerMinute: 100, concurrentRequests: 10, callsPerMonth: null },
 };
 
-async function callsTo(daemon: Daemon, endpoint: string): Promise<number> {
+async function callsTo(daemon: VirtualDaemon, endpoint: string): Promise<number> {
   const page = await daemon.metrics.render("text");
   return [...page.matchAll(new RegExp(`^proxywarden_api_requests_total\\{endpoint="${endpoint}",.*\\} (\\d+)$`, "gm"))]
     .map(([, count]) => Number(count))
@@ -19,17 +24,17 @@ async function callsTo(daemon: Daemon, endpoint: string): Promise<number> {
 
 test("while a list of 500 pages is walked, nodes, details and statistics are read as often as planned", async () => {
   const service = { ...defaultScenario.service, pageLimitMax: 50, plan: "starter" } as const;
-  const daemon = startDaemon({ scenario: { nodes: 5_000, sessions: 25_000, service }, settings: { limits } });
+  const daemon = startVirtualDaemon({ scenario: { nodes: 5_000, sessions: 25_000, service }, settings: { limits } });
   // The first walks; the plan knows the extent of the lists after them.
   await daemon.clock.advance(40 * MINUTE_MS);
   const worst = { details: Number.POSITIVE_INFINITY, stats: 0, nodes: 0 };
-  const planned = daemon.watch.plan();
+  const planned = daemon.collectorManager.plan();
   let details = await callsTo(daemon, "node");
   for (let slice = 0; slice < 10; slice++) {
     await daemon.clock.advance(5 * MINUTE_MS);
-    const made = await callsTo(daemon, "node");
-    worst.details = Math.min(worst.details, (made - details) / 5);
-    details = made;
+    const callTimes = await callsTo(daemon, "node");
+    worst.details = Math.min(worst.details, (callTimes - details) / 5);
+    details = callTimes;
     const now = daemon.clock.monotonic();
     const { stats, fleet } = daemon.snapshots.last!;
     worst.stats = Math.max(worst.stats, (now - stats!.at) / MINUTE_MS);
@@ -38,5 +43,5 @@ test("while a list of 500 pages is walked, nodes, details and statistics are rea
   expect(worst.details).toBeGreaterThan(planned.details!.callsPerMinute / 1.3);
   expect(worst.stats).toBeLessThan((1.3 * planned.stats!.intervalMs) / MINUTE_MS);
   expect(worst.nodes).toBeLessThan((1.3 * planned.nodes!.intervalMs) / MINUTE_MS);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 }, 120_000);

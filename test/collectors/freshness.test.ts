@@ -1,26 +1,33 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { FRESH_MS_MAX } from "../../src/scheduling/planner.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
+import { FRESH_MS_MAX } from "../../src/scheduling/planner.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { createPlanLimits, type Daemon, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
-import { rebootOffline, rulesOf } from "../harness/policies.ts";
+import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import {
+  createPlanLimits,
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
-const rules = rulesOf([rebootOffline()]);
+const rules = remediationRules([rebootOffline()]);
 
-const trustReasons = (daemon: Daemon) => daemon.warden!.view.status().trust.map(({ reason }) => reason);
+const trustReasons = (daemon: VirtualDaemon) => daemon.controller!.view.status().trust.map(({ reason }) => reason);
 
 test("once the month is spent data grow stale and are not trusted, and the plan's gauges stay finite", async () => {
   const scenario = { nodes: 40, sessions: 100 };
-  const daemon = startDaemon({ rules, scenario, settings: { limits: createPlanLimits("starter") } });
+  const daemon = startVirtualDaemon({ rules, scenario, settings: { limits: createPlanLimits("starter") } });
   await daemon.clock.advance(HOUR_MS);
   expect(trustReasons(daemon)).toEqual([]);
-  daemon.office.ledger.monthUsed = 100_000;
+  daemon.rateLimiter.ledger.monthUsed = 100_000;
   await daemon.clock.advance(6 * HOUR_MS);
-  const planned = daemon.watch.plan();
+  const planned = daemon.collectorManager.plan();
   expect(planned.nodes!.intervalMs).toBe(Number.POSITIVE_INFINITY);
   for (const collector of COLLECTORS) {
     expect(planned[collector]!.freshMs).toBeLessThanOrEqual(FRESH_MS_MAX[collector]);
@@ -30,7 +37,7 @@ test("once the month is spent data grow stale and are not trusted, and the plan'
   expect(daemon.clock.monotonic() - fleet.settledAt!).toBeGreaterThan(planned.nodes!.freshMs);
   expect(trustReasons(daemon)).toContain("inventory_incomplete");
   expect(await daemon.metrics.render("text")).not.toMatch(/^proxywarden_plan_\S+ \+?Inf/m);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("a walk that takes longer than three planned intervals, and completes, is fresh", async () => {
@@ -38,11 +45,11 @@ test("a walk that takes longer than three planned intervals, and completes, is f
   const options = { ...defaultScenario.service, pageLimitMax: 50, plan: "enterprise" } as const;
   const service = createService({ ...defaultScenario, nodes: 5_000, sessions: 100, service: options }, START_MS);
   const transport = createSimulatedTransport(service, clock, { latencyMs: 9 * SECOND_MS });
-  const cadences = { ...minuteSettings.cadences, details: null };
+  const cadences = { ...everyMinuteSettings.schedules, details: null };
   // Three pages under way at once, of nine seconds each: 20 a minute.
   const plan = { requestsPerMinute: null, concurrentRequests: 4, callsPerMonth: null };
   const settings = { limits: { ...createPlanLimits("enterprise"), plan }, cadences };
-  const daemon = startDaemon({ rules, clock, service, transport, settings });
+  const daemon = startVirtualDaemon({ rules, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
   const distrusted: string[] = [];
   let oldest = 0;
@@ -52,7 +59,7 @@ test("a walk that takes longer than three planned intervals, and completes, is f
     distrusted.push(...trustReasons(daemon));
   }
   // By the planned interval alone it would be stale.
-  expect(oldest).toBeGreaterThan(3 * daemon.watch.plan().nodes!.intervalMs);
+  expect(oldest).toBeGreaterThan(3 * daemon.collectorManager.plan().nodes!.intervalMs);
   expect(distrusted).toEqual([]);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });

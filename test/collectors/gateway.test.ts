@@ -3,7 +3,12 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { FaultKind } from "../../src/model/scenario.ts";
 import { defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../src/simulator/inspection.ts";
-import { createPlanLimits, minuteSettings, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import {
+  createPlanLimits,
+  everyMinuteSettings,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 const PER_MINUTE = 40;
 const WARM_UP_MS = 20 * MINUTE_MS;
@@ -12,7 +17,7 @@ const HOURS = 1;
 test.each([undefined, 5])("hours behind a gateway that allows 40 calls a minute (Retry-After: %s)", async (seconds) => {
   const limit = { kind: "gateway_limit", requestsPerMinute: PER_MINUTE, burst: 10 } as const;
   const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfterSeconds: seconds };
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     scenario: {
       ...{ nodes: 150, sessions: 150, faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }] },
       service: { ...defaultServiceOptions, plan: "enterprise" },
@@ -20,10 +25,10 @@ test.each([undefined, 5])("hours behind a gateway that allows 40 calls a minute 
     // Details alone would take 100 calls a minute.
     settings: {
       limits: createPlanLimits("enterprise"),
-      cadences: { ...minuteSettings.cadences, details: { kind: "every", intervalMs: 1.5 * MINUTE_MS } },
+      schedules: { ...everyMinuteSettings.schedules, details: { kind: "every", intervalMs: 1.5 * MINUTE_MS } },
     },
   });
-  const { clock, service, office, snapshots } = daemon;
+  const { clock, service, rateLimiter, snapshots } = daemon;
   const during = async (ms: number) => {
     const [calls, refused] = [service.serial, rateLimitedCount(service)];
     await clock.advance(ms);
@@ -35,9 +40,9 @@ test.each([undefined, 5])("hours behind a gateway that allows 40 calls a minute 
   expect(refused / (refused + admitted)).toBeLessThan(0.01);
   expect(admitted).toBeGreaterThan(0.85 * PER_MINUTE * 60 * HOURS);
   expect(snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
-  expect(office.learned().node_management).toBeLessThan(1.2 * PER_MINUTE);
+  expect(rateLimiter.learnedLimits().node_management).toBeLessThan(1.2 * PER_MINUTE);
   // The gateway is gone: what was learned is given back.
   expect((await during(90 * MINUTE_MS)).refused).toBe(0);
   expect((await during(10 * MINUTE_MS)).admitted).toBeGreaterThan(75 * 10);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });

@@ -2,8 +2,14 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { fleetMoves, nodesOf, rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
-import { createPlanLimits, type Daemon, type DaemonOptions, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { actualNodes, membershipChangesOf, rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import {
+  createPlanLimits,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+  type VirtualDaemonOptions,
+} from "../harness/virtual-daemon.ts";
 
 const { nodeList, sessionList } = defaultServiceOptions;
 
@@ -15,7 +21,7 @@ function networkOf(
   { nodes = 180, sessions = 400 },
   { list = {}, order = "joined", faults = [] }: { list?: ListChoice; order?: NodeOrdering; faults?: readonly Fault[] },
   everyMs = Number.POSITIVE_INFINITY,
-): DaemonOptions {
+): VirtualDaemonOptions {
   return {
     scenario: {
       nodes,
@@ -33,24 +39,24 @@ function networkOf(
 }
 
 /** Runs a daemon for a while on virtual time and stops it. */
-async function run(options: DaemonOptions, forMs: number): Promise<Daemon> {
-  const daemon = startDaemon(options);
+async function run(options: VirtualDaemonOptions, forMs: number): Promise<VirtualDaemon> {
+  const daemon = startVirtualDaemon(options);
   await daemon.clock.advance(forMs);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
   return daemon;
 }
 
 /** Share of the node walks that were complete. */
-function completeShare({ service, snapshots }: Daemon, pages: number): number {
+function completeShare({ service, snapshots }: VirtualDaemon, pages: number): number {
   const lists = replyCounts(service).filter(({ endpoint }) => endpoint === "GET /v1/nodes");
   const walks = lists.reduce((sum, { count }) => sum + count, 0) / pages;
   return snapshots.last!.fleet.lastWalk!.completeWalks / walks;
 }
 
 /** Nodes that the daemon has and the service has not, and the reverse. */
-function strangers({ service, snapshots }: Daemon): { extra: number; unseen: number } {
+function unknownNodes({ service, snapshots }: VirtualDaemon): { extra: number; unseen: number } {
   const known = new Set(snapshots.last!.fleet.ids.filter((id) => id !== ""));
-  const truth = new Set([...nodesOf(service)].map(({ id }) => id));
+  const truth = new Set([...actualNodes(service)].map(({ id }) => id));
   return {
     extra: [...known].filter((id) => !truth.has(id)).length,
     unseen: [...truth].filter((id) => !known.has(id)).length,
@@ -74,10 +80,10 @@ test.each(inexact)(
   async (_, list) => {
     const exact = await run(networkOf({}, {}), HOUR_MS);
     const daemon = await run(networkOf({}, list), HOUR_MS);
-    expect(strangers(daemon)).toEqual({ extra: 0, unseen: 0 });
-    expect(daemon.watch.collectors().nodes).toMatchObject({ complete: true, failure: null });
+    expect(unknownNodes(daemon)).toEqual({ extra: 0, unseen: 0 });
+    expect(daemon.collectorManager.collectorHealth().nodes).toMatchObject({ complete: true, failure: null });
     expect(daemon.snapshots.last!.fleet.lastWalk!.completeWalks).toBeGreaterThan(50);
-    const calls = (each: Daemon) => replyCounts(each.service).reduce((sum, { count }) => sum + count, 0);
+    const calls = (each: VirtualDaemon) => replyCounts(each.service).reduce((sum, { count }) => sum + count, 0);
     expect(calls(daemon)).toBeLessThan(calls(exact) * 1.1);
     expect(replyCounts(daemon.service).filter(({ status }) => Number(status) >= 400)).toEqual([]);
   },
@@ -95,8 +101,10 @@ describe("a list that changes while it is walked", () => {
     const daemon = await run(networkOf({ nodes: 300, sessions: 100 }, { order }, 30_000), HOUR_MS);
     const { lastWalk } = daemon.snapshots.last!.fleet;
     expect(lastWalk!.completeWalks).toBeGreaterThan(50);
-    const moves = fleetMoves(daemon.service).filter(({ at }) => at > daemon.clock.now() - 5 * MINUTE_MS).length;
-    const { extra, unseen } = strangers(daemon);
+    const moves = membershipChangesOf(daemon.service).filter(
+      ({ at }) => at > daemon.clock.now() - 5 * MINUTE_MS,
+    ).length;
+    const { extra, unseen } = unknownNodes(daemon);
     expect(extra + unseen).toBeLessThanOrEqual(moves);
     expect(rateLimitedCount(daemon.service)).toBe(0);
   });
@@ -104,7 +112,7 @@ describe("a list that changes while it is walked", () => {
   test("of a hundred pages, newest first, is complete at nearly every walk, and no vanished node is remembered", async () => {
     const daemon = await run(networkOf({ nodes: 5_000, sessions: 100 }, { order: "-created_at" }, 40_000), 2 * HOUR_MS);
     expect(completeShare(daemon, 100)).toBeGreaterThan(0.9);
-    const { extra, unseen } = strangers(daemon);
+    const { extra, unseen } = unknownNodes(daemon);
     expect(extra + unseen).toBeLessThan(20);
   });
 
@@ -122,7 +130,7 @@ describe("a service that shows the first records alone", () => {
     const { sessions } = daemon.snapshots.last!;
     expect(sessions!.counts.reduce((sum, count) => sum + count, 0)).toBe(1_000);
     expect(sessions!.complete).toBe(false);
-    const { failure } = daemon.watch.collectors().sessions;
+    const { failure } = daemon.collectorManager.collectorHealth().sessions;
     expect(failure).toMatchObject({ kind: "incomplete", message: expect.stringContaining("only the first 1000 of") });
     const page = await daemon.metrics.render("text");
     expect(page).toMatch(/proxywarden_collect_complete\{collector="sessions"\} 0/);
@@ -140,8 +148,8 @@ describe("a service that shows the first records alone", () => {
 
 describe("a total that is not true", () => {
   const starter = { limits: createPlanLimits("starter"), pageLimit: 1_000 };
-  const callsInSixHours = async (options: DaemonOptions) =>
-    (await run({ ...options, settings: { ...options.settings, ...starter } }, 6 * HOUR_MS)).office.monthUsed();
+  const callsInSixHours = async (options: VirtualDaemonOptions) =>
+    (await run({ ...options, settings: { ...options.settings, ...starter } }, 6 * HOUR_MS)).rateLimiter.monthUsed();
 
   test.each([
     ["a billion", networkOf({ nodes: 100, sessions: 100 }, { list: { totalFixed: 1e9 } })],
@@ -163,7 +171,7 @@ describe("a total that is not true", () => {
 
   test("of each page, for which the list looks like one page, hides no node", async () => {
     const daemon = await run(networkOf({}, { list: { totalCounts: "page" } }), 30 * MINUTE_MS);
-    expect(strangers(daemon)).toEqual({ extra: 0, unseen: 0 });
+    expect(unknownNodes(daemon)).toEqual({ extra: 0, unseen: 0 });
     // The list contradicts itself: it is shown, and not acted on.
     expect(daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: false });
   });

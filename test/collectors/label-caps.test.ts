@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
+import { createTopListCaps } from "../../src/collectors/statistics-collector.ts";
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
-import type { SessionFold } from "../../src/inventory/sessions/session-totals.ts";
-import { createTopLists } from "../../src/collectors/statistics-collector.ts";
+import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
+import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../src/model/label-caps.ts";
-import { createRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Fault } from "../../src/model/scenario.ts";
 import type { SessionRecord } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { render, textOf } from "../metrics/naive-renderer.ts";
-import { inputOf } from "../metrics/snapshot-fixtures.ts";
-import { startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { createWalks, session } from "../inventory/sessions/session-walks.ts";
+import { render, textOf } from "../metrics/naive-renderer.ts";
+import { renderInput } from "../metrics/snapshot-fixtures.ts";
 
 const SESSIONS = 12_000;
 const NODES = 3_000;
@@ -29,11 +29,11 @@ function valuesOn(page: string, family: string, label: string): string[] {
 }
 
 const pageAt = (snapshot: Snapshot): string =>
-  textOf(render(createRenderer(), inputOf(snapshot, { now: snapshot.at })));
+  textOf(render(createNetworkRenderer(), renderInput(snapshot, { now: snapshot.at })));
 
 test("a service that gives every record labels of its own fills neither the page nor the memory", async () => {
   const scenario = { nodes: NODES, sessions: SESSIONS, faults: [manyLabels] };
-  const daemon = startDaemon({ scenario });
+  const daemon = startVirtualDaemon({ scenario });
   await daemon.clock.advance(5 * MINUTE_MS);
   const snapshot = daemon.snapshots.last!;
   const page = pageAt(snapshot);
@@ -60,7 +60,7 @@ test("a service that gives every record labels of its own fills neither the page
   for (const [family] of families.filter(([family]) => family !== "proxynet_customer_sessions")) {
     expect(own).toMatch(new RegExp(`^proxywarden_labels_folded_total\\{family="${family}"\\} [1-9]`, "m"));
   }
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("a value that has its own series keeps it for as long as it is seen, in whatever order the values come", () => {
@@ -72,7 +72,7 @@ test("a value that has its own series keeps it for as long as it is seen, in wha
   const read = (values: readonly string[]) => {
     counts.begin();
     for (const value of values) counts.add(value, 1);
-    return counts.settle();
+    return counts.finish();
   };
   const first = read(names(0, cap));
   expect(first.size).toBe(cap);
@@ -92,20 +92,20 @@ test("a reading that is not settled frees no place, and a value called other is 
   const counts = createLabelCounts("proxynet_stats_protocol_sessions", () => {});
   counts.add("a", 2);
   counts.add("other", 3);
-  expect([...counts.settle()]).toEqual([
+  expect([...counts.finish()]).toEqual([
     ["a", 2],
     ["other", 3],
   ]);
   counts.add("b", 1);
   counts.begin();
-  expect([...counts.settle()]).toEqual([]);
+  expect([...counts.finish()]).toEqual([]);
 });
 
 describe("nodes that sessions name", () => {
   const { values: cap } = LABEL_CAPS.proxynet_node_sessions;
   const onMany = (nodes: number, more: Partial<SessionRecord> = {}) =>
     Array.from({ length: nodes }, (_, index) => session(`s${index}`, { nodeId: `node_${index}`, ...more }));
-  const idsIn = (fold: SessionFold) => fold.view()!.nodes.ids.filter((id) => id !== "");
+  const idsIn = (fold: SessionTotals) => fold.view()!.nodes.ids.filter((id) => id !== "");
 
   test("and the fleet has are all told apart, others up to the cap, and bytes are counted with the sessions", () => {
     let folded = 0;
@@ -166,7 +166,7 @@ test("a top list that names one value twice adds it up, and one without end is s
     ],
     topProtocols: Array.from({ length: 1_000 }, (_, index) => ({ protocol: `p${index}`, sessions: 1 })),
   };
-  const capped = createTopLists(() => {})(stats);
+  const capped = createTopListCaps(() => {})(stats);
   expect(capped.topCountries).toEqual([
     { country: "DE", sessions: 7 },
     { country: "FR", sessions: 2 },

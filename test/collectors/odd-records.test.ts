@@ -1,53 +1,58 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { createRenderer } from "../../src/metrics/render/renderer.ts";
+import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import {
+  everyMinuteSettings,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 import { render, textOf } from "../metrics/naive-renderer.ts";
-import { inputOf } from "../metrics/snapshot-fixtures.ts";
-import { type Daemon, minuteSettings, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { renderInput } from "../metrics/snapshot-fixtures.ts";
 
 const NODES = 200;
 
 /** A daemon that has seen a sound network for three minutes, and one with that share of odd records for seven more. */
-async function startWithOdd(share: number): Promise<Daemon> {
+async function startWithUnusualRecords(share: number): Promise<VirtualDaemon> {
   const fault = { afterMs: 3 * MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "bad_records", share } } as const;
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     scenario: { nodes: NODES, sessions: 400, faults: [fault] },
-    settings: { cadences: { ...minuteSettings.cadences, details: null } },
+    settings: { schedules: { ...everyMinuteSettings.schedules, details: null } },
   });
   await daemon.clock.advance(10 * MINUTE_MS);
   return daemon;
 }
 
 test("odd records are counted by what is wrong, take no node away, and fail no walk", async () => {
-  const daemon = await startWithOdd(0.2);
+  const daemon = await startWithUnusualRecords(0.2);
   expect(daemon.snapshots.last!.fleet.count).toBe(NODES);
-  expect(daemon.watch.collectors().nodes.failure).toBeNull();
+  expect(daemon.collectorManager.collectorHealth().nodes.failure).toBeNull();
   const page = await daemon.metrics.render("text");
   for (const reason of ["wrong_type", "missing_id", "unknown_status", "bad_time"]) {
     expect(page).toMatch(new RegExp(`records_rejected_total\\{collector="nodes",reason="${reason}"\\} [1-9]`));
   }
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("an odd field hides nothing else of its node", async () => {
-  const daemon = await startWithOdd(1);
+  const daemon = await startWithUnusualRecords(1);
   const { fleet } = daemon.snapshots.last!;
   const fresh = fleet.listedAt.filter((at) => daemon.clock.monotonic() - at < 2 * MINUTE_MS);
   // Two spoils of eleven take the id away; the other nodes are seen, whatever else is wrong with their records.
   expect(fresh.length / NODES).toBeGreaterThan(0.75);
   expect(fleet.lastWalk!.rejected / NODES).toBeLessThan(0.25);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("no odd record makes a series twice", async () => {
-  const daemon = await startWithOdd(1);
+  const daemon = await startWithUnusualRecords(1);
   const snapshot = daemon.snapshots.last!;
   const options = { topCustomers: 1_000 };
-  const page = textOf(render(createRenderer(), inputOf(snapshot, { now: snapshot.at, options })));
+  const page = textOf(render(createNetworkRenderer(), renderInput(snapshot, { now: snapshot.at, options })));
   const series = page
     .split("\n")
     .flatMap((line) => (line === "" || line.startsWith("#") ? [] : [/^.*(?= )/.exec(line)![0]]));
   expect(series.length).toBeGreaterThan(NODES);
   expect(series.filter((each, index) => series.indexOf(each) !== index)).toEqual([]);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });

@@ -1,16 +1,23 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { createCollectorHistory, createPollingPlan } from "../../src/collectors/polling-plan.ts";
+import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { createCron } from "../../src/platform/cron.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
-import { createPlanning, createPlanningMemory } from "../../src/collectors/polling-plan.ts";
-import { wishesOf } from "../../src/collectors/schedule.ts";
-import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createBell } from "../../src/platform/cron.ts";
-import { setUp } from "../api-client/client-fixture.ts";
-import { createKeptLog, createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { createClientSetup } from "../api-client/client-fixture.ts";
+import {
+  createPlanLimits,
+  createRecordingLog,
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 const nodesAndSessions = { nodes: 500, sessions: 20_000 };
 
@@ -20,15 +27,15 @@ test("a process that is restarted over and over spends a scarce month faster, an
   const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: cap } };
   const clock = createVirtualClock(Date.UTC(2026, 3, 1) - LEFT_MS);
   const service = createService({ ...defaultScenario, ...nodesAndSessions }, clock.now());
-  const store = createMemoryStore();
+  const store = createMemoryStateStore();
   const used = 400;
   store.calls.add("2026-03-15", used);
   const calls: number[] = [];
   while (clock.now() < Date.UTC(2026, 3, 1) - 10 * MINUTE_MS) {
     const before = service.serial;
-    const daemon = startDaemon({ clock, store, service, settings: { limits } });
+    const daemon = startVirtualDaemon({ clock, store, service, settings: { limits } });
     await clock.advance(9 * MINUTE_MS);
-    await stopDaemon(daemon);
+    await stopVirtualDaemon(daemon);
     calls.push(service.serial - before);
   }
   const sum = (some: readonly number[]) => some.reduce((total, count) => total + count, 0);
@@ -39,37 +46,37 @@ test("a process that is restarted over and over spends a scarce month faster, an
 test("a new process plans by what the last one saw, until it has seen as much itself", async () => {
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, ...nodesAndSessions }, START_MS);
-  const store = createMemoryStore();
+  const store = createMemoryStateStore();
   const settings = { limits: createPlanLimits("enterprise") };
-  const first = startDaemon({ clock, store, service, settings });
-  expect(first.watch.plan().sessions!.callsPerMinute).toBe(1);
+  const first = startVirtualDaemon({ clock, store, service, settings });
+  expect(first.collectorManager.plan().sessions!.callsPerMinute).toBe(1);
   await clock.advance(5 * MINUTE_MS);
-  const seen = first.watch.plan();
+  const seen = first.collectorManager.plan();
   expect(seen.sessions!.callsPerMinute).toBeGreaterThan(15);
-  await stopDaemon(first);
-  const second = startDaemon({ clock, store, service, settings });
-  expect(second.watch.plan().sessions!.callsPerMinute).toBeCloseTo(seen.sessions!.callsPerMinute, 0);
-  expect(second.watch.plan().details!.callsPerMinute).toBeCloseTo(seen.details!.callsPerMinute, 5);
-  await stopDaemon(second);
+  await stopVirtualDaemon(first);
+  const second = startVirtualDaemon({ clock, store, service, settings });
+  expect(second.collectorManager.plan().sessions!.callsPerMinute).toBeCloseTo(seen.sessions!.callsPerMinute, 0);
+  expect(second.collectorManager.plan().details!.callsPerMinute).toBeCloseTo(seen.details!.callsPerMinute, 5);
+  await stopVirtualDaemon(second);
 });
 
 test("what an earlier version kept, or nobody can read, is no plan's ground", async () => {
-  const store = createMemoryStore();
+  const store = createMemoryStateStore();
   store.facts.write("collect.extent", '{"nodes":"many","sessionPages":-1}');
   store.facts.write("collect.sessions.run", "no JSON");
   store.facts.write("collect.nodes.run", "7");
-  const daemon = startDaemon({ store });
-  expect(daemon.watch.plan().sessions!.callsPerMinute).toBe(1);
-  await stopDaemon(daemon);
+  const daemon = startVirtualDaemon({ store });
+  expect(daemon.collectorManager.plan().sessions!.callsPerMinute).toBe(1);
+  await stopVirtualDaemon(daemon);
 });
 
 test("the plan is shown: how often, how old, how many calls, and which limit keeps it from more", async () => {
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     scenario: { nodes: 500, sessions: 100 },
     settings: { limits: createPlanLimits("starter") },
   });
   await daemon.clock.advance(10 * MINUTE_MS);
-  const planned = daemon.watch.plan().details!;
+  const planned = daemon.collectorManager.plan().details!;
   const shown = await daemon.metrics.render("text");
   const value = (name: string, labels: string) =>
     Number(new RegExp(`^proxywarden_plan_${name}\\{${labels}\\} (\\S+)$`, "m").exec(shown)?.[1]);
@@ -80,39 +87,45 @@ test("the plan is shown: how often, how old, how many calls, and which limit kee
   expect(value("age_seconds", 'collector="details",age="worst"')).toBeCloseTo(planned.age.worstMs / SECOND_MS, 3);
   expect(value("bound", 'collector="details",limit="month"')).toBe(1);
   expect(value("bound", 'collector="details",limit="node_management"')).toBe(0);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("where no policy reads details and no family shows them, none is read and none is planned", async () => {
-  const cadences = { ...minuteSettings.cadences, details: null };
-  const daemon = startDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { cadences } });
+  const cadences = { ...everyMinuteSettings.schedules, details: null };
+  const daemon = startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules: cadences } });
   await daemon.clock.advance(10 * MINUTE_MS);
-  expect(daemon.watch.plan().details).toBeNull();
+  expect(daemon.collectorManager.plan().details).toBeNull();
   expect(await daemon.metrics.render("text")).not.toContain('proxywarden_plan_interval_seconds{collector="details"}');
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("a list of unknown length comes first until three of its runs have failed", () => {
-  const { clock, client, office } = setUp();
+  const { clock, client, office: rateLimiter } = createClientSetup();
   let weight = 0;
-  const planning = createPlanning({
-    ...minuteSettings,
-    ...{ client, clock, facts: createMemoryStore().facts, log: createKeptLog(), memory: createPlanningMemory() },
-    metrics: createWardenMetrics({ process: false }),
-    office: {
-      ...office,
-      share(shares) {
+  const planning = createPollingPlan({
+    ...everyMinuteSettings,
+    ...{
+      client,
+      clock,
+      facts: createMemoryStateStore().facts,
+      log: createRecordingLog(),
+      history: createCollectorHistory(),
+    },
+    metrics: createDaemonMetrics({ process: false }),
+    rateLimiter: {
+      ...rateLimiter,
+      setShares(shares) {
         weight = shares.sessions.weight;
       },
     },
-    wishes: wishesOf(minuteSettings.cadences, { clock, bell: createBell() }),
-    extent: () => ({ nodes: 0, nodePages: 0, sessions: 0, sessionPages: 0 }),
+    requestedIntervals: requestedIntervalsOf(everyMinuteSettings.schedules, { clock, cron: createCron() }),
+    networkSize: () => ({ nodes: 0, nodePages: 0, sessions: 0, sessionPages: 0 }),
   });
   const first = weight;
   const weights = [1, 2, 3].map(() => {
-    planning.begin("sessions");
-    planning.end("sessions", false);
-    planning.renew();
+    planning.beginRun("sessions");
+    planning.endRun("sessions", false);
+    planning.refresh();
     return weight;
   });
   expect(weights.slice(0, 2)).toEqual([first, first]);

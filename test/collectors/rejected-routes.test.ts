@@ -6,8 +6,8 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
-import { quietRates } from "../harness/quiet-network.ts";
+import { noFailureRates } from "../harness/quiet-network.ts";
+import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const DETAILS = "GET /v1/nodes/";
 const SESSIONS = "GET /v1/sessions?";
@@ -27,7 +27,10 @@ const refusal = (match: string, retryAfter: string | undefined, share = 1): Faul
  */
 async function listCalls(faults: readonly Fault[], later?: (ids: readonly string[]) => readonly Fault[]) {
   const clock = createVirtualClock(START_MS);
-  const service = createService({ ...defaultScenario, nodes: 600, sessions: 10, faults, rates: quietRates }, START_MS);
+  const service = createService(
+    { ...defaultScenario, nodes: 600, sessions: 10, faults, rates: noFailureRates },
+    START_MS,
+  );
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
   const moments: number[] = [];
   const transport: Transport = {
@@ -37,13 +40,18 @@ async function listCalls(faults: readonly Fault[], later?: (ids: readonly string
       return simulated.request(request, signal);
     },
   };
-  const daemon = startDaemon({ clock, service, transport, settings: { cadences: minuteSettings.cadences } });
+  const daemon = startVirtualDaemon({
+    clock,
+    service,
+    transport,
+    settings: { schedules: everyMinuteSettings.schedules },
+  });
   await clock.advance(MINUTE_MS);
   if (later !== undefined) service.setFaults(later(daemon.snapshots.last!.fleet.ids));
   await clock.advance(HOUR_MS);
   const from = moments.length;
   await clock.advance(HOUR_MS);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
   const gaps = moments.slice(1).map((at, index) => at - moments[index]!);
   return { calls: moments.length - from, longestGapMs: Math.max(...gaps) };
 }

@@ -1,12 +1,18 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { PLANS, pollingMonth } from "../../src/rate-limit/limits.ts";
 import type { Transport } from "../../src/model/ports.ts";
+import { PLANS, pollingCallsPerMonth } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { createPlanLimits, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import {
+  createPlanLimits,
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 const starter = createPlanLimits("starter");
 
@@ -35,35 +41,35 @@ function lyingService(clock: ReturnType<typeof createVirtualClock>) {
 test("a list that claims a billion records and shows the same page again and again leaves the month to the other reads", async () => {
   const clock = createVirtualClock(START_MS);
   const { service, transport } = lyingService(clock);
-  const daemon = startDaemon({ clock, service, transport, settings: { limits: starter } });
+  const daemon = startVirtualDaemon({ clock, service, transport, settings: { limits: starter } });
   await clock.advance(6 * HOUR_MS);
   // A fiftieth of the month at once, then what the plan gives.
   expect(service.serial).toBeLessThan(0.02 * 99_000 + 1.3 * (99_000 / 31 / 4));
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 }, 120_000);
 
 test("runs of a cron schedule that the month can't carry are skipped", async () => {
   const cron = { kind: "cron", expression: "*/5 * * * * *" } as const;
-  const settings = { limits: starter, cadences: { ...minuteSettings.cadences, nodes: cron } };
-  const daemon = startDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
+  const settings = { limits: starter, cadences: { ...everyMinuteSettings.schedules, nodes: cron } };
+  const daemon = startVirtualDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
   await daemon.clock.advance(12 * HOUR_MS);
   expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 }, 120_000);
 
 test("calls that prove the end of a list are part of the plan: half a day takes its share of the month", async () => {
   const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
   const cadences = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
   const service = { ...defaultScenario.service, plan: "starter" } as const;
-  const daemon = startDaemon({
-    settings: { limits: starter, cadences },
+  const daemon = startVirtualDaemon({
+    settings: { limits: starter, schedules: cadences },
     scenario: { nodes: 500, sessions: 0, service },
   });
   await daemon.clock.advance(HOUR_MS);
-  const before = daemon.office.monthUsed();
+  const before = daemon.rateLimiter.monthUsed();
   const leftMs = 31 * DAY_MS - HOUR_MS;
-  const share = ((pollingMonth(PLANS.starter.callsPerMonth) - before) * (DAY_MS / 2)) / leftMs;
+  const share = ((pollingCallsPerMonth(PLANS.starter.callsPerMonth) - before) * (DAY_MS / 2)) / leftMs;
   await daemon.clock.advance(DAY_MS / 2);
-  expect(daemon.office.monthUsed() - before).toBeLessThanOrEqual(1.002 * share);
-  await stopDaemon(daemon);
+  expect(daemon.rateLimiter.monthUsed() - before).toBeLessThanOrEqual(1.002 * share);
+  await stopVirtualDaemon(daemon);
 }, 120_000);

@@ -1,24 +1,24 @@
 import { expect, test } from "vitest";
-import { type Cadence, periodOf, repeat } from "../../src/collectors/schedule.ts";
+import { runOnSchedule, type Schedule, schedulePeriodMs } from "../../src/collectors/schedule.ts";
+import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createBell } from "../../src/platform/cron.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 
 /** Runs a job for a while and gives the seconds at which its runs began. */
 async function beginnings(
-  cadence: () => Cadence,
+  cadence: () => Schedule,
   forMs: number,
   { tookMs = 0, succeeds = (): boolean => true, firstWait = (): number => 0 } = {},
 ) {
   const clock = createVirtualClock(START_MS);
   const stop = new AbortController();
   const begun: number[] = [];
-  const timing = { clock, bell: createBell(), random: () => 0 };
-  const done = repeat(
+  const timing = { clock, cron: createCron(), random: () => 0 };
+  const done = runOnSchedule(
     timing,
-    { cadence, firstWait },
+    { schedule: cadence, firstWait },
     async (signal) => {
       begun.push(Math.round(clock.monotonic() / 1_000));
       await clock.sleep(tookMs, signal);
@@ -33,7 +33,7 @@ async function beginnings(
   return begun;
 }
 
-const every = (intervalMs: number) => (): Cadence => ({ kind: "every", intervalMs });
+const every = (intervalMs: number) => (): Schedule => ({ kind: "every", intervalMs });
 
 test("a run begins an interval after the one before began, however long that took", async () => {
   expect(await beginnings(every(MINUTE), 3.5 * MINUTE, { tookMs: 40_000 })).toEqual([0, 60, 120, 180]);
@@ -45,7 +45,7 @@ test("a run that took longer than the interval is followed at once by one run, n
 
 test("a plan that changes while a run is waited for is followed", async () => {
   let intervalMs = 60 * MINUTE;
-  const cadence = (): Cadence => {
+  const cadence = (): Schedule => {
     const now = { kind: "every", intervalMs } as const;
     intervalMs = MINUTE;
     return now;
@@ -60,20 +60,20 @@ test("the first run waits for as long as it is asked to, and that is asked for a
 });
 
 test("a bell is rung for once at the start, then when it rings", async () => {
-  const cadence = (): Cadence => ({ kind: "cron", expression: "2 * * * *" });
+  const cadence = (): Schedule => ({ kind: "cron", expression: "2 * * * *" });
   expect(await beginnings(cadence, 130 * MINUTE)).toEqual([0, 120, 3_720, 7_320]);
 });
 
 test("times of a cron schedule sooner than the least interval are skipped, and a failed run is not tried again before", async () => {
-  const cadence = (): Cadence => ({ kind: "cron", expression: "* * * * *", leastMs: 150_000 });
+  const cadence = (): Schedule => ({ kind: "cron", expression: "* * * * *", minIntervalMs: 150_000 });
   expect(await beginnings(cadence, 7 * MINUTE)).toEqual([0, 180, 360]);
   expect(await beginnings(cadence, 7 * MINUTE, { succeeds: () => false })).toEqual([0, 180, 360]);
-  const never = (): Cadence => ({ ...cadence(), leastMs: Number.POSITIVE_INFINITY }) as Cadence;
+  const never = (): Schedule => ({ ...cadence(), minIntervalMs: Number.POSITIVE_INFINITY }) as Schedule;
   expect(await beginnings(never, 7 * MINUTE)).toEqual([0]);
 });
 
 test("a run of a bell that failed is tried again after 1, 2, 4 minutes and so on, until the bell rings", async () => {
-  const cadence = (): Cadence => ({ kind: "cron", expression: "30 * * * *" });
+  const cadence = (): Schedule => ({ kind: "cron", expression: "30 * * * *" });
   const begun = await beginnings(cadence, 29 * MINUTE, { succeeds: () => false });
   expect(begun.map((second) => second / 60)).toEqual([0, 1, 3, 7, 15]);
 });
@@ -86,11 +86,11 @@ test("a wall clock that is set back a day does not silence a bell for a day", as
     runs++;
     return true;
   };
-  const timing = { clock, bell: createBell(), random: () => 0 };
+  const timing = { clock, cron: createCron(), random: () => 0 };
   const cadence = () => ({ kind: "cron", expression: "2 * * * *" }) as const;
-  const done = repeat(timing, { cadence, firstWait: () => 0 }, job, stop.signal);
+  const done = runOnSchedule(timing, { schedule: cadence, firstWait: () => 0 }, job, stop.signal);
   await clock.advance(10 * MINUTE);
-  clock.step(-24 * 60 * MINUTE);
+  clock.stepWallClock(-24 * 60 * MINUTE);
   await clock.advance(5 * 60 * MINUTE);
   expect(runs).toBeGreaterThanOrEqual(6);
   stop.abort();
@@ -99,7 +99,7 @@ test("a wall clock that is set back a day does not silence a bell for a day", as
 });
 
 test("the period of a bell is the time between two rings", () => {
-  const timing = { clock: createVirtualClock(START_MS), bell: createBell() };
-  expect(periodOf({ kind: "cron", expression: "2 * * * *" }, timing)).toBe(60 * MINUTE);
-  expect(periodOf({ kind: "every", intervalMs: 5 }, timing)).toBe(5);
+  const timing = { clock: createVirtualClock(START_MS), cron: createCron() };
+  expect(schedulePeriodMs({ kind: "cron", expression: "2 * * * *" }, timing)).toBe(60 * MINUTE);
+  expect(schedulePeriodMs({ kind: "every", intervalMs: 5 }, timing)).toBe(5);
 });

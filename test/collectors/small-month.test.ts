@@ -1,19 +1,24 @@
 import { expect, test } from "vitest";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createPlanLimits, minuteSettings, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import {
+  createPlanLimits,
+  everyMinuteSettings,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 
 test("a small month lasts to its end, however rare the calls become, and the next one is noticed without a bell", async () => {
   const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: 1_000 } };
   const hourly = { kind: "every", intervalMs: 60 * MINUTE } as const;
-  const store = createMemoryStore();
+  const store = createMemoryStateStore();
   store.calls.add("2026-03-15", 900);
   const clock = createVirtualClock(Date.UTC(2026, 2, 29));
-  const settings = { limits, cadences: { ...minuteSettings.cadences, hourly } };
-  const daemon = startDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
+  const settings = { limits, cadences: { ...everyMinuteSettings.schedules, hourly } };
+  const daemon = startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
   const calls: number[] = [];
   for (let day = 0; day < 4; day++) {
     const before = daemon.service.serial;
@@ -23,15 +28,15 @@ test("a small month lasts to its end, however rare the calls become, and the nex
   const [inMarch, inApril] = [calls.slice(0, 3), calls[3]!];
   expect(inMarch.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(90);
   for (const count of [...inMarch, inApril]) expect(count).toBeGreaterThan(15);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 test("a key that is refused for good is not tried at full pace", async () => {
-  const revoked = startDaemon({ key: "revoked", scenario: { nodes: 100, sessions: 100 } });
+  const revoked = startVirtualDaemon({ key: "revoked", scenario: { nodes: 100, sessions: 100 } });
   await revoked.clock.advance(60 * MINUTE);
   expect(revoked.service.serial).toBeLessThan(250);
-  await stopDaemon(revoked);
-  const later = startDaemon({
+  await stopVirtualDaemon(revoked);
+  const later = startVirtualDaemon({
     scenario: { nodes: 500, sessions: 100 },
     settings: { limits: createPlanLimits("enterprise") },
   });
@@ -43,5 +48,5 @@ test("a key that is refused for good is not tried at full pace", async () => {
   await later.clock.advance(60 * MINUTE);
   // Of 2,000 detail reads an hour some dozens are left, beside the lists.
   expect(later.service.serial - before).toBeLessThan(600);
-  await stopDaemon(later);
+  await stopVirtualDaemon(later);
 });

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { createInventory } from "../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { detail, record } from "../inventory/inventory-fixtures.ts";
 
 test("ratios under usage_scale percent make all usage unknown, and that is counted and said once", async () => {
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "ratio" } },
     settings: { usageScale: "percent" },
   });
@@ -14,19 +14,19 @@ test("ratios under usage_scale percent make all usage unknown, and that is count
   const { fleet } = daemon.snapshots.last!;
   expect(fleet.usageKnown).toBe(false);
   expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
-  const said = daemon.log.lines.filter(({ fields }) => JSON.stringify(fields).includes("usage_out_of_scale"));
-  expect(said).toHaveLength(1);
-  await stopDaemon(daemon);
+  const warnings = daemon.log.lines.filter(({ fields }) => JSON.stringify(fields).includes("usage_out_of_scale"));
+  expect(warnings).toHaveLength(1);
+  await stopVirtualDaemon(daemon);
 });
 
 test("percentages under usage_scale percent stay known", async () => {
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "percent" } },
     settings: { usageScale: "percent" },
   });
   await daemon.clock.advance(HOUR_MS);
   expect(daemon.snapshots.last!.fleet.usageKnown).toBe(true);
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 });
 
 describe("under usage_scale percent", () => {
@@ -37,33 +37,33 @@ describe("under usage_scale percent", () => {
   function readingsOf(nodes: number, values: ReturnType<typeof usage>, rounds = 1) {
     const inventory = createInventory("percent");
     const ids = Array.from({ length: nodes }, (_, index) => `node_${index}`);
-    for (const id of ids) inventory.list(record(id), 0);
-    const taken = Array.from({ length: rounds }, () => ids).flatMap((round) =>
-      round.map((id) => inventory.detail({ ...detail(id, 0), ...values }, 1, 1)),
+    for (const id of ids) inventory.recordListed(record(id), 0);
+    const accepted = Array.from({ length: rounds }, () => ids).flatMap((round) =>
+      round.map((id) => inventory.recordDetail({ ...detail(id, 0), ...values }, 1, 1)),
     );
-    return { inventory, taken };
+    return { inventory, taken: accepted };
   }
 
   test("the twentieth node with no usage above 1.5 contradicts the scale, once", () => {
-    const { inventory, taken } = readingsOf(25, usage(0.4, 0.9, 0.3));
-    expect(taken.indexOf("contradicts")).toBe(19);
-    expect(taken.filter((each) => each === "contradicts")).toHaveLength(1);
-    expect(inventory.fleet().usageKnown).toBe(false);
+    const { inventory, taken: accepted } = readingsOf(25, usage(0.4, 0.9, 0.3));
+    expect(accepted.indexOf("contradicts")).toBe(19);
+    expect(accepted.filter((each) => each === "contradicts")).toHaveLength(1);
+    expect(inventory.currentFleet().usageKnown).toBe(false);
   });
 
   test("a fleet of fewer nodes that is idle is believed, however often it is read", () => {
-    expect(readingsOf(19, usage(0.4, 0.9, 0.3), 10).inventory.fleet().usageKnown).toBe(true);
+    expect(readingsOf(19, usage(0.4, 0.9, 0.3), 10).inventory.currentFleet().usageKnown).toBe(true);
   });
 
   test("nodes that state neither memory nor disk, or zeros, say nothing of the scale", () => {
-    expect(readingsOf(25, usage(0.4, null, null)).inventory.fleet().usageKnown).toBe(true);
-    expect(readingsOf(25, usage(0, 0, 0)).inventory.fleet().usageKnown).toBe(true);
+    expect(readingsOf(25, usage(0.4, null, null)).inventory.currentFleet().usageKnown).toBe(true);
+    expect(readingsOf(25, usage(0, 0, 0)).inventory.currentFleet().usageKnown).toBe(true);
   });
 
   test("a usage above 1.5 proves the scale, also after it was doubted", () => {
     const { inventory } = readingsOf(25, usage(0.4, 0.9, 0.3));
-    expect(inventory.detail({ ...detail("node_3", 0), ...usage(0.4, 42, 0.3) }, 2, 2)).toBe("taken");
-    const { usageKnown, memoryUsage } = inventory.fleet();
+    expect(inventory.recordDetail({ ...detail("node_3", 0), ...usage(0.4, 42, 0.3) }, 2, 2)).toBe("taken");
+    const { usageKnown, memoryUsage } = inventory.currentFleet();
     expect(usageKnown).toBe(true);
     expect(memoryUsage[3]).toBe(0.42);
     expect(memoryUsage[4]).toBeNaN();

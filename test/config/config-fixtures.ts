@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 import { fail, ok } from "../../src/base/result.ts";
-import type { ConfigChecks, ConfigSource, ReadField } from "../../src/config/checks.ts";
-import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
+import type { ConfigChecks, ConfigSource, FieldUse } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
-import { loadScenario } from "../../src/config/schema/scenario.ts";
+import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema/config.ts";
+import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 
 /** Environment of the tests. */
-export type Variables = Record<string, string>;
+export type TestEnvironment = Record<string, string>;
 
 /**
  * The checks of a lenient world: cron is judged by its number of fields, and an expression is fine unless the word
@@ -26,43 +26,49 @@ export const checks: ConfigChecks = {
   fields: (text) => [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name)),
 };
 
-const fieldOf = (name: string): ReadField => ({
+const fieldOf = (name: string): FieldUse => ({
   name,
   source: name.startsWith("sessions.") ? "sessions" : name.endsWith("_usage") ? "details" : "nodes",
   isUsage: name.endsWith("_usage"),
 });
 
 /** A config source of that text, with a lenient world around it. */
-export const sourceOf = (text: string, env: Variables = {}): ConfigSource => ({ file: "p.yaml", text, env, checks });
+export const sourceOf = (text: string, env: TestEnvironment = {}): ConfigSource => ({
+  file: "p.yaml",
+  text,
+  env,
+  checks,
+});
 
 /** The least that a configuration needs, and then `text`. */
 export const withService = (text: string): string =>
   `service: { base_url: "https://proxy.example.net", api_key_file: key, usage_scale: ratio }\n${text}`;
 
 /** Loads a text that must be fine. */
-export function config(text: string, env: Variables = {}): Config {
+export function loadConfigText(text: string, env: TestEnvironment = {}): Config {
   const loaded = loadConfig(sourceOf(text, env));
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value.config;
 }
 
 /** The errors of a text, as people see them, without the name of the file. */
-export const errors = (text: string, env: Variables = {}): string[] => shown(problems(text, env));
+export const configErrors = (text: string, env: TestEnvironment = {}): string[] =>
+  formatProblems(configProblems(text, env));
 
 /** The errors of a text. */
-export function problems(text: string, env: Variables = {}): readonly ConfigProblem[] {
+export function configProblems(text: string, env: TestEnvironment = {}): readonly ConfigProblem[] {
   const loaded = loadConfig(sourceOf(text, env));
   return loaded.ok ? [] : loaded.error;
 }
 
 /** The warnings of a text that is fine. */
-export function warnings(text: string, env: Variables = {}): string[] {
+export function configWarnings(text: string, env: TestEnvironment = {}): string[] {
   const loaded = loadConfig(sourceOf(text, env));
-  return loaded.ok ? shown(loaded.value.warnings) : ["not loaded"];
+  return loaded.ok ? formatProblems(loaded.value.warnings) : ["not loaded"];
 }
 
 /** What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something. */
-export function loadWith(text: string, files: Readonly<Record<string, string>>, env: Variables = {}): Loaded {
+export function loadWith(text: string, files: Readonly<Record<string, string>>, env: TestEnvironment = {}): LoadResult {
   return loadConfig({
     ...sourceOf(text, env),
     readFile(path) {
@@ -73,39 +79,39 @@ export function loadWith(text: string, files: Readonly<Record<string, string>>, 
   });
 }
 
-type Loaded = ReturnType<typeof loadConfig>;
+type LoadResult = ReturnType<typeof loadConfig>;
 
 /** What a configuration of one policy file comes to; it must be fine. */
-export function policies(text: string, sections = ""): LoadedConfig {
+export function loadPolicyText(text: string, sections = ""): LoadedConfig {
   const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text });
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
 }
 
 /** The errors of a policy file, as people see them, without its name. */
-export function policyErrors(text: string, sections = "", env: Variables = {}): string[] {
+export function policyErrors(text: string, sections = "", env: TestEnvironment = {}): string[] {
   const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text }, env);
   return loaded.ok ? [] : loaded.error.map((problem) => formatProblem(problem).replace(/^a\.yaml:/, ""));
 }
 
 /** Reads a text as a web configuration file; the files that it names hold something. */
-export function webFile(file: string, text: string, env: Variables = {}): ReturnType<typeof readWebFile> {
+export function readWebText(file: string, text: string, env: TestEnvironment = {}): ReturnType<typeof readWebFile> {
   const readFile = (path: string) => ok(path === file ? text : "sesame");
   const source: ConfigSource = { ...sourceOf("", env), readFile };
   return readWebFile(file, { source, resolvePath: (path) => path, find: () => [], names: null });
 }
 
 /** The errors of a web configuration, as people see them, without its name. */
-export function webErrors(text: string, env: Variables = {}): string[] {
-  const read = webFile("web.yml", text, env);
+export function webErrors(text: string, env: TestEnvironment = {}): string[] {
+  const read = readWebText("web.yml", text, env);
   return read.ok ? [] : read.error.map((problem) => formatProblem(problem).replace(/^web\.yml:/, ""));
 }
 
-const shown = (list: readonly ConfigProblem[]): string[] =>
+const formatProblems = (list: readonly ConfigProblem[]): string[] =>
   list.map((problem) => formatProblem(problem).replace(/^p\.yaml:/, ""));
 
 /** Loads a scenario text that must be fine. */
-export function scenario(text: string): Scenario {
+export function loadScenarioText(text: string): Scenario {
   const loaded = loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario);
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
@@ -114,7 +120,7 @@ export function scenario(text: string): Scenario {
 /** The errors of a scenario text. */
 export function scenarioErrors(text: string): string[] {
   const loaded = loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario);
-  return loaded.ok ? [] : shown(loaded.error);
+  return loaded.ok ? [] : formatProblems(loaded.error);
 }
 
 /** Text of a file of the repository. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { substitute } from "../../src/config/environment.ts";
-import { config, errors, withService } from "./config-fixtures.ts";
+import { configErrors, loadConfigText, withService } from "./config-fixtures.ts";
 
 test.each([
   ["no variable", "no variable"],
@@ -27,35 +27,35 @@ test.each([
   ["${1st}", `"\${1st}"; ${NAME_EXPECTED}`],
   ["${OPEN", `"\${"; ${NAME_EXPECTED}`],
 ])("%j is refused with the name of the variable and its key", (text, expected) => {
-  expect(errors(withService(`state: { path: '${text}' }`))).toEqual([`2:16: state.path: found ${expected}`]);
+  expect(configErrors(withService(`state: { path: '${text}' }`))).toEqual([`2:16: state.path: found ${expected}`]);
 });
 
 describe("a variable", () => {
   test("stands for a number, a boolean or a word where one belongs", () => {
     const text = 'export: { series_max: "${N}" }\nlog:\n  level: ${LEVEL}\nweb: { listen: "0.0.0.0:${PORT}" }\n';
-    const read = config(withService(text), { N: "5000", LEVEL: "warn", PORT: "8080" });
+    const read = loadConfigText(withService(text), { N: "5000", LEVEL: "warn", PORT: "8080" });
     expect([read.export.series_max, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
   });
 
   test("of digits stays a text where a text belongs", () => {
-    const read = config("service:\n  base_url: https://h\n  api_key: ${KEY}\n", { KEY: "0123" });
+    const read = loadConfigText("service:\n  base_url: https://h\n  api_key: ${KEY}\n", { KEY: "0123" });
     expect(read.service.api_key).toBe("0123");
   });
 
   test("that holds something else is quoted with its name", () => {
-    expect(errors(withService("export:\n  series_max: ${N}\n"), { N: "5k" })).toEqual([
+    expect(configErrors(withService("export:\n  series_max: ${N}\n"), { N: "5k" })).toEqual([
       '3:15: export.series_max: found "5k" from ${N}; must be a whole number from 1000 to 100000000',
     ]);
   });
 
   test("inside braces has to be quoted, and the error says so", () => {
-    expect(errors("log: { level: ${LEVEL} }\n")).toEqual([
+    expect(configErrors("log: { level: ${LEVEL} }\n")).toEqual([
       '1:16: not valid YAML: a variable here must be quoted: inside { } or [ ], write "${NAME}"',
     ]);
   });
 
   test("in a key is no variable", () => {
-    expect(errors(withService("${KEY}: 5\n"), { KEY: "log" })).toEqual([
+    expect(configErrors(withService("${KEY}: 5\n"), { KEY: "log" })).toEqual([
       '2:1: ["${KEY}"]: unknown key; must be one of service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers',
     ]);
   });
@@ -83,8 +83,8 @@ test("whatever a variable holds, it becomes one text and never structure", () =>
     .map((parts) => parts.join(""));
   fc.assert(
     fc.property(values, (value) => {
-      const quoted = config(withService('state: { path: "/x${VALUE}" }'), { VALUE: value });
-      const plain = config(withService("state:\n  path: /x${VALUE}\n"), { VALUE: value });
+      const quoted = loadConfigText(withService('state: { path: "/x${VALUE}" }'), { VALUE: value });
+      const plain = loadConfigText(withService("state:\n  path: /x${VALUE}\n"), { VALUE: value });
       expect([quoted.state.path, plain.state.path]).toEqual([`/x${value}`, `/x${value}`]);
     }),
   );

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { loadConfig } from "../../src/config/load.ts";
 import type { ConfigProblem } from "../../src/config/diagnostics/problem.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
@@ -13,7 +13,7 @@ const roughDay = fileText("config/scenarios/rough-day.yaml");
 const env = { PROXYWARDEN_API_KEY: "sesame" };
 
 /** A text with some of its parts cut out, doubled or replaced. */
-const mutated = (text: string): fc.Arbitrary<string> => {
+const mutations = (text: string): fc.Arbitrary<string> => {
   const junk = fc.constantFrom(
     "",
     "\n",
@@ -73,12 +73,12 @@ const structures = fc.letrec((tie) => ({
 
 const texts = (valid: string) =>
   fc.oneof(
-    mutated(valid),
+    mutations(valid),
     fc.string({ unit: "binary" }),
     structures.map((value) => JSON.stringify(value)),
   );
 
-function expectPlaced(text: string, problems: readonly ConfigProblem[]): void {
+function expectPositions(text: string, problems: readonly ConfigProblem[]): void {
   const lines = text.split("\n").length;
   expect(problems.length).toBeGreaterThan(0);
   for (const { line, column, expected, message } of problems) {
@@ -95,7 +95,7 @@ describe("whatever stands in a file, it is loaded or refused with a place in it:
     fc.assert(
       fc.property(texts(example), (text) => {
         const loaded = loadConfig(sourceOf(text, env));
-        if (!loaded.ok) expectPlaced(text, loaded.error);
+        if (!loaded.ok) expectPositions(text, loaded.error);
       }),
       { numRuns: 500 },
     );
@@ -117,7 +117,7 @@ describe("whatever stands in a file, it is loaded or refused with a place in it:
           readFile: (path) => ({ ok: true, value: path === "a.yaml" ? text : "sesame" }),
           listFiles: () => ["a.yaml"],
         });
-        if (!loaded.ok) expectPlaced(text, loaded.error);
+        if (!loaded.ok) expectPositions(text, loaded.error);
       }),
       { numRuns: 500 },
     );
@@ -127,7 +127,7 @@ describe("whatever stands in a file, it is loaded or refused with a place in it:
     fc.assert(
       fc.property(texts(roughDay), (text) => {
         const loaded = loadScenario({ file: "p.yaml", text, env }, defaultScenario);
-        if (!loaded.ok) expectPlaced(text, loaded.error);
+        if (!loaded.ok) expectPositions(text, loaded.error);
       }),
       { numRuns: 300 },
     );

@@ -1,11 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { loadConfig } from "../../src/config/load.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
-import { config, errors, problems, sourceOf, warnings, withService } from "./config-fixtures.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import {
+  configErrors,
+  configProblems,
+  configWarnings,
+  loadConfigText,
+  sourceOf,
+  withService,
+} from "./config-fixtures.ts";
 
 test("a service and a key are enough: all else is as the reference says", () => {
   const text = "service:\n  base_url: https://proxy.example.net/\n  api_key_file: /run/secrets/api_key\n";
-  const { safety: _, ...rest } = config(text);
+  const { safety: _, ...rest } = loadConfigText(text);
   expect(rest).toEqual({
     service: {
       base_url: "https://proxy.example.net",
@@ -54,12 +61,12 @@ test("three errors on three lines are told at once, each with its line and colum
     "collect:",
     "  nodes: { every: 1 minute }",
   ].join("\n");
-  expect(problems(text).map(({ line, column, path }) => [line, column, path])).toEqual([
+  expect(configProblems(text).map(({ line, column, path }) => [line, column, path])).toEqual([
     [4, 3, "service.timeot"],
     [6, 12, "limits.reserve"],
     [8, 19, "collect.nodes.every"],
   ]);
-  expect(errors(text)).toEqual([
+  expect(configErrors(text)).toEqual([
     '4:3: service.timeot: unknown key; did you mean "timeout"?',
     '6:12: limits.reserve: found "95%"; must be a percentage from 0% to 90%, such as 20%',
     '8:19: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d',
@@ -67,7 +74,7 @@ test("three errors on three lines are told at once, each with its line and colum
 });
 
 test("a problem says what was found and what would be right, each on its own", () => {
-  expect(problems(withService("log: { level: inf }"))).toEqual([
+  expect(configProblems(withService("log: { level: inf }"))).toEqual([
     {
       file: "p.yaml",
       line: 2,
@@ -154,7 +161,7 @@ describe("a wrong value is told with what would be right:", () => {
       "2:1: __proto__: unknown key; must be one of service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers",
     ],
   ])("%s", (text, expected) => {
-    expect(errors(withService(text))).toEqual([expected]);
+    expect(configErrors(withService(text))).toEqual([expected]);
   });
 });
 
@@ -177,27 +184,27 @@ describe("the service's own keys are checked:", () => {
     ],
     ["timeout: 10s", `1:1: service.base_url: missing; ${url}`],
   ])("%s", (line, expected) => {
-    expect(errors(`service:\n  api_key_file: key\n  ${line}\n`)).toEqual([expected]);
+    expect(configErrors(`service:\n  api_key_file: key\n  ${line}\n`)).toEqual([expected]);
   });
 
   test("one API key, not none and not two", () => {
-    expect(errors("service: { base_url: 'https://h' }")).toEqual([
+    expect(configErrors("service: { base_url: 'https://h' }")).toEqual([
       "1:1: service: found the keys base_url; must have either api_key or api_key_file",
     ]);
-    expect(errors("service: { base_url: 'https://h', api_key: a, api_key_file: b }")).toEqual([
+    expect(configErrors("service: { base_url: 'https://h', api_key: a, api_key_file: b }")).toEqual([
       "1:1: service: found the keys base_url, api_key, api_key_file; must have either api_key or api_key_file",
     ]);
   });
 
   test("which is told even where another key of the section is wrong", () => {
-    expect(errors("service:\n  base_url: h\n").map((error) => error.split(":").slice(0, 3).join(":"))).toEqual([
+    expect(configErrors("service:\n  base_url: h\n").map((error) => error.split(":").slice(0, 3).join(":"))).toEqual([
       "1:1: service",
       "2:13: service.base_url",
     ]);
   });
 
   test("and the whole section is needed", () => {
-    expect(errors("log: { level: info }")).toEqual([
+    expect(configErrors("log: { level: info }")).toEqual([
       "1:1: service: missing; must be a mapping with keys among base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, tls_config, proxy, proxy_from_environment",
     ]);
   });
@@ -205,7 +212,7 @@ describe("the service's own keys are checked:", () => {
   test.each(["api_key: sesame open", "api_key: [sesame]", "api_key: 12345", "api_key: sesame\n  api_key: 12345"])(
     "and no message shows a key: %j",
     (key) => {
-      const shown = errors(`service:\n  base_url: "https://h"\n  ${key}\n`).join("\n");
+      const shown = configErrors(`service:\n  base_url: "https://h"\n  ${key}\n`).join("\n");
       expect(shown).toMatch(/service\.api_key/);
       expect(shown).not.toMatch(/sesame|12345/);
     },
@@ -213,7 +220,7 @@ describe("the service's own keys are checked:", () => {
 });
 
 test("a burst is twice the requests unless it is given", () => {
-  const { limits } = config(
+  const { limits } = loadConfigText(
     withService("limits: { node_management: { requests: 30 }, session_monitoring: { burst: 600 } }"),
   );
   expect(limits.node_management).toEqual({ requests: 30, burst: 60, window: 60_000 });
@@ -221,7 +228,7 @@ test("a burst is twice the requests unless it is given", () => {
 });
 
 test("a plan may be stated by its caps; what is left out or null has no cap", () => {
-  const { limits } = config(withService("limits: { plan: { requests_per_minute: 2000, calls_per_month: ~ } }"));
+  const { limits } = loadConfigText(withService("limits: { plan: { requests_per_minute: 2000, calls_per_month: ~ } }"));
   expect(limits.plan).toEqual({ requests_per_minute: 2_000, concurrent_requests: null, calls_per_month: null });
 });
 
@@ -231,7 +238,7 @@ test.each([
   ["localhost:0", "localhost", 0],
   ['"[::1]:80"', "::1", 80],
 ])("%s is an address to listen on", (text, host, port) => {
-  expect(config(withService(`web: { listen: ${text} }`)).web.listen).toEqual({ host, port });
+  expect(loadConfigText(withService(`web: { listen: ${text} }`)).web.listen).toEqual({ host, port });
 });
 
 test("relative paths are relative to the folder of the file", () => {
@@ -259,9 +266,9 @@ test("files that the configuration names have to be there and hold something", (
 
 test("an unset usage scale and a key in clear are warned about, and nothing else is", () => {
   const service = "service:\n  base_url: 'https://h'\n  api_key: ";
-  expect(warnings(`${service}sesame\n`)).toEqual([
+  expect(configWarnings(`${service}sesame\n`)).toEqual([
     "1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy",
     "3:12: service.api_key: the API key is written in plain text; take it from the environment, or name its file as api_key_file",
   ]);
-  expect(warnings(`${service}\${KEY}\n  usage_scale: percent\n`, { KEY: "sesame" })).toEqual([]);
+  expect(configWarnings(`${service}\${KEY}\n  usage_scale: percent\n`, { KEY: "sesame" })).toEqual([]);
 });

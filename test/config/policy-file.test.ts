@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { loadConfig } from "../../src/config/load.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { loadWith, sourceOf, withService } from "./config-fixtures.ts";
 
 /** A policy file with policies of these names. */

@@ -3,14 +3,14 @@ import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { judgeConfig, judgePolicyTests } from "../../src/cli/config/config-loading.ts";
+import { parseConfig, parsePolicyTests } from "../../src/cli/config/config-loading.ts";
+import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import type { LoadedPolicyTests } from "../../src/config/schema/policy-test.ts";
-import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
+import { policyRulesOf } from "../../src/daemon/policy-settings.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
-import { rulesOf } from "../../src/daemon/policy-settings.ts";
-import { config, fileText, scenario, webFile } from "./config-fixtures.ts";
+import { fileText, loadConfigText, loadScenarioText, readWebText } from "./config-fixtures.ts";
 import { validatorOf } from "./json-schema-validator.ts";
 
 const TOKEN_FILE = fileURLToPath(import.meta.url);
@@ -29,26 +29,26 @@ const files = readdirSync(new URL("../../config", import.meta.url), { recursive:
   .filter((path) => !path.startsWith("config/prometheus/"));
 
 /** A configuration of the folder, as the commands judge it: with its policies, and the real CEL. */
-function judged(path: string): LoadedConfig {
-  const loaded = judgeConfig(absolute(path), fileText(path), env);
+function parseShipped(path: string): LoadedConfig {
+  const loaded = parseConfig(absolute(path), fileText(path), env);
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
 }
 
 /** The tests of policies in a file, as the command judges them. */
 function policyTests(path: string): LoadedPolicyTests {
-  const loaded = judgePolicyTests(absolute(path), fileText(path), {});
+  const loaded = parsePolicyTests(absolute(path), fileText(path), {});
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
 }
 
 const absolute = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const configurations = files.filter((path) => basename(path) === "proxywarden.yaml");
-const shipped = () => judged("config/proxywarden.yaml");
+const shippedConfig = () => parseShipped("config/proxywarden.yaml");
 
 /** The web configuration of the folder. Its certificate and key are not in the folder, and are taken to be there. */
 function webExample(): WebConfig {
-  const read = webFile("config/web.yml", fileText("config/web.yml"));
+  const read = readWebText("config/web.yml", fileText("config/web.yml"));
   if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
   expect(read.value.warnings).toEqual([]);
   return read.value.webFile.config;
@@ -70,15 +70,18 @@ test.each(files)("%s is what it says it is", async (path) => {
   }
   const judge = await validatorOf(schemaOf(path));
   expect(await judge(parse(fileText(path)))).toBeNull();
-  if (path.startsWith("config/scenarios/")) expect(scenario(fileText(path)).nodes).toBeGreaterThan(0);
+  if (path.startsWith("config/scenarios/")) expect(loadScenarioText(fileText(path)).nodes).toBeGreaterThan(0);
   else if (path.startsWith("config/policies/tests/")) expect(policyTests(path).file.tests.length).toBeGreaterThan(0);
-  else if (configurations.includes(path)) expect(judged(path).warnings).toEqual([]);
+  else if (configurations.includes(path)) expect(parseShipped(path).warnings).toEqual([]);
   else if (path === "config/web.yml") expect(webExample().tls_server_config?.cert_file).toBe("config/web.crt");
-  else expect(configurations.flatMap((one) => judged(one).policies.map(({ file }) => file))).toContain(absolute(path));
+  else
+    expect(configurations.flatMap((one) => parseShipped(one).policies.map(({ file }) => file))).toContain(
+      absolute(path),
+    );
 });
 
 test("every policy compiles, and the examples are dry", () => {
-  const rules = rulesOf(shipped());
+  const rules = policyRulesOf(shippedConfig());
   expect(rules.map(({ name }) => name)).toEqual([
     "heal-failing-sessions",
     "quarantine-flapping",
@@ -88,20 +91,22 @@ test("every policy compiles, and the examples are dry", () => {
     "tell-stuck-reboot",
   ]);
   expect(rules.filter(({ mode }) => mode !== "dry_run")).toEqual([]);
-  for (const rule of configurations.flatMap((path) => rulesOf(judged(path)))) {
+  for (const rule of configurations.flatMap((path) => policyRulesOf(parseShipped(path)))) {
     expect(compilePolicy(rule).when.fields.length).toBeGreaterThan(0);
   }
 });
 
 test("what is rebooting is told of, and never touched", () => {
-  const stuck = rulesOf(shipped()).find(({ when }) => when.includes('"rebooting"'));
+  const stuck = policyRulesOf(shippedConfig()).find(({ when }) => when.includes('"rebooting"'));
   expect(stuck?.steps.map(({ action }) => action)).toEqual(["notify"]);
 });
 
 test("the example is the configuration that one gets without it, but for what has no default", () => {
-  const example = shipped().config;
+  const example = shippedConfig().config;
   const { base_url, api_key, usage_scale } = example.service;
-  const least = config(`service: { base_url: "${base_url}", api_key: ${api_key}, usage_scale: ${usage_scale} }`);
+  const least = loadConfigText(
+    `service: { base_url: "${base_url}", api_key: ${api_key}, usage_scale: ${usage_scale} }`,
+  );
   const { policies, time_intervals, alertmanager, receivers } = example;
   expect(example).toEqual({ ...least, policies, time_intervals, alertmanager, receivers });
 });
@@ -112,7 +117,7 @@ test("what the example has in comments may be taken out of them", () => {
     "$1",
   );
   expect(open).toContain("\n  operators: [{ name: alice, token_file: /run/secrets/alice }]");
-  const read = config(open, env);
+  const read = loadConfigText(open, env);
   expect(read.prometheus?.url).toBe("http://prometheus:9090");
   expect(read.safety.protected).toBe('node.name.startsWith("vip-")');
   expect(read.receivers).toHaveLength(2);

@@ -1,24 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { ok } from "../../src/base/result.ts";
-import { webJsonSchema } from "../../src/config/reference/config-reference.ts";
-import { loadConfig } from "../../src/config/load.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { webJsonSchema } from "../../src/config/reference/config-reference.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
-import { errors, loadWith, sourceOf, webErrors, webFile, withService } from "./config-fixtures.ts";
+import { configErrors, loadWith, readWebText, sourceOf, webErrors, withService } from "./config-fixtures.ts";
 import { validatorOf } from "./json-schema-validator.ts";
 
 const HASH = `$2y$10$${"a".repeat(53)}`;
 const TLS = "cert_file: web.crt, key_file: web.key";
 
 function web(text: string, env: Record<string, string> = {}): WebConfig {
-  const read = webFile("/etc/web.yml", text, env);
+  const read = readWebText("/etc/web.yml", text, env);
   if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
   return read.value.webFile.config;
 }
 
 const warnings = (text: string): string[] => {
-  const read = webFile("web.yml", text);
+  const read = readWebText("web.yml", text);
   return read.ok ? read.value.warnings.map(formatProblem) : ["not read"];
 };
 
@@ -237,7 +237,7 @@ describe("web.web_config_file", () => {
   });
 
   test("left out, there is none", () => {
-    expect(errors(withService(""))).toEqual([]);
+    expect(configErrors(withService(""))).toEqual([]);
     const loaded = loadWith(withService(""), {});
     expect(loaded.ok && loaded.value.webFile).toBeNull();
   });

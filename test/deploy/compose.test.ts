@@ -2,14 +2,14 @@ import { globSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseDuration, SECOND_MS } from "../../src/base/duration.ts";
+import { VERSION } from "../../src/cli/version.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { SITES } from "../../src/simulator/fleet/locations.ts";
-import { VERSION } from "../../src/cli/version.ts";
+import { startProcess } from "../integration/process.ts";
 import { startNetwork } from "../integration/simulated-network.ts";
-import { start } from "../integration/process.ts";
-import { documentOf, inRepository, isInRepository, judged, readCommand, textOf } from "./manifest.ts";
+import { documentOf, inRepository, isInRepository, parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 
 interface Service {
   readonly image: string;
@@ -47,10 +47,10 @@ function mountedFrom({ volumes }: Service, path: string): string | null {
 }
 
 /** Where each program listens: ours by its own configuration and options, the others by their defaults. */
-const ownConfig = judged("deploy/compose/proxywarden.yaml", service("proxywarden").environment);
+const ownConfig = parseRepositoryConfig("deploy/compose/proxywarden.yaml", service("proxywarden").environment);
 const portsOf: Readonly<Record<string, () => Promise<number>>> = {
   proxywarden: async () => ownConfig.config.web.listen.port,
-  simulator: async () => Number((await readCommand(service("simulator").command!)).options.port),
+  simulator: async () => Number((await parseCommand(service("simulator").command!)).options.port),
   prometheus: async () => 9090,
   alertmanager: async () => 9093,
   grafana: async () => 3000,
@@ -123,14 +123,14 @@ test("the files that commands name are mounted", () => {
 });
 
 test("our commands are read by our own command line, and find the mounted configuration", async () => {
-  const simulate = await readCommand(service("simulator").command!);
+  const simulate = await parseCommand(service("simulator").command!);
   expect(simulate).toMatchObject({ name: "simulate", options: { host: "0.0.0.0" } });
-  const run = await readCommand(service("proxywarden").command!);
+  const run = await parseCommand(service("proxywarden").command!);
   expect(run.name).toBe("run");
   expect(mountedFrom(service("proxywarden"), String(run.options.config))).toBe("deploy/compose/proxywarden.yaml");
   const [, program, ...healthcheck] = service("proxywarden").healthcheck.test;
   expect(program).toBe("proxywarden");
-  const { name, options } = await readCommand(healthcheck);
+  const { name, options } = await parseCommand(healthcheck);
   expect({ name, ...options }).toEqual({
     name: "healthcheck",
     url: `http://127.0.0.1:${ownConfig.config.web.listen.port}`,
@@ -169,7 +169,7 @@ test("the simulator's health check sees a service that answers, and one that doe
   const [, program, ...args] = service("simulator").healthcheck.test;
   expect(program).toBe("/nodejs/bin/node");
   const check = (where: string) =>
-    start(
+    startProcess(
       process.execPath,
       args.map((argument) => argument.replace("http://127.0.0.1:9714", where)),
     ).ended;

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { VERSION } from "../../src/cli/version.ts";
-import { isInRepository, judged, readCommand, textOf } from "./manifest.ts";
+import { isInRepository, parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 
 interface Instruction {
   readonly name: string;
@@ -25,13 +25,13 @@ function stagesOf(dockerfile: string): readonly (readonly Instruction[])[] {
 
 const stages = stagesOf(textOf("Dockerfile"));
 const final = stages.at(-1)!;
-const sole = (name: string): string => {
+const onlyInstruction = (name: string): string => {
   const found = final.filter((instruction) => instruction.name === name);
   if (found.length !== 1) throw new Error(`${name} stands ${found.length} times in the last stage`);
   return found[0]!.rest;
 };
 const execForm = (text: string): readonly string[] => JSON.parse(text) as string[];
-const shipped = judged("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config;
+const shipped = parseRepositoryConfig("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config;
 const manifest = JSON.parse(textOf("package.json")) as { devDependencies: Record<string, string> };
 
 test("it is built by the Node.js that the package is tested with, and runs on the same major one, without a shell or root", () => {
@@ -42,39 +42,39 @@ test("it is built by the Node.js that the package is tested with, and runs on th
     `node:${node}-trixie-slim`,
     `gcr.io/distroless/nodejs${node!.split(".")[0]}-debian13:nonroot`,
   ]);
-  expect(sole("USER")).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+  expect(onlyInstruction("USER")).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   // There is nothing to run a step with.
   expect(final.map(({ name }) => name)).not.toContain("RUN");
 });
 
 describe("as process 1 it gets signals itself:", () => {
   test("the entrypoint is in exec form, and what follows is a command of ours", async () => {
-    expect(execForm(sole("ENTRYPOINT"))).toEqual(["/usr/local/bin/proxywarden"]);
-    expect(await readCommand(execForm(sole("CMD")))).toMatchObject({
+    expect(execForm(onlyInstruction("ENTRYPOINT"))).toEqual(["/usr/local/bin/proxywarden"]);
+    expect(await parseCommand(execForm(onlyInstruction("CMD")))).toMatchObject({
       name: "run",
       options: { config: "/etc/proxywarden/proxywarden.yaml" },
     });
-    expect(sole("STOPSIGNAL")).toBe("SIGTERM");
+    expect(onlyInstruction("STOPSIGNAL")).toBe("SIGTERM");
   });
 
   test("the health check is in exec form, and asks the port that is exposed", async () => {
-    const [, interval, command] = /--interval=(\S+).*\sCMD (.*)$/.exec(sole("HEALTHCHECK"))!;
+    const [, interval, command] = /--interval=(\S+).*\sCMD (.*)$/.exec(onlyInstruction("HEALTHCHECK"))!;
     expect(interval).toBe("30s");
     const [program, ...args] = execForm(command!);
-    expect(program).toBe(execForm(sole("ENTRYPOINT"))[0]);
-    const { name, options } = await readCommand(args);
-    expect({ name, ...options }).toEqual({ name: "healthcheck", url: `http://127.0.0.1:${sole("EXPOSE")}` });
+    expect(program).toBe(execForm(onlyInstruction("ENTRYPOINT"))[0]);
+    const { name, options } = await parseCommand(args);
+    expect({ name, ...options }).toEqual({ name: "healthcheck", url: `http://127.0.0.1:${onlyInstruction("EXPOSE")}` });
   });
 });
 
 test("port and volume are those of the configuration that is shipped", () => {
-  expect(sole("EXPOSE")).toBe(String(shipped.web.listen.port));
-  expect(sole("VOLUME")).toBe(shipped.state.path);
+  expect(onlyInstruction("EXPOSE")).toBe(String(shipped.web.listen.port));
+  expect(onlyInstruction("VOLUME")).toBe(shipped.state.path);
 });
 
 test("the labels say what it is", () => {
   const labels = Object.fromEntries(
-    [...sole("LABEL").matchAll(/org\.opencontainers\.image\.([\w.]+)="([^"]*)"/g)].map(([, key, value]) => [
+    [...onlyInstruction("LABEL").matchAll(/org\.opencontainers\.image\.([\w.]+)="([^"]*)"/g)].map(([, key, value]) => [
       key,
       value,
     ]),
@@ -108,5 +108,5 @@ test("all that the daemon is made of belongs to root, and its state to whom it r
   const owners = final
     .filter(({ name }) => name === "COPY")
     .map(({ rest }) => `${rest.split(" ").at(-1)} ${/--chown=(\S+)/.exec(rest)?.[1]}`);
-  expect(owners.filter((owner) => !owner.endsWith(" 0:0"))).toEqual([`/var/lib ${sole("USER")}`]);
+  expect(owners.filter((owner) => !owner.endsWith(" 0:0"))).toEqual([`/var/lib ${onlyInstruction("USER")}`]);
 });

@@ -2,8 +2,8 @@ import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { VERSION } from "../../src/cli/version.ts";
-import { ask, listening } from "../web/http/test-server.ts";
-import { documentOf, documentsOf, inRepository, judged, readCommand, textOf } from "./manifest.ts";
+import { fetchFrom, startTestServer } from "../web/http/test-server.ts";
+import { documentOf, documentsOf, inRepository, parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 
 const FOLDER = "deploy/kubernetes";
 const inFolder = (name: string): string => `${FOLDER}/${name}`;
@@ -70,7 +70,7 @@ const deployment = documentOf<Deployment>(inFolder("deployment.yaml"));
 const pod = deployment.spec.template.spec;
 const container = pod.containers[0]!;
 const podLabels = deployment.spec.template.metadata.labels;
-const { config, warnings, policies } = judged(inFolder("proxywarden.yaml"));
+const { config, warnings, policies } = parseRepositoryConfig(inFolder("proxywarden.yaml"));
 const written = documentOf<WrittenConfig>(inFolder("proxywarden.yaml"));
 const portNames = container.ports.map(({ name }) => name);
 
@@ -138,7 +138,7 @@ test("the image is that of this version", () => {
 });
 
 test("its arguments are read by our own command line, and name a mounted file that the configuration map has", async () => {
-  const { name, options } = await readCommand(container.args);
+  const { name, options } = await parseCommand(container.args);
   expect(name).toBe("run");
   const mount = mountOf("config");
   expect(posix.dirname(String(options.config))).toBe(mount.mountPath);
@@ -183,13 +183,13 @@ describe("whoever asks it finds it:", () => {
   });
 
   test("the probes ask routes that answer 200", async () => {
-    const web = await listening();
+    const web = await startTestServer();
     const { startupProbe, livenessProbe, readinessProbe } = container;
     const probes = [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet);
     expect(probes.map(({ path }) => path)).toEqual(["/-/healthy", "/-/healthy", "/-/ready"]);
     for (const { path, port } of probes) {
       expect(portNames).toContain(port);
-      expect((await ask(web, path)).status).toBe(200);
+      expect((await fetchFrom(web, path)).status).toBe(200);
     }
   });
 
@@ -211,7 +211,7 @@ describe("whoever asks it finds it:", () => {
     }>("servicemonitor.yaml");
     expect(service.metadata.labels).toMatchObject(monitor.spec.selector.matchLabels);
     expect(monitor.spec.endpoints).toMatchObject([{ port: service.spec.ports[0]!.name, path: "/metrics" }]);
-    expect((await ask(await listening(), "/metrics")).status).toBe(200);
+    expect((await fetchFrom(await startTestServer(), "/metrics")).status).toBe(200);
   });
 
   test("the network policy is about the pod, and lets all pass that the configuration needs", () => {

@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseAllDocuments } from "yaml";
-import { judgeConfig } from "../../src/cli/config/config-loading.ts";
+import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../src/cli/context.ts";
 import { createProgram } from "../../src/cli/program.ts";
-import type { LoadedConfig } from "../../src/config/load.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import type { LoadedConfig } from "../../src/config/load.ts";
 
 /** A path of the repository, as an absolute one. */
 export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -41,29 +41,29 @@ export function documentOf<T>(path: string): T {
  * A configuration of the repository, judged with its policies; throws where it is refused. Secrets that only a cluster
  * mounts are stood in for.
  */
-export function judged(path: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
+export function parseRepositoryConfig(path: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
   const text = textOf(path).replace(/\/run\/secrets\/[\w/]+/g, inRepository("deploy/compose/simulation_token"));
-  const loaded = judgeConfig(inRepository(path), text, env);
+  const loaded = parseConfig(inRepository(path), text, env);
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
 }
 
 /** A command line as our own program reads it, without running it. */
-export interface ReadCommand {
+export interface ParsedCommand {
   readonly name: string;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 /** Reads the arguments that stand after `proxywarden`. Rejects where they are refused. */
-export async function readCommand(args: readonly string[]): Promise<ReadCommand> {
+export async function parseCommand(args: readonly string[]): Promise<ParsedCommand> {
   const said: string[] = [];
   const into = { write: (text: string) => void said.push(text) };
   const stop = new AbortController().signal;
   const program = createProgram(
-    { env: {}, out: into, err: into, stop, onHangup() {}, version: "0.0.0-test" },
+    { env: {}, out: into, err: into, stop, onSighup() {}, version: "0.0.0-test" },
     () => {},
   );
-  let read: ReadCommand | null = null;
+  let read: ParsedCommand | null = null;
   const listen = (command: Command, path: readonly string[]) => {
     for (const each of command.commands) listen(each, [...path, each.name()]);
     if (command.commands.length > 0) return;

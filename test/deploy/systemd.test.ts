@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judged, readCommand, textOf } from "./manifest.ts";
+import { parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 
 /** Every value that a key of the unit has, in order. */
 const values = (key: string): readonly string[] =>
@@ -14,7 +14,7 @@ const CONFIG = "/etc/proxywarden/proxywarden.yaml";
 async function commandIn(line: string) {
   const [program, ...args] = line.split(" ");
   expect(program).toBe(PROGRAM);
-  const { name, options } = await readCommand(args);
+  const { name, options } = await parseCommand(args);
   return { name, config: options.config };
 }
 
@@ -26,7 +26,7 @@ test("the unit runs the daemon, and a reload that is refused by check never reac
 });
 
 test("its folder of state is that of the configuration that is shipped, for its user alone", () => {
-  const { path } = judged("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config.state;
+  const { path } = parseRepositoryConfig("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config.state;
   expect(values("StateDirectory").map((name) => `/var/lib/${name}`)).toEqual([path]);
   expect(values("StateDirectoryMode")).toEqual(["0700"]);
 });

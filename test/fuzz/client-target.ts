@@ -1,12 +1,18 @@
+import { createApiClient } from "../../src/api-client/client.ts";
+import {
+  actionCall,
+  listNodesCall,
+  readHourlyCall,
+  readNodeCall,
+  readStatsCall,
+} from "../../src/api-client/endpoints.ts";
+import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
 import type { Transport } from "../../src/model/ports.ts";
-import { createClient } from "../../src/api-client/client.ts";
-import { actOn, listNodes, readHourly, readNode, readStats } from "../../src/api-client/endpoints.ts";
-import { createPermitOffice } from "../../src/api-client/rate-limiter.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { businessLimits, createKeptLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, statistics } from "./record-seeds.ts";
 import { type FuzzTarget, insist } from "./target.ts";
@@ -25,15 +31,15 @@ interface Input {
 }
 
 const calls = {
-  page: { call: listNodes({ page: 1, limit: 100 }), seed: pageOf([node]) },
-  node: { call: readNode("node_1"), seed: node },
-  statistics: { call: readStats, seed: statistics },
-  hours: { call: readHourly, seed: hours },
+  page: { call: listNodesCall({ page: 1, limit: 100 }), seed: pageOf([node]) },
+  node: { call: readNodeCall("node_1"), seed: node },
+  statistics: { call: readStatsCall, seed: statistics },
+  hours: { call: readHourlyCall, seed: hours },
   quarantine: {
-    call: actOn("node_1", { kind: "quarantine", reason: "x", durationMinutes: 60 }),
+    call: actionCall("node_1", { kind: "quarantine", reason: "x", durationMinutes: 60 }),
     seed: actionReply,
   },
-  reboot: { call: actOn("node_1", { kind: "reboot", force: true }), seed: actionReply },
+  reboot: { call: actionCall("node_1", { kind: "reboot", force: true }), seed: actionReply },
 } as const;
 
 const statuses = [200, 200, 200, 204, 299, 300, 304, 400, 401, 403, 404, 418, 429, 429, 500, 502, 503, 599, 999];
@@ -130,13 +136,21 @@ export const createTarget = (): FuzzTarget<Input> => ({
 function clientOver(transport: Transport, clock: ReturnType<typeof createVirtualClock>) {
   const random = seededRandom(1);
   const calls = { since: () => 0, add() {} };
-  const office = createPermitOffice({
+  const office = createRateLimiter({
     ...{ limits: businessLimits, monthStartsOn: 1, clock, random, calls },
-    log: createKeptLog(),
+    log: createRecordingLog(),
     onWait: () => {},
   });
-  return createClient({
-    ...{ transport, office, clock, random, secret: fixedKey("key"), timeoutMs: 10_000, agent: "proxywarden/fuzz" },
-    observer: { called() {}, stated() {}, refused() {} },
+  return createApiClient({
+    ...{
+      transport,
+      rateLimiter: office,
+      clock,
+      random,
+      secret: fixedKey("key"),
+      timeoutMs: 10_000,
+      agent: "proxywarden/fuzz",
+    },
+    observer: { onCall() {}, onLimitStated() {}, onRejected() {} },
   });
 }

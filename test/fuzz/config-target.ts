@@ -1,17 +1,17 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../src/base/result.ts";
-import { skippedRuns } from "../../src/cli/config/cron-check.ts";
+import { findSkippedRuns } from "../../src/cli/config/cron-check.ts";
 import type { ConfigChecks, ConfigSource } from "../../src/config/checks.ts";
+import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
-import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { familyNames } from "../../src/metrics/families/network-families.ts";
+import { policyRulesOf, safetyOf } from "../../src/daemon/policy-settings.ts";
+import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
+import { cronError } from "../../src/platform/cron.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { rulesOf, safetyOf } from "../../src/daemon/policy-settings.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { cronProblem } from "../../src/platform/cron.ts";
 import { fileText } from "../config/config-fixtures.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
@@ -111,8 +111,8 @@ const words = [
 ];
 
 const checks: ConfigChecks = {
-  cron: cronProblem,
-  families: familyNames(),
+  cron: cronError,
+  families: networkFamilyNames(),
   expression(text) {
     const compiled = compileExpression(text);
     return compiled.ok ? null : compiled.error;
@@ -121,7 +121,7 @@ const checks: ConfigChecks = {
     const compiled = compileExpression(text);
     return compiled.ok ? compiled.value.fields : [];
   },
-  skippedRuns,
+  skippedRuns: findSkippedRuns,
 };
 
 const env = { PROXYWARDEN_API_KEY: "sesame", X: "1" };
@@ -169,7 +169,7 @@ function load(kind: FileKind, text: string): Result<unknown, readonly ConfigProb
 function loadAll(text: string, files: Readonly<Record<string, string>>): ReturnType<typeof loadConfig> {
   const loaded = loadConfig(sourceOf(text, files));
   if (loaded.ok) {
-    rulesOf(loaded.value);
+    policyRulesOf(loaded.value);
     safetyOf(loaded.value.config);
   }
   return loaded;

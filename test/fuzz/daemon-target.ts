@@ -1,14 +1,14 @@
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import { createRenderer } from "../../src/metrics/render/renderer.ts";
+import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
-import { free, rebootOffline, rulesOf } from "../harness/policies.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
+import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
@@ -29,19 +29,19 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const random = seededRandom(seed);
     const clock = createVirtualClock(START_MS);
     const service = createService({ ...defaultScenario, seed, nodes: NODES, sessions: 20 }, START_MS);
-    const daemon = startDaemon({
+    const daemon = startVirtualDaemon({
       ...{ clock, service, seed },
       transport: mutating(createSimulatedTransport(service, clock, { latencyMs: 50 }), random, share),
       settings: {
-        ...minuteSettings,
-        cadences: { ...minuteSettings.cadences, details: { kind: "every", intervalMs: MINUTE_MS } },
+        ...everyMinuteSettings,
+        schedules: { ...everyMinuteSettings.schedules, details: { kind: "every", intervalMs: MINUTE_MS } },
       },
-      rules: rulesOf(
+      rules: remediationRules(
         [
           rebootOffline({ forMs: MINUTE_MS }),
           rebootOffline({ name: "hot", when: "node.cpu_usage > 0.5 || sessions.failed_ratio > 0.1", forMs: 0 }),
         ],
-        free,
+        withoutLimits,
       ),
     });
     await clock.advance(PASS_MS);
@@ -52,10 +52,10 @@ export const createTarget = (): FuzzTarget<Input> => ({
         staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, SECONDS_STALE * 1_000])) as never,
         options: { nodeLabels: ["name" as const], topCustomers: 5, deny: new Set<string>(), seriesMax: 10_000 },
       };
-      for (const steps = createRenderer().refresh(input); ; ) if (steps.next().done === true) break;
+      for (const steps = createNetworkRenderer().refresh(input); ; ) if (steps.next().done === true) break;
     }
-    for (const id of last?.fleet.ids ?? []) daemon.warden!.view.explain(id);
-    await stopDaemon(daemon);
+    for (const id of last?.fleet.ids ?? []) daemon.controller!.view.explain(id);
+    await stopVirtualDaemon(daemon);
     const broken = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
     insist(broken === undefined, `${broken?.message}: ${(broken?.fields.err as Error | undefined)?.stack}`);
   },

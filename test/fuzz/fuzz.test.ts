@@ -20,7 +20,7 @@ describe("no input makes a reader throw, hang or leak:", () => {
 });
 
 describe("a campaign reports", () => {
-  /** The only case below {@link LAST} of the seed in which the fault of the faulty target shows. */
+  /** The only case below {@link EXTENDED_END} of the seed in which the fault of the faulty target shows. */
   const FAULTY = { seed: 2, number: 47 };
   const LAST = 60;
   const campaign = (fault: string, from: number, to: number) => {

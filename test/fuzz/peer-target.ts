@@ -1,7 +1,7 @@
+import type { IntegrationClient } from "../../src/api-client/integration-client.ts";
 import { ok } from "../../src/base/result.ts";
-import { alertsFire } from "../../src/notify/alertmanager.ts";
-import type { Peer } from "../../src/api-client/integration-client.ts";
-import { queryGives } from "../../src/remediation/evaluation/prometheus-query.ts";
+import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
+import { queryHasResult } from "../../src/remediation/evaluation/prometheus-query.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
@@ -58,14 +58,14 @@ export const createTarget = (): FuzzTarget<Input> => ({
     return { peer, status: pick(random, statuses), body };
   },
   async run({ peer: name, status, body }) {
-    const peer: Peer = {
-      exchange: () => Promise.resolve(ok({ status, headers: {}, body: bytesOf(body) })),
+    const peer: IntegrationClient = {
+      request: () => Promise.resolve(ok({ status, headers: {}, body: bytesOf(body) })),
       close: () => Promise.resolve(),
     };
     const signal = new AbortController().signal;
     const found = await (name === "prometheus"
-      ? queryGives(peer, "up == 0", signal)
-      : alertsFire(peer, ['severity="critical"'], signal));
+      ? queryHasResult(peer, "up == 0", signal)
+      : hasFiringAlerts(peer, ['severity="critical"'], signal));
     if (found.ok) insist(typeof found.value === "boolean", "the answer is neither true nor false");
     else insist(found.error.length <= MESSAGE_CHARACTERS_MAX, `the error has ${found.error.length} characters`);
   },

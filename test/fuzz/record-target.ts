@@ -1,14 +1,14 @@
-import type { Random } from "../../src/base/random.ts";
-import { readJson } from "../../src/api-client/json-body.ts";
 import {
-  readActionReply,
-  readHours,
-  readNodeDetail,
-  readNodeRecord,
-  readPage,
-  readSessionRecord,
-  readStatistics,
+  decodeActionReply,
+  decodeHourly,
+  decodeNodeDetail,
+  decodeNodeRecord,
+  decodePage,
+  decodeSessionRecord,
+  decodeStatistics,
 } from "../../src/api-client/decoding/records.ts";
+import { readJson } from "../../src/api-client/json-body.ts";
+import type { Random } from "../../src/base/random.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, session, statistics } from "./record-seeds.ts";
 import { type FuzzTarget, insist } from "./target.ts";
@@ -52,32 +52,32 @@ function read(reader: Input["reader"], json: unknown): void {
   switch (reader) {
     case "nodes":
     case "sessions": {
-      const page = readPage(json);
+      const page = decodePage(json);
       if (!page.ok) return;
       insist(Number.isSafeInteger(page.value.total) && page.value.total >= 0, "the total is no count");
       for (const record of page.value.records) {
-        const found = reader === "nodes" ? readNodeRecord(record, remark) : readSessionRecord(record, remark);
+        const found = reader === "nodes" ? decodeNodeRecord(record, remark) : decodeSessionRecord(record, remark);
         if (found !== null) expectPlain(found);
       }
       return;
     }
     case "detail": {
-      const found = readNodeDetail(json, remark);
+      const found = decodeNodeDetail(json, remark);
       if (found !== null) expectPlain(found);
       return;
     }
     case "statistics": {
-      const found = readStatistics(json, remark);
+      const found = decodeStatistics(json, remark);
       if (found.ok) JSON.stringify(found.value);
       return;
     }
     case "hours": {
-      const found = readHours(json, remark);
+      const found = decodeHourly(json, remark);
       if (found.ok) for (const hour of found.value) expectPlain(hour);
       return;
     }
     case "reply":
-      expectPlain(readActionReply(json));
+      expectPlain(decodeActionReply(json));
       return;
     default:
       reader satisfies never;

@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
-import { createPeer } from "../../src/api-client/integration-client.ts";
+import { createIntegrationClient } from "../../src/api-client/integration-client.ts";
 import { createTransport } from "../../src/api-client/transport.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
@@ -48,7 +48,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const transport = createTransport({ baseUrl: url });
-  const peer = createPeer({ access: { url }, clock: createSystemClock(), agent: "proxywarden/fuzz" });
+  const peer = createIntegrationClient({ access: { url }, clock: createSystemClock(), agent: "proxywarden/fuzz" });
   return {
     generate: (random) => ({
       client: pick(random, ["service", "peer"] as const),
@@ -59,7 +59,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
       reply = bytesOf(next);
       const { signal } = new AbortController();
       if (client === "peer") {
-        const answer = await peer.exchange({ method, path: "/api/v1/query", body: "{}" }, signal);
+        const answer = await peer.request({ method, path: "/api/v1/query", body: "{}" }, signal);
         if (!answer.ok) insist(answer.error !== "", "a failure has no message");
         return;
       }

@@ -2,17 +2,17 @@ import { connect } from "node:net";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Random } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
-import { planMonth } from "../../src/rate-limit/billing-month.ts";
 import type { Clock, Log } from "../../src/model/ports.ts";
-import { createExposition } from "../../src/web/scrape/scrape-endpoint.ts";
-import { createFeed } from "../../src/web/api/event-log.ts";
+import { billingMonthOf } from "../../src/rate-limit/billing-month.ts";
+import { createEventLog } from "../../src/web/api/event-log.ts";
 import { createHistory } from "../../src/web/api/history.ts";
-import { orderRows } from "../../src/web/api/operator-commands.ts";
+import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
-import { createWeb, type Web } from "../../src/web/http/server.ts";
-import { budgetView, nodesView, nodeView, type Scene, statusView } from "../../src/web/api/status-views.ts";
-import { type Daemon, fixedKey, START_MS, startDaemon } from "../harness/virtual-daemon.ts";
-import { free, rebootOffline, rulesOf } from "../harness/policies.ts";
+import { budgetView, nodesView, nodeView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
+import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
+import { createMetricsEndpoint } from "../../src/web/scrape/scrape-endpoint.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
+import { fixedKey, START_MS, startVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
@@ -29,7 +29,7 @@ const paths = [
   ...["/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/page/main.js", "/page/base.css", "/api/v1/status"],
   ...["/api/v1/nodes", "/api/v1/nodes/:id", "/api/v1/decisions", "/api/v1/actions", "/api/v1/policies"],
   ...["/api/v1/budget", "/api/v1/orders", "/api/v1/fleet", "/api/v1/history", EVENTS, "/api/v1/none"],
-  ...orderRows.map(({ path }) => path),
+  ...operatorCommandTable.map(({ path }) => path),
 ];
 const ids = [
   "node_1",
@@ -174,9 +174,9 @@ function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } 
 
 /** Requests to every route, over real sockets, of a server that shows a real engine at rest. */
 export async function createTarget(): Promise<FuzzTarget<Input>> {
-  const daemon = startDaemon({
+  const daemon = startVirtualDaemon({
     scenario: { nodes: 30, sessions: 60 },
-    rules: rulesOf([rebootOffline()], free),
+    rules: remediationRules([rebootOffline()], withoutLimits),
   });
   await daemon.clock.advance(10 * MINUTE_MS);
   const errors: string[] = [];
@@ -210,10 +210,14 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
   };
 }
 
-async function listen(daemon: Daemon, clock: Pick<Clock, "monotonic" | "sleep">, errors: string[]): Promise<Web> {
+async function listen(
+  daemon: VirtualDaemon,
+  clock: Pick<Clock, "monotonic" | "sleep">,
+  errors: string[],
+): Promise<WebServer> {
   const noted = (fields: object, message: string) => void errors.push(`${message} ${textOf(fields)}`);
   const log: Log = { debug() {}, info() {}, warn() {}, error: noted };
-  const web = await createWeb({
+  const web = await startWebServer({
     ...{ host: "127.0.0.1", port: 0, log, clock, metrics: { inc() {}, set() {} } },
     deps: depsOf(daemon, clock),
   });
@@ -226,12 +230,16 @@ const textOf = (fields: object): string =>
     .map((value) => (value instanceof Error ? value.stack : String(value)))
     .join(" ");
 
-function depsOf(daemon: Daemon, clock: Pick<Clock, "monotonic">): WebDeps {
-  const exposition = createExposition({ clock, warden: daemon.metrics });
-  const scene = (): Scene => ({
+function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps {
+  const exposition = createMetricsEndpoint({ clock, daemonMetrics: daemon.metrics });
+  const scene = (): StatusSnapshot => ({
     ...{ version: "0.0.0", startedAt: START_MS, now: daemon.clock.now(), monotonic: daemon.clock.monotonic() },
-    ...{ snapshot: daemon.snapshots.last, plan: daemon.watch.plan(), collectors: daemon.watch.collectors() },
-    ...{ ledger: daemon.office.ledger, month: planMonth(daemon.clock.now(), 1), clockSkewMs: 0 },
+    ...{
+      snapshot: daemon.snapshots.last,
+      plan: daemon.collectorManager.plan(),
+      collectors: daemon.collectorManager.collectorHealth(),
+    },
+    ...{ ledger: daemon.rateLimiter.ledger, month: billingMonthOf(daemon.clock.now(), 1), clockSkewMs: 0 },
   });
   return {
     scrape: (request) => exposition.scrape(request),
@@ -243,11 +251,11 @@ function depsOf(daemon: Daemon, clock: Pick<Clock, "monotonic">): WebDeps {
     node: (id) => nodeView(scene(), id),
     budget: () => budgetView(scene()),
     fleet: () => daemon.snapshots.last?.fleet ?? null,
-    feed: createFeed(),
+    eventLog: createEventLog(),
     epoch: "now",
     history: createHistory().view,
-    warden: () => daemon.warden!.view,
-    orders: () => daemon.warden!.orders,
+    remediation: () => daemon.controller!.view,
+    commands: () => daemon.controller!.operatorCommands,
     operators: () => [{ name: "alice", token: fixedKey(TOKEN) }],
   };
 }

@@ -1,10 +1,10 @@
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Rules } from "../../src/remediation/context.ts";
 import type { PolicyRule, Step } from "../../src/model/policy/policy.ts";
 import type { Safety } from "../../src/model/policy/safety.ts";
+import type { RemediationRules } from "../../src/remediation/context.ts";
 
 /** The safety that a configuration has which says nothing, but that it enforces. */
-export const usualSafety: Safety = {
+export const defaultSafety: Safety = {
   mode: "enforce",
   trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 2 },
   maxUnhealthy: { share: 0.2 },
@@ -56,17 +56,17 @@ export const rebootOffline = (changed: Partial<PolicyRule> = {}): PolicyRule => 
 });
 
 /** One episode, after which the node is given up. */
-export const onceOnly: PolicyRule["retry"] = { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
+export const withoutRetries: PolicyRule["retry"] = { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
 
 /** Rules of some policies, with the usual safety but for what a test says otherwise. */
-export const rulesOf = (policies: readonly PolicyRule[], safety: Partial<Safety> = {}): Rules => ({
+export const remediationRules = (policies: readonly PolicyRule[], safety: Partial<Safety> = {}): RemediationRules => ({
   policies,
-  safety: { ...usualSafety, ...safety },
+  safety: { ...defaultSafety, ...safety },
   intervals: [],
 });
 
 /** Nothing holds but what a test says. */
-export const free = {
+export const withoutLimits = {
   canary: false,
   maxInFlight: 100,
   maxDisrupted: { share: 1, amount: 100 },

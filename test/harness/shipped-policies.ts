@@ -1,19 +1,19 @@
-import { settingsOf } from "../../src/daemon/active-config.ts";
-import { judgeConfig } from "../../src/cli/config/config-loading.ts";
+import { parseConfig } from "../../src/cli/config/config-loading.ts";
+import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
-import type { Rules } from "../../src/remediation/context.ts";
-import type { WatchSettings } from "../../src/collectors/collector-manager.ts";
-import { rulesOf, safetyOf } from "../../src/daemon/policy-settings.ts";
+import { settingsOf } from "../../src/daemon/active-config.ts";
+import { policyRulesOf, safetyOf } from "../../src/daemon/policy-settings.ts";
+import type { RemediationRules } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
 
 /** The shipped configuration with `enforce` for each `dry_run`: the rules, and what the collectors do. */
-export function shippedAndEnforced(): { readonly rules: Rules; readonly settings: WatchSettings } {
+export function enforcedShippedPolicies(): { readonly rules: RemediationRules; readonly settings: CollectionSettings } {
   const file = "config/proxywarden.yaml";
-  const loaded = judgeConfig(inRepository(file), textOf(file), { PROXYWARDEN_API_KEY: "sesame" });
+  const loaded = parseConfig(inRepository(file), textOf(file), { PROXYWARDEN_API_KEY: "sesame" });
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   const { config } = loaded.value;
-  const rules: Rules = {
-    policies: rulesOf(loaded.value).map((rule) => ({ ...rule, mode: "enforce" })),
+  const rules: RemediationRules = {
+    policies: policyRulesOf(loaded.value).map((rule) => ({ ...rule, mode: "enforce" })),
     safety: { ...safetyOf(config), mode: "enforce" },
     intervals: [],
   };

@@ -4,22 +4,22 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
 /** A folder that is gone after the test. */
-export interface Folder {
+export interface TempFolder {
   readonly path: string;
   /** Path of a file in it. */
-  at(name: string): string;
+  pathOf(name: string): string;
   /** Writes a file, and gives its path. */
   write(name: string, text: string): string;
 }
 
 /** An empty folder of the test's own. */
-export function newFolder(): Folder {
+export function createTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "proxywarden-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   const at = (name: string) => join(path, name);
   return {
     path,
-    at,
+    pathOf: at,
     write(name, text) {
       writeFileSync(at(name), text);
       return at(name);

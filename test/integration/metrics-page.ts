@@ -6,7 +6,7 @@ export interface Sample {
 }
 
 /** What a scrape showed. */
-export interface Page {
+export interface MetricsPage {
   readonly text: string;
   readonly samples: readonly Sample[];
   /** Sum of the samples of that name whose labels hold these; null where there is none. */
@@ -16,12 +16,12 @@ export interface Page {
 }
 
 /** Reads a page of the text format; a line that is none throws. */
-export function readPage(text: string): Page {
+export function parseMetricsPage(text: string): MetricsPage {
   const samples = text
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"))
-    .map(readSample);
-  const select: Page["select"] = (name, labels = {}) =>
+    .map(parseSample);
+  const select: MetricsPage["select"] = (name, labels = {}) =>
     samples.filter(
       (sample) =>
         sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
@@ -37,7 +37,7 @@ export function readPage(text: string): Page {
   };
 }
 
-function readSample(line: string): Sample {
+function parseSample(line: string): Sample {
   const match = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
   if (match === null) throw new Error(`this is no sample: ${line}`);
   const [, name, pairs = "", value] = match;

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { until } from "./wait-until.ts";
+import { waitUntil } from "./wait-until.ts";
 
 /** How a process ended. */
-export interface Ended {
+export interface ProcessResult {
   /** Null where a signal ended it. */
   readonly code: number | null;
   readonly out: string;
@@ -13,18 +13,23 @@ export interface Ended {
 }
 
 /** A process at work; one that still is at the end of the test is killed. */
-export interface Running {
+export interface RunningProcess {
   readonly pid: number;
   out(): string;
   err(): string;
   kill(signal: NodeJS.Signals): void;
   /** Resolves when it is gone and all its output was read. */
-  readonly ended: Promise<Ended>;
+  readonly ended: Promise<ProcessResult>;
 }
 
 /** Starts a program. `environment`: what it has beside the usual. */
-export function start(program: string, args: readonly string[], input = "", environment: object = {}): Running {
-  const child: ChildProcess = spawn(program, args, { stdio: "pipe", env: { ...usualEnvironment(), ...environment } });
+export function startProcess(
+  program: string,
+  args: readonly string[],
+  input = "",
+  environment: object = {},
+): RunningProcess {
+  const child: ChildProcess = spawn(program, args, { stdio: "pipe", env: { ...baseEnvironment(), ...environment } });
   const texts = { out: "", err: "" };
   child.stdout!.setEncoding("utf8").on("data", (text: string) => {
     texts.out += text;
@@ -32,7 +37,7 @@ export function start(program: string, args: readonly string[], input = "", envi
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
     texts.err += text;
   });
-  const ended = new Promise<Ended>((resolve, reject) => {
+  const ended = new Promise<ProcessResult>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => resolve({ code, ...texts }));
   });
@@ -54,34 +59,34 @@ export function start(program: string, args: readonly string[], input = "", envi
 }
 
 /** A test's own environment is none of the child's business: the runner sets variables that change what Node prints. */
-const usualEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR });
+const baseEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR });
 
 /** What one child has compiled the next needs not: it starts in half the time. */
-const COMPILED = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url));
+const COMPILE_CACHE = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url));
 
 /** Starts a script of the checkout, run as TypeScript. */
-export const startScript = (script: string, ...args: readonly string[]): Running =>
-  start(process.execPath, [script, ...args], "", { NODE_COMPILE_CACHE: COMPILED });
+export const startScript = (script: string, ...args: readonly string[]): RunningProcess =>
+  startProcess(process.execPath, [script, ...args], "", { NODE_COMPILE_CACHE: COMPILE_CACHE });
 
 /** The command line from the checkout. */
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Starts a command of proxywarden. */
-export const startCommand = (...args: readonly string[]): Running => startScript(MAIN, ...args);
+export const startCommand = (...args: readonly string[]): RunningProcess => startScript(MAIN, ...args);
 
 /** Runs a command of proxywarden to its end. */
-export const runCommand = (...args: readonly string[]): Promise<Ended> => startCommand(...args).ended;
+export const runCommand = (...args: readonly string[]): Promise<ProcessResult> => startCommand(...args).ended;
 
 /** The first match of `pattern` in what the process says on standard error, once it is there. */
-export function said({ err }: Running, pattern: RegExp): Promise<RegExpExecArray> {
-  return until(
+export function waitForStderr({ err }: RunningProcess, pattern: RegExp): Promise<RegExpExecArray> {
+  return waitUntil(
     () => `the process says ${pattern}; it said:\n${err()}`,
     () => pattern.exec(err()),
   );
 }
 
 /** A file that a package of Debian brings; without it the test fails, and says what to install. */
-export function tool(path: string, debianPackage: string): string {
+export function requireProgram(path: string, debianPackage: string): string {
   try {
     accessSync(path, constants.R_OK);
     return path;
@@ -91,8 +96,8 @@ export function tool(path: string, debianPackage: string): string {
 }
 
 /** Runs a program to its end; what it refuses, it refuses with its own words. */
-export async function runTool(path: string, args: readonly string[], input: string): Promise<string> {
-  const { code, out, err } = await start(path, args, input).ended;
+export async function runProgram(path: string, args: readonly string[], input: string): Promise<string> {
+  const { code, out, err } = await startProcess(path, args, input).ended;
   if (code !== 0) throw new Error(`${path} ended with ${code}:\n${err}${out}`);
   return out + err;
 }

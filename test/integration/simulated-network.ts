@@ -1,28 +1,28 @@
 import { onTestFinished } from "vitest";
-import { type App, startApp } from "../../src/daemon/daemon.ts";
 import { ok, type Result } from "../../src/base/result.ts";
-import { judgeConfig } from "../../src/cli/config/config-loading.ts";
+import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
-import type { AppParts } from "../../src/daemon/runtime.ts";
+import { type Daemon, startDaemon } from "../../src/daemon/daemon.ts";
+import type { DaemonDeps } from "../../src/daemon/runtime.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { Clock } from "../../src/model/ports.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
+import { createCron } from "../../src/platform/cron.ts";
 import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";
 import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createBell } from "../../src/platform/cron.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
-import { createKeptLog } from "../harness/virtual-daemon.ts";
-import { type Page, readPage } from "./metrics-page.ts";
+import { createRecordingLog } from "../harness/virtual-daemon.ts";
+import { type MetricsPage, parseMetricsPage } from "./metrics-page.ts";
 
 /** A configuration in sections, as its file has them: mappings, and lists. */
-export type Sections = Readonly<Record<string, Readonly<Record<string, unknown>> | readonly unknown[]>>;
+export type ConfigSections = Readonly<Record<string, Readonly<Record<string, unknown>> | readonly unknown[]>>;
 
 /** What a configuration says unless a test says otherwise: everything every few seconds, so that little has to pass. */
-export function configText(serviceUrl: string, sections: Sections = {}): string {
-  const usual: Sections = {
+export function configText(serviceUrl: string, sections: ConfigSections = {}): string {
+  const usual: ConfigSections = {
     service: { base_url: serviceUrl, usage_scale: "ratio", timeout: "5s" },
     limits: { plan: "enterprise" },
     collect: {
@@ -48,15 +48,15 @@ export function configText(serviceUrl: string, sections: Sections = {}): string 
 }
 
 /** The simulated service, over HTTP. */
-export interface Network {
+export interface TestNetwork {
   readonly clock: Clock;
   readonly service: SimulatedService;
   readonly url: string;
   /** From now on the fault strikes every request, or those that match; null: none does. */
-  strike(fault: FaultKind | null, match?: string): void;
+  setFault(fault: FaultKind | null, match?: string): void;
 }
 
-export interface NetworkOptions {
+export interface TestNetworkOptions {
   readonly scenario?: Partial<Scenario>;
   /** How much faster than real time passes; 60 unless said: a minute in a second. */
   readonly speed?: number;
@@ -70,7 +70,11 @@ export const NODES = 40;
 const SESSIONS = 200;
 
 /** Starts the simulated service; it ends with the test. */
-export async function startNetwork({ scenario = {}, speed = SPEED, port = 0 }: NetworkOptions = {}): Promise<Network> {
+export async function startNetwork({
+  scenario = {},
+  speed = SPEED,
+  port = 0,
+}: TestNetworkOptions = {}): Promise<TestNetwork> {
   const clock = createScaledClock(createSystemClock(), speed);
   const service = createService(
     {
@@ -88,7 +92,7 @@ export async function startNetwork({ scenario = {}, speed = SPEED, port = 0 }: N
     clock,
     service,
     url: server.url,
-    strike(fault, match) {
+    setFault(fault, match) {
       const always = { afterMs: 0, forMs: Number.POSITIVE_INFINITY };
       service.setFaults(fault === null ? [] : [{ ...always, fault, ...(match === undefined ? {} : { match }) }]);
     },
@@ -96,42 +100,42 @@ export async function startNetwork({ scenario = {}, speed = SPEED, port = 0 }: N
 }
 
 /** A daemon in this process. */
-export interface Daemon {
-  readonly app: App;
-  readonly log: ReturnType<typeof createKeptLog>;
+export interface TestDaemon {
+  readonly app: Daemon;
+  readonly log: ReturnType<typeof createRecordingLog>;
   /** Puts another text in the place of the configuration file; a reload reads it. */
   configure(text: string): void;
   /** Asks a route. */
   ask(path: string, init?: RequestInit): Promise<Response>;
   /** Scrapes, and looks whether the daemon says it is healthy. Throws where either is not as it should be. */
-  look(): Promise<Page>;
+  scrape(): Promise<MetricsPage>;
 }
 
 /** Starts a daemon, on a store in memory unless another is given; it ends with the test. */
-export async function startDaemon(
+export async function startTestDaemon(
   clock: Clock,
   firstConfig: string,
-  opened: AppParts["openStore"] = () => ok(createMemoryStore()),
-): Promise<Daemon> {
-  const log = createKeptLog();
+  opened: DaemonDeps["openStore"] = () => ok(createMemoryStateStore()),
+): Promise<TestDaemon> {
+  const log = createRecordingLog();
   let text = firstConfig;
-  const started = await startApp({
+  const started = await startDaemon({
     clock,
-    bell: createBell(),
+    cron: createCron(),
     random: Math.random,
     log: { ...log, setLevel() {} },
     version: "0.0.0-test",
     readConfig() {
-      const judged = judgeConfig("proxywarden.yaml", text, {});
+      const judged = parseConfig("proxywarden.yaml", text, {});
       return judged.ok ? judged : { ok: false, error: judged.error.map(formatProblem) };
     },
     readFile: readTextFile,
     openStore: opened,
-    createMemoryStore,
+    createMemoryStore: createMemoryStateStore,
   });
-  const app = must(started);
+  const app = valueOrThrow(started);
   onTestFinished(() => app.stop());
-  const ask: Daemon["ask"] = (path, init) => fetch(app.url() + path, init);
+  const ask: TestDaemon["ask"] = (path, init) => fetch(app.url() + path, init);
   return {
     app,
     log,
@@ -139,32 +143,32 @@ export async function startDaemon(
       text = next;
     },
     ask,
-    async look() {
+    async scrape() {
       const [metrics, health] = await Promise.all([ask("/metrics"), ask("/-/healthy")]);
       if (metrics.status !== 200 || health.status !== 200) {
         throw new Error(`/metrics answered ${metrics.status}, /-/healthy ${health.status}`);
       }
       await health.arrayBuffer();
-      return readPage(await metrics.text());
+      return parseMetricsPage(await metrics.text());
     },
   };
 }
 
 /** A daemon that watches a simulated network. */
-export async function startWatching(options: NetworkOptions & { readonly config?: Sections } = {}) {
+export async function startDaemonOnNetwork(options: TestNetworkOptions & { readonly config?: ConfigSections } = {}) {
   const network = await startNetwork(options);
-  const daemon = await startDaemon(network.clock, configText(network.url, options.config));
+  const daemon = await startTestDaemon(network.clock, configText(network.url, options.config));
   return { network, daemon };
 }
 
-function must<T>(result: Result<T, readonly string[]>): T {
+function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
   if (!result.ok) throw new Error(result.error.join("\n"));
   return result.value;
 }
 
 /** Nodes that the page knows the state of. */
-export const nodesOn = (page: Page): number | null => page.sum("proxynet_nodes");
+export const nodesOn = (page: MetricsPage): number | null => page.sum("proxynet_nodes");
 
 /** What was counted against a collector, for a reason. */
-export const failures = (page: Page, collector: string, reason: string): number =>
+export const failures = (page: MetricsPage, collector: string, reason: string): number =>
   page.sum("proxywarden_collect_failures_total", { collector, reason }) ?? 0;

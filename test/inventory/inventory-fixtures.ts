@@ -1,5 +1,5 @@
-import type { createInventory, EndedWalk } from "../../src/inventory/inventory.ts";
-import type { Lookup } from "../../src/inventory/absence.ts";
+import type { LookupResult } from "../../src/inventory/absence.ts";
+import type { createInventory, WalkSummary } from "../../src/inventory/inventory.ts";
 import type { NodeDetail, NodeRecord } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 
@@ -30,7 +30,7 @@ export const detail = (id: string, cpuUsage: number | null, parts: Partial<NodeD
 
 export const idsOf = (fleet: Fleet): string[] => fleet.ids.filter((id) => id !== "").toSorted();
 
-export const ended = (seen: number, parts: Partial<EndedWalk> = {}): EndedWalk => ({
+export const walkSummary = (seen: number, parts: Partial<WalkSummary> = {}): WalkSummary => ({
   end: "exact",
   total: seen,
   seen,
@@ -43,10 +43,10 @@ export const ended = (seen: number, parts: Partial<EndedWalk> = {}): EndedWalk =
 export function walkOver(
   inventory: ReturnType<typeof createInventory>,
   ids: readonly string[],
-  { lookup = "unknown", ...parts }: Partial<EndedWalk> & { readonly lookup?: Lookup | null } = {},
+  { lookup = "unknown", ...parts }: Partial<WalkSummary> & { readonly lookup?: LookupResult | null } = {},
   at = 0,
 ) {
-  for (const id of ids) inventory.list(record(id), at);
-  if (lookup !== null) for (const id of inventory.unlisted(1_000)) inventory.lookedUp(id, lookup, at);
-  return inventory.endWalk(ended(ids.length, parts), at);
+  for (const id of ids) inventory.recordListed(record(id), at);
+  if (lookup !== null) for (const id of inventory.nodesToLookUp(1_000)) inventory.recordLookup(id, lookup, at);
+  return inventory.endWalk(walkSummary(ids.length, parts), at);
 }

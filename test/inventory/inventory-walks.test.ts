@@ -1,23 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createInventory, type EndedWalk } from "../../src/inventory/inventory.ts";
-import { detail, ended, idsOf, record, walkOver } from "./inventory-fixtures.ts";
+import { createInventory, type WalkSummary } from "../../src/inventory/inventory.ts";
+import { detail, idsOf, record, walkOver, walkSummary } from "./inventory-fixtures.ts";
 
 describe("who is in the fleet", () => {
   test("a node is gone after two exact walks in a row without it, not after one", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
-    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
     walkOver(inventory, ["a"]);
-    expect(idsOf(inventory.fleet())).toEqual(["a"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
   });
 
   test("walks that were cut off take no node away, however many there are", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
     for (let walk = 0; walk < 10; walk++) walkOver(inventory, ["a"], { end: "cut", total: 2 });
-    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
   });
 
   test("a walk with records that can't be read takes no node away soon: each may be of one that is missing", () => {
@@ -25,9 +25,9 @@ describe("who is in the fleet", () => {
     walkOver(inventory, ["a", "b"]);
     const namelessWalk = () => walkOver(inventory, ["a"], { total: 2, seen: 2, rejected: 1 });
     for (let walk = 0; walk < 9; walk++) namelessWalk();
-    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
     namelessWalk();
-    expect(idsOf(inventory.fleet())).toEqual(["a"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
   });
 
   test("a node that comes back in between begins its absences anew", () => {
@@ -36,7 +36,7 @@ describe("who is in the fleet", () => {
     walkOver(inventory, ["a"]);
     walkOver(inventory, ["b"], { end: "cut", total: 2 });
     walkOver(inventory, ["a"]);
-    expect(idsOf(inventory.fleet())).toEqual(["a", "b"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
   });
 
   test("random walks give what a plain set of counts gives, and slots never mix nodes up", () => {
@@ -49,9 +49,9 @@ describe("who is in the fleet", () => {
         const inventory = createInventory("ratio");
         const missed = new Map<string, number>();
         for (const [at, { ids, complete }] of steps.entries()) {
-          for (const id of ids) inventory.list(record(id, { uptimeHours: id.charCodeAt(0) }), at);
-          for (const id of inventory.unlisted(100)) inventory.lookedUp(id, "unknown", at);
-          inventory.endWalk(ended(ids.length, { end: complete ? "exact" : "cut" }), at);
+          for (const id of ids) inventory.recordListed(record(id, { uptimeHours: id.charCodeAt(0) }), at);
+          for (const id of inventory.nodesToLookUp(100)) inventory.recordLookup(id, "unknown", at);
+          inventory.endWalk(walkSummary(ids.length, { end: complete ? "exact" : "cut" }), at);
           for (const id of ids) missed.set(id, 0);
           if (complete) {
             for (const [id, count] of missed) {
@@ -60,7 +60,7 @@ describe("who is in the fleet", () => {
               else missed.set(id, count + 1);
             }
           }
-          const fleet = inventory.fleet();
+          const fleet = inventory.currentFleet();
           expect(idsOf(fleet)).toEqual([...missed.keys()].toSorted());
           expect(fleet.count).toBe(missed.size);
           fleet.ids.forEach((id, slot) => {
@@ -78,9 +78,9 @@ describe("a walk that is not exact", () => {
   test("is complete while it misses no more than the share allowed, and one node on a small fleet", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ids);
-    const missing = (count: number, parts: Partial<EndedWalk> = {}) =>
+    const missing = (count: number, parts: Partial<WalkSummary> = {}) =>
       walkOver(inventory, ids.slice(count), { end: "inexact", total: 100, ...parts });
-    expect(missing(2)).toMatchObject({ complete: true, missing: 2, met: 98 });
+    expect(missing(2)).toMatchObject({ complete: true, missing: 2, seenNodes: 98 });
     expect(missing(3)).toMatchObject({ complete: false, missing: 3 });
     expect(missing(1, { maxMissing: 0.001 })).toMatchObject({ complete: true });
     expect(missing(1, { maxMissing: 0 })).toMatchObject({ complete: false });
@@ -94,7 +94,7 @@ describe("a walk that is not exact", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ids, {}, 1_000);
     walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 }, 2_000);
-    const { ids: slots, listedAt, count } = inventory.fleet();
+    const { ids: slots, listedAt, count } = inventory.currentFleet();
     expect(count).toBe(100);
     expect(listedAt[slots.indexOf("node_0")]).toBe(1_000);
     expect(listedAt[slots.indexOf("node_1")]).toBe(2_000);
@@ -126,33 +126,33 @@ describe("a node that the walk has not shown", () => {
   const startWalk = (listed: readonly string[]) => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b", "c"]);
-    for (const id of listed) inventory.list(record(id), 1);
+    for (const id of listed) inventory.recordListed(record(id), 1);
     return inventory;
   };
 
   test("is to be looked up, up to a bound", () => {
-    expect(startWalk(["a"]).unlisted(10)).toEqual(["b", "c"]);
-    expect(startWalk(["a"]).unlisted(1)).toEqual(["b"]);
+    expect(startWalk(["a"]).nodesToLookUp(10)).toEqual(["b", "c"]);
+    expect(startWalk(["a"]).nodesToLookUp(1)).toEqual(["b"]);
   });
 
   test("is gone at once where the lookup finds no such node", () => {
     const inventory = startWalk(["a", "b"]);
-    inventory.lookedUp("c", "gone", 1);
+    inventory.recordLookup("c", "gone", 1);
     expect(inventory.has("c")).toBe(false);
   });
 
   test("is never taken away by the lookup of a node that the walk has shown", () => {
     const inventory = startWalk(["a", "b", "c"]);
-    inventory.lookedUp("c", "gone", 1);
+    inventory.recordLookup("c", "gone", 1);
     expect(inventory.has("c")).toBe(true);
   });
 
   test("and that a lookup finds is not gone: the list contradicts the service's own record", () => {
     const inventory = startWalk(["a", "b"]);
     for (let walk = 0; walk < 20; walk++) {
-      if (inventory.unlisted(1).length > 0) inventory.lookedUp("c", "alive", 1);
-      expect(inventory.endWalk(ended(2), 1)).toMatchObject({ complete: true, missing: 0 });
-      for (const id of ["a", "b"]) inventory.list(record(id), 1);
+      if (inventory.nodesToLookUp(1).length > 0) inventory.recordLookup("c", "alive", 1);
+      expect(inventory.endWalk(walkSummary(2), 1)).toMatchObject({ complete: true, missing: 0 });
+      for (const id of ["a", "b"]) inventory.recordListed(record(id), 1);
     }
     expect(inventory.has("c")).toBe(true);
   });
@@ -160,14 +160,14 @@ describe("a node that the walk has not shown", () => {
   test("and that lookups go on finding is gone once its last_seen has not moved for a day", () => {
     const inventory = startWalk(["a", "b"]);
     const hours = (count: number) => count * 3_600_000;
-    inventory.lookedUp("c", "alive", hours(1));
-    inventory.lookedUp("c", "alive", hours(24));
+    inventory.recordLookup("c", "alive", hours(1));
+    inventory.recordLookup("c", "alive", hours(24));
     expect(inventory.has("c")).toBe(true);
-    inventory.detail(detail("c", 0.5, { lastSeenMs: 9_000 }), hours(24), 0);
-    inventory.lookedUp("c", "alive", hours(25));
-    inventory.lookedUp("c", "alive", hours(48));
+    inventory.recordDetail(detail("c", 0.5, { lastSeenMs: 9_000 }), hours(24), 0);
+    inventory.recordLookup("c", "alive", hours(25));
+    inventory.recordLookup("c", "alive", hours(48));
     expect(inventory.has("c")).toBe(true);
-    inventory.lookedUp("c", "alive", hours(49));
+    inventory.recordLookup("c", "alive", hours(49));
     expect(inventory.has("c")).toBe(false);
   });
 
@@ -181,23 +181,23 @@ describe("a node that the walk has not shown", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b", "c", "d", "e"]);
     for (const gone of ["b", "c"]) {
-      inventory.list(record("a"), 1);
-      inventory.lookedUp(gone, "gone", 1);
-      inventory.endWalk(ended(1), 1);
+      inventory.recordListed(record("a"), 1);
+      inventory.recordLookup(gone, "gone", 1);
+      inventory.endWalk(walkSummary(1), 1);
     }
-    expect(idsOf(inventory.fleet())).toEqual(["a"]);
+    expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
   });
 
   test("and that a lookup finds is looked up ever more seldom", () => {
     const inventory = startWalk(["a", "b"]);
     const lookups: number[] = [];
     for (let walk = 0; walk < 40; walk++) {
-      if (inventory.unlisted(1).length > 0) {
+      if (inventory.nodesToLookUp(1).length > 0) {
         lookups.push(walk);
-        inventory.lookedUp("c", "alive", 1);
+        inventory.recordLookup("c", "alive", 1);
       }
-      inventory.endWalk(ended(2), 1);
-      for (const id of ["a", "b"]) inventory.list(record(id), 1);
+      inventory.endWalk(walkSummary(2), 1);
+      for (const id of ["a", "b"]) inventory.recordListed(record(id), 1);
     }
     expect(lookups).toEqual([0, 1, 3, 7, 15, 31]);
   });

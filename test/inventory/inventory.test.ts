@@ -3,28 +3,28 @@ import { createInventory } from "../../src/inventory/inventory.ts";
 import type { UsageScale } from "../../src/inventory/usage-scale.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
-import { detail, ended, record, walkOver } from "./inventory-fixtures.ts";
+import { detail, record, walkOver, walkSummary } from "./inventory-fixtures.ts";
 
 describe("a fleet that was handed out", () => {
   test("never changes afterwards", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
-    const before = inventory.fleet();
+    const before = inventory.currentFleet();
     const copy = structuredClone(before);
-    inventory.list(record("a", { status: "offline", uptimeHours: 99, region: "us" }), 5);
-    inventory.detail(detail("b", 0.9), 6, 7);
+    inventory.recordListed(record("a", { status: "offline", uptimeHours: 99, region: "us" }), 5);
+    inventory.recordDetail(detail("b", 0.9), 6, 7);
     walkOver(inventory, ["c"]);
     walkOver(inventory, ["c"]);
-    inventory.fleet();
+    inventory.currentFleet();
     expect(before).toEqual(copy);
   });
 
   test("shares the columns that did not change with the one before", () => {
     const inventory = createInventory("ratio");
     walkOver(inventory, ["a", "b"]);
-    const before = inventory.fleet();
-    inventory.detail(detail("b", 0.9), 6, 7);
-    const after = inventory.fleet();
+    const before = inventory.currentFleet();
+    inventory.recordDetail(detail("b", 0.9), 6, 7);
+    const after = inventory.currentFleet();
     expect(after.names).toBe(before.names);
     expect(after.cpuUsage).not.toBe(before.cpuUsage);
   });
@@ -32,32 +32,33 @@ describe("a fleet that was handed out", () => {
 
 test("places are those of the nodes that are there, and renumbering moves no node", () => {
   const inventory = createInventory("ratio");
-  const inRegion = (id: string, region: string) => inventory.list(record(id, { region }), 0);
-  const placesByNode = (fleet: Fleet) =>
+  const inRegion = (id: string, region: string) => inventory.recordListed(record(id, { region }), 0);
+  const locationsByNode = (fleet: Fleet) =>
     Object.fromEntries(
-      fleet.ids.flatMap((id, slot) => (id === "" ? [] : [[id, fleet.places[fleet.place[slot]!]!.region]])),
+      fleet.ids.flatMap((id, slot) => (id === "" ? [] : [[id, fleet.locations[fleet.locationIndex[slot]!]!.region]])),
     );
   inRegion("a", "eu");
   inRegion("b", "us");
   inRegion("c", "ap");
-  inventory.endWalk(ended(3), 0);
+  inventory.endWalk(walkSummary(3), 0);
   for (let walk = 0; walk < 2; walk++) {
     inRegion("b", "us");
     inRegion("c", "ap");
-    inventory.lookedUp("a", "gone", 0);
-    inventory.endWalk(ended(2), 0);
+    inventory.recordLookup("a", "gone", 0);
+    inventory.endWalk(walkSummary(2), 0);
   }
-  const fleet = inventory.fleet();
-  expect(fleet.places.map(({ region }) => region)).toEqual(["us", "ap"]);
-  expect(placesByNode(fleet)).toEqual({ b: "us", c: "ap" });
+  const fleet = inventory.currentFleet();
+  expect(fleet.locations.map(({ region }) => region)).toEqual(["us", "ap"]);
+  expect(locationsByNode(fleet)).toEqual({ b: "us", c: "ap" });
   expect(NODE_STATUSES[fleet.status[fleet.ids.indexOf("c")]!]).toBe("online");
 });
 
 test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
   const inventory = createInventory("ratio");
-  for (let node = 0; node < 5_000; node++) inventory.list(record(`node_${node}`, { region: `region_${node}` }), 0);
-  inventory.endWalk(ended(5_000), 0);
-  const { places, place, ids } = inventory.fleet();
+  for (let node = 0; node < 5_000; node++)
+    inventory.recordListed(record(`node_${node}`, { region: `region_${node}` }), 0);
+  inventory.endWalk(walkSummary(5_000), 0);
+  const { locations: places, locationIndex: place, ids } = inventory.currentFleet();
   expect(places).toHaveLength(2_001);
   expect(places[place[ids.indexOf("node_7")]!]).toEqual({ country: "DE", region: "region_7" });
   expect(places[place[ids.indexOf("node_4999")]!]).toEqual({ country: "other", region: "other" });
@@ -66,10 +67,10 @@ test("a service that gives each node a region of its own is told in two thousand
 describe("usage", () => {
   const usageOf = (scale: UsageScale, cpu: number) => {
     const inventory = createInventory(scale);
-    inventory.list(record("a"), 0);
-    inventory.list(record("b"), 0);
-    const agrees = [inventory.detail(detail("b", 0.5), 1, 1), inventory.detail(detail("a", cpu), 1, 1)];
-    return { inventory, agrees, fleet: inventory.fleet() };
+    inventory.recordListed(record("a"), 0);
+    inventory.recordListed(record("b"), 0);
+    const agrees = [inventory.recordDetail(detail("b", 0.5), 1, 1), inventory.recordDetail(detail("a", cpu), 1, 1)];
+    return { inventory, agrees, fleet: inventory.currentFleet() };
   };
 
   test("declared as a ratio is taken as it is, as percent is divided by a hundred", () => {
@@ -83,8 +84,8 @@ describe("usage", () => {
     expect(agrees).toEqual(["taken", "contradicts"]);
     expect(fleet.usageKnown).toBe(false);
     expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
-    expect(inventory.detail(detail("a", 0.5), 2, 2)).toBe("taken");
-    expect(Number.isNaN(inventory.fleet().cpuUsage[0])).toBe(true);
+    expect(inventory.recordDetail(detail("a", 0.5), 2, 2)).toBe("taken");
+    expect(Number.isNaN(inventory.currentFleet().cpuUsage[0])).toBe(true);
   });
 
   test("of no declared scale is not shown at all, while the rest of the detail is", () => {
@@ -97,9 +98,9 @@ describe("usage", () => {
   test("is read anew under a newly declared scale", () => {
     const { inventory } = usageOf("ratio", 75);
     inventory.declareScale("percent");
-    expect(inventory.detail(detail("a", 75), 3, 3)).toBe("taken");
-    expect(inventory.fleet().cpuUsage[0]).toBe(0.75);
-    expect(Number.isNaN(inventory.fleet().cpuUsage[1])).toBe(true);
+    expect(inventory.recordDetail(detail("a", 75), 3, 3)).toBe("taken");
+    expect(inventory.currentFleet().cpuUsage[0]).toBe(0.75);
+    expect(Number.isNaN(inventory.currentFleet().cpuUsage[1])).toBe(true);
   });
 });
 
@@ -108,13 +109,13 @@ test("details go round: nodes never tried first, then whoever waited longest", (
   walkOver(inventory, ["a", "b"]);
   const order: string[] = [];
   const next = () => {
-    order.push(inventory.takeDetail(0, 1_000)!.id);
+    order.push(inventory.takeNextDetail(0, 1_000)!.id);
   };
   next();
   next();
   next();
-  inventory.list(record("new"), 1);
-  expect(inventory.hasUntried()).toBe(true);
+  inventory.recordListed(record("new"), 1);
+  expect(inventory.hasUnreadNodes()).toBe(true);
   next();
   next();
   next();
@@ -126,10 +127,10 @@ test("a node whose record changed abruptly has its detail read before its turn",
   const ids = Array.from({ length: 20 }, (_, node) => `node_${node}`);
   walkOver(inventory, ids);
   for (const id of ids) {
-    expect(inventory.takeDetail(0, 1_000)).toEqual({ id, cause: null });
-    inventory.detail(detail(id, 0.5), 0, 0);
+    expect(inventory.takeNextDetail(0, 1_000)).toEqual({ id, cause: null });
+    inventory.recordDetail(detail(id, 0.5), 0, 0);
   }
-  inventory.list(record("node_13", { status: "maintenance" }), 100);
+  inventory.recordListed(record("node_13", { status: "maintenance" }), 100);
   expect(inventory.suspectAt()).toBe(100);
-  expect(inventory.takeDetail(100, 1_000)).toEqual({ id: "node_13", cause: "changed" });
+  expect(inventory.takeNextDetail(100, 1_000)).toEqual({ id: "node_13", cause: "changed" });
 });

@@ -1,136 +1,149 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { assessTrust, type InventoryStatus } from "../../src/inventory/trust.ts";
 import type { Safety } from "../../src/model/policy/safety.ts";
-import { distrust, type Sighting } from "../../src/inventory/trust.ts";
-import { usualSafety } from "../harness/policies.ts";
-import { texts } from "../policy/guard-case.ts";
+import { defaultSafety } from "../harness/policies.ts";
+import { blockerTexts } from "../policy/guard-case.ts";
 
 /** A sighting that nothing speaks against, but for what is said of it. */
-const sighting = (said: Partial<Sighting>): Sighting => ({
+const inventoryStatus = (said: Partial<InventoryStatus>): InventoryStatus => ({
   completeWalks: 9,
   lastComplete: true,
   missing: null,
-  settledAgeMs: 30 * SECOND_MS,
+  completeWalkAgeMs: 30 * SECOND_MS,
   freshMs: 3 * MINUTE_MS,
   nodes: 100,
-  records: 100,
-  baseline: 100,
-  unknown: 0,
+  recordsRead: 100,
+  largestWalkNodes: 100,
+  unknownRecords: 0,
   freshestLastSeenMs: SECOND_MS,
   hasServiceTime: true,
   ...said,
 });
 
-const look = (said: Partial<Sighting>, trust: Partial<Safety["trust"]> = {}) => {
-  const { blockers, isBroken } = distrust(sighting(said), { ...usualSafety.trust, ...trust });
-  return { said: texts(blockers), isBroken };
+const assess = (said: Partial<InventoryStatus>, trust: Partial<Safety["trust"]> = {}) => {
+  const { blockers, isUntrusted: isBroken } = assessTrust(inventoryStatus(said), { ...defaultSafety.trust, ...trust });
+  return { said: blockerTexts(blockers), isBroken };
 };
 
-const FINE = { said: [], isBroken: false };
-const broken = (...said: string[]) => ({ said, isBroken: true });
-const waiting = (...said: string[]) => ({ said, isBroken: false });
+const TRUSTED = { said: [], isBroken: false };
+const untrusted = (...said: string[]) => ({ said, isBroken: true });
+const notReady = (...said: string[]) => ({ said, isBroken: false });
 
 test("nothing speaks against a sight in which all is well", () => {
-  expect(look({})).toEqual(FINE);
+  expect(assess({})).toEqual(TRUSTED);
 });
 
 describe("what only waits", () => {
   test("warms up until enough walks were complete", () => {
-    expect(look({ completeWalks: 1 })).toEqual(waiting("warming_up: 1 of 2 complete walks since the start"));
-    expect(look({ completeWalks: 2 })).toEqual(FINE);
+    expect(assess({ completeWalks: 1 })).toEqual(notReady("warming_up: 1 of 2 complete walks since the start"));
+    expect(assess({ completeWalks: 2 })).toEqual(TRUSTED);
   });
 
   test("one walk that failed brings nothing, and breaks nothing", () => {
-    expect(look({ lastComplete: false, nodes: 3, records: 3 })).toEqual(
-      waiting("inventory_incomplete: the last walk of the nodes was not complete; it ends with the next complete one"),
+    expect(assess({ lastComplete: false, nodes: 3, recordsRead: 3 })).toEqual(
+      notReady("inventory_incomplete: the last walk of the nodes was not complete; it ends with the next complete one"),
     );
   });
 
   test("a walk that misses more nodes than allowed holds, and names what ends the hold", () => {
-    expect(look({ lastComplete: false, missing: { nodes: 12, of: 100 } })).toEqual(
-      waiting(
+    expect(assess({ lastComplete: false, missing: { nodes: 12, of: 100 } })).toEqual(
+      notReady(
         "inventory_incomplete: the last walk of the nodes misses 12 of 100, more than 2 %; it ends with a walk that misses fewer, or with accept-inventory if that is right",
       ),
     );
   });
 
   test("no walk was complete yet: half an inventory is none, also without a warm-up (pain 2)", () => {
-    const none = { completeWalks: 0, lastComplete: false, settledAgeMs: null, nodes: 50, records: 50, baseline: 0 };
-    expect(look(none)).toEqual(
-      waiting(
+    const none = {
+      completeWalks: 0,
+      lastComplete: false,
+      completeWalkAgeMs: null,
+      nodes: 50,
+      recordsRead: 50,
+      largestWalkNodes: 0,
+    };
+    expect(assess(none)).toEqual(
+      notReady(
         "warming_up: 0 of 2 complete walks since the start",
         "inventory_incomplete: no walk of the nodes was complete yet",
       ),
     );
-    expect(look(none, { warmupWalks: 0 })).toEqual(
-      waiting("inventory_incomplete: no walk of the nodes was complete yet"),
+    expect(assess(none, { warmupWalks: 0 })).toEqual(
+      notReady("inventory_incomplete: no walk of the nodes was complete yet"),
     );
   });
 });
 
 describe("what is broken", () => {
   test("a last complete walk that is no longer fresh breaks the trust", () => {
-    expect(look({ settledAgeMs: 180 * SECOND_MS })).toEqual(FINE);
+    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS })).toEqual(TRUSTED);
     const said = "inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s";
-    expect(look({ settledAgeMs: 180 * SECOND_MS + 1 })).toEqual(broken(said));
-    expect(look({ settledAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(broken(said));
+    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1 })).toEqual(untrusted(said));
+    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(untrusted(said));
   });
 
   test("a fleet that shrank under its share of the last days", () => {
-    expect(look({ nodes: 80, records: 80 })).toEqual(FINE);
-    expect(look({ nodes: 79, records: 79 })).toEqual(
-      broken(
+    expect(assess({ nodes: 80, recordsRead: 80 })).toEqual(TRUSTED);
+    expect(assess({ nodes: 79, recordsRead: 79 })).toEqual(
+      untrusted(
         "inventory_shrunk: 79 nodes are listed, less than 80 % of the 100 of the last days; if that is right, accept-inventory says so",
       ),
     );
-    expect(look({ nodes: 0, records: 0 }).isBroken).toBe(true);
+    expect(assess({ nodes: 0, recordsRead: 0 }).isBroken).toBe(true);
     // Of a walk that was read to its end, though it misses nodes, it is known how many there are; of one cut off it is not.
-    const partial = { nodes: 50, records: 50, lastComplete: false };
-    expect(look({ ...partial, missing: { nodes: 3, of: 53 } }).isBroken).toBe(true);
-    expect(look({ ...partial, missing: null }).isBroken).toBe(false);
-    expect(look({ nodes: 55, records: 55 }, { minInventory: 0.55 })).toEqual(FINE);
-    expect(look({ nodes: 1, records: 1, baseline: 0 })).toEqual(FINE);
+    const partial = { nodes: 50, recordsRead: 50, lastComplete: false };
+    expect(assess({ ...partial, missing: { nodes: 3, of: 53 } }).isBroken).toBe(true);
+    expect(assess({ ...partial, missing: null }).isBroken).toBe(false);
+    expect(assess({ nodes: 55, recordsRead: 55 }, { minInventory: 0.55 })).toEqual(TRUSTED);
+    expect(assess({ nodes: 1, recordsRead: 1, largestWalkNodes: 0 })).toEqual(TRUSTED);
   });
 
   test("too many records that can't be read, or nodes of an unknown status", () => {
-    expect(look({ unknown: 10 })).toEqual(FINE);
-    expect(look({ unknown: 11 })).toEqual(
-      broken("inventory_unknown: 11 of 100 nodes can't be read or are of an unknown status, more than 10 %"),
+    expect(assess({ unknownRecords: 10 })).toEqual(TRUSTED);
+    expect(assess({ unknownRecords: 11 })).toEqual(
+      untrusted("inventory_unknown: 11 of 100 nodes can't be read or are of an unknown status, more than 10 %"),
     );
-    expect(look({ unknown: 1 }, { maxUnknown: 0 }).isBroken).toBe(true);
-    expect(look({ unknown: 29 }, { maxUnknown: 0.29 })).toEqual(FINE);
+    expect(assess({ unknownRecords: 1 }, { maxUnknown: 0 }).isBroken).toBe(true);
+    expect(assess({ unknownRecords: 29 }, { maxUnknown: 0.29 })).toEqual(TRUSTED);
   });
 
   test("a walk that failed early makes no share of the unknown", () => {
-    const failed = { lastComplete: false, nodes: 20, records: 20 };
-    expect(look({ ...failed, unknown: 10 }).isBroken).toBe(false);
-    expect(look({ ...failed, unknown: 11 }).isBroken).toBe(true);
+    const failed = { lastComplete: false, nodes: 20, recordsRead: 20 };
+    expect(assess({ ...failed, unknownRecords: 10 }).isBroken).toBe(false);
+    expect(assess({ ...failed, unknownRecords: 11 }).isBroken).toBe(true);
   });
 
   test("a service that never says what time it is", () => {
-    expect(look({ hasServiceTime: false, freshestLastSeenMs: null })).toEqual(
-      broken("service_clock: the service never said what time it is (no Date header)"),
+    expect(assess({ hasServiceTime: false, freshestLastSeenMs: null })).toEqual(
+      untrusted("service_clock: the service never said what time it is (no Date header)"),
     );
   });
 
   test("the freshest last_seen of the fleet is itself stale: pain 5, a checker's own failure", () => {
-    expect(look({ freshestLastSeenMs: 5 * MINUTE_MS })).toEqual(FINE);
-    expect(look({ freshestLastSeenMs: 5 * MINUTE_MS + 1 })).toEqual(
-      broken("last_seen_stale: the freshest last_seen of the whole fleet is 301 s old, more than 300 s"),
+    expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS })).toEqual(TRUSTED);
+    expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS + 1 })).toEqual(
+      untrusted("last_seen_stale: the freshest last_seen of the whole fleet is 301 s old, more than 300 s"),
     );
-    expect(look({ freshestLastSeenMs: null })).toEqual(broken("last_seen_stale: no node has a last_seen"));
+    expect(assess({ freshestLastSeenMs: null })).toEqual(untrusted("last_seen_stale: no node has a last_seen"));
   });
 
   test("clocks say nothing before a node was seen", () => {
-    const nobody = { nodes: 0, records: 0, baseline: 0, freshestLastSeenMs: null, hasServiceTime: false };
-    expect(look(nobody)).toEqual(FINE);
+    const nobody = { nodes: 0, recordsRead: 0, largestWalkNodes: 0, freshestLastSeenMs: null, hasServiceTime: false };
+    expect(assess(nobody)).toEqual(TRUSTED);
   });
 });
 
 test("all that speaks against a sight is told, and what is broken makes it broken", () => {
-  const { blockers, isBroken } = distrust(
-    sighting({ completeWalks: 1, nodes: 50, records: 60, unknown: 20, freshestLastSeenMs: 99 * MINUTE_MS }),
-    usualSafety.trust,
+  const { blockers, isUntrusted: isBroken } = assessTrust(
+    inventoryStatus({
+      completeWalks: 1,
+      nodes: 50,
+      recordsRead: 60,
+      unknownRecords: 20,
+      freshestLastSeenMs: 99 * MINUTE_MS,
+    }),
+    defaultSafety.trust,
   );
   expect(blockers.map(({ reason }) => reason)).toEqual([
     "inventory_shrunk",

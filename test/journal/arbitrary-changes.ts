@@ -1,21 +1,21 @@
 import fc from "fast-check";
+import { MODES } from "../../src/model/policy/policy.ts";
 import { type Decision, HOLD_REASONS } from "../../src/model/remediation/decision.ts";
 import {
+  ACTION_OUTCOMES,
   type Action,
   CLOSED_STATES,
   type Episode,
   type NodeHold,
   OPEN_STATES,
-  OUTCOMES,
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
-import { type Change, idOf } from "../../src/model/remediation/journal.ts";
-import { ORDERS, type OrderRow } from "../../src/model/remediation/operator-command.ts";
-import { MODES } from "../../src/model/policy/policy.ts";
+import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
+import { OPERATOR_COMMANDS, type OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 
 /** An episode that is open, but for what is said of it. */
-export const episodeOf = (number: number, said: Partial<Episode> = {}): Episode => ({
-  id: idOf("ep", number),
+export const episodeOf = (number: number, overrides: Partial<Episode> = {}): Episode => ({
+  id: formatId("ep", number),
   policy: "reboot-offline",
   node: "node_1",
   shadow: false,
@@ -32,16 +32,16 @@ export const episodeOf = (number: number, said: Partial<Episode> = {}): Episode 
   retryAt: null,
   quarantine: null,
   healed: false,
-  ...said,
+  ...overrides,
 });
 
 /** The same, closed at an instant. */
-export const closedEpisodeOf = (number: number, closedAt: number, said: Partial<Episode> = {}): Episode =>
-  episodeOf(number, { state: "healed", closedAt, healed: true, ...said });
+export const closedEpisodeOf = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
+  episodeOf(number, { state: "healed", closedAt, healed: true, ...overrides });
 
 /** An action that was verified, but for what is said of it. */
-export const actionOf = (number: number, episode: string, said: Partial<Action> = {}): Action => ({
-  id: idOf("act", number),
+export const actionOf = (number: number, episode: string, overrides: Partial<Action> = {}): Action => ({
+  id: formatId("act", number),
   episode,
   policy: "reboot-offline",
   node: "node_1",
@@ -62,10 +62,10 @@ export const actionOf = (number: number, episode: string, said: Partial<Action> 
   uptimeHoursBefore: 7,
   rebootingSeen: true,
   proof: "uptime_fell",
-  ...said,
+  ...overrides,
 });
 
-export const decisionOf = (at: number, said: Partial<Decision> = {}): Decision => ({
+export const decisionOf = (at: number, overrides: Partial<Decision> = {}): Decision => ({
   at,
   policy: "reboot-offline",
   node: "node_1",
@@ -75,7 +75,7 @@ export const decisionOf = (at: number, said: Partial<Decision> = {}): Decision =
   verdict: "hold",
   blockers: [{ reason: "cooldown", detail: "the last episode ended 12m ago, and 30m must pass" }],
   evidence: { fields: { "node.status": "offline" }, observedAt: at },
-  ...said,
+  ...overrides,
 });
 
 export const timerOf = (node: string, trueMs = 0): TimerRow => ({
@@ -87,14 +87,14 @@ export const timerOf = (node: string, trueMs = 0): TimerRow => ({
   since: 1,
 });
 
-export const holdOf = (node: string, said: Partial<NodeHold> = {}): NodeHold => ({
+export const holdOf = (node: string, overrides: Partial<NodeHold> = {}): NodeHold => ({
   node,
   policy: null,
   kind: "held",
   at: 1,
   until: null,
   reason: "being looked at",
-  ...said,
+  ...overrides,
 });
 
 // Few keys, so that rows meet; the rest is any text, and any finite number: no column may bend it.
@@ -129,7 +129,7 @@ const timer: fc.Arbitrary<TimerRow> = fc.record(
 
 const episode: fc.Arbitrary<Episode> = fc
   .record({
-    id: serial.map((each) => idOf("ep", each)),
+    id: serial.map((each) => formatId("ep", each)),
     policy,
     node,
     shadow: fc.boolean(),
@@ -163,8 +163,8 @@ const episode: fc.Arbitrary<Episode> = fc
   );
 
 const action: fc.Arbitrary<Action> = fc.record({
-  id: serial.map((each) => idOf("act", each)),
-  episode: serial.map((each) => idOf("ep", each)),
+  id: serial.map((each) => formatId("act", each)),
+  episode: serial.map((each) => formatId("ep", each)),
   policy,
   node,
   country: text,
@@ -192,7 +192,7 @@ const action: fc.Arbitrary<Action> = fc.record({
   createdAt: instant,
   sentAt: orNull(instant),
   endedAt: orNull(instant),
-  outcome: orNull(fc.constantFrom(...OUTCOMES)),
+  outcome: orNull(fc.constantFrom(...ACTION_OUTCOMES)),
   inDoubt: fc.boolean(),
   detail: orNull(text),
   uptimeHoursBefore: orNull(number),
@@ -204,7 +204,7 @@ const decision: fc.Arbitrary<Decision> = fc.record({
   at: instant,
   policy,
   node,
-  episode: orNull(serial.map((each) => idOf("ep", each))),
+  episode: orNull(serial.map((each) => formatId("ep", each))),
   step: fc.nat(),
   mode: fc.constantFrom(...MODES),
   verdict: fc.constantFrom("act", "hold"),
@@ -221,25 +221,26 @@ const hold: fc.Arbitrary<NodeHold> = fc.record({
   reason: text,
 });
 
-const order: fc.Arbitrary<OrderRow> = fc.record({
+const operatorCommand: fc.Arbitrary<OperatorCommandRow> = fc.record({
   at: instant,
-  order: fc.constantFrom(...ORDERS),
+  order: fc.constantFrom(...OPERATOR_COMMANDS),
   operator: orNull(text),
   node: orNull(node),
-  action: orNull(serial.map((each) => idOf("act", each))),
+  action: orNull(serial.map((each) => formatId("act", each))),
   detail: text,
 });
 
-const rowed = <K extends Change["kind"], R>(kind: K, row: fc.Arbitrary<R>) => row.map((each) => ({ kind, row: each }));
+const rowChange = <K extends JournalChange["kind"], R>(kind: K, row: fc.Arbitrary<R>) =>
+  row.map((each) => ({ kind, row: each }));
 
 /** Any one change; keys are few, so that changes meet. */
-export const anyChange: fc.Arbitrary<Change> = fc.oneof(
-  rowed("timer", timer),
-  rowed("episode", episode),
-  rowed("action", action),
-  rowed("decision", decision),
-  rowed("hold", hold),
-  rowed("order", order),
+export const anyChange: fc.Arbitrary<JournalChange> = fc.oneof(
+  rowChange("timer", timer),
+  rowChange("episode", episode),
+  rowChange("action", action),
+  rowChange("decision", decision),
+  rowChange("hold", hold),
+  rowChange("order", operatorCommand),
   fc.record({ kind: fc.constant("timer_gone" as const), policy, node }),
   fc.record({ kind: fc.constant("hold_gone" as const), policy: orNull(policy), node }),
   fc.record({

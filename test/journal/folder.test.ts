@@ -2,20 +2,20 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folderProblem } from "../../src/journal/folder.ts";
+import { stateFolderProblem } from "../../src/journal/folder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
 writeFileSync(join(folder, "file"), "");
 
 test("a folder that is there, or can be made, has no problem", () => {
-  expect(folderProblem(folder)).toBeNull();
-  expect(folderProblem(join(folder, "not", "yet", "there"))).toBeNull();
+  expect(stateFolderProblem(folder)).toBeNull();
+  expect(stateFolderProblem(join(folder, "not", "yet", "there"))).toBeNull();
 });
 
 test("a file is no folder, and the problem names it", () => {
-  expect(folderProblem(join(folder, "file"))).toBe(`${join(folder, "file")} is no folder`);
+  expect(stateFolderProblem(join(folder, "file"))).toBe(`${join(folder, "file")} is no folder`);
 });
 
 test("nothing can be made below a file, and the problem names the file", () => {
-  expect(folderProblem(join(folder, "file", "state"))).toBe(`${join(folder, "file")} is no folder`);
+  expect(stateFolderProblem(join(folder, "file", "state"))).toBe(`${join(folder, "file")} is no folder`);
 });

@@ -5,21 +5,21 @@ import { constants, DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createJournal } from "../../src/journal/journal.ts";
 import { migrate } from "../../src/journal/migrations.ts";
-import { openStore } from "../../src/journal/sqlite.ts";
-import { endProcesses, otherProcess } from "./other-process.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
 import { timerOf } from "./arbitrary-changes.ts";
+import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "refusal-"));
 });
 afterEach(() => {
-  endProcesses();
+  killOtherProcesses();
   rmSync(folder, { recursive: true });
 });
 
 function opened() {
-  const store = openStore(folder);
+  const store = openStateStore(folder);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
 }
@@ -61,7 +61,7 @@ describe("a disk that is full", () => {
         } catch (error) { say(error.message); }
       };
       commit(1, "before"); commit(${LARGE}, "large"); calls.add("2026-11-01", 1); commit(1, "after");`;
-    const other = otherProcess(folder, body, 600_000);
+    const other = startOtherProcess(folder, body, 600_000);
     expect(await other.line()).toBe("written");
     expect(await other.line()).toBe("disk I/O error");
     expect(await other.line()).toBe("written");
@@ -90,7 +90,7 @@ describe("a database that breaks under a running store", () => {
     expect(() => store.journal.commit(timers(4 * LARGE, "timer"))).toThrow(/malformed|not a database|I\/O error/);
     expect(() => store.journal.load(0)).toThrow(/malformed|not a database|I\/O error/);
     expect(() => store.close()).not.toThrow();
-    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
   });
 });
 

@@ -1,31 +1,31 @@
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
-import type { Change, Journal, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
-import type { OrderRow } from "../../src/model/remediation/operator-command.ts";
+import type { Journal, JournalChange, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 
 /** Whether an action has come to its end. */
-export const isOver = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);
+export const isFinished = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);
 
 /** The number in an id. */
 export const numberOf = (id: string): number => Number(id.split("-")[1]);
 
 /** What a journal is, said as plainly as can be: maps and lists, and a search through all of them. */
-export function createPlainJournal(): Omit<Journal, "prune"> {
+export function createInMemoryJournal(): Omit<Journal, "prune"> {
   const timers = new Map<string, TimerRow>();
   const episodes = new Map<string, Episode>();
   const actions = new Map<string, Action>();
   const holds = new Map<string, NodeHold>();
   const facts = new Map<string, string>();
   const decisions: Decision[] = [];
-  const orders: OrderRow[] = [];
+  const operatorCommands: OperatorCommandRow[] = [];
 
-  function apply(change: Change): void {
+  function apply(change: JournalChange): void {
     if (change.kind === "timer") timers.set(key(change.row), change.row);
     if (change.kind === "timer_gone") timers.delete(key(change));
     if (change.kind === "episode") episodes.set(change.row.id, change.row);
     if (change.kind === "action") actions.set(change.row.id, change.row);
     if (change.kind === "decision") decisions.push(change.row);
-    if (change.kind === "order") orders.push(change.row);
+    if (change.kind === "order") operatorCommands.push(change.row);
     if (change.kind === "hold") holds.set(key(change.row), change.row);
     if (change.kind === "hold_gone") holds.delete(key(change));
     if (change.kind === "fact" && change.value !== null) facts.set(change.key, change.value);
@@ -38,7 +38,7 @@ export function createPlainJournal(): Omit<Journal, "prune"> {
       timers: [...timers.values()],
       episodes: [...episodes.values()].filter(({ closedAt }) => closedAt === null || closedAt >= closedSince),
       actions: [...actions.values()].filter(
-        (action) => !isOver(action) || action.createdAt >= closedSince || isOpen(action.episode),
+        (action) => !isFinished(action) || action.createdAt >= closedSince || isOpen(action.episode),
       ),
       holds: [...holds.values()],
       facts,
@@ -50,10 +50,10 @@ export function createPlainJournal(): Omit<Journal, "prune"> {
     load,
     facts: () => facts,
     commit: (changes) => changes.forEach(apply),
-    decisions: (query) => chosen(decisions, query, ({ at }) => at),
-    orders: ({ policy: _, ...query }) => chosen(orders, query, ({ at }) => at),
-    actions: (query) => chosen(byNumber(actions.values()), query, ({ createdAt }) => createdAt),
-    episodes: (query) => chosen(byNumber(episodes.values()), query, ({ openedAt }) => openedAt),
+    decisions: (query) => selectRows(decisions, query, ({ at }) => at),
+    operatorCommands: ({ policy: _, ...query }) => selectRows(operatorCommands, query, ({ at }) => at),
+    actions: (query) => selectRows(byNumber(actions.values()), query, ({ createdAt }) => createdAt),
+    episodes: (query) => selectRows(byNumber(episodes.values()), query, ({ openedAt }) => openedAt),
   };
 }
 
@@ -72,7 +72,7 @@ const byNumber = <T extends { id: string }>(rows: Iterable<T>): T[] =>
   [...rows].sort((a, b) => numberOf(a.id) - numberOf(b.id));
 
 /** Rows in the order in which they came; of one instant, the later one is the newer. */
-function chosen<T extends { readonly node: string | null; readonly policy?: string }>(
+function selectRows<T extends { readonly node: string | null; readonly policy?: string }>(
   rows: readonly T[],
   { node, policy, until, limit }: JournalQuery,
   at: (row: T) => number,

@@ -4,12 +4,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Journal } from "../../src/model/remediation/journal.ts";
 import { createJournal } from "../../src/journal/journal.ts";
 import { migrate } from "../../src/journal/migrations.ts";
 import { QUERY_ROWS_MAX } from "../../src/journal/rows.ts";
-import { createMemoryStore, openStore } from "../../src/journal/sqlite.ts";
-import { createPlainJournal, inOrder } from "./in-memory-journal.ts";
+import { createMemoryStateStore, openStateStore } from "../../src/journal/sqlite.ts";
+import type { Journal } from "../../src/model/remediation/journal.ts";
 import {
   actionOf,
   anyChange,
@@ -20,6 +19,7 @@ import {
   episodeOf,
   timerOf,
 } from "./arbitrary-changes.ts";
+import { createInMemoryJournal, inOrder } from "./in-memory-journal.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -28,7 +28,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 function opened() {
-  const store = openStore(folder);
+  const store = openStateStore(folder);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
 }
@@ -47,8 +47,8 @@ describe("a journal gives back, to the letter, what a plain list would", () => {
   test("whatever was committed, a refused commit leaving no trace", () => {
     fc.assert(
       fc.property(commits, looks, (commits, { since, queries }) => {
-        const { journal, close } = createMemoryStore();
-        const plain = createPlainJournal();
+        const { journal, close } = createMemoryStateStore();
+        const plain = createInMemoryJournal();
         for (const { changes, isRefused } of commits) {
           if (isRefused) expect(() => journal.commit([...changes, impossible])).toThrow();
           else journal.commit(changes);
@@ -69,7 +69,7 @@ describe("a journal gives back, to the letter, what a plain list would", () => {
   test("and the same after it was closed and opened again", () => {
     fc.assert(
       fc.property(fc.array(anyChange, { maxLength: 30 }), (changes) => {
-        const plain = createPlainJournal();
+        const plain = createInMemoryJournal();
         const first = opened();
         first.journal.commit(changes);
         first.close();
@@ -87,7 +87,7 @@ describe("a journal gives back, to the letter, what a plain list would", () => {
 
 describe("what a journal loads", () => {
   test("holds an episode that is open, however old, with all its actions", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: episodeOf(1) },
       { kind: "action", row: actionOf(2, "ep-1") },
@@ -102,7 +102,7 @@ describe("what a journal loads", () => {
   });
 
   test("holds the facts of the journal, and no others", () => {
-    const { journal, facts } = createMemoryStore();
+    const { journal, facts } = createMemoryStateStore();
     facts.write("month.used_before", "7");
     facts.write("wardens", "many");
     journal.commit([{ kind: "fact", key: "warden.paused", value: "by hand" }]);
@@ -114,13 +114,13 @@ describe("what a journal loads", () => {
   });
 
   test("counts from 0 where nothing was ever numbered", () => {
-    expect(createMemoryStore().journal.load(0).lastNumber).toBe(0);
+    expect(createMemoryStateStore().journal.load(0).lastNumber).toBe(0);
   });
 });
 
 describe("a commit", () => {
   test("refuses a fact that would never be loaded, and an id that has no number, whole", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     const timer = { kind: "timer", row: timerOf("node_1") } as const;
     expect(() => journal.commit([timer, { kind: "fact", key: "breaker", value: "open" }])).toThrow(
       "begin with warden.",
@@ -131,7 +131,7 @@ describe("a commit", () => {
   });
 
   test("never lets a row take the place of another one whose number it has", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit([{ kind: "action", row: actionOf(1, "ep-1") }]);
     expect(() => journal.commit([{ kind: "action", row: { ...actionOf(1, "ep-1"), id: "ep-1" } }])).toThrow("UNIQUE");
     expect(ids(journal.load(0).actions)).toEqual(["act-1"]);
@@ -152,7 +152,7 @@ describe("a commit", () => {
 
 describe("a query", () => {
   test("gives the newest first, also where the clock was set back in between", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     const at = [10, 30, 20, 30];
     journal.commit(at.map((each, step) => ({ kind: "decision", row: decisionOf(each, { step }) })));
     expect(journal.decisions({ limit: 9 }).map(({ at, step }) => [at, step])).toEqual([
@@ -165,7 +165,7 @@ describe("a query", () => {
   });
 
   test("is bounded, whatever it asks for", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     const changes = Array.from(
       { length: QUERY_ROWS_MAX + 1 },
       (_, at) => ({ kind: "decision", row: decisionOf(at) }) as const,

@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openStore } from "../../src/journal/sqlite.ts";
-import { endProcesses, otherProcess } from "./other-process.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
 import { actionOf, decisionOf, episodeOf, timerOf } from "./arbitrary-changes.ts";
+import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "kill-"));
 });
 afterEach(() => {
-  endProcesses();
+  killOtherProcesses();
   rmSync(folder, { recursive: true });
 });
 
@@ -39,14 +39,14 @@ const committing = `
 
 test("every commit that was acknowledged before a kill is there after it, and no part of another", async () => {
   for (let kill = 0; kill < KILLS; kill++) {
-    const other = otherProcess(folder, committing);
-    const said: string[] = [];
-    for (let line = 0; line < 5 + 3 * kill; line++) said.push(await other.line());
-    said.push(...(await other.kill()));
-    const acknowledged = Number(said.at(-1));
+    const other = startOtherProcess(folder, committing);
+    const overrides: string[] = [];
+    for (let line = 0; line < 5 + 3 * kill; line++) overrides.push(await other.line());
+    overrides.push(...(await other.kill()));
+    const acknowledged = Number(overrides.at(-1));
     expect(acknowledged).toBeGreaterThan(0);
 
-    const store = openStore(folder);
+    const store = openStateStore(folder);
     if (!store.ok) throw new Error(store.error.message);
     const { timers, episodes, actions, facts, lastNumber } = store.value.journal.load(0);
     const rounds = Number(facts.get("warden.round"));

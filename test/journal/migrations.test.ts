@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { MIGRATIONS, migrate, schemaVersion } from "../../src/journal/migrations.ts";
-import { openStore } from "../../src/journal/sqlite.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
 import { episodeOf } from "./arbitrary-changes.ts";
 
 const tables = (database: DatabaseSync) =>
@@ -50,7 +50,7 @@ test("a database of the first version keeps its calls and facts, and gets a jour
   const schema = first.prepare("SELECT sql FROM sqlite_schema WHERE name = 'calls'").get();
   first.close();
 
-  const store = openStore(dirname(path));
+  const store = openStateStore(dirname(path));
   if (!store.ok) throw new Error(store.error.message);
   expect(store.value.calls.since("2026-11-01")).toBe(42);
   expect(store.value.facts.read("month.used_before")).toBe('{"used":9}');

@@ -14,7 +14,7 @@ export interface OtherProcess {
 const children: ChildProcess[] = [];
 
 /** Ends what a test left running. */
-export function endProcesses(): void {
+export function killOtherProcesses(): void {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 }
 
@@ -22,7 +22,7 @@ export function endProcesses(): void {
  * A process that opens the store in `folder`, then runs `body` with it and a function that prints a line. With
  * `fileBytesMax` the system refuses it to write files beyond that.
  */
-export function otherProcess(folder: string, body: string, fileBytesMax?: number): OtherProcess {
+export function startOtherProcess(folder: string, body: string, fileBytesMax?: number): OtherProcess {
   const source = `
     import { openStore } from ${JSON.stringify(join(import.meta.dirname, "../../src/journal/sqlite.ts"))};
     import { writeSync } from "node:fs";

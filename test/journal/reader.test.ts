@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Change } from "../../src/model/remediation/journal.ts";
 import { MIGRATIONS, migrate } from "../../src/journal/migrations.ts";
 import { openStoreReadOnly } from "../../src/journal/reader.ts";
-import { openStore } from "../../src/journal/sqlite.ts";
-import { endProcesses, otherProcess } from "./other-process.ts";
+import { openStateStore } from "../../src/journal/sqlite.ts";
+import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "./arbitrary-changes.ts";
+import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
 let path: string;
@@ -17,12 +17,12 @@ beforeEach(() => {
   path = join(folder, "proxywarden.db");
 });
 afterEach(() => {
-  endProcesses();
+  killOtherProcesses();
   rmSync(folder, { recursive: true });
 });
 
 function opened() {
-  const store = openStore(folder);
+  const store = openStateStore(folder);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
 }
@@ -33,7 +33,7 @@ function reading() {
   return reader.value;
 }
 
-const rows: readonly Change[] = [
+const rows: readonly JournalChange[] = [
   { kind: "timer", row: timerOf("node_1", 60) },
   { kind: "timer", row: timerOf("node_2", 60) },
   { kind: "episode", row: episodeOf(1) },
@@ -59,7 +59,7 @@ describe("a journal is read", () => {
     const store = opened();
     store.journal.commit(rows);
     expectRows();
-    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
     store.journal.commit(rows.filter(({ kind }) => kind !== "decision"));
     store.close();
   });
@@ -76,7 +76,7 @@ describe("a journal is read", () => {
   });
 
   test("after its daemon was killed, up to the last commit", async () => {
-    const other = otherProcess(folder, `store.value.journal.commit(${JSON.stringify(rows)}); say("committed");`);
+    const other = startOtherProcess(folder, `store.value.journal.commit(${JSON.stringify(rows)}); say("committed");`);
     expect(await other.line()).toBe("committed");
     await other.kill();
     const log = readFileSync(`${path}-wal`);
@@ -129,9 +129,9 @@ describe("there is nothing to read, and it is said why,", () => {
     const earlier = new DatabaseSync(path);
     migrate(earlier, MIGRATIONS.slice(0, 1));
     earlier.close();
-    const said = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
-    expect(failure()).toBe(said);
-    expect(failure()).toBe(said);
+    const message = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
+    expect(failure()).toBe(message);
+    expect(failure()).toBe(message);
   });
 
   test("in a database of a later version", () => {

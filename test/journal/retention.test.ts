@@ -1,24 +1,33 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Journal } from "../../src/model/remediation/journal.ts";
 import { createJournal } from "../../src/journal/journal.ts";
 import { migrate } from "../../src/journal/migrations.ts";
 import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../src/journal/retention.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { isOver } from "./in-memory-journal.ts";
-import { actionOf, anyChange, anyInstant, closedEpisodeOf, decisionOf, episodeOf, holdOf, timerOf } from "./arbitrary-changes.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import type { Journal } from "../../src/model/remediation/journal.ts";
+import {
+  actionOf,
+  anyChange,
+  anyInstant,
+  closedEpisodeOf,
+  decisionOf,
+  episodeOf,
+  holdOf,
+  timerOf,
+} from "./arbitrary-changes.ts";
+import { isFinished } from "./in-memory-journal.ts";
 
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
 
-const kept = (journal: Journal) => {
+const remainingRows = (journal: Journal) => {
   const { episodes, actions, holds } = journal.load(0);
   return { episodes: ids(episodes), actions: ids(actions), holds: holds.map(({ node }) => node) };
 };
 
 describe("pruning", () => {
   test("forgets what ended before an instant, and nothing that ended at it or after", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: closedEpisodeOf(1, 99) },
       { kind: "action", row: actionOf(2, "ep-1", { endedAt: 99 }) },
@@ -38,7 +47,7 @@ describe("pruning", () => {
     ]);
     journal.prune(100);
     // act-4 is over, and is what ep-3 did.
-    expect(kept(journal)).toEqual({
+    expect(remainingRows(journal)).toEqual({
       episodes: ["ep-3", "ep-5"],
       actions: ["act-4", "act-7", "act-8"],
       holds: ["node_2", "node_3"],
@@ -49,7 +58,7 @@ describe("pruning", () => {
   });
 
   test("never forgets an open episode, nor what it did, nor an action that isn't over, nor that one's episode", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: episodeOf(1, { state: "quarantined" }) },
       { kind: "action", row: actionOf(2, "ep-1") },
@@ -61,11 +70,14 @@ describe("pruning", () => {
       { kind: "action", row: actionOf(8, "ep-7") },
     ]);
     journal.prune(1_000);
-    expect(kept(journal)).toMatchObject({ episodes: ["ep-1", "ep-3", "ep-7"], actions: ["act-2", "act-4", "act-8"] });
+    expect(remainingRows(journal)).toMatchObject({
+      episodes: ["ep-1", "ep-3", "ep-7"],
+      actions: ["act-2", "act-4", "act-8"],
+    });
   });
 
   test("keeps the rows of the greatest numbers, so that no number is given twice", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: closedEpisodeOf(7, 1) },
       { kind: "action", row: actionOf(8, "ep-6") },
@@ -73,11 +85,11 @@ describe("pruning", () => {
     ]);
     journal.prune(1_000);
     expect(journal.load(0).lastNumber).toBe(9);
-    expect(kept(journal)).toMatchObject({ episodes: ["ep-7"], actions: ["act-9"] });
+    expect(remainingRows(journal)).toMatchObject({ episodes: ["ep-7"], actions: ["act-9"] });
   });
 
   test("keeps the last decision about an open episode: it still stands", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: episodeOf(1) },
       { kind: "episode", row: closedEpisodeOf(2, 5) },
@@ -90,7 +102,7 @@ describe("pruning", () => {
   });
 
   test("does a bounded part of the work at each call, the oldest first, and all of it in the end", () => {
-    const { journal } = createMemoryStore();
+    const { journal } = createMemoryStateStore();
     journal.commit(
       Array.from({ length: 2 * PRUNE_ROWS_MAX }, (_, at) => ({ kind: "decision", row: decisionOf(at) }) as const),
     );
@@ -104,7 +116,7 @@ describe("pruning", () => {
   test("of any journal forgets nothing that may still matter, and leaves nothing that may not", () => {
     fc.assert(
       fc.property(fc.array(anyChange, { minLength: 10, maxLength: 60 }), anyInstant, (changes, before) => {
-        const { journal, close } = createMemoryStore();
+        const { journal, close } = createMemoryStateStore();
         journal.commit(changes);
         const was = journal.load(0);
         journal.prune(before);
@@ -119,12 +131,14 @@ describe("pruning", () => {
           expect(closedAt).toBeLessThan(before);
           expect(is.actions.filter(({ episode }) => episode === id)).toEqual([]);
         }
-        const keptIds = is.episodes
+        const remainingIds = is.episodes
           .filter(({ closedAt }) => closedAt === null || closedAt >= before)
           .map(({ id }) => id);
         const mayGo = was.actions.filter(
           (action) =>
-            isOver(action) && (action.endedAt ?? action.createdAt) < before && !keptIds.includes(action.episode),
+            isFinished(action) &&
+            (action.endedAt ?? action.createdAt) < before &&
+            !remainingIds.includes(action.episode),
         );
         const goneActions = was.actions.filter(({ id }) => !ids(is.actions).includes(id));
         expect(ids(mayGo)).toEqual(expect.arrayContaining(ids(goneActions)));

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/journal/migrations.ts";
-import { createMemoryStore, openStore } from "../../src/journal/sqlite.ts";
-import { endProcesses, otherProcess } from "./other-process.ts";
+import { createMemoryStateStore, openStateStore } from "../../src/journal/sqlite.ts";
+import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
 
@@ -13,20 +13,20 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "store-"));
 });
 afterEach(() => {
-  endProcesses();
+  killOtherProcesses();
   rmSync(folder, { recursive: true });
 });
 
 /** Opens the store, or throws what is wrong with it. */
 function opened(path = folder) {
-  const store = openStore(path);
+  const store = openStateStore(path);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
 }
 
 describe.each([
   ["on disk", () => opened()],
-  ["in memory", createMemoryStore],
+  ["in memory", createMemoryStateStore],
 ])("a store %s", (_, open) => {
   test("counts the calls of each month by itself", () => {
     const store = open();
@@ -73,16 +73,16 @@ describe("the store's folder", () => {
 
   test("is held by one opener at a time, also within a process", () => {
     const first = opened();
-    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
     first.calls.add("2026-11-01", 1);
     first.close();
     opened().close();
   });
 
   test("is refused, by name, while another process holds it, and free once that process is killed", async () => {
-    const other = otherProcess(folder, `say("holding")`);
+    const other = startOtherProcess(folder, `say("holding")`);
     expect(await other.line()).toBe("holding");
-    expect(openStore(folder)).toEqual({
+    expect(openStateStore(folder)).toEqual({
       ok: false,
       error: {
         kind: "held",
@@ -95,7 +95,7 @@ describe("the store's folder", () => {
 
   test("is refused to another process while we hold it", async () => {
     const store = opened();
-    expect(await otherProcess(folder, "").line()).toBe("held");
+    expect(await startOtherProcess(folder, "").line()).toBe("held");
     store.close();
   });
 
@@ -111,7 +111,7 @@ describe("the store's folder", () => {
   test("that can't be one is refused by name", () => {
     writeFileSync(join(folder, "file"), "");
     for (const path of [join(folder, "file"), join(folder, "file", "below")]) {
-      const store = openStore(path);
+      const store = openStateStore(path);
       expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
       expect(store.ok ? "" : store.error.message).toContain(path);
       expect(store.ok ? "" : store.error.message).toContain("state.path must be a folder we may write to");
@@ -121,7 +121,7 @@ describe("the store's folder", () => {
 
 describe("the database", () => {
   test("has every call that was counted, even when the process was killed", async () => {
-    const other = otherProcess(folder, `for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
+    const other = startOtherProcess(folder, `for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
     for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
     await other.kill();
     const store = opened();
@@ -143,8 +143,8 @@ describe("the database", () => {
     later.exec("PRAGMA user_version = 99");
     later.close();
     const before = readFileSync(path);
-    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "newer" } });
-    const store = openStore(folder);
+    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "newer" } });
+    const store = openStateStore(folder);
     expect(store.ok ? "" : store.error.message).toContain(`${path} has schema version 99`);
     expect(readFileSync(path).equals(before)).toBe(true);
   });
@@ -159,7 +159,7 @@ describe("the database", () => {
     for (let call = 0; call < 10; call++) store.calls.add("2026-11-01", 1);
     store.close();
     damage(path);
-    const refused = openStore(folder);
+    const refused = openStateStore(folder);
     expect(refused).toMatchObject({ ok: false, error: { kind: "damaged" } });
     expect(refused.ok ? "" : refused.error.message).toContain(`${path} is damaged`);
     expect(refused.ok ? "" : refused.error.message).toContain("move it away together with its -wal and -shm files");
@@ -170,11 +170,11 @@ describe("the database", () => {
 
   test("of somebody else, of a version like ours, is refused as damaged, and the folder is free again", () => {
     const path = join(folder, "proxywarden.db");
-    const foreign = new DatabaseSync(path);
-    foreign.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
-    foreign.close();
-    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
-    expect(openStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    const externalUsage = new DatabaseSync(path);
+    externalUsage.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
+    externalUsage.close();
+    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
   });
 });
 

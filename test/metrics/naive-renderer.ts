@@ -1,15 +1,15 @@
-import type { Exposition } from "../../src/metrics/render/exposition.ts";
-import { FAMILIES } from "../../src/metrics/families/network-families.ts";
 import type { NodeFamily, RenderInput, Sample } from "../../src/metrics/families/family.ts";
+import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
-import { nodeLabel, seePresence } from "../../src/metrics/render/node-visibility.ts";
-import { createRenderer, type Renderer } from "../../src/metrics/render/renderer.ts";
+import type { NetworkExposition } from "../../src/metrics/render/exposition.ts";
+import { computeVisibility, nodeLabel } from "../../src/metrics/render/node-visibility.ts";
+import { createNetworkRenderer, type NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { type Format, familyHeader, seriesText, valueText } from "../../src/metrics/text-format.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { inputOf } from "./snapshot-fixtures.ts";
+import { renderInput } from "./snapshot-fixtures.ts";
 
 /** Renders a snapshot to its end, at once. */
-export function render(renderer: Renderer, input: RenderInput): Exposition {
+export function render(renderer: NetworkRenderer, input: RenderInput): NetworkExposition {
   const steps = renderer.refresh(input);
   for (;;) {
     const step = steps.next();
@@ -18,24 +18,24 @@ export function render(renderer: Renderer, input: RenderInput): Exposition {
 }
 
 /** The bytes of an exposition as text. */
-export const textOf = (exposition: Exposition, format: Format = "text"): string =>
-  Buffer.concat(exposition.pieces[format].map(({ bytes }) => bytes)).toString();
+export const textOf = (exposition: NetworkExposition, format: Format = "text"): string =>
+  Buffer.concat(exposition.chunks[format].map(({ bytes }) => bytes)).toString();
 
-type Around = Parameters<typeof inputOf>[1];
+type RenderContext = Parameters<typeof renderInput>[1];
 
 /** The text page of a snapshot. */
-export const pageOf = (snapshot: Partial<Snapshot>, around: Around = {}): string =>
-  textOf(render(createRenderer(), inputOf(snapshot, around)));
+export const renderPage = (snapshot: Partial<Snapshot>, around: RenderContext = {}): string =>
+  textOf(render(createNetworkRenderer(), renderInput(snapshot, around)));
 
 /** Its lines that begin with `prefix`. */
-export const linesOf = (prefix: string, snapshot: Partial<Snapshot>, around: Around = {}): string[] =>
-  pageOf(snapshot, around)
+export const renderedLines = (prefix: string, snapshot: Partial<Snapshot>, around: RenderContext = {}): string[] =>
+  renderPage(snapshot, around)
     .split("\n")
     .filter((line) => line.startsWith(prefix));
 
 /** What the renderer is to give: the same rows from nothing, line by line, strings joined. */
-export function renderPlainly(input: RenderInput, format: Format = "text"): string {
-  return FAMILIES.filter(({ name }) => !input.options.deny.has(name))
+export function referenceRender(input: RenderInput, format: Format = "text"): string {
+  return NETWORK_FAMILIES.filter(({ name }) => !input.options.deny.has(name))
     .map((family) => {
       const samples = "fill" in family ? nodeSamples(family, input) : [...family.samples(input)];
       const lines = samples
@@ -48,15 +48,15 @@ export function renderPlainly(input: RenderInput, format: Format = "text"): stri
 
 function nodeSamples(family: NodeFamily, input: RenderInput): Sample[] {
   const { fleet, sessions } = input.snapshot;
-  const ids = family.roster === "fleet" ? fleet.ids : (sessions?.nodes.ids ?? []);
-  const presence = seePresence(input);
+  const ids = family.nodeSource === "fleet" ? fleet.ids : (sessions?.nodes.ids ?? []);
+  const presence = computeVisibility(input);
   return ids.flatMap((id, slot) => {
-    const values = new Float64Array(family.split?.values.length ?? 1);
+    const values = new Float64Array(family.splitBy?.values.length ?? 1);
     family.fill(input, presence, slot, slot + 1, values);
-    const told = family === NODE_INFO ? input.options.nodeLabels : [];
-    const described = Object.fromEntries(told.map((label) => [label, nodeLabel(fleet, label, slot)]));
+    const nodeLabelValues = family === NODE_INFO ? input.options.nodeLabels : [];
+    const described = Object.fromEntries(nodeLabelValues.map((label) => [label, nodeLabel(fleet, label, slot)]));
     return Array.from(values, (value, line) => {
-      const split = family.split === null ? {} : { [family.split.label]: family.split.values[line]! };
+      const split = family.splitBy === null ? {} : { [family.splitBy.label]: family.splitBy.values[line]! };
       return { labels: { node_id: id, ...described, ...split }, value };
     });
   });

@@ -1,22 +1,23 @@
 import { expect, test } from "vitest";
-import { familyNames } from "../../src/metrics/families/network-families.ts";
-import { createRenderer } from "../../src/metrics/render/renderer.ts";
-import { trailer } from "../../src/metrics/text-format.ts";
-import { fullInput, fullWarden, openMetricsSamples, promtoolFindings } from "./sample-page.ts";
+import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
+import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import { endMarker } from "../../src/metrics/text-format.ts";
 import { render, textOf } from "./naive-renderer.ts";
+import { fullDaemonMetrics, fullInput, openMetricsSamples, promtoolFindings } from "./sample-page.ts";
 
-const exposition = render(createRenderer(), fullInput());
+const exposition = render(createNetworkRenderer(), fullInput());
 
 test("the page tries every family", () => {
   const shown = textOf(exposition).match(/(?<=^# TYPE )\S+/gm);
-  expect(shown).toEqual([...familyNames()]);
+  expect(shown).toEqual([...networkFamilyNames()]);
 });
 
 test("promtool finds nothing in the text format", async () => {
-  expect(promtoolFindings(textOf(exposition) + (await fullWarden().render("text")))).toBe("");
+  expect(promtoolFindings(textOf(exposition) + (await fullDaemonMetrics().render("text")))).toBe("");
 });
 
 test("the strict parser of Prometheus' Python client takes the OpenMetrics format, every sample of it", async () => {
-  const page = textOf(exposition, "openmetrics") + (await fullWarden().render("openmetrics")) + trailer("openmetrics");
+  const page =
+    textOf(exposition, "openmetrics") + (await fullDaemonMetrics().render("openmetrics")) + endMarker("openmetrics");
   expect(openMetricsSamples(page)).toBe(page.match(/^[^#\n]/gm)?.length);
 });

@@ -1,13 +1,13 @@
 import { spawnSync } from "node:child_process";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../src/metrics/families/family.ts";
-import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
-import { fleetOf, inputOf, sessionsOf } from "./snapshot-fixtures.ts";
+import { buildFleet, buildSessions, renderInput } from "./snapshot-fixtures.ts";
 
 /** A snapshot in which every family has samples, some of them awkward. */
 export const fullInput = (): RenderInput =>
-  inputOf(
+  renderInput(
     {
-      fleet: fleetOf(
+      fleet: buildFleet(
         ['we"ird\na', "Zürich\\1", "plain"].map((name, index) => ({
           id: `node_${index}`,
           name,
@@ -27,7 +27,7 @@ export const fullInput = (): RenderInput =>
           detailedAtEpochMs: 1_763_700_001_500,
         })),
       ),
-      sessions: sessionsOf(
+      sessions: buildSessions(
         [{ id: "node_0", counts: { active: 2, unknown: 1 }, sentBytes: 1e18, receivedBytes: 1e22 }],
         {
           counts: { "active https": 2, "unknown unknown": 1 },
@@ -57,15 +57,15 @@ export const fullInput = (): RenderInput =>
   );
 
 /** The daemon's own metrics, each family with a sample. */
-export function fullWarden(): ReturnType<typeof createWardenMetrics> {
-  const warden = createWardenMetrics();
-  warden.set("proxywarden_build_info", { version: "0.1.0" }, 1);
-  warden.set("proxywarden_month_calls", {}, 12);
-  warden.set("proxywarden_ratelimit_reset_timestamp_seconds", { category: "node_management" }, 1_763_700_060);
-  warden.set("proxywarden_collect_complete", { collector: "nodes" }, 1);
-  warden.inc("proxywarden_api_requests_total", { endpoint: "nodes_list", code: "200" });
-  warden.observe("proxywarden_api_request_duration_seconds", { endpoint: "nodes_list" }, 0.2);
-  return warden;
+export function fullDaemonMetrics(): ReturnType<typeof createDaemonMetrics> {
+  const daemonMetrics = createDaemonMetrics();
+  daemonMetrics.set("proxywarden_build_info", { version: "0.1.0" }, 1);
+  daemonMetrics.set("proxywarden_month_calls", {}, 12);
+  daemonMetrics.set("proxywarden_ratelimit_reset_timestamp_seconds", { category: "node_management" }, 1_763_700_060);
+  daemonMetrics.set("proxywarden_collect_complete", { collector: "nodes" }, 1);
+  daemonMetrics.inc("proxywarden_api_requests_total", { endpoint: "nodes_list", code: "200" });
+  daemonMetrics.observe("proxywarden_api_request_duration_seconds", { endpoint: "nodes_list" }, 0.2);
+  return daemonMetrics;
 }
 
 /** What promtool's linter has to say of a text page: nothing, if all is well. */

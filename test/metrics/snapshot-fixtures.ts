@@ -1,10 +1,10 @@
 import type { ExportOptions, RenderInput } from "../../src/metrics/families/family.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../src/model/session.ts";
-import type { Fleet, SessionsView, Snapshot } from "../../src/model/snapshot.ts";
+import type { Fleet, SessionSummary, Snapshot } from "../../src/model/snapshot.ts";
 
 /** A node by what matters to a test; what is not said is missing. */
-export interface NodeSketch {
+export interface NodeFixture {
   readonly id: string;
   readonly name?: string;
   readonly country?: string;
@@ -27,14 +27,14 @@ export interface NodeSketch {
 }
 
 /** A fleet with a slot for each sketch; null: an empty slot. */
-export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: number | null = 0): Fleet {
-  const slots = sketches.length;
-  const texts = (read: (node: NodeSketch) => string | undefined) =>
-    sketches.map((node) => (node === null ? "" : (read(node) ?? "")));
-  const numbers = (read: (node: NodeSketch) => number | undefined) =>
-    Float64Array.from(sketches, (node) => (node === null ? Number.NaN : (read(node) ?? Number.NaN)));
+export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt: number | null = 0): Fleet {
+  const slots = fixtures.length;
+  const texts = (read: (node: NodeFixture) => string | undefined) =>
+    fixtures.map((node) => (node === null ? "" : (read(node) ?? "")));
+  const numbers = (read: (node: NodeFixture) => number | undefined) =>
+    Float64Array.from(fixtures, (node) => (node === null ? Number.NaN : (read(node) ?? Number.NaN)));
   const places: { country: string; region: string }[] = [];
-  const place = Uint32Array.from(sketches, (node) => {
+  const place = Uint32Array.from(fixtures, (node) => {
     const country = node?.country ?? "";
     const region = node?.region ?? "";
     const known = places.findIndex((one) => one.country === country && one.region === region);
@@ -42,14 +42,14 @@ export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: num
   });
   return {
     slots,
-    count: sketches.filter((node) => node !== null).length,
+    count: fixtures.filter((node) => node !== null).length,
     ids: texts(({ id }) => id),
     names: texts(({ name }) => name),
     ipAddresses: texts(({ ipAddress }) => ipAddress),
     versions: texts(({ version }) => version),
-    place,
-    places,
-    status: Uint8Array.from(sketches, (node) => NODE_STATUSES.indexOf(node?.status ?? "online")),
+    locationIndex: place,
+    locations: places,
+    status: Uint8Array.from(fixtures, (node) => NODE_STATUSES.indexOf(node?.status ?? "online")),
     lastSeenMs: numbers(({ lastSeenMs }) => lastSeenMs),
     uptimeHours: numbers(({ uptimeHours }) => uptimeHours),
     activeSessions: numbers(({ activeSessions }) => activeSessions),
@@ -71,10 +71,10 @@ export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: num
         : {
             complete: true,
             completeWalks: 9,
-            met: slots,
+            seenNodes: slots,
             missing: 0,
             total: slots,
-            isCut: false,
+            isAborted: false,
             rejected: 0,
             at: settledAt,
           },
@@ -82,7 +82,7 @@ export function fleetOf(sketches: readonly (NodeSketch | null)[], settledAt: num
 }
 
 /** Sessions of one node. */
-export interface SessionNodeSketch {
+export interface SessionNodeFixture {
   readonly id: string;
   readonly counts?: Partial<Record<SessionStatus, number>>;
   /** 0 unless said: its sessions fail now. */
@@ -92,11 +92,11 @@ export interface SessionNodeSketch {
 }
 
 /** No sessions but those said. */
-export function sessionsOf(
-  nodes: readonly (SessionNodeSketch | null)[],
-  { counts = {}, ...rest }: Partial<Omit<SessionsView, "counts">> & { counts?: Record<string, number> } = {},
-): SessionsView {
-  const numbers = (read: (node: SessionNodeSketch) => number | undefined) =>
+export function buildSessions(
+  nodes: readonly (SessionNodeFixture | null)[],
+  { counts = {}, ...rest }: Partial<Omit<SessionSummary, "counts">> & { counts?: Record<string, number> } = {},
+): SessionSummary {
+  const numbers = (read: (node: SessionNodeFixture) => number | undefined) =>
     Float64Array.from(nodes, (node) => (node === null ? 0 : (read(node) ?? 0)));
   return {
     settledAt: 0,
@@ -125,13 +125,21 @@ export function sessionsOf(
 export const STALE_AFTER_MS = 180_000;
 
 /** All that a rendering needs, around a part of a snapshot. */
-export function inputOf(
+export function renderInput(
   snapshot: Partial<Snapshot>,
   { options, ...rest }: Partial<Omit<RenderInput, "options">> & { options?: Partial<ExportOptions> } = {},
 ): RenderInput {
   const ages = ["nodes", "details", "sessions", "stats", "hourly"].map((collector) => [collector, STALE_AFTER_MS]);
   return {
-    snapshot: { sequence: 1, at: 0, fleet: fleetOf([], null), sessions: null, stats: null, hourly: null, ...snapshot },
+    snapshot: {
+      sequence: 1,
+      at: 0,
+      fleet: buildFleet([], null),
+      sessions: null,
+      stats: null,
+      hourly: null,
+      ...snapshot,
+    },
     now: 0,
     serviceNowMs: 0,
     staleAfterMs: Object.fromEntries(ages),

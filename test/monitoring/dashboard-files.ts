@@ -2,7 +2,7 @@ import type { Dashboard, Panel } from "@grafana/grafana-foundation-sdk/dashboard
 import { compiledBoards } from "../../grafana/main.ts";
 
 /** A query of a dashboard, as its file has it. */
-export interface BoardQuery {
+export interface DashboardQuery {
   /** The dashboard, and the panel, annotation or variable. */
   readonly where: string;
   readonly expr: string;
@@ -12,7 +12,7 @@ export interface BoardQuery {
 }
 
 /** The dashboards by their files. */
-export const boards: ReadonlyMap<string, Dashboard> = new Map(
+export const dashboards: ReadonlyMap<string, Dashboard> = new Map(
   compiledBoards().map(({ file, dashboard }) => [file, dashboard]),
 );
 
@@ -29,7 +29,7 @@ export const panelsOf = ({ panels = [] }: Dashboard): readonly Panel[] =>
   panels.flatMap((panel) => (isPanel(panel) ? [panel] : panel.panels)).filter(isPanel);
 
 /** Every query of a dashboard: of its panels, its annotations and its variables. */
-export function queriesOf(file: string, dashboard: Dashboard): readonly BoardQuery[] {
+export function queriesOf(file: string, dashboard: Dashboard): readonly DashboardQuery[] {
   const ofPanels = panelsOf(dashboard).flatMap(({ title, targets = [] }) =>
     (targets as unknown as readonly Target[]).map((target) => queryOf(`${file}: ${title}`, target)),
   );
@@ -45,7 +45,7 @@ export function queriesOf(file: string, dashboard: Dashboard): readonly BoardQue
   return [...ofPanels, ...ofAnnotations, ...ofVariables];
 }
 
-const queryOf = (where: string, { expr, instant = false, legendFormat }: Target): BoardQuery => ({
+const queryOf = (where: string, { expr, instant = false, legendFormat }: Target): DashboardQuery => ({
   where,
   expr,
   legend: legendFormat ?? null,
@@ -53,7 +53,9 @@ const queryOf = (where: string, { expr, instant = false, legendFormat }: Target)
 });
 
 /** All of them. */
-export const allQueries: readonly BoardQuery[] = [...boards].flatMap(([file, dashboard]) => queriesOf(file, dashboard));
+export const allDashboardQueries: readonly DashboardQuery[] = [...dashboards].flatMap(([file, dashboard]) =>
+  queriesOf(file, dashboard),
+);
 
 /** Puts values in the place of Grafana's variables. */
 export const interpolated = (expr: string, values: Readonly<Record<string, string>>): string =>

@@ -4,32 +4,32 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { UIDS } from "../../grafana/board.ts";
 import { boardFiles, compiledBoards } from "../../grafana/main.ts";
-import { staleOf } from "../../scripts/generated-files.ts";
-import { familyNames } from "../../src/metrics/families/network-families.ts";
-import { WARDEN_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
-import { ANY, allQueries, boards, interpolated, panelsOf, queriesOf } from "./dashboard-files.ts";
-import { catalogueOfPage, familyOf, problemsOf } from "./metric-catalogue.ts";
-import { readExpression } from "./promql.ts";
+import { staleFiles } from "../../scripts/generated-files.ts";
+import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
+import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
+import { ANY, allDashboardQueries, dashboards, interpolated, panelsOf, queriesOf } from "./dashboard-files.ts";
+import { catalogOfScrape, familyOf, findExpressionProblems } from "./metric-catalogue.ts";
+import { parsePromql } from "./promql.ts";
 
 const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
-const everyBoard = [...boards];
+const everyBoard = [...dashboards];
 
 test("the committed dashboards are what the sources say: npm run dashboards writes them", () => {
-  expect(staleOf(boardFiles()).map(({ path }) => path)).toEqual([]);
+  expect(staleFiles(boardFiles()).map(({ path }) => path)).toEqual([]);
   expect(readdirSync(inGrafana("dashboards")).toSorted()).toEqual(compiledBoards().map(({ file }) => file));
 });
 
 test("every query is PromQL, and names only families, labels and label values that there are", async () => {
-  const catalogue = await catalogueOfPage();
-  const problems = allQueries.flatMap(({ where, expr }) =>
-    problemsOf(interpolated(expr, ANY), catalogue).map((problem) => `${where}: ${problem}`),
+  const catalogue = await catalogOfScrape();
+  const problems = allDashboardQueries.flatMap(({ where, expr }) =>
+    findExpressionProblems(interpolated(expr, ANY), catalogue).map((problem) => `${where}: ${problem}`),
   );
   expect(problems).toEqual([]);
-  expect(allQueries.length).toBeGreaterThan(100);
+  expect(allDashboardQueries.length).toBeGreaterThan(100);
 });
 
 test("a query that names what there is not is found out", async () => {
-  const catalogue = await catalogueOfPage();
+  const catalogue = await catalogOfScrape();
   expect(
     [
       "sum(",
@@ -41,7 +41,7 @@ test("a query that names what there is not is found out", async () => {
       "sum by (node_id) (proxynet_nodes)",
       "proxynet_session_duration_seconds",
       "sum by (region) (proxynet_nodes{instance=~'a'})",
-    ].map((query) => problemsOf(query, catalogue).join("; ")),
+    ].map((query) => findExpressionProblems(query, catalogue).join("; ")),
   ).toEqual([
     "not PromQL: sum( ⚠ ",
     "there is no proxynet_node",
@@ -56,16 +56,16 @@ test("a query that names what there is not is found out", async () => {
 });
 
 test("every family is on some dashboard, and all that is known of a node is on the node's", () => {
-  const named = (queries: typeof allQueries) =>
+  const named = (queries: typeof allDashboardQueries) =>
     new Set(
       queries
-        .flatMap(({ expr }) => readExpression(interpolated(expr, ANY)).selectors)
+        .flatMap(({ expr }) => parsePromql(interpolated(expr, ANY)).selectors)
         .flatMap(({ name }) => [name, familyOf(name)]),
     );
-  const shown = named(allQueries);
-  expect([...familyNames(), ...Object.keys(WARDEN_FAMILIES)].filter((name) => !shown.has(name))).toEqual([]);
-  const onNode = named(queriesOf("node.json", boards.get("node.json")!));
-  expect(familyNames().filter((name) => name.startsWith("proxynet_node_") && !onNode.has(name))).toEqual([]);
+  const shown = named(allDashboardQueries);
+  expect([...networkFamilyNames(), ...Object.keys(DAEMON_FAMILIES)].filter((name) => !shown.has(name))).toEqual([]);
+  const onNode = named(queriesOf("node.json", dashboards.get("node.json")!));
+  expect(networkFamilyNames().filter((name) => name.startsWith("proxynet_node_") && !onNode.has(name))).toEqual([]);
 });
 
 describe.each(everyBoard)("%s", (_, dashboard) => {

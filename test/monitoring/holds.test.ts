@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { HOLD_REASONS, type HoldReason } from "../../src/model/remediation/decision.ts";
-import { HOLD_MS_MAX, HOLDS, type HoldRow } from "../../src/model/remediation/hold-reasons.ts";
-import { shippedAndEnforced } from "../harness/shipped-policies.ts";
+import { HOLD_MS_MAX, HOLD_REASON_ROWS, type HoldReasonRow } from "../../src/model/remediation/hold-reasons.ts";
+import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { textOf } from "./repository-files.ts";
 
-const { safety } = shippedAndEnforced().rules;
+const { safety } = enforcedShippedPolicies().rules;
 
 /** How long a hold lasts at most that has no alert, with the shipped configuration. */
 const LASTS_MS: Partial<Record<HoldReason, number>> = {
@@ -14,7 +14,8 @@ const LASTS_MS: Partial<Record<HoldReason, number>> = {
   cooldown: safety.cooldownMs,
 };
 
-const alertOf = (reason: HoldReason): string | undefined => (HOLDS[reason] satisfies HoldRow as HoldRow).alert;
+const alertOf = (reason: HoldReason): string | undefined =>
+  (HOLD_REASON_ROWS[reason] satisfies HoldReasonRow as HoldReasonRow).alert;
 const rules = textOf("config/prometheus/rules/healing.yml");
 
 test("every hold ends by itself within 6 h or has an alert that fires before", () => {

@@ -1,35 +1,35 @@
-import { FAMILIES } from "../../src/metrics/families/network-families.ts";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { DAEMON_FAMILIES, type DaemonFamily } from "../../src/metrics/families/daemon-families.ts";
+import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
-import { createWardenMetrics } from "../../src/metrics/daemon-metrics.ts";
-import { WARDEN_FAMILIES, type WardenFamily } from "../../src/metrics/families/daemon-families.ts";
-import { NODE_LABELS } from "../../src/model/node-labels.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
+import { NODE_LABELS } from "../../src/model/node-labels.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
-import { readExpression } from "./promql.ts";
+import { parsePromql } from "./promql.ts";
 
 /** By label the values that it can have; null: they are not known beforehand. */
 type Labels = Readonly<Record<string, readonly string[] | null>>;
 
 /** By name of a series, as a query has it, its labels; null: any. */
-export type Catalogue = ReadonlyMap<string, Labels | null>;
+export type SeriesCatalog = ReadonlyMap<string, Labels | null>;
 
 /** What Prometheus gives every series of a target. */
-const OF_TARGET: Labels = { instance: null, job: null };
+const TARGET_LABELS: Labels = { instance: null, job: null };
 
 /** Every series that a scrape of the daemon brings: the tables' own, those of the process, and those of the scrape. */
-export async function catalogueOfPage(): Promise<Catalogue> {
-  const own = Object.entries<WardenFamily>(WARDEN_FAMILIES).map(
+export async function catalogOfScrape(): Promise<SeriesCatalog> {
+  const own = Object.entries<DaemonFamily>(DAEMON_FAMILIES).map(
     ([name, { type, labels }]) => [name, type, labels] as const,
   );
-  const network = FAMILIES.map((family) => [family.name, family.type, networkLabels(family)] as const);
-  const process = [...(await createWardenMetrics().render("text")).matchAll(/^((?:process|nodejs)_\w+)/gm)].map(
+  const network = NETWORK_FAMILIES.map((family) => [family.name, family.type, networkLabels(family)] as const);
+  const process = [...(await createDaemonMetrics().render("text")).matchAll(/^((?:process|nodejs)_\w+)/gm)].map(
     ([, name]) => [name!, "gauge", {}] as const,
   );
   const all = [...own, ...network, ...process].flatMap(([name, type, labels]) => seriesOf(name, type, labels));
-  return new Map<string, Labels | null>([...all, ["up", OF_TARGET]]);
+  return new Map<string, Labels | null>([...all, ["up", TARGET_LABELS]]);
 }
 
-function networkLabels(family: (typeof FAMILIES)[number]): Labels {
+function networkLabels(family: (typeof NETWORK_FAMILIES)[number]): Labels {
   const statuses = family.name.endsWith("sessions") ? SESSION_STATUSES : NODE_STATUSES;
   const closed: Labels = { status: statuses, session_type: SESSION_TYPES };
   const names = family === NODE_INFO ? [...family.labels, ...NODE_LABELS] : family.labels;
@@ -37,7 +37,7 @@ function networkLabels(family: (typeof FAMILIES)[number]): Labels {
 }
 
 function seriesOf(name: string, type: string, labels: Labels): (readonly [string, Labels])[] {
-  const all = { ...labels, ...OF_TARGET };
+  const all = { ...labels, ...TARGET_LABELS };
   if (type !== "histogram") return [[name, all]];
   return [
     [`${name}_bucket`, { ...all, le: null }],
@@ -47,10 +47,10 @@ function seriesOf(name: string, type: string, labels: Labels): (readonly [string
 }
 
 /** Everything that an expression says of series which are not there, or could never match. */
-export function problemsOf(expression: string, catalogue: Catalogue): readonly string[] {
-  const { error, selectors, groupings } = readExpression(expression);
+export function findExpressionProblems(expression: string, catalogue: SeriesCatalog): readonly string[] {
+  const { error, selectors, groupings } = parsePromql(expression);
   if (error !== null) return [`not PromQL: ${error}`];
-  const known: Labels[] = [OF_TARGET];
+  const known: Labels[] = [TARGET_LABELS];
   let knowsAll = true;
   const problems: string[] = [];
   for (const { name, matchers } of selectors) {

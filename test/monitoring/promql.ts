@@ -8,7 +8,7 @@ export interface Matcher {
 }
 
 /** What an expression selects, and by which labels it groups or joins. */
-export interface Reading {
+export interface ParsedExpression {
   /** Where the text is no PromQL: what could not be read; null: all of it could. */
   readonly error: string | null;
   readonly selectors: readonly { readonly name: string; readonly matchers: readonly Matcher[] }[];
@@ -16,13 +16,13 @@ export interface Reading {
 }
 
 /** Reads an expression by Prometheus' own grammar. */
-export function readExpression(text: string): Reading {
+export function parsePromql(text: string): ParsedExpression {
   const selectors: { name: string; matchers: Matcher[] }[] = [];
   const groupings: string[] = [];
   let error: string | null = null;
   parser.parse(text).iterate({
     enter({ node, type, from, to }) {
-      const said = text.slice(from, to);
+      const output = text.slice(from, to);
       if (type.isError) error ??= `${text.slice(0, from)} ⚠ ${text.slice(from)}`;
       if (type.name === "VectorSelector") {
         const name = node.getChild("Identifier");
@@ -33,7 +33,7 @@ export function readExpression(text: string): Reading {
         const textOf = (part: typeof label) => text.slice(part?.from, part?.to);
         selectors.at(-1)!.matchers.push({ label: textOf(label), op: textOf(op), value: textOf(value).slice(1, -1) });
       }
-      if (type.name === "LabelName" && node.parent?.name === "GroupingLabels") groupings.push(said);
+      if (type.name === "LabelName" && node.parent?.name === "GroupingLabels") groupings.push(output);
     },
   });
   return { error, selectors, groupings };

@@ -2,12 +2,17 @@ import { expect, test } from "vitest";
 import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createInterventions } from "../../src/simulator/intervention.ts";
-import { newFolder } from "../integration/folder.ts";
-import { freePort, type Prometheus, runPrometheus, startAlertmanager } from "../integration/prometheus/monitoring-servers.ts";
-import { configText, startDaemon, startNetwork } from "../integration/simulated-network.ts";
-import { until } from "../integration/wait-until.ts";
-import { newAuthority } from "../web/http/tls/certificate-authority.ts";
-import { ANY, allQueries, type BoardQuery, boards, interpolated } from "./dashboard-files.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import {
+  freePort,
+  type Prometheus,
+  runPrometheus,
+  startAlertmanager,
+} from "../integration/prometheus/monitoring-servers.ts";
+import { configText, startNetwork, startTestDaemon } from "../integration/simulated-network.ts";
+import { waitUntil } from "../integration/wait-until.ts";
+import { createAuthority } from "../web/http/tls/certificate-authority.ts";
+import { ANY, allDashboardQueries, type DashboardQuery, dashboards, interpolated } from "./dashboard-files.ts";
 import { hastyPrometheus, textOf } from "./repository-files.ts";
 
 interface Rule {
@@ -37,14 +42,14 @@ const rebootOffline = {
 };
 
 /** A network under the eyes of all that is shipped: daemon, Prometheus with its rules, Alertmanager. */
-async function startAll() {
+async function startShippedStack() {
   const never = Number.POSITIVE_INFINITY;
   const rates = { ...defaultScenario.rates, faultEveryMs: never, maintenanceEveryMs: never };
   const network = await startNetwork({ scenario: { rates } });
-  const folder = newFolder();
+  const folder = createTempFolder();
   const [prometheusPort, alertmanagerPort] = [await freePort(), await freePort()];
   const [prometheusAt, alertmanagerAt] = [`127.0.0.1:${prometheusPort}`, `127.0.0.1:${alertmanagerPort}`];
-  const { cert, key } = newAuthority("proxywarden tests").issue("IP:127.0.0.1");
+  const { cert, key } = createAuthority("proxywarden tests").issue("IP:127.0.0.1");
   const tls = { cert_file: folder.write("web.crt", cert), key_file: folder.write("web.key", key) };
   const config = configText(network.url, {
     service: { timeout: "5m" },
@@ -55,7 +60,7 @@ async function startAll() {
     receivers: [{ name: "oncall", alertmanager: true }],
     web: { web_config_file: folder.write("web.yml", JSON.stringify({ tls_server_config: tls })) },
   });
-  const daemon = await startDaemon(network.clock, config);
+  const daemon = await startTestDaemon(network.clock, config);
   const addresses = {
     proxywarden: new URL(daemon.app.url()).host,
     prometheus: prometheusAt,
@@ -65,7 +70,7 @@ async function startAll() {
     startAlertmanager(alertmanagerPort, textOf("config/prometheus/alertmanager.yml")),
     runPrometheus(hastyPrometheus(addresses), prometheusPort),
   ]);
-  await until("Prometheus has scraped all three", async () => {
+  await waitUntil("Prometheus has scraped all three", async () => {
     const up = await prometheus.query("up == 1");
     return up.length === 3;
   });
@@ -73,7 +78,11 @@ async function startAll() {
 }
 
 /** What a query gave, over the last minute or at its end. */
-async function ask(prometheus: Prometheus, { expr, instant }: BoardQuery, node: string): Promise<readonly Series[]> {
+async function ask(
+  prometheus: Prometheus,
+  { expr, instant }: DashboardQuery,
+  node: string,
+): Promise<readonly Series[]> {
   const query = encodeURIComponent(interpolated(expr, { ...ANY, node }));
   const end = Date.now() / SECOND_MS;
   const path = instant
@@ -87,11 +96,11 @@ async function ask(prometheus: Prometheus, { expr, instant }: BoardQuery, node: 
 const labelsIn = (legend: string): readonly string[] => legend.match(/(?<=\{\{)\w+(?=\}\})/g) ?? [];
 
 test("on the shipped configuration of a real Prometheus every query of the dashboards has data, every rule is evaluated, and a 429 reaches the Alertmanager", async () => {
-  const { network, daemon, prometheus, alertmanager } = await startAll();
+  const { network, daemon, prometheus, alertmanager } = await startShippedStack();
   expect(await daemon.app.reload()).toMatchObject({ ok: true });
   const people = createInterventions(network.service, network.clock.now);
   // Two nodes that have sessions, of different regions: one incident they are not.
-  const busy = await until("sessions have moved bytes", async () => {
+  const busy = await waitUntil("sessions have moved bytes", async () => {
     const moved = "query?query=proxynet_session_sent_bytes_total>0";
     const { result } = await prometheus.get<{ result: readonly Series[] }>(moved);
     return result.length > 1 && result.map(({ metric }) => metric.node_id);
@@ -99,17 +108,17 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
   const nodes = [...network.service.world.fleet.nodes].filter(({ id }) => busy.includes(id));
   const { id: sick, region } = nodes[0]!;
   const { id: hopeless } = nodes.find((node) => node.region !== region)!;
-  people.fallIll(sick, { ailment: "outage", cure: "reboot" });
+  people.startFailure(sick, { failureMode: "outage", remedy: "reboot" });
   // It has its turn first: while an action is not verified there is no other.
-  await until("it is rebooted", async () => {
+  await waitUntil("it is rebooted", async () => {
     const acting = await prometheus.query('proxywarden_node_episode{state="acting"}');
     return acting.length > 0;
   });
-  people.fallIll(hopeless, { ailment: "outage", cure: "person" });
+  people.startFailure(hopeless, { failureMode: "outage", remedy: "person" });
 
-  let empty = allQueries;
+  let empty = allDashboardQueries;
   const strange: string[] = [];
-  await until(
+  await waitUntil(
     () => `these have data:\n${empty.map(({ where, expr }) => `${where}: ${expr}`).join("\n")}`,
     async () => {
       const answers = await Promise.all(empty.map((query) => ask(prometheus, query, sick)));
@@ -135,8 +144,8 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
   const [left] = await prometheus.query("proxywarden_month_reset_timestamp_seconds - time()");
   expect(Number(left!.value[1])).toBeLessThan((31 * DAY_MS) / SECOND_MS);
 
-  network.strike({ kind: "status", status: 429, retryAfter: "60" }, "GET /v1/sessions?");
-  const alert = await until("Alertmanager has the alert", async () =>
+  network.setFault({ kind: "status", status: 429, retryAfter: "60" }, "GET /v1/sessions?");
+  const alert = await waitUntil("Alertmanager has the alert", async () =>
     (await alertmanager.alerts()).find(({ labels }) => labels.alertname === "ProxywardenRateLimited"),
   );
   expect(alert).toMatchObject({
@@ -148,7 +157,7 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
 
 /** Grafana's own steps: the series of the variable's query, each as text, and the regular expression over it. */
 async function expectNodeChosenByName(prometheus: Prometheus, node: string): Promise<void> {
-  const { regex } = boards.get("node.json")!.templating.list!.find(({ name }) => name === "node")!;
+  const { regex } = dashboards.get("node.json")!.templating.list!.find(({ name }) => name === "node")!;
   const { result } = await prometheus.get<{ result: readonly Series[] }>("query?query=proxynet_node_info");
   const { metric } = result.find((each) => each.metric.node_id === node)!;
   const { __name__: name, ...labels } = metric;

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { EXIT_FINE } from "../../src/cli/context.ts";
+import { EXIT_OK } from "../../src/cli/context.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { ALERT_NAMES } from "../../src/notify/alertmanager.ts";
-import { printed } from "../cli/terminal.ts";
-import { runTool, tool } from "../integration/process.ts";
-import { type Catalogue, catalogueOfPage, problemsOf } from "./metric-catalogue.ts";
+import { captureOutput } from "../cli/terminal.ts";
+import { requireProgram, runProgram } from "../integration/process.ts";
+import { catalogOfScrape, findExpressionProblems, type SeriesCatalog } from "./metric-catalogue.ts";
 import { inRepository, textOf } from "./repository-files.ts";
 
 const filesIn = (folder: string) => readdirSync(inRepository(folder)).map((name) => `${folder}/${name}`);
@@ -45,11 +45,12 @@ const tests = testFiles.flatMap((file) => (parse(textOf(file)) as RuleTests).tes
 
 const ALERTMANAGER = inRepository("config/prometheus/alertmanager.yml");
 
-const promtool = (...args: readonly string[]) => runTool(tool("/usr/bin/promtool", "prometheus"), args, "");
+const promtool = (...args: readonly string[]) =>
+  runProgram(requireProgram("/usr/bin/promtool", "prometheus"), args, "");
 
 test("promtool finds nothing wrong with any rule, and none is there twice", async () => {
-  const said = await promtool("check", "rules", "--lint=all", "--lint-fatal", ...ruleFiles.map(inRepository));
-  expect(said.match(/SUCCESS: \d+ rules found/g)).toHaveLength(ruleFiles.length);
+  const output = await promtool("check", "rules", "--lint=all", "--lint-fatal", ...ruleFiles.map(inRepository));
+  expect(output.match(/SUCCESS: \d+ rules found/g)).toHaveLength(ruleFiles.length);
   expect(new Set([...names, ...recorded]).size).toBe(rules.length);
 });
 
@@ -59,8 +60,8 @@ test("promtool takes the configuration of Prometheus, and amtool that of Alertma
   expect(await promtool("check", "config", inRepository("config/prometheus/prometheus.yml"))).toContain(
     `SUCCESS: ${ruleFiles.length} rule files found`,
   );
-  const amtool = tool("/usr/bin/amtool", "prometheus-alertmanager");
-  expect(await runTool(amtool, ["check-config", ALERTMANAGER], "")).toContain("SUCCESS");
+  const amtool = requireProgram("/usr/bin/amtool", "prometheus-alertmanager");
+  expect(await runProgram(amtool, ["check-config", ALERTMANAGER], "")).toContain("SUCCESS");
 });
 
 test.each([
@@ -69,9 +70,9 @@ test.each([
   ["severity=info", "nobody"],
   ["alertname=Stranger", "team"],
 ])("an alert with %s goes to %s", async (label, receiver) => {
-  const amtool = tool("/usr/bin/amtool", "prometheus-alertmanager");
+  const amtool = requireProgram("/usr/bin/amtool", "prometheus-alertmanager");
   const args = ["config", "routes", "test", `--config.file=${ALERTMANAGER}`, label];
-  expect(await runTool(amtool, args, "")).toMatch(new RegExp(`^${receiver}\n`));
+  expect(await runProgram(amtool, args, "")).toMatch(new RegExp(`^${receiver}\n`));
 });
 
 test("every unit test evaluates all groups, and what is recorded before what reads it", () => {
@@ -82,8 +83,8 @@ test("every unit test evaluates all groups, and what is recorded before what rea
 });
 
 test("promtool's unit tests of the rules pass", async () => {
-  const said = await Promise.all(testFiles.map((file) => promtool("test", "rules", inRepository(file))));
-  for (const each of said) expect(each).toMatch(/^Unit Testing: .*\n {2}SUCCESS\n\n$/);
+  const output = await Promise.all(testFiles.map((file) => promtool("test", "rules", inRepository(file))));
+  for (const each of output) expect(each).toMatch(/^Unit Testing: .*\n {2}SUCCESS\n\n$/);
 });
 
 test("each alert has a test in which it fires and one in which it does not, and each recorded name a value", () => {
@@ -97,9 +98,12 @@ test("each alert has a test in which it fires and one in which it does not, and 
 });
 
 test("expressions name only families, labels and label values that there are", async () => {
-  const known: Catalogue = new Map([...(await catalogueOfPage()), ...recorded.map((name) => [name, null] as const)]);
+  const known: SeriesCatalog = new Map([
+    ...(await catalogOfScrape()),
+    ...recorded.map((name) => [name, null] as const),
+  ]);
   const problems = rules.flatMap(({ record, alert, expr }) =>
-    problemsOf(expr, known).map((problem) => `${record ?? alert}: ${problem}`),
+    findExpressionProblems(expr, known).map((problem) => `${record ?? alert}: ${problem}`),
   );
   expect(problems).toEqual([]);
 });
@@ -136,14 +140,14 @@ describe("the runbook", () => {
   });
 
   test("names only commands that there are", async () => {
-    const said = await printed((context) => {
+    const output = await captureOutput((context) => {
       const known = createProgram(context, () => {}).commands.map((command) => command.name());
       const named = [...text.matchAll(/(?:`|^)proxywarden ([a-z-]+)/gm)].map(([, name]) => name!);
       expect(named.length).toBeGreaterThan(5);
       expect(named.filter((name) => !known.includes(name))).toEqual([]);
-      return Promise.resolve(EXIT_FINE);
+      return Promise.resolve(EXIT_OK);
     });
-    expect(said).toMatchObject({ code: EXIT_FINE });
+    expect(output).toMatchObject({ code: EXIT_OK });
   });
 
   test("links to what there is", () => {

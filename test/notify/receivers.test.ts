@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Notice } from "../../src/model/remediation/notification.ts";
+import type { Notification } from "../../src/model/remediation/notification.ts";
 import { createAlertmanager } from "../../src/notify/alertmanager.ts";
 import { createWebhook } from "../../src/notify/webhook.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { neverAnswers, startHttpServer } from "../api-client/http-server.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
-import { never, startHttpServer } from "../api-client/http-server.ts";
 
-const episode: Notice = {
+const episode: Notification = {
   kind: "episode",
   key: "episode/ep-12",
   severity: "warning",
@@ -18,7 +18,7 @@ const episode: Notice = {
   startsAt: START_MS,
   endsAt: null,
 };
-const storm: Notice = {
+const storm: Notification = {
   ...episode,
   kind: "storm",
   key: "storm",
@@ -27,7 +27,7 @@ const storm: Notice = {
   episode: null,
   region: null,
 };
-const over: Notice = { ...episode, endsAt: START_MS + 90_000 };
+const over: Notification = { ...episode, endsAt: START_MS + 90_000 };
 
 type Parts = { url: string; clock?: ReturnType<typeof createVirtualClock> };
 const webhookTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
@@ -46,9 +46,9 @@ const receivers = { webhook: webhookTo, alertmanager: alertmanagerTo };
 
 describe("a webhook", () => {
   test("is posted the documented payload at its URL, to the letter, query and slash included", async () => {
-    const { url, seen } = await startHttpServer(() => ({ status: 204 }));
+    const { url, requests: seen } = await startHttpServer(() => ({ status: 204 }));
     const receiver = webhookTo({ url: `${url}/hooks/T0/?token=abc` });
-    expect(await receiver.send([episode, over], never)).toEqual({ ok: true });
+    expect(await receiver.send([episode, over], neverAnswers)).toEqual({ ok: true });
     expect(seen[0]).toMatchObject({ method: "POST", url: "/hooks/T0/?token=abc" });
     expect(seen[0]!.headers["content-type"]).toBe("application/json");
     const fields = {
@@ -73,9 +73,9 @@ describe("a webhook", () => {
   });
 
   test("hears that all is resolved where nothing in it fires, and null for what doesn't apply", async () => {
-    const { url, seen } = await startHttpServer(() => ({}));
-    await webhookTo({ url }).send([over], never);
-    await webhookTo({ url }).send([storm], never);
+    const { url, requests: seen } = await startHttpServer(() => ({}));
+    await webhookTo({ url }).send([over], neverAnswers);
+    await webhookTo({ url }).send([storm], neverAnswers);
     expect(JSON.parse(seen[0]!.body)).toMatchObject({ status: "resolved" });
     expect(JSON.parse(seen[1]!.body).notices).toMatchObject([{ policy: null, node_id: null, region: null }]);
   });
@@ -84,7 +84,7 @@ describe("a webhook", () => {
     const secret = "/hooks/T0/B0/do-not-tell";
     const { url } = await startHttpServer(({ url }) => ({ status: 404, body: `${url} was not found` }));
     for (const base of [url, "http://127.0.0.1:1", "http:/\\bad host"]) {
-      const result = await webhookTo({ url: base + secret }).send([episode], never);
+      const result = await webhookTo({ url: base + secret }).send([episode], neverAnswers);
       expect(result.ok).toBe(false);
       expect(JSON.stringify(result)).not.toContain("do-not-tell");
     }
@@ -92,10 +92,10 @@ describe("a webhook", () => {
 });
 
 describe("an Alertmanager", () => {
-  const alertOf = async (notice: Notice, now = START_MS + 30_000) => {
-    const { url, seen } = await startHttpServer(() => ({}));
+  const alertOf = async (notification: Notification, now = START_MS + 30_000) => {
+    const { url, requests: seen } = await startHttpServer(() => ({}));
     const receiver = alertmanagerTo({ url: `${url}/am`, clock: createVirtualClock(now) });
-    expect(await receiver.send([notice], never)).toEqual({ ok: true });
+    expect(await receiver.send([notification], neverAnswers)).toEqual({ ok: true });
     expect(seen[0]).toMatchObject({ method: "POST", url: "/am/api/v2/alerts" });
     return JSON.parse(seen[0]!.body)[0];
   };
@@ -142,7 +142,7 @@ describe("an Alertmanager", () => {
 
   test("tells why it refuses alerts", async () => {
     const { url } = await startHttpServer(() => ({ status: 400, body: '"start time must be before end time"' }));
-    const refusal = await alertmanagerTo({ url }).send([episode], never);
+    const refusal = await alertmanagerTo({ url }).send([episode], neverAnswers);
     expect(refusal).toMatchObject({ isFinal: true, error: expect.stringContaining("start time must be before") });
   });
 });
@@ -160,8 +160,8 @@ describe.each(Object.entries(receivers))("whatever the receiver: %s", (_, receiv
     [500, false],
     [503, false],
   ])("%i is final: %s", async (status, isFinal) => {
-    const { url, seen } = await startHttpServer(() => ({ status }));
-    expect(await receiverTo({ url }).send([episode], never)).toMatchObject({
+    const { url, requests: seen } = await startHttpServer(() => ({ status }));
+    expect(await receiverTo({ url }).send([episode], neverAnswers)).toMatchObject({
       ok: false,
       isFinal,
       error: expect.stringContaining(`it answered ${status}`),
@@ -170,12 +170,14 @@ describe.each(Object.entries(receivers))("whatever the receiver: %s", (_, receiv
   });
 
   test("no answer in time, and nobody there, are failures that may pass", async () => {
-    const { url, came } = await startHttpServer(() => null);
+    const { url, waitForRequests: came } = await startHttpServer(() => null);
     const clock = createVirtualClock(START_MS);
-    const sending = receiverTo({ url, clock }).send([episode], never);
+    const sending = receiverTo({ url, clock }).send([episode], neverAnswers);
     await came(1);
     await clock.advance(10_000);
     expect(await sending).toEqual({ ok: false, error: "no whole answer within 10 s", isFinal: false });
-    expect(await receiverTo({ url: "http://127.0.0.1:1" }).send([episode], never)).toMatchObject({ isFinal: false });
+    expect(await receiverTo({ url: "http://127.0.0.1:1" }).send([episode], neverAnswers)).toMatchObject({
+      isFinal: false,
+    });
   });
 });

@@ -2,13 +2,13 @@ import fc from "fast-check";
 import { createTask } from "node-cron";
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createBell, cronProblem } from "../../src/platform/cron.ts";
+import { createCron, cronError } from "../../src/platform/cron.ts";
 
-const bell = createBell();
+const cron = createCron();
 
 /** The ring after an instant, both as ISO text. */
-function ringAfter(expression: string, after: string): string | null {
-  const next = bell.next(expression, Date.parse(after));
+function nextRunAfter(expression: string, after: string): string | null {
+  const next = cron.nextAfter(expression, Date.parse(after));
   return next === null ? null : new Date(next).toISOString().replace(".000Z", "Z");
 }
 
@@ -35,13 +35,13 @@ describe("the next ring", () => {
     // the 13th that is a Friday: both must fit
     ["0 0 13 * 5", "2026-11-21T00:00:00Z", "2027-08-13T00:00:00Z"],
   ])("of %s after %s is %s", (expression, after, next) => {
-    expect(ringAfter(expression, after)).toBe(next);
+    expect(nextRunAfter(expression, after)).toBe(next);
   });
 
   test("is null where none comes within eight years", () => {
     // The leap day is a Monday in 2044, and then not before 2072.
-    expect(ringAfter("0 0 29 2 1", "2044-03-01T00:00:00Z")).toBeNull();
-    expect(ringAfter("0 0 29 2 1", "2043-01-01T00:00:00Z")).toBe("2044-02-29T00:00:00Z");
+    expect(nextRunAfter("0 0 29 2 1", "2044-03-01T00:00:00Z")).toBeNull();
+    expect(nextRunAfter("0 0 29 2 1", "2043-01-01T00:00:00Z")).toBe("2044-02-29T00:00:00Z");
   });
 
   test("is the first second after that fits, whatever the expression", () => {
@@ -57,7 +57,7 @@ describe("the next ring", () => {
     fc.assert(
       fc.property(expressions, fc.integer({ min: 0, max: 6 * 3_600_000 }), (expression, offsetMs) => {
         const after = start + offsetMs;
-        const found = bell.next(expression, after)!;
+        const found = cron.nextAfter(expression, after)!;
         expect(found).toBeGreaterThan(after);
         expect(found % SECOND_MS).toBe(0);
         const task = createTask(expression, () => {}, { timezone: "UTC" });
@@ -65,11 +65,15 @@ describe("the next ring", () => {
         expect(task.match(new Date(found))).toBe(true);
         // Nothing in between: asked again from anywhere before it, the bell gives the same ring.
         for (const share of [0.1, 0.5, 0.9]) {
-          expect(bell.next(expression, Math.floor(after + (found - after - 1) * share))).toBe(found);
+          expect(cron.nextAfter(expression, Math.floor(after + (found - after - 1) * share))).toBe(found);
         }
-        for (let at = Math.ceil((after + 1) / SECOND_MS) * SECOND_MS, looks = 0; at < found && looks < 90; looks++) {
+        for (
+          let at = Math.ceil((after + 1) / SECOND_MS) * SECOND_MS, queriesMade = 0;
+          at < found && queriesMade < 90;
+          queriesMade++
+        ) {
           expect(task.match(new Date(at))).toBe(false);
-          at += looks < 60 ? SECOND_MS : MINUTE_MS;
+          at += queriesMade < 60 ? SECOND_MS : MINUTE_MS;
         }
       }),
       { numRuns: 60 },
@@ -77,7 +81,7 @@ describe("the next ring", () => {
   });
 
   test("of an expression that was never checked is an error, not silence", () => {
-    expect(() => bell.next("61 * * * *", 0)).toThrow("61");
+    expect(() => cron.nextAfter("61 * * * *", 0)).toThrow("61");
   });
 });
 
@@ -85,7 +89,7 @@ describe("the problem of an expression", () => {
   test.each(["2 * * * *", "*/5 1-3 * * MON-FRI", "0 0 29 2 *", "0 0 29 2 1", "15 30 4 L * *", "@daily"])(
     "is none for %s",
     (expression) => {
-      expect(cronProblem(expression)).toBeNull();
+      expect(cronError(expression)).toBeNull();
     },
   );
 
@@ -97,10 +101,10 @@ describe("the problem of an expression", () => {
     ["0 0 30 2 *", "30 2 is an impossible day of month"],
     ["0 0 L-30 2 *", "it names no day that ever comes"],
   ])("of %j says what is wrong", (expression, problem) => {
-    expect(cronProblem(expression)).toContain(problem);
+    expect(cronError(expression)).toContain(problem);
   });
 
   test("shows what an expression looks like", () => {
-    expect(cronProblem("every hour")).toContain('looks like "2 * * * *"');
+    expect(cronError("every hour")).toContain('looks like "2 * * * *"');
   });
 });

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { fileSecret, fixedSecret } from "../../src/platform/secret-file.ts";
+import { fileSecret, inlineSecret } from "../../src/platform/secret-file.ts";
 
 let folder: string;
 let now = 0;
@@ -122,12 +122,12 @@ describe("a secret file", () => {
 
 describe("a fixed secret", () => {
   test("never changes", () => {
-    const secret = fixedSecret("key-1");
+    const secret = inlineSecret("key-1");
     expect(secret.refresh()).toEqual({ ok: true, value: false });
     expect(secret.value()).toBe("key-1");
   });
 
   test("is never empty", () => {
-    expect(() => fixedSecret("")).toThrow("empty");
+    expect(() => inlineSecret("")).toThrow("empty");
   });
 });

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readRegularFile, reasonOf } from "../../src/platform/text-file.ts";
+import { fileErrorMessage, readRegularFile } from "../../src/platform/text-file.ts";
 
 const BYTES_MAX = 1_000;
 
@@ -113,7 +113,7 @@ describe("says why it can't be read:", () => {
     ["EMFILE", "too many files are open (EMFILE)"],
     ["EIO", "EIO: i/o error, read"],
   ])("%s", (code, expected) => {
-    expect(reasonOf({ code, message: "EIO: i/o error, read" })).toBe(expected);
+    expect(fileErrorMessage({ code, message: "EIO: i/o error, read" })).toBe(expected);
   });
 
   // The size of what /proc shows is 0 until it is read, as that of a file that grows is less than what is read.

@@ -1,77 +1,78 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
-import { HOLDS } from "../../src/model/remediation/hold-reasons.ts";
 import { MODES } from "../../src/model/policy/policy.ts";
+import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
+import { HOLD_REASON_ROWS } from "../../src/model/remediation/hold-reasons.ts";
 import type { Guard } from "../../src/policy/candidate.ts";
 import { decide, GUARDS } from "../../src/policy/decision.ts";
 import * as fleetGuards from "../../src/policy/guards/fleet-guards.ts";
 import * as nodeGuards from "../../src/policy/guards/node-guards.ts";
 import { steps } from "../harness/policies.ts";
-import { firingTimer, judgementOf } from "./guard-case.ts";
-import { alternatives, caseOf, type Reason, reasons } from "./guards/hold-reasons.ts";
+import { buildEvaluation, firingTimer } from "./guard-case.ts";
+import { CAUSED_REASONS, EXCLUSIVE_REASONS, guardCase, type Reason } from "./guards/hold-reasons.ts";
 
-const RUNS = { numRuns: 1_000 };
+const PROPERTY_RUNS = { numRuns: 1_000 };
 
 /** Any of the reasons, but of each set of alternatives one at most. */
 const someReasons: fc.Arbitrary<readonly Reason[]> = fc
   .tuple(
-    fc.subarray([...reasons]),
-    fc.array(fc.nat(), { minLength: alternatives.length, maxLength: alternatives.length }),
+    fc.subarray([...CAUSED_REASONS]),
+    fc.array(fc.nat(), { minLength: EXCLUSIVE_REASONS.length, maxLength: EXCLUSIVE_REASONS.length }),
   )
   .map(([all, picks]) =>
     all.filter((reason) => {
-      const index = alternatives.findIndex((each) => each.includes(reason));
-      const present = alternatives[index]?.filter((each) => all.includes(each)) ?? [reason];
+      const index = EXCLUSIVE_REASONS.findIndex((each) => each.includes(reason));
+      const present = EXCLUSIVE_REASONS[index]?.filter((each) => all.includes(each)) ?? [reason];
       return index < 0 || present[picks[index]! % present.length] === reason;
     }),
   );
 
-const decided = (all: readonly Reason[], rule = {}) => {
-  const { candidate, facts } = caseOf(all, rule);
+const decideWith = (all: readonly Reason[], rule = {}) => {
+  const { candidate, facts } = guardCase(all, rule);
   return decide(candidate, facts);
 };
 
-const told = (all: readonly Reason[], rule = {}) => new Set(decided(all, rule).blockers.map(({ reason }) => reason));
+const reasonsGiven = (all: readonly Reason[], rule = {}) =>
+  new Set(decideWith(all, rule).blockers.map(({ reason }) => reason));
 
 const guards: readonly Guard[] = [...Object.values(nodeGuards), ...Object.values(fleetGuards)];
 
 describe("every reason to hold", () => {
-  test.each(reasons)("%s alone holds, and is the only one told", (reason) => {
-    const { verdict, blockers } = decided([reason]);
+  test.each(CAUSED_REASONS)("%s alone holds, and is the only one told", (reason) => {
+    const { verdict, blockers } = decideWith([reason]);
     expect(verdict).toBe("hold");
     expect(blockers.map((each) => each.reason)).toEqual([reason]);
     expect(blockers[0]!.detail).not.toBe("");
   });
 
   test("is tried here", () => {
-    expect(new Set(reasons)).toEqual(new Set(HOLD_REASONS));
+    expect(new Set(CAUSED_REASONS)).toEqual(new Set(HOLD_REASONS));
   });
 
   test("is told where many hold, and no other is: none hides behind another", () => {
     fc.assert(
       fc.property(someReasons, (all) => {
-        expect(told(all)).toEqual(new Set(all));
+        expect(reasonsGiven(all)).toEqual(new Set(all));
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 
   test("is told as its guard says it alone", () => {
     fc.assert(
       fc.property(someReasons, (all) => {
-        const { candidate, facts } = caseOf(all);
+        const { candidate, facts } = guardCase(all);
         const { blockers } = decide(candidate, facts);
         for (const said of guards.flatMap((guard) => guard(candidate, facts))) expect(blockers).toContainEqual(said);
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 });
 
 describe("a node is acted on", () => {
   test("where nothing at all speaks against it", () => {
-    expect(decided([])).toMatchObject({ verdict: "act", blockers: [] });
+    expect(decideWith([])).toMatchObject({ verdict: "act", blockers: [] });
   });
 
   test("only where nothing does, when is true, the timer fires, and no step is under way", () => {
@@ -82,18 +83,18 @@ describe("a node is acted on", () => {
     let acts = 0;
     fc.assert(
       fc.property(few, timers, verdicts, episodes, fc.constantFrom(...MODES), (all, state, verdict, episode, mode) => {
-        const { candidate, facts } = caseOf(all);
+        const { candidate, facts } = guardCase(all);
         const decision = decide(
           {
             ...candidate,
             active: { ...candidate.active, mode },
             approved: true,
             timer: { ...firingTimer(), state },
-            judgement: judgementOf(verdict),
+            evaluation: buildEvaluation(verdict),
             episode:
               episode === null
                 ? candidate.episode
-                : { ...caseOf(["backoff"]).candidate.episode!, state: episode, retryAt: null },
+                : { ...guardCase(["backoff"]).candidate.episode!, state: episode, retryAt: null },
           },
           facts,
         );
@@ -103,7 +104,7 @@ describe("a node is acted on", () => {
         expect([state, verdict]).toEqual(["firing", "true"]);
         expect([null, "firing"]).toContain(episode);
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
     expect(acts).toBeGreaterThan(10);
   });
@@ -112,10 +113,10 @@ describe("a node is acted on", () => {
     fc.assert(
       fc.property(someReasons, someReasons, (some, more) => {
         const both = [...new Set([...some, ...more])];
-        const isMixed = alternatives.some((each) => each.filter((reason) => both.includes(reason)).length > 1);
+        const isMixed = EXCLUSIVE_REASONS.some((each) => each.filter((reason) => both.includes(reason)).length > 1);
         fc.pre(!isMixed);
-        if (decided(some).verdict === "hold") expect(decided(both).verdict).toBe("hold");
-        expect([...told(some)].filter((reason) => !told(both).has(reason))).toEqual([]);
+        if (decideWith(some).verdict === "hold") expect(decideWith(both).verdict).toBe("hold");
+        expect([...reasonsGiven(some)].filter((reason) => !reasonsGiven(both).has(reason))).toEqual([]);
       }),
       { numRuns: 300 },
     );
@@ -125,24 +126,24 @@ describe("a node is acted on", () => {
 test("a step that only tells people is held by doubt and repetition alone, and by nothing else", () => {
   const doubts: readonly Reason[] = [
     ...(["journal", "verdict_unknown", "other_episode", "cooldown", "retry_wait", "retry_limit", "backoff"] as const),
-    ...alternatives.at(-1)!,
+    ...EXCLUSIVE_REASONS.at(-1)!,
   ];
   const notice = { steps: [steps.notify] };
   fc.assert(
     fc.property(someReasons, (all) => {
-      expect(told(all, notice)).toEqual(new Set(all.filter((reason) => doubts.includes(reason))));
+      expect(reasonsGiven(all, notice)).toEqual(new Set(all.filter((reason) => doubts.includes(reason))));
     }),
-    RUNS,
+    PROPERTY_RUNS,
   );
 });
 
 test("every guard names its reasons: a row says nothing else, and each reason has a row that says how its hold ends", () => {
   expect(new Set(GUARDS.flatMap((guard) => guard.reasons))).toEqual(new Set(HOLD_REASONS));
-  for (const reason of reasons) {
-    const { candidate, facts } = caseOf([reason]);
+  for (const reason of CAUSED_REASONS) {
+    const { candidate, facts } = guardCase([reason]);
     for (const { check, reasons: own } of GUARDS) {
       for (const blocker of check(candidate, facts)) expect(own).toContain(blocker.reason);
     }
   }
-  for (const row of Object.values(HOLDS)) expect(row.ends).toMatch(/^(?:by itself|with )/);
+  for (const row of Object.values(HOLD_REASON_ROWS)) expect(row.ends).toMatch(/^(?:by itself|with )/);
 });

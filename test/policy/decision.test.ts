@@ -3,33 +3,33 @@ import { SECOND_MS } from "../../src/base/duration.ts";
 import { HOLD_REASONS, type HoldReason } from "../../src/model/remediation/decision.ts";
 import { type Action, CLOSED_STATES, type Episode, OPEN_STATES } from "../../src/model/remediation/episode.ts";
 import type { Candidate } from "../../src/policy/candidate.ts";
-import { blockersOf, canProceed, decide, mayBegin } from "../../src/policy/decision.ts";
+import { canProceed, decide, findBlockers, mayBeginEpisode } from "../../src/policy/decision.ts";
 import { steps } from "../harness/policies.ts";
 import { actionOf, decisionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import {
-  activeOf,
-  type CaseSaid,
-  candidateOf,
-  factsOf,
+  activePolicy,
+  blockerTexts,
+  buildCandidate,
+  buildEvaluation,
+  buildFacts,
+  buildObservation,
   firingTimer,
-  judgementOf,
+  type GuardCaseOptions,
   NOON,
   openEpisode,
-  sightOf,
-  texts,
 } from "./guard-case.ts";
-import { caseOf, reasons } from "./guards/hold-reasons.ts";
+import { CAUSED_REASONS, guardCase } from "./guards/hold-reasons.ts";
 
-const said = (candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-  texts(blockersOf(candidateOf(candidate), factsOf(facts)));
+const decisionText = (candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  blockerTexts(findBlockers(buildCandidate(candidate), buildFacts(facts)));
 
-const NOTHING: readonly string[] = [];
+const NO_BLOCKERS: readonly string[] = [];
 
 describe("a decision", () => {
   test("says whom it is about, under which policy, in which mode, by what evidence, and when", () => {
     const episode = openEpisode({ step: 1, acted: 1 });
-    const active = activeOf({}, { mode: "approve" });
-    expect(decide(candidateOf({ episode, active, approved: true }), factsOf())).toEqual({
+    const active = activePolicy({}, { mode: "approve" });
+    expect(decide(buildCandidate({ episode, active, approved: true }), buildFacts())).toEqual({
       at: NOON,
       policy: "reboot-offline",
       node: "node_0",
@@ -40,14 +40,14 @@ describe("a decision", () => {
       blockers: [],
       evidence: { fields: { "node.status": "offline" }, observedAt: NOON - SECOND_MS },
     });
-    expect(decide(candidateOf(), factsOf())).toMatchObject({ episode: null, step: 0, mode: "enforce" });
+    expect(decide(buildCandidate(), buildFacts())).toMatchObject({ episode: null, step: 0, mode: "enforce" });
   });
 
   test("holds a node whose timer does not fire, or that is not ill now, or whose step is under way", () => {
-    const verdict = (candidate: Partial<Candidate>) => decide(candidateOf(candidate), factsOf()).verdict;
+    const verdict = (candidate: Partial<Candidate>) => decide(buildCandidate(candidate), buildFacts()).verdict;
     expect(verdict({})).toBe("act");
     expect(verdict({ timer: { ...firingTimer(), state: "pending" } })).toBe("hold");
-    expect(verdict({ judgement: judgementOf("false") })).toBe("hold");
+    expect(verdict({ evaluation: buildEvaluation("false") })).toBe("hold");
     for (const state of OPEN_STATES) {
       expect(verdict({ episode: openEpisode({ state }) })).toBe(state === "firing" ? "act" : "hold");
     }
@@ -55,63 +55,76 @@ describe("a decision", () => {
   });
 
   test("holds an episode that is past the last step, which a changed policy may have taken away", () => {
-    const active = activeOf({ steps: [steps.reboot] });
-    const at = (step: number) => said({ active, episode: openEpisode({ step, acted: 1 }) });
-    expect(at(0)).toEqual(NOTHING);
+    const active = activePolicy({ steps: [steps.reboot] });
+    const at = (step: number) => decisionText({ active, episode: openEpisode({ step, acted: 1 }) });
+    expect(at(0)).toEqual(NO_BLOCKERS);
     expect(at(1)).toEqual(["retry_limit: the policy has 1 steps, and the episode is past them: given up"]);
   });
 });
 
 describe("the daemon's own state", () => {
   test("holds everybody, in its own words", () => {
-    expect(said({}, { facts: { paused: "since noon: a release" } })).toEqual(["paused: since noon: a release"]);
-    expect(said({}, { facts: { journal: "disk full" } })).toEqual(["journal: nothing can be written down: disk full"]);
-    expect(said({}, { facts: { credentials: "POST answered 403" } })).toEqual(["credentials: POST answered 403"]);
+    expect(decisionText({}, { facts: { pauseDetail: "since noon: a release" } })).toEqual([
+      "paused: since noon: a release",
+    ]);
+    expect(decisionText({}, { facts: { journalError: "disk full" } })).toEqual([
+      "journal: nothing can be written down: disk full",
+    ]);
+    expect(decisionText({}, { facts: { credentialsError: "POST answered 403" } })).toEqual([
+      "credentials: POST answered 403",
+    ]);
   });
 
   test("401 and 403 hold every action with the reason credentials", () => {
-    const facts = factsOf({ facts: { credentials: "POST answered 401" } });
+    const facts = buildFacts({ facts: { credentialsError: "POST answered 401" } });
     for (const step of [steps.disconnect, steps.reboot, steps.force, steps.quarantine]) {
-      expect(decide(candidateOf({ active: activeOf({ steps: [step] }) }), facts).verdict).toBe("hold");
+      expect(decide(buildCandidate({ active: activePolicy({ steps: [step] }) }), facts).verdict).toBe("hold");
     }
   });
 });
 
 test("a step that only notifies is held by what is not known, and not by what limits actions", () => {
-  const candidate = { active: activeOf({ steps: [steps.notify, steps.reboot] }), node: sightOf({ protected: "true" }) };
-  const facts: CaseSaid = {
-    facts: { paused: "since noon: a release", trust: [{ reason: "warming_up", detail: "1 of 2" }], actedAt: [NOON] },
+  const candidate = {
+    active: activePolicy({ steps: [steps.notify, steps.reboot] }),
+    node: buildObservation({ protected: "true" }),
+  };
+  const facts: GuardCaseOptions = {
+    facts: {
+      pauseDetail: "since noon: a release",
+      trustBlockers: [{ reason: "warming_up", detail: "1 of 2" }],
+      sentAtTimes: [NOON],
+    },
     safety: { maxActions: { amount: 1, perMs: SECOND_MS } },
   };
-  expect(said(candidate, facts)).toEqual(["warming_up: 1 of 2"]);
-  expect(said({ ...candidate, episode: openEpisode({ step: 1 }) }, facts).map((text) => text.split(":")[0])).toEqual([
-    ...["paused", "warming_up", "protected", "max_actions"],
-  ]);
+  expect(decisionText(candidate, facts)).toEqual(["warming_up: 1 of 2"]);
+  expect(
+    decisionText({ ...candidate, episode: openEpisode({ step: 1 }) }, facts).map((text) => text.split(":")[0]),
+  ).toEqual([...["paused", "warming_up", "protected", "max_actions"]]);
 });
 
 test("a verdict that is unknown holds, and names every field that is", () => {
-  const judgement = {
-    ...judgementOf("unknown"),
+  const evaluation = {
+    ...buildEvaluation("unknown"),
     unknowns: [
       { field: "node.cpu_usage", why: "stale" },
       { field: null, why: "error" },
     ] as const,
   };
-  expect(said({ judgement })).toEqual(["verdict_unknown: node.cpu_usage: stale, the expression: error"]);
+  expect(decisionText({ evaluation })).toEqual(["verdict_unknown: node.cpu_usage: stale, the expression: error"]);
 });
 
 describe("approve: a person says yes to each action", () => {
-  const active = activeOf({}, { mode: "approve" });
+  const active = activePolicy({}, { mode: "approve" });
   const asked = (state: Action["state"], more: Partial<Action> = {}) =>
     actionOf(2, "ep-1", { node: "node_0", state, sentAt: null, outcome: null, detail: null, ...more });
   const told = (actions: readonly Action[], candidate: Partial<Candidate> = {}) =>
-    said({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
+    decisionText({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
 
   test("holds until that very step is approved", () => {
     expect(told([])).toEqual(["approval: an operator has to approve it"]);
     expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 waits to be approved"]);
     expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: an operator has to approve it"]);
-    expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NOTHING);
+    expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NO_BLOCKERS);
   });
 
   test("a step that was rejected is not asked for again in the episode", () => {
@@ -139,10 +152,10 @@ describe("approve: a person says yes to each action", () => {
 });
 
 describe("the canary of a changed policy: the first action is verified before a second is sent", () => {
-  const changed = activeOf({}, { proven: false });
-  const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) => {
+  const changed = activePolicy({}, { proven: false });
+  const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) => {
     const canary = () => episodeOf(5, { node: "node_7", ...episode });
-    return said({ active: changed, ...candidate }, { ...facts, facts: { canary } });
+    return decisionText({ active: changed, ...candidate }, { ...facts, facts: { canaryEpisode: canary } });
   };
   const held = "canary: the policy is new or changed, and node_7 (ep-5) is tried first";
 
@@ -150,16 +163,16 @@ describe("the canary of a changed policy: the first action is verified before a 
     expect(tried({ state: "acting" })).toEqual([
       `${held}; the hold ends when an action on it is verified, or when it can't proceed`,
     ]);
-    expect(tried({ state: "acting" }, { node: sightOf({ id: "node_7" }) })).toEqual(NOTHING);
+    expect(tried({ state: "acting" }, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
     expect(tried({ state: "suspended" })).toEqual([
       `${held}; it left the list after our action: the hold ends when it is back, or 1d after it left`,
     ]);
   });
 
   test("is over once an action under this text was verified, and where safety wants none", () => {
-    expect(tried({ state: "acting" }, { active: activeOf() })).toEqual(NOTHING);
-    expect(tried({ state: "acting" }, {}, { safety: { canary: false } })).toEqual(NOTHING);
-    expect(tried({ state: "acting" }, { active: { ...changed, mode: "dry_run" } })).toEqual(NOTHING);
+    expect(tried({ state: "acting" }, { active: activePolicy() })).toEqual(NO_BLOCKERS);
+    expect(tried({ state: "acting" }, {}, { safety: { canary: false } })).toEqual(NO_BLOCKERS);
+    expect(tried({ state: "acting" }, { active: { ...changed, mode: "dry_run" } })).toEqual(NO_BLOCKERS);
   });
 
   test("can proceed unless something holds it that doesn't hold every node of its policy", () => {
@@ -168,18 +181,18 @@ describe("the canary of a changed policy: the first action is verified before a 
       ...["inventory_unknown", "last_seen_stale", "service_clock", "sight_cooldown", "window", "blocked_by"],
       ...["approval", "canary", "storm", "storm_cooldown", "breaker", "in_flight", "disrupted", "max_actions"],
     ];
-    const proceeds = reasons.filter((reason) => {
-      const { candidate, facts } = caseOf([reason]);
+    const proceeds = CAUSED_REASONS.filter((reason) => {
+      const { candidate, facts } = guardCase([reason]);
       return canProceed(candidate, facts);
     });
     expect(proceeds.toSorted()).toEqual(stays.toSorted());
-    expect(canProceed(candidateOf({ judgement: judgementOf("false") }), factsOf())).toBe(false);
+    expect(canProceed(buildCandidate({ evaluation: buildEvaluation("false") }), buildFacts())).toBe(false);
   });
 });
 
 describe("an episode begins", () => {
   const may = (...held: readonly HoldReason[]) =>
-    mayBegin(decisionOf(NOON, { blockers: held.map((reason) => ({ reason, detail: "…" })) }));
+    mayBeginEpisode(decisionOf(NOON, { blockers: held.map((reason) => ({ reason, detail: "…" })) }));
 
   test("unless the node had one a while ago, has another, was given up, or is ill with many others", () => {
     expect(may()).toBe(true);
@@ -193,11 +206,11 @@ describe("an episode begins", () => {
 });
 
 test("a decision looks at the node's own past and at none of the other episodes: many nodes may fire at once", () => {
-  const facts = factsOf({ episodes: [openEpisode(), episodeOf(2, { node: "node_1" })] });
+  const facts = buildFacts({ episodes: [openEpisode(), episodeOf(2, { node: "node_1" })] });
   const refuse = () => {
     throw new Error("all episodes were read");
   };
-  const casebook = { ...facts.casebook, openEpisodes: refuse, actions: refuse, closed: refuse, allHolds: refuse };
-  const candidate = candidateOf({ active: activeOf({}, { proven: false }), episode: openEpisode() });
-  expect(decide(candidate, { ...facts, casebook }).verdict).toBe("act");
+  const casebook = { ...facts.records, openEpisodes: refuse, actions: refuse, closed: refuse, allHolds: refuse };
+  const candidate = buildCandidate({ active: activePolicy({}, { proven: false }), episode: openEpisode() });
+  expect(decide(candidate, { ...facts, records: casebook }).verdict).toBe("act");
 });

@@ -1,17 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Action, CLOSED_STATES, type Episode, OPEN_STATES, type TimerRow } from "../../src/model/remediation/episode.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
-import type { Domain } from "../../src/model/policy/safety.ts";
-import { createCasebook } from "../../src/policy/remediation-state.ts";
-import { type ActivePolicy, disruptedEpisodes, isUnderWay, surveyFleet } from "../../src/policy/facts.ts";
-import { fleetOf, type NodeSketch } from "../metrics/snapshot-fixtures.ts";
+import type { FailureDomain } from "../../src/model/policy/safety.ts";
+import {
+  type Action,
+  CLOSED_STATES,
+  type Episode,
+  OPEN_STATES,
+  type TimerRow,
+} from "../../src/model/remediation/episode.ts";
+import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/facts.ts";
+import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
-import { activeOf, NOON, timerRow } from "./guard-case.ts";
+import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
+import { activePolicy, NOON, timerRow } from "./guard-case.ts";
 
 /** What a survey is made of. */
-interface Scene {
-  readonly nodes: readonly (NodeSketch | null)[];
+interface FleetScenario {
+  readonly nodes: readonly (NodeFixture | null)[];
   readonly timers?: readonly TimerRow[];
   readonly episodes?: readonly Episode[];
   readonly actions?: readonly Action[];
@@ -19,15 +25,19 @@ interface Scene {
   readonly shadow?: boolean;
 }
 
-const casebookOf = ({ timers = [], episodes = [], actions = [] }: Pick<Scene, "timers" | "episodes" | "actions">) =>
-  createCasebook({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
+const recordsOf = ({
+  timers = [],
+  episodes = [],
+  actions = [],
+}: Pick<FleetScenario, "timers" | "episodes" | "actions">) =>
+  createRemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
-function survey({ nodes, policies = [activeOf()], shadow = false, ...rest }: Scene) {
-  return surveyFleet(fleetOf(nodes), casebookOf(rest), policies, shadow);
+function countScenario({ nodes, policies = [activePolicy()], shadow: dryRun = false, ...rest }: FleetScenario) {
+  return countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun);
 }
 
 const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
-const node = (id: string, status: NodeSketch["status"] = "online", region = "r"): NodeSketch => ({
+const node = (id: string, status: NodeFixture["status"] = "online", region = "r"): NodeFixture => ({
   id,
   country: "DE",
   region,
@@ -35,8 +45,8 @@ const node = (id: string, status: NodeSketch["status"] = "online", region = "r")
 });
 
 describe("disrupted nodes", () => {
-  const of = (said: Partial<Episode>, shadow = false, actions: readonly Action[] = []) =>
-    disruptedEpisodes(casebookOf({ episodes: [episodeOf(1, said)], actions }), shadow).map((each) => each.node);
+  const of = (overrides: Partial<Episode>, dryRun = false, actions: readonly Action[] = []) =>
+    disruptedEpisodes(recordsOf({ episodes: [episodeOf(1, overrides)], actions }), dryRun).map((each) => each.node);
 
   test("are those on which a step is under way, those in our quarantine, and those lost after an action", () => {
     for (const state of OPEN_STATES) {
@@ -70,32 +80,32 @@ describe("disrupted nodes", () => {
 
 test("an action is under way from when it is being sent until it was judged", () => {
   const states = ["awaiting", "approved", "intended", "posting", "sent", "ended", "withdrawn"] as const;
-  const under = states.filter((state) => isUnderWay(actionOf(1, "ep-1", { state })));
+  const under = states.filter((state) => isInFlight(actionOf(1, "ep-1", { state })));
   expect(under).toEqual(["posting", "sent"]);
 });
 
 describe("unhealthy", () => {
   test("is who is offline, of an unknown status, firing, or under our hand: each once", () => {
     const nodes = NODE_STATUSES.map((status) => node(status, status));
-    expect(survey({ nodes }).unhealthy).toBe(2);
+    expect(countScenario({ nodes }).unhealthy).toBe(2);
     const timers = ["online", "offline", "rebooting"].map((id) => timerRow(id));
-    expect(survey({ nodes, timers }).unhealthy).toBe(4);
+    expect(countScenario({ nodes, timers }).unhealthy).toBe(4);
     const episodes = ["online", "maintenance"].map((id, index) => episodeOf(index, { node: id, state: "acting" }));
-    expect(survey({ nodes, timers, episodes }).unhealthy).toBe(5);
+    expect(countScenario({ nodes, timers, episodes }).unhealthy).toBe(5);
   });
 
   test("is not who is only pending, or who is not in the fleet any more", () => {
     const timers = [timerRow("a", { state: "pending" }), timerRow("gone")];
-    expect(survey({ nodes: [node("a")], timers }).unhealthy).toBe(0);
+    expect(countScenario({ nodes: [node("a")], timers }).unhealthy).toBe(0);
   });
 
   test("is not who fires under a dry run alone, but in the survey of dry runs, where all policies count", () => {
-    const dry = activeOf({ name: "dry" }, { mode: "dry_run" });
-    const scene = { nodes: [node("a"), node("b")], policies: [activeOf(), dry] };
+    const dry = activePolicy({ name: "dry" }, { mode: "dry_run" });
+    const scene = { nodes: [node("a"), node("b")], policies: [activePolicy(), dry] };
     const timers = [timerRow("a", { policy: "dry" }), timerRow("b")];
-    expect(survey({ ...scene, timers }).unhealthy).toBe(1);
-    expect(survey({ ...scene, timers, shadow: true }).unhealthy).toBe(2);
-    expect(survey({ ...scene, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
+    expect(countScenario({ ...scene, timers }).unhealthy).toBe(1);
+    expect(countScenario({ ...scene, timers, shadow: true }).unhealthy).toBe(2);
+    expect(countScenario({ ...scene, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
   });
 });
 
@@ -103,13 +113,13 @@ test("a lost node counts as unhealthy, disrupted, and as one of its place; one t
   const lost = (number: number, node: string, acted: number) =>
     episodeOf(number, { node, region: "s", state: "suspended", acted, unlistedAt: 1 });
   // Two policies may have lost the same node.
-  const seen = survey({
+  const seen = countScenario({
     nodes: [node("a")],
     episodes: [lost(1, "gone", 1), lost(2, "gone", 1), lost(3, "retired", 0)],
   });
   expect(seen).toMatchObject({ nodes: 2, unhealthy: 1, disrupted: new Set(["gone"]), lost: [{ node: "gone" }] });
-  expect(seen.places.region.get("s")).toEqual({ nodes: 1, online: 0, disrupted: 1 });
-  expect(seen.places.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
+  expect(seen.domains.region.get("s")).toEqual({ nodes: 1, online: 0, disrupted: 1 });
+  expect(seen.domains.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
 });
 
 describe("the survey", () => {
@@ -119,7 +129,7 @@ describe("the survey", () => {
     country: fc.constantFrom("DE", "FR", ""),
     region: fc.constantFrom("r", "s", ""),
   });
-  const scenes: fc.Arbitrary<Scene> = fc
+  const scenes: fc.Arbitrary<FleetScenario> = fc
     .record({
       sketches: fc.array(fc.option(sketch), { minLength: 12, maxLength: 12 }),
       timers: fc.uniqueArray(
@@ -144,21 +154,21 @@ describe("the survey", () => {
       ),
       shadow: fc.boolean(),
     })
-    .map(({ sketches, timers, episodes, modes, shadow }) => ({
+    .map(({ sketches, timers, episodes, modes, shadow: dryRun }) => ({
       nodes: sketches.map((each, index) => each && { ...each, id: ids[index]! }),
       timers: timers.map(({ isFiring, ...key }, since) =>
         timerRow(key.node, { ...key, since, state: isFiring ? "firing" : "pending" }),
       ),
       episodes: episodes.map((each, index) => episodeOf(index, each)),
-      policies: ["one", "two"].map((name, index) => activeOf({ name }, { mode: modes[index]! })),
-      shadow,
+      policies: ["one", "two"].map((name, index) => activePolicy({ name }, { mode: modes[index]! })),
+      shadow: dryRun,
     }));
 
   test("counts what a plain look at every node counts", () => {
     fc.assert(
       fc.property(scenes, (scene) => {
-        const { unhealthy, nodes, places, disrupted } = survey(scene);
-        const plain = plainSurvey(scene);
+        const { unhealthy, nodes, domains: places, disrupted } = countScenario(scene);
+        const plain = referenceCounts(scene);
         expect({ unhealthy, nodes }).toEqual({ unhealthy: plain.unhealthy, nodes: plain.nodes });
         expect(disrupted).toEqual(plain.disrupted);
         expect(places).toEqual(plain.places);
@@ -169,29 +179,29 @@ describe("the survey", () => {
 });
 
 /** Each node by itself, and each count by a search. */
-function plainSurvey({ nodes, timers = [], episodes = [], policies = [], shadow = false }: Scene) {
+function referenceCounts({ nodes, timers = [], episodes = [], policies = [], shadow: dryRun = false }: FleetScenario) {
   const present = nodes.filter((each) => each !== null);
-  const counted = policies.filter(({ mode }) => shadow || mode !== "dry_run").map(({ policy }) => policy.rule.name);
+  const counted = policies.filter(({ mode }) => dryRun || mode !== "dry_run").map(({ policy }) => policy.rule.name);
   const mine = timers.filter(({ policy }) => counted.includes(policy));
   const disrupting = episodes.filter(
     (each) =>
-      each.shadow === shadow &&
+      each.shadow === dryRun &&
       (each.state === "suspended"
-        ? !shadow && each.acted > 0 && each.unlistedAt === 1
+        ? !dryRun && each.acted > 0 && each.unlistedAt === 1
         : each.state === "acting" || each.quarantine !== null),
   );
   const isDisrupted = (id: string) => disrupting.some((each) => each.node === id);
   const absent = disrupting.filter((each) => !present.some(({ id }) => id === each.node));
   const counting = [
     ...present,
-    ...absent.map(({ node: id, country, region }): NodeSketch => ({ id, country, region, status: "offline" })),
+    ...absent.map(({ node: id, country, region }): NodeFixture => ({ id, country, region, status: "offline" })),
   ];
-  const isUnhealthy = ({ id, status }: NodeSketch) =>
+  const isUnhealthy = ({ id, status }: NodeFixture) =>
     status === "offline" ||
     status === "unknown" ||
     isDisrupted(id) ||
     mine.some((timer) => timer.node === id && timer.state === "firing");
-  const countsBy = (domain: Domain) =>
+  const countsBy = (domain: FailureDomain) =>
     new Map(
       [...new Set(counting.map((each) => each[domain]!))].map((place) => {
         const there = counting.filter((each) => each[domain] === place);

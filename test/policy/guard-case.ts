@@ -1,36 +1,48 @@
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Blocker } from "../../src/model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import type { Safety } from "../../src/model/policy/safety.ts";
-import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
+import type { Blocker } from "../../src/model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { Candidate } from "../../src/policy/candidate.ts";
-import { createCasebook } from "../../src/policy/remediation-state.ts";
-import { type ActivePolicy, type Facts, isUnderWay, type NodeSight, surveyFleet } from "../../src/policy/facts.ts";
-import { nodeLimits } from "../../src/policy/guards/limits.ts";
+import {
+  type ActivePolicy,
+  countFleet,
+  type GuardFacts,
+  isInFlight,
+  type NodeObservation,
+} from "../../src/policy/facts.ts";
+import { effectiveLimits } from "../../src/policy/guards/limits.ts";
+import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
+import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
 import type { Timer } from "../../src/policy/timers/timer.ts";
-import type { Judgement, Verdict } from "../../src/policy/timers/verdict.ts";
-import { rebootOffline, usualSafety } from "../harness/policies.ts";
-import { fleetOf, type NodeSketch } from "../metrics/snapshot-fixtures.ts";
+import type { PolicyEvaluation, Verdict } from "../../src/policy/timers/verdict.ts";
+import { defaultSafety, rebootOffline } from "../harness/policies.ts";
 import { episodeOf } from "../journal/arbitrary-changes.ts";
+import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 
 /** Noon, on the journal's clock. */
 export const NOON = Date.parse("2026-03-01T12:00:00Z");
 
 /** A policy in force, whose actions were verified before, but for what is said of it. */
-export function activeOf(rule: Partial<PolicyRule> = {}, said: Partial<ActivePolicy> = {}): ActivePolicy {
-  return { policy: compilePolicy(rebootOffline(rule)), mode: "enforce", fallen: false, proven: true, ...said };
+export function activePolicy(rule: Partial<PolicyRule> = {}, overrides: Partial<ActivePolicy> = {}): ActivePolicy {
+  return {
+    policy: compilePolicy(rebootOffline(rule)),
+    mode: "enforce",
+    hasFallenBack: false,
+    proven: true,
+    ...overrides,
+  };
 }
 
 /** A node as guards see it: offline, in the region r-0 of DE. */
-export const sightOf = (said: Partial<NodeSight> = {}): NodeSight => ({
+export const buildObservation = (overrides: Partial<NodeObservation> = {}): NodeObservation => ({
   id: "node_0",
   status: "offline",
   country: "DE",
   region: "r-0",
   protected: "false",
-  ...said,
+  ...overrides,
 });
 
 /** A timer that has fired for a while. */
@@ -44,18 +56,18 @@ export const firingTimer = (since: number = NOON - HOUR_MS): Timer => ({
 });
 
 /** A timer of the journal, firing. */
-export const timerRow = (node: string, said: Partial<TimerRow> = {}): TimerRow => ({
+export const timerRow = (node: string, overrides: Partial<TimerRow> = {}): TimerRow => ({
   policy: "reboot-offline",
   node,
   state: "firing",
   trueMs: HOUR_MS,
   clearMs: 0,
   since: NOON - HOUR_MS,
-  ...said,
+  ...overrides,
 });
 
 /** A judgement by its verdict. */
-export const judgementOf = (verdict: Verdict): Judgement => ({
+export const buildEvaluation = (verdict: Verdict): PolicyEvaluation => ({
   verdict,
   unknowns: verdict === "unknown" ? [{ field: "node.status", why: "stale" }] : [],
   at: 0,
@@ -65,31 +77,31 @@ export const judgementOf = (verdict: Verdict): Judgement => ({
 });
 
 /** A candidate that nothing speaks against, but for what is said of it. */
-export const candidateOf = (said: Partial<Candidate> = {}): Candidate => ({
-  active: activeOf(),
-  node: sightOf(),
+export const buildCandidate = (overrides: Partial<Candidate> = {}): Candidate => ({
+  active: activePolicy(),
+  node: buildObservation(),
   timer: firingTimer(),
   episode: null,
-  judgement: judgementOf("true"),
+  evaluation: buildEvaluation("true"),
   observedAt: NOON - SECOND_MS,
   approved: false,
-  ...said,
+  ...overrides,
 });
 
 /** What a case is made of, beside what is said of the facts themselves. */
-export interface CaseSaid {
-  readonly nodes?: readonly NodeSketch[];
+export interface GuardCaseOptions {
+  readonly nodes?: readonly NodeFixture[];
   readonly timers?: readonly TimerRow[];
   readonly episodes?: readonly Episode[];
   readonly actions?: readonly Action[];
   readonly holds?: readonly NodeHold[];
   readonly policies?: readonly ActivePolicy[];
   readonly safety?: Partial<Safety>;
-  readonly facts?: Partial<Facts>;
+  readonly facts?: Partial<GuardFacts>;
 }
 
 /** Twenty nodes in each of five regions, all online but the first. */
-export const hundredNodes: readonly NodeSketch[] = Array.from({ length: 100 }, (_, index) => ({
+export const hundredNodes: readonly NodeFixture[] = Array.from({ length: 100 }, (_, index) => ({
   id: `node_${index}`,
   status: index === 0 ? "offline" : "online",
   country: index % 5 < 3 ? "DE" : "FR",
@@ -97,40 +109,40 @@ export const hundredNodes: readonly NodeSketch[] = Array.from({ length: 100 }, (
 }));
 
 /** The facts of a case: of a hundred nodes, and without anything that holds a node, but for what is said. */
-export function factsOf(said: CaseSaid = {}): Facts {
-  const { timers = [], episodes = [], actions = [], holds = [], policies = [activeOf()] } = said;
-  const safety = { ...usualSafety, ...said.safety };
-  const shadow = said.facts?.shadow ?? false;
-  const casebook = createCasebook({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
-  const survey = surveyFleet(fleetOf(said.nodes ?? hundredNodes), casebook, policies, shadow);
+export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
+  const { timers = [], episodes = [], actions = [], holds = [], policies = [activePolicy()] } = overrides;
+  const safety = { ...defaultSafety, ...overrides.safety };
+  const dryRun = overrides.facts?.dryRun ?? false;
+  const records = createRemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
+  const survey = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, dryRun);
   return {
     now: NOON,
     instants: [NOON],
-    shadow,
+    dryRun,
     safety,
-    limits: nodeLimits(safety, survey.nodes),
-    survey,
-    casebook,
-    paused: null,
-    journal: null,
-    credentials: null,
-    trust: [],
+    limits: effectiveLimits(safety, survey.nodes),
+    fleetCounts: survey,
+    records,
+    pauseDetail: null,
+    journalError: null,
+    credentialsError: null,
+    trustBlockers: [],
     storm: null,
     breaker: CLOSED_BREAKER,
     incidents: [],
-    inFlight: actions.filter((action) => action.shadow === shadow && isUnderWay(action)),
-    actedAt: [],
-    assumedActions: 0,
-    closed: () => [],
-    canary: () => null,
-    ...said.facts,
+    inFlight: actions.filter((action) => action.shadow === dryRun && isInFlight(action)),
+    sentAtTimes: [],
+    assumedActionCount: 0,
+    policyBlockers: () => [],
+    canaryEpisode: () => null,
+    ...overrides.facts,
   };
 }
 
 /** Blockers as text: `reason: detail`. */
-export const texts = (blockers: readonly Blocker[]): readonly string[] =>
+export const blockerTexts = (blockers: readonly Blocker[]): readonly string[] =>
   blockers.map(({ reason, detail }) => `${reason}: ${detail}`);
 
 /** An open episode of the candidate. */
-export const openEpisode = (said: Partial<Episode> = {}): Episode =>
-  episodeOf(1, { node: "node_0", openedAt: NOON - HOUR_MS, ...said });
+export const openEpisode = (overrides: Partial<Episode> = {}): Episode =>
+  episodeOf(1, { node: "node_0", openedAt: NOON - HOUR_MS, ...overrides });

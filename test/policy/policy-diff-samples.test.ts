@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { formatDuration } from "../../src/base/duration.ts";
-import { fieldNamed } from "../../src/policy/cel/fields.ts";
-import { compiled } from "../../src/policy/policy.ts";
-import { holdsIn, SAMPLE_NOW, sampleStates } from "../../src/policy/policy-diff-samples.ts";
+import { findField } from "../../src/policy/cel/fields.ts";
+import { mustCompile } from "../../src/policy/policy.ts";
+import { isTrueIn, SAMPLE_NOW, sampleStates } from "../../src/policy/policy-diff-samples.ts";
 
 /** The values of a field over all states of a condition, in the order in which they come. */
 const valuesOf = (name: string, text: string) => [
-  ...new Set([...sampleStates([compiled(text)])].map((state) => state.get(fieldNamed(name)!))),
+  ...new Set([...sampleStates([mustCompile(text)])].map((state) => state.get(findField(name)!))),
 ];
 
 /** The same of a timestamp, as its age. */
@@ -64,7 +64,7 @@ describe("values of a field lie on both sides of what it is compared with:", () 
   });
 });
 
-const pairsOf = (text: string) => [...sampleStates([compiled(text)])].map((state) => [...state.values()].join(" "));
+const pairsOf = (text: string) => [...sampleStates([mustCompile(text)])].map((state) => [...state.values()].join(" "));
 
 test("few states are all of the combinations, each once", () => {
   const pairs = pairsOf("node.uptime_hours > 5 && node.active_sessions < 90");
@@ -83,13 +83,13 @@ test("of many states 20,000 are drawn, the same ones each time", () => {
 
 test("a condition holds in a state only where it is true: an unknown one does not", () => {
   const [condition, doubtful] = ["node.uptime_hours > 5", "ratio(node.uptime_hours, node.active_sessions) < 1"].map(
-    compiled,
+    mustCompile,
   );
   const state = (hours: number, sessions: number) =>
     new Map([
-      [fieldNamed("node.uptime_hours")!, hours],
-      [fieldNamed("node.active_sessions")!, sessions],
+      [findField("node.uptime_hours")!, hours],
+      [findField("node.active_sessions")!, sessions],
     ]);
-  expect([5, 6].map((hours) => holdsIn(condition!, state(hours, 1)))).toEqual([false, true]);
-  expect([0, 9].map((sessions) => holdsIn(doubtful!, state(1, sessions)))).toEqual([false, true]);
+  expect([5, 6].map((hours) => isTrueIn(condition!, state(hours, 1)))).toEqual([false, true]);
+  expect([0, 9].map((sessions) => isTrueIn(doubtful!, state(1, sessions)))).toEqual([false, true]);
 });

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
-import { differences } from "../../src/policy/policy-diff.ts";
+import { comparePolicies } from "../../src/policy/policy-diff.ts";
 import { rebootOffline, steps } from "../harness/policies.ts";
 
 /** Differences as text: `effect key: text`. */
-const told = (before: readonly PolicyRule[], after: readonly PolicyRule[]) =>
-  differences(before, after).map(({ effect, key, text }) => `${effect} ${key}: ${text}`);
-const changed = (before: Partial<PolicyRule>, after: Partial<PolicyRule>) =>
-  told([rebootOffline(before)], [rebootOffline(after)]);
+const differenceTexts = (before: readonly PolicyRule[], after: readonly PolicyRule[]) =>
+  comparePolicies(before, after).map(({ effect, key, text }) => `${effect} ${key}: ${text}`);
+const differencesAfterChange = (before: Partial<PolicyRule>, after: Partial<PolicyRule>) =>
+  differenceTexts([rebootOffline(before)], [rebootOffline(after)]);
 
 test("the same policies differ in nothing", () => {
-  expect(changed({}, {})).toEqual([]);
+  expect(differencesAfterChange({}, {})).toEqual([]);
 });
 
 describe("what makes a policy act more, or sooner, makes it act less, or later, the other way round:", () => {
@@ -70,22 +70,21 @@ describe("what makes a policy act more, or sooner, makes it act less, or later, 
       "when: no longer meant: node.status = offline, node.last_seen 10m ago",
     ],
   ])("%j and %j", (less, more, ifMore, ifLess) => {
-    expect(changed(less, more)).toEqual([`more ${ifMore}`]);
-    expect(changed(more, less)).toEqual([`less ${ifLess}`]);
+    expect(differencesAfterChange(less, more)).toEqual([`more ${ifMore}`]);
+    expect(differencesAfterChange(more, less)).toEqual([`less ${ifLess}`]);
   });
 });
 
 test("a condition that is moved is shown by a node on each side", () => {
-  expect(changed({ when: 'node.status == "offline"' }, { when: 'node.status == "maintenance"' })).toEqual([
-    "more when: newly meant: node.status = maintenance",
-    "less when: no longer meant: node.status = offline",
-  ]);
+  expect(
+    differencesAfterChange({ when: 'node.status == "offline"' }, { when: 'node.status == "maintenance"' }),
+  ).toEqual(["more when: newly meant: node.status = maintenance", "less when: no longer meant: node.status = offline"]);
 });
 
 test("a condition that is only written differently is said to be that", () => {
   const one = 'node.status == "offline" && node.uptime_hours > 5';
   const other = '!(node.uptime_hours <= 5 || node.status != "offline")';
-  expect(changed({ when: one }, { when: other })).toEqual([
+  expect(differencesAfterChange({ when: one }, { when: other })).toEqual([
     "other when: written differently; no node was found that only one of both means",
   ]);
 });
@@ -93,7 +92,7 @@ test("a condition that is only written differently is said to be that", () => {
 test("many fields are sampled, and what differs by one of them is still found", () => {
   const rest = ["cpu", "memory", "disk"].map((part) => `node.${part}_usage > 0.5 && fleet.median.${part}_usage < 0.9`);
   const when = (hours: number) => `${rest.join(" && ")} && node.uptime_hours > ${hours} && node.active_sessions > 3`;
-  const [line, ...more] = changed({ when: when(20) }, { when: when(10) });
+  const [line, ...more] = differencesAfterChange({ when: when(20) }, { when: when(10) });
   expect(more).toEqual([]);
   expect(line).toMatch(/^more when: newly meant: .*node\.uptime_hours = (?:11|19|20)\b/);
 });
@@ -101,32 +100,34 @@ test("many fields are sampled, and what differs by one of them is still found", 
 test("a policy that is new or gone counts where it touches nodes", () => {
   const rule = rebootOffline({ steps: [steps.reboot, steps.notify] });
   const what = 'enforce, reboot, notify oncall, when node.status == "offline"';
-  expect(told([], [rule])).toEqual([`more policy: is new: ${what}`]);
-  expect(told([rule], [])).toEqual([`less policy: is gone: ${what}`]);
+  expect(differenceTexts([], [rule])).toEqual([`more policy: is new: ${what}`]);
+  expect(differenceTexts([rule], [])).toEqual([`less policy: is gone: ${what}`]);
   const [dry, telling] = [rebootOffline({ mode: "dry_run" }), rebootOffline({ steps: [steps.notify] })];
-  expect(differences([], [dry, { ...telling, name: "b" }]).map(({ effect }) => effect)).toEqual(["other", "other"]);
+  expect(comparePolicies([], [dry, { ...telling, name: "b" }]).map(({ effect }) => effect)).toEqual(["other", "other"]);
 });
 
 test("another order gives some nodes to another policy, and is told once", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
-  expect(told([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);
-  expect(differences([a!, b!], [a!, c!, b!]).map(({ key }) => key)).toEqual(["policy"]);
+  expect(differenceTexts([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);
+  expect(comparePolicies([a!, b!], [a!, c!, b!]).map(({ key }) => key)).toEqual(["policy"]);
 });
 
 test("steps in another order, or verified in another way, are told as a whole", () => {
-  expect(changed({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] })).toEqual([
-    "other steps: reboot, disconnect, was disconnect, reboot: order, number or verification",
-  ]);
+  expect(
+    differencesAfterChange({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] }),
+  ).toEqual(["other steps: reboot, disconnect, was disconnect, reboot: order, number or verification"]);
 });
 
 test("another max_age neither reaches more nodes nor fewer for sure", () => {
-  expect(changed({ maxAgeMs: null }, { maxAgeMs: HOUR_MS })).toEqual(["other max_age: 1h, was three intervals"]);
+  expect(differencesAfterChange({ maxAgeMs: null }, { maxAgeMs: HOUR_MS })).toEqual([
+    "other max_age: 1h, was three intervals",
+  ]);
 });
 
 test("a change of match and when together is shown under both", () => {
   const before = { match: 'node.country == "DE"', when: 'node.status == "offline"' };
   const after = { match: 'node.country == "FR"', when: 'node.status == "maintenance"' };
-  expect(changed(before, after)).toEqual([
+  expect(differencesAfterChange(before, after)).toEqual([
     "more match and when: newly meant: node.status = maintenance, node.country = FR",
     "less match and when: no longer meant: node.status = offline, node.country = DE",
   ]);
@@ -134,11 +135,11 @@ test("a change of match and when together is shown under both", () => {
 
 test("the policy that another order is told of is the first one that moved", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
-  expect(differences([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
+  expect(comparePolicies([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
 });
 
 test("numbers of a state are written without the noise of binary fractions", () => {
-  expect(changed({ when: "node.cpu_usage > 0.31" }, { when: "node.cpu_usage > 0.3" })).toEqual([
+  expect(differencesAfterChange({ when: "node.cpu_usage > 0.31" }, { when: "node.cpu_usage > 0.3" })).toEqual([
     "more when: newly meant: node.cpu_usage = 0.301",
   ]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy/policy.ts";
-import { aboutOf, compiled, compilePolicy, lesser, sourcesOf } from "../../src/policy/policy.ts";
+import { compilePolicy, conditionKeyOf, lowerMode, mustCompile, policySources } from "../../src/policy/policy.ts";
 import { rebootOffline, steps } from "../harness/policies.ts";
 
 describe("a policy's text", () => {
@@ -25,7 +25,7 @@ describe("a policy's text", () => {
   });
 
   test("is about the same thing as long as match and when are the same", () => {
-    const about = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).about;
+    const about = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).conditionKey;
     expect(about({ forMs: 1, steps: [steps.notify], windows: ["nights"], mode: "dry_run" })).toBe(about({}));
     expect(about({ when: "node.uptime_hours < 1" })).not.toBe(about({}));
     expect(about({ match: 'node.country == "DE"' })).not.toBe(about({}));
@@ -44,11 +44,11 @@ test("what a step expects is compiled beside it", () => {
 });
 
 test("an expression that is none breaks loudly: the configuration's loader would have refused it", () => {
-  expect(() => compiled("node.state == 1")).toThrow('"node.state == 1": ');
+  expect(() => mustCompile("node.state == 1")).toThrow('"node.state == 1": ');
 });
 
 test("of two modes the lesser holds", () => {
-  const table = MODES.map((one) => MODES.map((other) => lesser(one, other)));
+  const table = MODES.map((one) => MODES.map((other) => lowerMode(one, other)));
   expect(table).toEqual([
     ["dry_run", "dry_run", "dry_run"],
     ["dry_run", "approve", "approve"],
@@ -58,12 +58,12 @@ test("of two modes the lesser holds", () => {
 
 test("a policy is about what its fingerprint says", () => {
   const policy = compilePolicy(rebootOffline({ match: 'node.country == "DE"' }));
-  expect(aboutOf(policy.fingerprint)).toBe(policy.about);
-  expect(aboutOf(compilePolicy(rebootOffline({})).fingerprint)).not.toBe(policy.about);
+  expect(conditionKeyOf(policy.fingerprint)).toBe(policy.conditionKey);
+  expect(conditionKeyOf(compilePolicy(rebootOffline({})).fingerprint)).not.toBe(policy.conditionKey);
 });
 
 test("a policy reads what its match and its when name, each collector once", () => {
-  const of = (match: string | null, when: string) => sourcesOf(compilePolicy(rebootOffline({ match, when })));
+  const of = (match: string | null, when: string) => policySources(compilePolicy(rebootOffline({ match, when })));
   expect(of(null, 'node.status == "offline"')).toEqual(["nodes"]);
   expect(of("node.cpu_usage > 0.9", "sessions.total == 0 && node.uptime_hours > 1 && node.disk_usage > 0.5")).toEqual([
     ...["details", "sessions", "nodes"],

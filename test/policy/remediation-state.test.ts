@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
-import { type Casebook, createCasebook } from "../../src/policy/remediation-state.ts";
+import { createRemediationRecords, type RemediationRecords } from "../../src/policy/remediation-state.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
 
 const EMPTY = { timers: [], episodes: [], actions: [], holds: [], facts: new Map<string, string>(), lastNumber: 0 };
-const bookOf = (said: Partial<Parameters<typeof createCasebook>[0]> = {}): Casebook =>
-  createCasebook({ ...EMPTY, ...said });
+const bookOf = (said: Partial<Parameters<typeof createRemediationRecords>[0]> = {}): RemediationRecords =>
+  createRemediationRecords({ ...EMPTY, ...said });
 
 const idsOf = (items: Iterable<{ readonly id: string }>) => [...items].map(({ id }) => id);
 
@@ -16,9 +16,9 @@ describe("an open episode", () => {
 
   test("has its node, but for a suspended one", () => {
     const book = bookOf({ episodes: [open(1), suspendedBy(2, "a")] });
-    expect([book.open("node_1", false)?.id, book.open("node_1", true)]).toEqual(["ep-1", null]);
-    expect(idsOf(book.openOf("node_1", false))).toEqual(["ep-1", "ep-2"]);
-    expect(bookOf({ episodes: [suspendedBy(2, "a")] }).open("node_1", false)).toBe(null);
+    expect([book.openEpisode("node_1", false)?.id, book.openEpisode("node_1", true)]).toEqual(["ep-1", null]);
+    expect(idsOf(book.openEpisodesOf("node_1", false))).toEqual(["ep-1", "ep-2"]);
+    expect(bookOf({ episodes: [suspendedBy(2, "a")] }).openEpisode("node_1", false)).toBe(null);
   });
 
   test("that is suspended is found by its policy, the last one, apart from dry runs", () => {
@@ -29,31 +29,37 @@ describe("an open episode", () => {
       suspendedBy(4, "b", { shadow: true }),
     ];
     const book = bookOf({ episodes });
-    expect(["a", "b", "c"].map((policy) => book.suspended(policy, "node_1", false)?.id)).toEqual([
+    expect(["a", "b", "c"].map((policy) => book.suspendedEpisode(policy, "node_1", false)?.id)).toEqual([
       ...["ep-3", "ep-2", undefined],
     ]);
-    expect([book.suspended("b", "node_1", true)?.id, book.suspended("a", "node_1", true)]).toEqual(["ep-4", null]);
-    expect(book.suspended("a", "node_2", false)).toBe(null);
+    expect([book.suspendedEpisode("b", "node_1", true)?.id, book.suspendedEpisode("a", "node_1", true)]).toEqual([
+      "ep-4",
+      null,
+    ]);
+    expect(book.suspendedEpisode("a", "node_2", false)).toBe(null);
   });
 
   test("that goes on or closes is suspended no more, and the others of its node stay as they are", () => {
     const [first, second] = [suspendedBy(1, "a"), suspendedBy(2, "b")];
     const book = bookOf({ episodes: [first, second] });
     book.apply([{ kind: "episode", row: { ...first, state: "firing" } }]);
-    expect([book.suspended("a", "node_1", false), book.open("node_1", false)?.id]).toEqual([null, "ep-1"]);
-    expect(book.suspended("b", "node_1", false)?.id).toBe("ep-2");
+    expect([book.suspendedEpisode("a", "node_1", false), book.openEpisode("node_1", false)?.id]).toEqual([
+      null,
+      "ep-1",
+    ]);
+    expect(book.suspendedEpisode("b", "node_1", false)?.id).toBe("ep-2");
     book.apply([{ kind: "episode", row: { ...second, state: "withdrawn", closedAt: 9 } }]);
-    expect([book.suspended("b", "node_1", false), idsOf(book.openEpisodes())]).toEqual([null, ["ep-1"]]);
-    expect(idsOf(book.past("node_1", false))).toEqual(["ep-2"]);
+    expect([book.suspendedEpisode("b", "node_1", false), idsOf(book.openEpisodes())]).toEqual([null, ["ep-1"]]);
+    expect(idsOf(book.closedEpisodesOf("node_1", false))).toEqual(["ep-2"]);
   });
 
   test("that closes frees its node, unless another one has taken it", () => {
     const book = bookOf({ episodes: [open(1)] });
     book.apply([{ kind: "episode", row: open(2) }]);
     book.apply([{ kind: "episode", row: closedEpisodeOf(1, 5, { node: "node_1" }) }]);
-    expect(book.open("node_1", false)?.id).toBe("ep-2");
+    expect(book.openEpisode("node_1", false)?.id).toBe("ep-2");
     book.apply([{ kind: "episode", row: closedEpisodeOf(2, 6, { node: "node_1" }) }]);
-    expect(book.open("node_1", false)).toBe(null);
+    expect(book.openEpisode("node_1", false)).toBe(null);
   });
 });
 
@@ -63,10 +69,10 @@ describe("the past of a node", () => {
       closedEpisodeOf(number, closedAt, { node: "node_1", ...said });
     const episodes = [of(3, 30), of(1, 10, { replaced: true }), of(2, 20), of(4, 40, { shadow: true })];
     const book = bookOf({ episodes });
-    expect(idsOf(book.past("node_1", false))).toEqual(["ep-2", "ep-3"]);
-    expect(idsOf(book.past("node_1", true))).toEqual(["ep-4"]);
-    expect(book.past("node_2", false)).toEqual([]);
-    expect(idsOf(book.closed())).toEqual(["ep-1", "ep-2", "ep-3", "ep-4"]);
+    expect(idsOf(book.closedEpisodesOf("node_1", false))).toEqual(["ep-2", "ep-3"]);
+    expect(idsOf(book.closedEpisodesOf("node_1", true))).toEqual(["ep-4"]);
+    expect(book.closedEpisodesOf("node_2", false)).toEqual([]);
+    expect(idsOf(book.closedEpisodes())).toEqual(["ep-1", "ep-2", "ep-3", "ep-4"]);
   });
 
   test("is told in the order in which episodes closed, whenever they were opened", () => {
@@ -75,7 +81,7 @@ describe("the past of a node", () => {
     for (const [at, episode] of [second!, first!].entries()) {
       book.apply([{ kind: "episode", row: { ...episode, state: "healed", closedAt: at + 1 } }]);
     }
-    expect(idsOf(book.closed())).toEqual(["ep-2", "ep-1"]);
+    expect(idsOf(book.closedEpisodes())).toEqual(["ep-2", "ep-1"]);
   });
 });
 
@@ -105,11 +111,11 @@ describe("actions", () => {
     book.prune(40);
     expect(idsOf(book.actions())).toEqual(["act-2", "act-3", "act-4"]);
     expect([book.episode("ep-1"), book.episode("ep-2")?.id]).toEqual([null, "ep-2"]);
-    expect([book.past("node_1", false), idsOf(book.actionsOf("ep-1"))]).toEqual([[], ["act-2", "act-3"]]);
+    expect([book.closedEpisodesOf("node_1", false), idsOf(book.actionsOf("ep-1"))]).toEqual([[], ["act-2", "act-3"]]);
     book.prune(41);
     expect(idsOf(book.actions())).toEqual(["act-2", "act-4"]);
     book.prune(51);
-    expect(idsOf(book.closed())).toEqual([]);
+    expect(idsOf(book.closedEpisodes())).toEqual([]);
   });
 });
 
@@ -117,14 +123,14 @@ test("holds are one a policy, and one of no policy", () => {
   const [held, veto] = [holdOf("node_1"), holdOf("node_1", { kind: "vetoed", policy: "a", reason: "too soon" })];
   const book = bookOf({ holds: [held, veto, holdOf("node_2")] });
   book.apply([{ kind: "hold", row: { ...veto, reason: "again" } }]);
-  expect(book.holds("node_1").map(({ policy, reason }) => [policy, reason])).toEqual([
+  expect(book.holdsOn("node_1").map(({ policy, reason }) => [policy, reason])).toEqual([
     [null, held.reason],
     ["a", "again"],
   ]);
   book.apply([{ kind: "hold_gone", node: "node_1", policy: null }]);
-  expect(book.holds("node_1").map(({ policy }) => policy)).toEqual(["a"]);
+  expect(book.holdsOn("node_1").map(({ policy }) => policy)).toEqual(["a"]);
   book.apply([{ kind: "hold_gone", node: "node_1", policy: "a" }]);
-  expect(book.holds("node_1")).toEqual([]);
+  expect(book.holdsOn("node_1")).toEqual([]);
   expect(book.allHolds().map(({ node }) => node)).toEqual(["node_2"]);
 });
 
@@ -135,12 +141,12 @@ test("facts and timers are as they were written last", () => {
   expect(book.fact("paused")).toBe(null);
   const { policy } = timerOf("node_1");
   expect([book.timer(policy, "node_1").trueMs, book.timer(policy, "node_2").state]).toEqual([7, "inactive"]);
-  expect(book.timedPolicies()).toEqual([policy]);
+  expect(book.policiesWithTimers()).toEqual([policy]);
   book.setTimer(policy, "node_2", { ...book.timer(policy, "node_1"), trueMs: 8 });
   book.setTimer(policy, "node_1", book.timer("another", "node_1"));
-  expect([[...book.timersOf(policy).keys()], book.timedPolicies()]).toEqual([["node_2"], [policy]]);
+  expect([[...book.timersOf(policy).keys()], book.policiesWithTimers()]).toEqual([["node_2"], [policy]]);
   book.setTimer(policy, "node_2", book.timer("another", "node_1"));
-  expect([book.timersOf(policy).size, book.timedPolicies()]).toEqual([0, []]);
+  expect([book.timersOf(policy).size, book.policiesWithTimers()]).toEqual([0, []]);
 });
 
 test("identifiers go on from the last number", () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { actionText, type Seen, shortfalls } from "../../src/policy/test-expectation.ts";
+import { actionText, findMismatches, type ObservedOutcome } from "../../src/policy/test-expectation.ts";
 
-const seen: Seen = {
+const seen: ObservedOutcome = {
   verdict: "unknown",
   unknowns: ["node.cpu_usage: stale"],
   timer: "firing",
-  held: [
+  blockers: [
     { reason: "window", detail: "outside of nights" },
     { reason: "storm", detail: "3 of 11 nodes are unhealthy" },
   ],
@@ -19,9 +19,9 @@ const about = { atMs: 0, node: "node_1", policy: "p" };
 
 test("what is as expected falls short of nothing: reasons in any order, outcomes only where they are named", () => {
   const expected = { ...about, verdict: "unknown", timer: "firing", held: ["window", "storm"] } as const;
-  expect(shortfalls({ ...expected, actions: ["reboot", "forced reboot"] }, seen)).toEqual([]);
-  expect(shortfalls({ ...expected, actions: ["reboot: ineffective", "forced reboot"] }, seen)).toEqual([]);
-  expect(shortfalls(about, seen)).toEqual([]);
+  expect(findMismatches({ ...expected, actions: ["reboot", "forced reboot"] }, seen)).toEqual([]);
+  expect(findMismatches({ ...expected, actions: ["reboot: ineffective", "forced reboot"] }, seen)).toEqual([]);
+  expect(findMismatches(about, seen)).toEqual([]);
 });
 
 describe("what falls short is told with what came instead, and why:", () => {
@@ -53,7 +53,7 @@ describe("what falls short is told with what came instead, and why:", () => {
       ["verdict: expected false, got unknown (node.cpu_usage: stale)", "timer: expected inactive, got firing"],
     ],
   ])("%j", (expected, lines) => {
-    expect(shortfalls({ ...about, ...expected }, seen)).toEqual(lines);
+    expect(findMismatches({ ...about, ...expected }, seen)).toEqual(lines);
   });
 });
 

@@ -1,32 +1,34 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, settle, take } from "../../src/rate-limit/ledger.ts";
+import { availabilityOf } from "../../src/rate-limit/availability.ts";
+import { createLedger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import { opening } from "../../src/rate-limit/availability.ts";
-import { type Day, liveDay } from "./saturated-day.ts";
-import { endlessLimits, LIMITINGS } from "./limited-service.ts";
+import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const MINUTE = 60_000;
 const plans = ["starter", "business", "enterprise"] as const;
-const services = LIMITINGS.flatMap((limiting) => plans.map((plan) => ({ ...limiting, plan })));
+const services = LIMITER_SETUPS.flatMap((limiting) => plans.map((plan) => ({ ...limiting, plan })));
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /** A thousand actions at once in each category, again and again, beside polling without end. */
-const flooded = (parts: Pick<Day, "limiter" | "headers"> & { plan: keyof typeof PLANS } & Partial<Day>): Day => ({
-  limits: endlessLimits(parts.plan),
+const flooded = (
+  parts: Pick<SaturatedDay, "limiter" | "headers"> & { plan: keyof typeof PLANS } & Partial<SaturatedDay>,
+): SaturatedDay => ({
+  limits: limitsWithoutPlan(parts.plan),
   reset: "full",
   hours: 1,
   seed: 11,
   restartEveryMs: NEVER,
   categories: ["node_management", "session_monitoring"],
   lane: (random) => (random() < 0.5 ? "walk" : "detail"),
-  flood: { calls: 1_000, everyMs: 25 * MINUTE },
+  actionFlood: { calls: 1_000, everyMs: 25 * MINUTE },
   ...parts,
 });
 
 describe.each(services)("1,000 actions at once, against a $limiter that speaks of $headers, plan $plan", (service) => {
   test("nobody is ever refused, actions go on, and so does polling", () => {
-    const report = liveDay(flooded(service));
-    expect(report.refused).toBe(0);
+    const report = simulateDay(flooded(service));
+    expect(report.rejected).toBe(0);
     expect(report.actions).toBeGreaterThan(39 * 40);
     // A full bucket that was spent at once is paid for first: 180 calls at 80 a minute.
     const isBucket = service.limiter === "token_bucket" && service.headers !== "off" && service.plan === "enterprise";
@@ -36,15 +38,15 @@ describe.each(services)("1,000 actions at once, against a $limiter that speaks o
   test.each([20 * MINUTE, 3 * MINUTE, MINUTE / 2])(
     "nobody is refused where the process is killed every %i ms in the midst of them",
     (restartEveryMs) => {
-      expect(liveDay(flooded({ ...service, restartEveryMs })).refused).toBe(0);
+      expect(simulateDay(flooded({ ...service, restartEveryMs })).rejected).toBe(0);
     },
   );
 
   test("another user of the key, who keeps to half of the reserve, is never refused", () => {
     // The Starter plan's reserve is one for both categories together.
     const others = service.plan === "starter" ? 4 : 8;
-    const report = liveDay(flooded({ ...service, others }));
-    expect(report.refused + report.othersRefused).toBe(0);
+    const report = simulateDay(flooded({ ...service, externalCallsPerMinute: others }));
+    expect(report.rejected + report.externalRejected).toBe(0);
   });
 });
 
@@ -57,59 +59,66 @@ const answered = (remaining: number) => ({
 function actionsAtOnce(limits: Limits, category: Category, remaining: number | null): number {
   const ledger = createLedger(limits, 0, 0);
   const now = 30 * MINUTE;
-  const first = take(ledger, category, "action", now - MINUTE / 2);
-  settle(ledger, first, remaining === null ? { kind: "answered", reading: null } : answered(remaining), 0, now);
+  const first = takePermit(ledger, category, "action", now - MINUTE / 2);
+  settlePermit(ledger, first, remaining === null ? { kind: "answered", reading: null } : answered(remaining), 0, now);
   let calls = 0;
-  for (; opening(ledger, category, "action", now).at <= now; calls++) take(ledger, category, "action", now);
+  for (; availabilityOf(ledger, category, "action", now).at <= now; calls++)
+    takePermit(ledger, category, "action", now);
   return calls;
 }
 
 test("at once go as many actions as half of the reserve holds, whatever the headers say is left", () => {
-  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", null)).toBe(10);
-  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", 199)).toBe(10);
-  expect(actionsAtOnce(endlessLimits("enterprise"), "session_monitoring", null)).toBe(50);
-  expect(actionsAtOnce(endlessLimits("starter"), "session_monitoring", null)).toBe(9);
+  expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", null)).toBe(10);
+  expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 199)).toBe(10);
+  expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "session_monitoring", null)).toBe(50);
+  expect(actionsAtOnce(limitsWithoutPlan("starter"), "session_monitoring", null)).toBe(9);
 });
 
 test("actions leave half of the reserve of what the service says is left", () => {
-  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", 14)).toBe(4);
-  expect(actionsAtOnce(endlessLimits("enterprise"), "node_management", 10)).toBe(0);
+  expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 14)).toBe(4);
+  expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 10)).toBe(0);
 });
 
 test("a process in its first window doesn't run ahead: the one before may have done so", () => {
-  const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
-  settle(ledger, take(ledger, "node_management", "action", 5_000), { kind: "answered", reading: null }, 0, 5_000);
-  const dipAt = (now: number) => {
-    take(ledger, "node_management", "walk", now);
-    return opening(ledger, "node_management", "action", now).hold;
+  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
+  settlePermit(
+    ledger,
+    takePermit(ledger, "node_management", "action", 5_000),
+    { kind: "answered", reading: null },
+    0,
+    5_000,
+  );
+  const actionReserveAt = (now: number) => {
+    takePermit(ledger, "node_management", "walk", now);
+    return availabilityOf(ledger, "node_management", "action", now).waitReason;
   };
-  expect(dipAt(50_000)).toBe("pace");
-  expect(dipAt(70_000)).toBeNull();
+  expect(actionReserveAt(50_000)).toBe("pace");
+  expect(actionReserveAt(70_000)).toBeNull();
 });
 
 test("actions leave others half of the reserve of concurrent requests", () => {
-  const ledger = createLedger(endlessLimits("starter"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("starter"), 0, 0);
   let now = 0;
   const opens = () => {
     now += 10 * MINUTE;
     const reading = { limit: 500, remaining: 499, resetAt: null };
-    ledger.accounts.session_monitoring.stated = true;
-    ledger.accounts.session_monitoring.view.stated = { ...reading, base: 10_000, at: now, settled: 0 };
-    return opening(ledger, "session_monitoring", "action", now);
+    ledger.accounts.session_monitoring.wasStated = true;
+    ledger.accounts.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
+    return availabilityOf(ledger, "session_monitoring", "action", now);
   };
-  while (opens().hold === null) take(ledger, "session_monitoring", "action", now);
-  expect(opens().hold).toBe("concurrency");
+  while (opens().waitReason === null) takePermit(ledger, "session_monitoring", "action", now);
+  expect(opens().waitReason).toBe("concurrency");
   expect(ledger.inFlight).toBe(9);
 });
 
 test("a permit given back unused leaves nothing behind but the pace it paid", () => {
-  const ledger = createLedger(endlessLimits("business"), 41, 0);
-  settle(ledger, take(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
-  const { view } = ledger.accounts.node_management;
+  const ledger = createLedger(limitsWithoutPlan("business"), 41, 0);
+  settlePermit(ledger, takePermit(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
+  const { headers: view } = ledger.accounts.node_management;
   const before = { ...view };
-  const permit = take(ledger, "node_management", "action", 20_000);
+  const permit = takePermit(ledger, "node_management", "action", 20_000);
   expect(ledger.monthUsed).toBe(43);
-  settle(ledger, permit, { kind: "unused" }, 0, 21_000);
+  settlePermit(ledger, permit, { kind: "unused" }, 0, 21_000);
   expect({ ...view }).toEqual(before);
   expect(ledger).toMatchObject({ monthUsed: 42, inFlight: 0 });
 });

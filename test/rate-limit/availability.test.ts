@@ -1,10 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { Foreign } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
-import { createLedger, type Ledger, settle, take } from "../../src/rate-limit/ledger.ts";
+import { availabilityOf } from "../../src/rate-limit/availability.ts";
+import {
+  availableBesideExternalUsage,
+  createExternalUsage,
+  type ExternalUsage,
+} from "../../src/rate-limit/external-usage/external-usage.ts";
+import type { ExternalUsageOfLimit } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
+import { createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Lane, Limits } from "../../src/rate-limit/limits.ts";
-import { opening } from "../../src/rate-limit/availability.ts";
-import { createOthers, type Others, yieldsUntil } from "../../src/rate-limit/external-usage/external-usage.ts";
-import type { Reading } from "../../src/rate-limit/limit-headers.ts";
 
 const WINDOW_MS = 60_000;
 /** Past the first window of a process that began at 0. */
@@ -25,16 +29,16 @@ const COST_MS = WINDOW_MS / 79;
 /** What one action costs among actions, of which ten go back to back. */
 const ACTION_COST_MS = WINDOW_MS / 40;
 
-const openingOf = (ledger: Ledger, lane: Lane, now: number) => opening(ledger, "node_management", lane, now);
+const openingOf = (ledger: Ledger, lane: Lane, now: number) => availabilityOf(ledger, "node_management", lane, now);
 
 /** A call that is answered at once. */
-function answer(ledger: Ledger, now: number, reading: Reading | null): void {
-  settle(ledger, take(ledger, "node_management", "walk", now), { kind: "answered", reading }, 0, now);
+function answer(ledger: Ledger, now: number, reading: LimitReading | null): void {
+  settlePermit(ledger, takePermit(ledger, "node_management", "walk", now), { kind: "answered", reading }, 0, now);
 }
 
 interface Said {
   /** What the last answer stated, at `statedAt`; null: nothing. */
-  readonly reading?: Reading | null;
+  readonly reading?: LimitReading | null;
   readonly statedAt?: number;
   /** Calls by which the paces of polling and of actions, and those of the plan, are ahead of `LATER`. */
   readonly ahead?: number;
@@ -43,7 +47,7 @@ interface Said {
   readonly planActionsAhead?: number;
   readonly from?: number;
   readonly requestsPerMinute?: number | null;
-  readonly others?: Partial<Foreign>;
+  readonly others?: Partial<ExternalUsageOfLimit>;
 }
 
 /** A ledger of one answered call, whose paces leave room but for what is said. */
@@ -52,15 +56,15 @@ function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...said }:
   answer(ledger, statedAt, reading);
   const account = ledger.accounts.node_management;
   const paidAt = (calls: number | undefined, costMs: number) => (calls === undefined ? NEVER : from + calls * costMs);
-  account.pace.paidAt = paidAt(said.ahead, COST_MS);
-  account.actions.paidAt = paidAt(said.actionsAhead, ACTION_COST_MS);
-  ledger.plan.paidAt = paidAt(said.planAhead, COST_MS);
-  ledger.planActions.paidAt = paidAt(said.planActionsAhead, ACTION_COST_MS);
-  const { others } = ledger;
-  return { ...ledger, others: { ...others, node_management: { ...others.node_management, ...said.others } } };
+  account.pace.paidUntil = paidAt(said.ahead, COST_MS);
+  account.actions.paidUntil = paidAt(said.actionsAhead, ACTION_COST_MS);
+  ledger.plan.paidUntil = paidAt(said.planAhead, COST_MS);
+  ledger.planActions.paidUntil = paidAt(said.planActionsAhead, ACTION_COST_MS);
+  const { externalUsage: others } = ledger;
+  return { ...ledger, externalUsage: { ...others, node_management: { ...others.node_management, ...said.others } } };
 }
 
-const state = (remaining: number, more: Partial<Reading> = {}): Reading => ({
+const state = (remaining: number, more: Partial<LimitReading> = {}): LimitReading => ({
   ...{ limit: 100, remaining, resetAt: null },
   ...more,
 });
@@ -68,42 +72,43 @@ const state = (remaining: number, more: Partial<Reading> = {}): Reading => ({
 describe("a process that begins", () => {
   test("waits for the cost of its first call, and has one under way until an answer tells more", () => {
     const ledger = createLedger(limitsWith(), 0, 0);
-    expect(openingOf(ledger, "walk", 0)).toEqual({ at: COST_MS, hold: "pace" });
-    expect(openingOf(ledger, "walk", 1_000)).toEqual({ at: 1_000, hold: null });
-    take(ledger, "node_management", "walk", 1_000);
-    expect(openingOf(ledger, "walk", 5_000)).toEqual({ at: Number.POSITIVE_INFINITY, hold: "learning" });
+    expect(openingOf(ledger, "walk", 0)).toEqual({ at: COST_MS, waitReason: "pace" });
+    expect(openingOf(ledger, "walk", 1_000)).toEqual({ at: 1_000, waitReason: null });
+    takePermit(ledger, "node_management", "walk", 1_000);
+    expect(openingOf(ledger, "walk", 5_000)).toEqual({ at: Number.POSITIVE_INFINITY, waitReason: "learning" });
   });
 
   test("makes another call where the first one is lost", () => {
     const ledger = createLedger(limitsWith(), 0, 0);
-    settle(ledger, take(ledger, "node_management", "walk", 1_000), { kind: "lost" }, 0, 1_100);
-    expect(openingOf(ledger, "walk", 5_000)).toEqual({ at: 5_000, hold: null });
-    take(ledger, "node_management", "walk", 5_000);
-    expect(openingOf(ledger, "walk", 9_000).hold).toBe("learning");
+    settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind: "lost" }, 0, 1_100);
+    expect(openingOf(ledger, "walk", 5_000)).toEqual({ at: 5_000, waitReason: null });
+    takePermit(ledger, "node_management", "walk", 5_000);
+    expect(openingOf(ledger, "walk", 9_000).waitReason).toBe("learning");
     // What is lost has been counted a window later, or never: from then on the pace alone rules.
-    expect(openingOf(ledger, "walk", 61_100)).toEqual({ at: 61_100, hold: null });
+    expect(openingOf(ledger, "walk", 61_100)).toEqual({ at: 61_100, waitReason: null });
   });
 });
 
 describe("where answers state nothing", () => {
   test("polling keeps to its pace", () => {
-    expect(openingOf(ledgerWith({ ahead: 0 }), "walk", LATER).hold).toBe(null);
-    expect(openingOf(ledgerWith({ ahead: 5 }), "walk", LATER)).toEqual({ at: LATER + 5 * COST_MS, hold: "pace" });
+    expect(openingOf(ledgerWith({ ahead: 0 }), "walk", LATER).waitReason).toBe(null);
+    expect(openingOf(ledgerWith({ ahead: 5 }), "walk", LATER)).toEqual({ at: LATER + 5 * COST_MS, waitReason: "pace" });
   });
 
   test("actions run ahead of it into the reserve, but not in the first window of a process", () => {
-    expect(openingOf(ledgerWith({ ahead: 10 }), "action", LATER).hold).toBe(null);
+    expect(openingOf(ledgerWith({ ahead: 10 }), "action", LATER).waitReason).toBe(null);
     expect(openingOf(ledgerWith({ ahead: 10.5 }), "action", LATER).at).toBeCloseTo(LATER + 0.5 * COST_MS, 6);
-    const first = (from: number) => openingOf(ledgerWith({ statedAt: 10_000, from, ahead: 5 }), "action", from).hold;
+    const first = (from: number) =>
+      openingOf(ledgerWith({ statedAt: 10_000, from, ahead: 5 }), "action", from).waitReason;
     expect([first(WINDOW_MS - 1), first(WINDOW_MS)]).toEqual(["pace", null]);
   });
 
   test("actions keep to a pace among themselves", () => {
-    expect(openingOf(ledgerWith({ actionsAhead: 9 }), "action", LATER).hold).toBe(null);
+    expect(openingOf(ledgerWith({ actionsAhead: 9 }), "action", LATER).waitReason).toBe(null);
     expect(openingOf(ledgerWith({ actionsAhead: 12 }), "action", LATER)).toEqual({
-      ...{ at: LATER + 3 * ACTION_COST_MS, hold: "pace" },
+      ...{ at: LATER + 3 * ACTION_COST_MS, waitReason: "pace" },
     });
-    expect(openingOf(ledgerWith({ actionsAhead: 12 }), "walk", LATER).hold).toBe(null);
+    expect(openingOf(ledgerWith({ actionsAhead: 12 }), "walk", LATER).waitReason).toBe(null);
     expect(openingOf(ledgerWith({ ahead: 30, actionsAhead: 12 }), "action", LATER).at).toBeCloseTo(
       LATER + 20 * COST_MS,
       6,
@@ -112,7 +117,7 @@ describe("where answers state nothing", () => {
 });
 
 describe("where the last answer stated the limit", () => {
-  const hold = (said: Said, lane: Lane = "walk", now = LATER) => openingOf(ledgerWith(said), lane, now).hold;
+  const hold = (said: Said, lane: Lane = "walk", now = LATER) => openingOf(ledgerWith(said), lane, now).waitReason;
 
   test("what a bucket saved up beyond the limit goes at once, and ten more for actions", () => {
     const reading = state(180);
@@ -134,7 +139,7 @@ describe("where the last answer stated the limit", () => {
     expect([hold({ ...first, ahead: 0 }, "walk", 20_000), hold({ ...first, ahead: 1 }, "walk", 20_000)]).toEqual([
       ...[null, "pace"],
     ]);
-    const crowded = { reading, others: { expected: () => 1 } };
+    const crowded = { reading, others: { expectedCalls: () => 1 } };
     expect([hold({ ...crowded, ahead: 0 }), hold({ ...crowded, ahead: 1 })]).toEqual([null, "pace"]);
   });
 
@@ -143,10 +148,10 @@ describe("where the last answer stated the limit", () => {
     const aged = (ms: number) => hold({ reading, statedAt: LATER - ms, ahead: 5 });
     expect([aged(WINDOW_MS), aged(WINDOW_MS + 1)]).toEqual([null, "pace"]);
     const ledger = ledgerWith({ reading, statedAt: LATER - WINDOW_MS });
-    take(ledger, "node_management", "walk", LATER);
-    ledger.accounts.node_management.pace.paidAt = NEVER;
-    expect(openingOf(ledger, "walk", LATER).hold).toBe(null);
-    expect(openingOf(ledger, "walk", LATER + 1)).toEqual({ at: Number.POSITIVE_INFINITY, hold: "learning" });
+    takePermit(ledger, "node_management", "walk", LATER);
+    ledger.accounts.node_management.pace.paidUntil = NEVER;
+    expect(openingOf(ledger, "walk", LATER).waitReason).toBe(null);
+    expect(openingOf(ledger, "walk", LATER + 1)).toEqual({ at: Number.POSITIVE_INFINITY, waitReason: "learning" });
   });
 
   test("a limit of something wider does not lead", () => {
@@ -155,18 +160,18 @@ describe("where the last answer stated the limit", () => {
   });
 
   test("polling leaves the reserve and waits for the reset, and actions use half of it", () => {
-    const left = (remaining: number, lane: Lane, more: Partial<Reading> = {}) =>
+    const left = (remaining: number, lane: Lane, more: Partial<LimitReading> = {}) =>
       openingOf(ledgerWith({ reading: state(remaining, more) }), lane, LATER);
     const resetAt = LATER + 30_000;
-    expect(left(21, "walk", { resetAt }).hold).toBe(null);
-    expect(left(20, "walk", { resetAt })).toEqual({ at: resetAt, hold: "remaining" });
-    expect(left(20, "walk")).toEqual({ at: LATER + 61_000, hold: "remaining" });
+    expect(left(21, "walk", { resetAt }).waitReason).toBe(null);
+    expect(left(20, "walk", { resetAt })).toEqual({ at: resetAt, waitReason: "remaining" });
+    expect(left(20, "walk")).toEqual({ at: LATER + 61_000, waitReason: "remaining" });
     expect(left(20, "walk", { resetAt: LATER + 900_000 }).at).toBe(LATER + 61_000);
-    expect(left(11, "action", { resetAt }).hold).toBe(null);
-    expect(left(10, "action", { resetAt })).toEqual({ at: resetAt, hold: "remaining" });
+    expect(left(11, "action", { resetAt }).waitReason).toBe(null);
+    expect(left(10, "action", { resetAt })).toEqual({ at: resetAt, waitReason: "remaining" });
     // Of a smaller limit than ours the reserve is smaller.
-    expect(left(11, "walk", { resetAt, limit: 50 }).hold).toBe(null);
-    expect(left(10, "walk", { resetAt, limit: 50 }).hold).toBe("remaining");
+    expect(left(11, "walk", { resetAt, limit: 50 }).waitReason).toBe(null);
+    expect(left(10, "walk", { resetAt, limit: 50 }).waitReason).toBe("remaining");
   });
 
   test("where next to nothing is left it waits for silence of a window, whatever the reset", () => {
@@ -177,10 +182,10 @@ describe("where the last answer stated the limit", () => {
 
   test("after the reset one call learns", () => {
     const ledger = ledgerWith({ reading: state(20, { resetAt: LATER + 30_000 }) });
-    expect(openingOf(ledger, "walk", LATER + 30_000).hold).toBe(null);
-    take(ledger, "node_management", "walk", LATER + 30_000);
-    ledger.accounts.node_management.pace.paidAt = NEVER;
-    expect(openingOf(ledger, "walk", LATER + 30_001).hold).toBe("learning");
+    expect(openingOf(ledger, "walk", LATER + 30_000).waitReason).toBe(null);
+    takePermit(ledger, "node_management", "walk", LATER + 30_000);
+    ledger.accounts.node_management.pace.paidUntil = NEVER;
+    expect(openingOf(ledger, "walk", LATER + 30_001).waitReason).toBe("learning");
   });
 });
 
@@ -189,39 +194,39 @@ describe("where others are expected", () => {
   const crowded = (remaining: number, had = 0, isBucket = false): Said => ({
     reading: state(remaining, { resetAt: LATER + 30_000 }),
     others: {
-      expected: () => 50,
-      inWindow: () => had,
-      isBucket: () => isBucket,
-      ownFewerThan: () => NEVER,
-      ownLast: () => NEVER,
+      expectedCalls: () => 50,
+      callsInWindow: () => had,
+      isTokenBucket: () => isBucket,
+      ownCallsFewerThan: () => NEVER,
+      lastOwnCallAt: () => NEVER,
     },
   });
   const of = (said: Said, lane: Lane = "walk", now = LATER) => openingOf(ledgerWith(said), lane, now);
 
   test("as much is left to them, less what they had of this window", () => {
-    expect([of(crowded(51)).hold, of(crowded(50)).hold]).toEqual([null, "remaining"]);
-    expect([of(crowded(19, 30)).hold, of(crowded(18, 30)).hold]).toEqual([null, "remaining"]);
-    expect([of(crowded(3, 60)).hold, of(crowded(2, 60)).hold]).toEqual([null, "remaining"]);
-    expect([of(crowded(11), "action").hold, of(crowded(10), "action").hold]).toEqual([null, "remaining"]);
+    expect([of(crowded(51)).waitReason, of(crowded(50)).waitReason]).toEqual([null, "remaining"]);
+    expect([of(crowded(19, 30)).waitReason, of(crowded(18, 30)).waitReason]).toEqual([null, "remaining"]);
+    expect([of(crowded(3, 60)).waitReason, of(crowded(2, 60)).waitReason]).toEqual([null, "remaining"]);
+    expect([of(crowded(11), "action").waitReason, of(crowded(10), "action").waitReason]).toEqual([null, "remaining"]);
   });
 
   test("a bucket has the reserve for them", () => {
-    expect([of(crowded(21, 0, true)).hold, of(crowded(20, 0, true)).hold]).toEqual([null, "remaining"]);
+    expect([of(crowded(21, 0, true)).waitReason, of(crowded(20, 0, true)).waitReason]).toEqual([null, "remaining"]);
   });
 
   test("a look now and then tells whether they still are there", () => {
-    expect(of(crowded(40))).toEqual({ at: LATER + 5_000, hold: "remaining" });
-    expect(of(crowded(40), "walk", LATER + 12_000)).toEqual({ at: LATER + 15_000, hold: "remaining" });
-    expect(of(crowded(40), "walk", LATER + 15_000).hold).toBe(null);
+    expect(of(crowded(40))).toEqual({ at: LATER + 5_000, waitReason: "remaining" });
+    expect(of(crowded(40), "walk", LATER + 12_000)).toEqual({ at: LATER + 15_000, waitReason: "remaining" });
+    expect(of(crowded(40), "walk", LATER + 15_000).waitReason).toBe(null);
   });
 
   test("polling waits for the room that they leave, and looks anew every twelfth of a window", () => {
     const waiting = (at: number): Said => ({
-      others: { expected: () => 50, ownFewerThan: () => at, ownLast: () => NEVER },
+      others: { expectedCalls: () => 50, ownCallsFewerThan: () => at, lastOwnCallAt: () => NEVER },
     });
-    expect(of(waiting(LATER + 3_000))).toEqual({ at: LATER + 3_000, hold: "others" });
-    expect(of(waiting(LATER + 8_000))).toEqual({ at: LATER + 5_000, hold: "others" });
-    expect(of({ ...waiting(LATER + 8_000), ahead: 15 })).toEqual({ at: LATER + 15 * COST_MS, hold: "pace" });
+    expect(of(waiting(LATER + 3_000))).toEqual({ at: LATER + 3_000, waitReason: "others" });
+    expect(of(waiting(LATER + 8_000))).toEqual({ at: LATER + 5_000, waitReason: "others" });
+    expect(of({ ...waiting(LATER + 8_000), ahead: 15 })).toEqual({ at: LATER + 15 * COST_MS, waitReason: "pace" });
   });
 });
 
@@ -230,70 +235,83 @@ describe("under a plan of 100 calls a minute", () => {
     openingOf(ledgerWith({ ...said, requestsPerMinute: 100 }), lane, now);
 
   test("all categories together keep to its pace", () => {
-    expect(of({ planAhead: 5 }, "walk")).toEqual({ at: LATER + 5 * COST_MS, hold: "plan" });
-    expect(of({ planAhead: 0 }, "walk").hold).toBe(null);
+    expect(of({ planAhead: 5 }, "walk")).toEqual({ at: LATER + 5 * COST_MS, waitReason: "plan" });
+    expect(of({ planAhead: 0 }, "walk").waitReason).toBe(null);
   });
 
   test("actions run ahead of it into the reserve, but not in the first minute of a process", () => {
-    expect([of({ planAhead: 10 }, "action").hold, of({ planAhead: 10.5 }, "action").hold]).toEqual([null, "plan"]);
+    expect([of({ planAhead: 10 }, "action").waitReason, of({ planAhead: 10.5 }, "action").waitReason]).toEqual([
+      null,
+      "plan",
+    ]);
     const first = { statedAt: 10_000, from: 20_000, planAhead: 5 };
-    expect(of(first, "action", 20_000).hold).toBe("plan");
+    expect(of(first, "action", 20_000).waitReason).toBe("plan");
   });
 
   test("actions keep to a pace among themselves", () => {
-    expect(of({ planActionsAhead: 12 }, "action")).toEqual({ at: LATER + 3 * ACTION_COST_MS, hold: "plan" });
-    expect(of({ planActionsAhead: 12 }, "walk").hold).toBe(null);
+    expect(of({ planActionsAhead: 12 }, "action")).toEqual({ at: LATER + 3 * ACTION_COST_MS, waitReason: "plan" });
+    expect(of({ planActionsAhead: 12 }, "walk").waitReason).toBe(null);
     expect(of({ planAhead: 30, planActionsAhead: 12 }, "action").at).toBeCloseTo(LATER + 20 * COST_MS, 6);
   });
 });
 
 describe("the room that others need", () => {
-  const stub = (said: Partial<Foreign>): Foreign => ({
-    ...createOthers().plan,
-    ...{ expected: () => 0, isBucket: () => false, ownLast: () => NEVER, ownFewerThan: (calls) => calls * 1_000 },
+  const stub = (said: Partial<ExternalUsageOfLimit>): ExternalUsageOfLimit => ({
+    ...createExternalUsage().plan,
+    ...{
+      expectedCalls: () => 0,
+      isTokenBucket: () => false,
+      lastOwnCallAt: () => NEVER,
+      ownCallsFewerThan: (calls) => calls * 1_000,
+    },
     ...said,
   });
   const until = (
-    said: Partial<Foreign>,
+    said: Partial<ExternalUsageOfLimit>,
     {
       lane = "walk",
       left = null,
       plan,
       ofPlan = {},
-    }: { lane?: Lane; left?: number | null; plan?: number; ofPlan?: Partial<Foreign> } = {},
+    }: { lane?: Lane; left?: number | null; plan?: number; ofPlan?: Partial<ExternalUsageOfLimit> } = {},
   ) => {
-    const others: Others = { ...createOthers(), node_management: stub(said), plan: stub(ofPlan) };
-    return yieldsUntil(others, limitsWith(plan ?? null), { category: "node_management", lane, left }, 7);
+    const others: ExternalUsage = { ...createExternalUsage(), node_management: stub(said), plan: stub(ofPlan) };
+    return availableBesideExternalUsage(
+      others,
+      limitsWith(plan ?? null),
+      { category: "node_management", lane, left },
+      7,
+    );
   };
 
   test("is none where none are expected, or where a bucket's reserve has it", () => {
     expect(until({})).toBe(7);
-    expect(until({ expected: () => 20, isBucket: () => true })).toBe(7);
-    expect(until({ expected: () => 21, isBucket: () => true })).toBe(79_000);
+    expect(until({ expectedCalls: () => 20, isTokenBucket: () => true })).toBe(7);
+    expect(until({ expectedCalls: () => 21, isTokenBucket: () => true })).toBe(79_000);
   });
 
   test("is left by our own calls of a window, and by actions as far as the reserve is theirs", () => {
-    expect(until({ expected: () => 10 })).toBe(80_000);
-    expect(until({ expected: () => 10 }, { lane: "action" })).toBe(90_000);
-    expect(until({ expected: () => 50 }, { lane: "action" })).toBe(52_000);
+    expect(until({ expectedCalls: () => 10 })).toBe(80_000);
+    expect(until({ expectedCalls: () => 10 }, { lane: "action" })).toBe(90_000);
+    expect(until({ expectedCalls: () => 50 }, { lane: "action" })).toBe(52_000);
   });
 
   test("is left evenly where they need more than the reserve", () => {
-    expect(until({ expected: () => 20, ownLast: () => 90_000 })).toBe(80_000);
-    expect(until({ expected: () => 50, ownLast: () => 90_000 })).toBe(90_000 + WINDOW_MS / 50);
-    expect(until({ expected: () => 99, ownLast: () => 90_000 })).toBe(90_000 + WINDOW_MS / 4);
+    expect(until({ expectedCalls: () => 20, lastOwnCallAt: () => 90_000 })).toBe(80_000);
+    expect(until({ expectedCalls: () => 50, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 50);
+    expect(until({ expectedCalls: () => 99, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 4);
   });
 
   test("is there in a bucket that holds more than a window's calls", () => {
-    const much = { expected: () => 50, isBucket: () => true };
+    const much = { expectedCalls: () => 50, isTokenBucket: () => true };
     expect([until(much, { left: 100 }), until(much, { left: 101 }), until(much)]).toEqual([50_000, 7, 50_000]);
-    expect(until({ expected: () => 50 }, { left: 101 })).toBe(50_000);
+    expect(until({ expectedCalls: () => 50 }, { left: 101 })).toBe(50_000);
   });
 
   test("is left under the plan too, by all that are expected in any category", () => {
-    expect(until({ expected: () => 10 }, { plan: 500 })).toBe(400_000);
-    expect(until({}, { plan: 500, ofPlan: { expected: () => 200 } })).toBe(300_000);
+    expect(until({ expectedCalls: () => 10 }, { plan: 500 })).toBe(400_000);
+    expect(until({}, { plan: 500, ofPlan: { expectedCalls: () => 200 } })).toBe(300_000);
     expect(until({}, { plan: 500 })).toBe(7);
-    expect(until({ expected: () => 50, isBucket: () => true }, { left: 101, plan: 500 })).toBe(400_000);
+    expect(until({ expectedCalls: () => 50, isTokenBucket: () => true }, { left: 101, plan: 500 })).toBe(400_000);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callsInFlight, createMeanLatency, inFlightMax } from "../../src/rate-limit/concurrency.ts";
+import { callsInFlightMax, callsInFlightNeeded, createMeanLatency } from "../../src/rate-limit/concurrency.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 test.each([
@@ -12,21 +12,21 @@ test.each([
   { spacingMs: 0, latencyMs: 50, max: 40, calls: 40 },
   { spacingMs: Number.POSITIVE_INFINITY, latencyMs: 50, max: 40, calls: 4 },
 ])("keeps $calls calls under way at one every $spacingMs ms, $latencyMs ms each, at most $max", (row) => {
-  expect(callsInFlight(row.spacingMs, row.latencyMs, row.max)).toBe(row.calls);
+  expect(callsInFlightNeeded(row.spacingMs, row.latencyMs, row.max)).toBe(row.calls);
 });
 
 test("keeps within the plan's concurrency less the reserve, and within 256 where the plan has none", () => {
-  expect(inFlightMax(createPlanLimits("starter"))).toBe(8);
-  expect(inFlightMax(createPlanLimits("business"))).toBe(40);
-  expect(inFlightMax(createPlanLimits("enterprise"))).toBe(256);
+  expect(callsInFlightMax(createPlanLimits("starter"))).toBe(8);
+  expect(callsInFlightMax(createPlanLimits("business"))).toBe(40);
+  expect(callsInFlightMax(createPlanLimits("enterprise"))).toBe(256);
 });
 
 test("follows a latency that changes within a few dozen calls, and ignores a single slow one", () => {
   const latency = createMeanLatency();
-  expect(latency.ms()).toBe(0);
-  for (let call = 0; call < 100; call++) latency.note(50);
-  latency.note(10_000);
-  expect(latency.ms()).toBeLessThan(400);
-  for (let call = 0; call < 100; call++) latency.note(1_000);
-  expect(latency.ms()).toBeGreaterThan(900);
+  expect(latency.meanMs()).toBe(0);
+  for (let call = 0; call < 100; call++) latency.record(50);
+  latency.record(10_000);
+  expect(latency.meanMs()).toBeLessThan(400);
+  for (let call = 0; call < 100; call++) latency.record(1_000);
+  expect(latency.meanMs()).toBeGreaterThan(900);
 });

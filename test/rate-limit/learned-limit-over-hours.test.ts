@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { type Day, type DayReport, liveDay } from "./saturated-day.ts";
-import { endlessLimits, type Gateway, LIMITERS } from "./limited-service.ts";
+import { type Gateway, LIMITERS, limitsWithoutPlan } from "./limited-service.ts";
+import { type DayReport, type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const HOUR = 3_600_000;
 const NEVER = Number.MAX_SAFE_INTEGER;
 const HOURS = 8;
 const WARM_UP_HOURS = 2;
 
-const behind = (gateway: Partial<Gateway>, parts: Partial<Day> = {}): DayReport =>
-  liveDay({
-    ...{ limits: endlessLimits("enterprise"), limiter: "token_bucket", headers: "category", reset: "full" },
+const behind = (gateway: Partial<Gateway>, parts: Partial<SaturatedDay> = {}): DayReport =>
+  simulateDay({
+    ...{ limits: limitsWithoutPlan("enterprise"), limiter: "token_bucket", headers: "category", reset: "full" },
     ...{ hours: HOURS, seed: 3, restartEveryMs: NEVER, categories: ["node_management"] },
     lane: (random) => (random() < 0.5 ? "walk" : "detail"),
     ...parts,
@@ -22,7 +22,7 @@ const behind = (gateway: Partial<Gateway>, parts: Partial<Day> = {}): DayReport 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
 
 /** What went on after the first hours, by the minute. */
-function steady({ minutes, minutesRefused }: DayReport, from = WARM_UP_HOURS, to = HOURS) {
+function steady({ minutes, minutesWithRejections: minutesRefused }: DayReport, from = WARM_UP_HOURS, to = HOURS) {
   const calls = sum(minutes.slice(from * 60, to * 60));
   const refused = sum(minutesRefused.slice(from * 60, to * 60));
   return { refused: refused / calls, admittedPerMinute: (calls - refused) / ((to - from) * 60) };
@@ -46,7 +46,7 @@ describe.each(gateways)("behind a gateway that limits without saying so: %o", (g
 
 describe.each(["starter", "business", "enterprise"] as const)("plan %s, both categories at once", (plan) => {
   const both = (gateway: Partial<Gateway>) =>
-    steady(behind(gateway, { limits: endlessLimits(plan), categories: ["node_management", "session_monitoring"] }));
+    steady(behind(gateway, { limits: limitsWithoutPlan(plan), categories: ["node_management", "session_monitoring"] }));
 
   test("a gateway that counts the categories together is shared", () => {
     const { refused, admittedPerMinute } = both({});
@@ -69,7 +69,7 @@ test.each([2, 10, 40, 70])("a limit of %i a minute that goes away is given back 
 
 test("one refusal that nothing explains costs a tenth of the calls, and for minutes only", () => {
   const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 });
-  expect(sum(report.minutesRefused)).toBeGreaterThan(0);
+  expect(sum(report.minutesWithRejections)).toBeGreaterThan(0);
   expect(Math.min(...report.minutes.slice(3, 60))).toBeGreaterThan(0.6 * 80);
   expect(steady(report, 0.5, 1).admittedPerMinute).toBeGreaterThan(0.95 * 80);
 });

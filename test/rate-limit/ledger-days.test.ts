@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type Day, liveDay } from "./saturated-day.ts";
-import { endlessLimits, LIMITINGS } from "./limited-service.ts";
+import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
-const day = (parts: Pick<Day, "limiter" | "headers" | "limits" | "categories" | "hours">): Day => ({
+const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categories" | "hours">): SaturatedDay => ({
   reset: "full",
   seed: 7,
   restartEveryMs: 20 * 60_000,
@@ -10,12 +10,12 @@ const day = (parts: Pick<Day, "limiter" | "headers" | "limits" | "categories" | 
   ...parts,
 });
 
-describe.each(LIMITINGS)("against a $limiter whose headers speak of: $headers", ({ limiter, headers }) => {
+describe.each(LIMITER_SETUPS)("against a $limiter whose headers speak of: $headers", ({ limiter, headers }) => {
   test("a day of unending node calls, killed now and then, is never refused, and spends what it may", () => {
-    const report = liveDay(
-      day({ limiter, headers, limits: endlessLimits("enterprise"), categories: ["node_management"], hours: 24 }),
+    const report = simulateDay(
+      day({ limiter, headers, limits: limitsWithoutPlan("enterprise"), categories: ["node_management"], hours: 24 }),
     );
-    expect(report.refused).toBe(0);
+    expect(report.rejected).toBe(0);
     expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
     // A full bucket that the service shows is spent after each restart: 180 calls every 20 minutes at the most.
     const shownBursts = limiter === "token_bucket" && headers !== "off" ? 180 / 20 : 0;
@@ -23,51 +23,51 @@ describe.each(LIMITINGS)("against a $limiter whose headers speak of: $headers", 
   });
 
   test("a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
-    const report = liveDay(
+    const report = simulateDay(
       day({
         limiter,
         headers,
-        limits: endlessLimits("starter"),
+        limits: limitsWithoutPlan("starter"),
         categories: ["node_management", "session_monitoring"],
         hours: 24,
       }),
     );
-    expect(report.refused).toBe(0);
+    expect(report.rejected).toBe(0);
     expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
     expect(report.callsPerMinute).toBeLessThanOrEqual(80);
   });
 
   test("hours under the Business plan, with both categories full, are never refused", () => {
-    const report = liveDay(
+    const report = simulateDay(
       day({
         limiter,
         headers,
-        limits: endlessLimits("business"),
+        limits: limitsWithoutPlan("business"),
         categories: ["node_management", "session_monitoring"],
         hours: 3,
       }),
     );
-    expect(report.refused).toBe(0);
+    expect(report.rejected).toBe(0);
     expect(report.callsPerMinute).toBeGreaterThan(0.9 * 400);
     expect(report.callsPerMinute).toBeLessThanOrEqual(400);
   });
 });
 
-test.each(LIMITINGS)(
+test.each(LIMITER_SETUPS)(
   "another user of the key who keeps to the reserve costs us no 429 ($limiter, $headers)",
   ({ limiter, headers }) => {
-    const limits = endlessLimits("enterprise");
-    const report = liveDay({
+    const limits = limitsWithoutPlan("enterprise");
+    const report = simulateDay({
       ...day({ limiter, headers, limits, categories: ["node_management"], hours: 6 }),
-      others: 15,
+      externalCallsPerMinute: 15,
     });
-    expect(report.refused).toBe(0);
+    expect(report.rejected).toBe(0);
     expect(report.callsPerMinute).toBeGreaterThan(60);
   },
 );
 
 test("a service that names the next token as its reset is polled at the same rate, and never refuses", () => {
-  const limits = endlessLimits("enterprise");
+  const limits = limitsWithoutPlan("enterprise");
   const parts = day({
     limiter: "token_bucket",
     headers: "category",
@@ -75,7 +75,7 @@ test("a service that names the next token as its reset is polled at the same rat
     categories: ["node_management"],
     hours: 24,
   });
-  const report = liveDay({ ...parts, reset: "next_token" });
-  expect(report.refused).toBe(0);
+  const report = simulateDay({ ...parts, reset: "next_token" });
+  expect(report.rejected).toBe(0);
   expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
 });

@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
-import { type CallOutcome, createLedger, type Ledger, settle, take } from "../../src/rate-limit/ledger.ts";
+import { availabilityOf } from "../../src/rate-limit/availability.ts";
+import { type CallOutcome, createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
-import { opening } from "../../src/rate-limit/availability.ts";
-import { endlessLimits } from "./limited-service.ts";
+import { limitsWithoutPlan } from "./limited-service.ts";
 
-const refusedWaits = (retryAfterMs: number | null, jitter: number, refusals: number): number[] => {
-  const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
+const refusedWaits = (retryAfterMs: number | null, jitter: number, rejections: number): number[] => {
+  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
   let now = 10_000;
-  return Array.from({ length: refusals }, () => {
-    const permit = take(ledger, "node_management", "walk", now);
-    settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs }, jitter, now);
-    const { at } = opening(ledger, "node_management", "walk", now);
+  return Array.from({ length: rejections }, () => {
+    const permit = takePermit(ledger, "node_management", "walk", now);
+    settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs }, jitter, now);
+    const { at } = availabilityOf(ledger, "node_management", "walk", now);
     const wait = at - now;
     now = at;
     return wait;
@@ -28,59 +28,59 @@ test("a refusal with Retry-After waits as told, and a second more, for it is cut
 });
 
 test("a refusal that states the plan's limit holds both categories", () => {
-  const ledger = createLedger(endlessLimits("business"), 0, 0);
-  const permit = take(ledger, "node_management", "walk", 10_000);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const permit = takePermit(ledger, "node_management", "walk", 10_000);
   const reading = { limit: 500, remaining: 0, resetAt: null };
-  settle(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
-  expect(opening(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, hold: "refused" });
+  settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
+  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
 });
 
 const node = (ledger: Ledger, at: number, outcome: CallOutcome) =>
-  settle(ledger, take(ledger, "node_management", "walk", at), outcome, 0, at);
+  settlePermit(ledger, takePermit(ledger, "node_management", "walk", at), outcome, 0, at);
 
 const bare: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 20_000 };
 
 test("a refusal that states nothing may concern the whole account, and holds both categories", () => {
-  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
   node(ledger, 10_000, bare);
-  expect(opening(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, hold: "refused" });
+  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
 });
 
 test("where the other category is answered between two refusals, they concern their own category alone", () => {
-  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
   node(ledger, 10_000, bare);
-  const session = take(ledger, "session_monitoring", "walk", 40_000);
-  settle(ledger, session, { kind: "answered", reading: null }, 0, 40_000);
+  const session = takePermit(ledger, "session_monitoring", "walk", 40_000);
+  settlePermit(ledger, session, { kind: "answered", reading: null }, 0, 40_000);
   node(ledger, 60_000, bare);
-  expect(opening(ledger, "session_monitoring", "action", 60_000).at).toBeLessThan(61_000);
-  expect(opening(ledger, "node_management", "action", 60_000)).toEqual({ at: 81_000, hold: "refused" });
+  expect(availabilityOf(ledger, "session_monitoring", "action", 60_000).at).toBeLessThan(61_000);
+  expect(availabilityOf(ledger, "node_management", "action", 60_000)).toEqual({ at: 81_000, waitReason: "refused" });
 });
 
 test("a category that is held in doubt is open afterwards for as long, whatever the other one is answered", () => {
-  const ledger = createLedger(endlessLimits("business"), 0, 0);
-  const sessionsOpenAt = (now: number) => opening(ledger, "session_monitoring", "walk", now).at;
+  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const sessionsOpenAt = (now: number) => availabilityOf(ledger, "session_monitoring", "walk", now).at;
   const asksForHours: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 3_600_000 };
   node(ledger, 10_000, asksForHours);
   expect(sessionsOpenAt(10_000)).toBe(310_000);
   node(ledger, 320_000, asksForHours);
   expect(sessionsOpenAt(320_000)).toBeLessThan(321_000);
-  settle(ledger, take(ledger, "session_monitoring", "walk", 320_000), bare, 0, 320_000);
+  settlePermit(ledger, takePermit(ledger, "session_monitoring", "walk", 320_000), bare, 0, 320_000);
   expect(sessionsOpenAt(320_000)).toBe(341_000);
-  expect(opening(ledger, "node_management", "walk", 320_000).at).toBe(320_000 + 3_601_000);
+  expect(availabilityOf(ledger, "node_management", "walk", 320_000).at).toBe(320_000 + 3_601_000);
 });
 
 test("a refusal that states the category's limit holds that category alone", () => {
-  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
   node(ledger, 10_000, { ...bare, reading: { limit: 100, remaining: 0, resetAt: null } });
-  expect(opening(ledger, "session_monitoring", "action", 10_000).hold).toBeNull();
+  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000).waitReason).toBeNull();
 });
 
 test("refusals of calls that were under way together double the wait once", () => {
-  const ledger = createLedger(endlessLimits("enterprise"), 0, 0);
-  const permits = [1, 2, 3, 4, 5].map(() => take(ledger, "node_management", "walk", 10_000));
+  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
+  const permits = [1, 2, 3, 4, 5].map(() => takePermit(ledger, "node_management", "walk", 10_000));
   for (const permit of permits)
-    settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
-  expect(ledger.accounts.node_management.doubt.until).toBe(11_050);
+    settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
+  expect(ledger.accounts.node_management.uncertainHold.until).toBe(11_050);
 });
 
 test("a repeated Retry-After waits for the doubled backoff once that is longer", () => {
@@ -89,40 +89,48 @@ test("a repeated Retry-After waits for the doubled backoff once that is longer",
 });
 
 test("an overload holds its category for as long as it asks, up to a quarter of an hour", () => {
-  const ledger = createLedger(endlessLimits("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
   node(ledger, 10_000, { kind: "answered", reading: null, retryAfterMs: 60_000 });
-  expect(opening(ledger, "node_management", "action", 10_000)).toEqual({ at: 71_000, hold: "refused" });
+  expect(availabilityOf(ledger, "node_management", "action", 10_000)).toEqual({ at: 71_000, waitReason: "refused" });
   node(ledger, 100_000, { kind: "answered", reading: null, retryAfterMs: 86_400_000 });
-  expect(opening(ledger, "node_management", "action", 100_000).at).toBe(1_000_000);
+  expect(availabilityOf(ledger, "node_management", "action", 100_000).at).toBe(1_000_000);
 });
 
 test("a month that polling has spent is still open to actions", () => {
-  const limits = { ...endlessLimits("starter"), plan: PLANS.starter };
+  const limits = { ...limitsWithoutPlan("starter"), plan: PLANS.starter };
   const ledger = createLedger(limits, 99_000, 0);
-  expect(opening(ledger, "node_management", "walk", 10_000).hold).toBe("month");
-  expect(opening(ledger, "node_management", "action", 10_000).hold).toBeNull();
+  expect(availabilityOf(ledger, "node_management", "walk", 10_000).waitReason).toBe("month");
+  expect(availabilityOf(ledger, "node_management", "action", 10_000).waitReason).toBeNull();
 });
 
 test("polling leaves the plan's concurrency its reserve, and actions may use it", () => {
-  const limits = { ...endlessLimits("enterprise"), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
+  const limits = { ...limitsWithoutPlan("enterprise"), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
   const ledger = createLedger(limits, 0, 0);
   const reading = { limit: 500, remaining: 499, resetAt: null };
-  settle(ledger, take(ledger, "session_monitoring", "walk", 100_000), { kind: "answered", reading }, 0, 100_000);
+  settlePermit(
+    ledger,
+    takePermit(ledger, "session_monitoring", "walk", 100_000),
+    { kind: "answered", reading },
+    0,
+    100_000,
+  );
   for (let call = 0; call < 8; call++) {
-    expect(opening(ledger, "session_monitoring", "walk", 101_000).hold).toBeNull();
-    take(ledger, "session_monitoring", "walk", 101_000);
+    expect(availabilityOf(ledger, "session_monitoring", "walk", 101_000).waitReason).toBeNull();
+    takePermit(ledger, "session_monitoring", "walk", 101_000);
   }
-  expect(opening(ledger, "session_monitoring", "walk", 101_000).hold).toBe("concurrency");
-  expect(opening(ledger, "session_monitoring", "action", 101_000).hold).toBeNull();
+  expect(availabilityOf(ledger, "session_monitoring", "walk", 101_000).waitReason).toBe("concurrency");
+  expect(availabilityOf(ledger, "session_monitoring", "action", 101_000).waitReason).toBeNull();
 });
 
 test("a call pays for its category and for the plan when it is sent, and an action among actions as well", () => {
   const paidBy = (lane: "walk" | "action") => {
-    const ledger = createLedger(endlessLimits("starter"), 7, 0);
-    take(ledger, "node_management", lane, 100_000);
+    const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
+    takePermit(ledger, "node_management", lane, 100_000);
     const { pace, actions } = ledger.accounts.node_management;
     const { plan, planActions, inFlight, monthUsed } = ledger;
-    const costs = [pace, plan, actions, planActions].map(({ paidAt }) => Math.max(0, Math.round(paidAt - 100_000)));
+    const costs = [pace, plan, actions, planActions].map(({ paidUntil: paidAt }) =>
+      Math.max(0, Math.round(paidAt - 100_000)),
+    );
     return { costs, inFlight, monthUsed };
   };
   expect(paidBy("walk")).toEqual({ costs: [759, 759, 0, 0], inFlight: 1, monthUsed: 8 });
@@ -131,9 +139,9 @@ test("a call pays for its category and for the plan when it is sent, and an acti
 
 test("a call that was not sent is none of the month, and a lost one is", () => {
   const usedAfter = (kind: "unused" | "lost") => {
-    const ledger = createLedger(endlessLimits("starter"), 7, 0);
-    settle(ledger, take(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
-    return [ledger.monthUsed, ledger.inFlight, ledger.accounts.node_management.view.sent];
+    const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
+    settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
+    return [ledger.monthUsed, ledger.inFlight, ledger.accounts.node_management.headers.sent];
   };
   expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
     [7, 0, 0],

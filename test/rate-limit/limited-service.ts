@@ -1,10 +1,10 @@
-import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import type { LimiterKind } from "../../src/model/scenario.ts";
+import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 /** How a service limits its callers, and what it says of it. */
-export interface Limiting {
+export interface LimiterSetup {
   readonly limits: Limits;
   readonly limiter: LimiterKind;
   readonly headers: "category" | "plan" | "off";
@@ -27,16 +27,16 @@ export interface Gateway {
 /** Every kind of limiter, with every kind of headers. */
 export const LIMITERS = ["token_bucket", "fixed_window", "sliding_window"] as const;
 export const HEADERS = ["category", "plan", "off"] as const;
-export const LIMITINGS = LIMITERS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
+export const LIMITER_SETUPS = LIMITERS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
 
 /** The spec's limits under one of its plans, but for the month. */
-export function endlessLimits(plan: keyof typeof PLANS): Limits {
+export function limitsWithoutPlan(plan: keyof typeof PLANS): Limits {
   const limits = createPlanLimits(plan);
   return { ...limits, plan: { ...limits.plan, callsPerMonth: null } };
 }
 
 /** What one answer says of the limits. */
-export interface Stated {
+export interface StatedHeaders {
   readonly kind: "answered" | "refused";
   readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
   readonly dateMs: number;
@@ -46,7 +46,7 @@ export interface Stated {
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 /** The limits of a service, by the simulator's own limiters, and nothing behind them. */
-export function createLimitedService({ limits, limiter, headers, reset, gateway }: Limiting) {
+export function createLimitedService({ limits, limiter, headers, reset, gateway }: LimiterSetup) {
   const limiterOf = (requests: number, burst: number): Limiter =>
     createLimiter(limiter, { limit: requests, burst, windowMs: 60_000, reset });
   const categories = Object.fromEntries(
@@ -65,7 +65,7 @@ export function createLimitedService({ limits, limiter, headers, reset, gateway 
         });
   return {
     /** A call arrives `now`. */
-    answer(category: Category, now: number): Stated {
+    answer(category: Category, now: number): StatedHeaders {
       const epoch = EPOCH_MS + now;
       const passed = front === null || now >= gateway!.untilMs ? null : front.take(epoch);
       if (passed?.admitted === false) {

@@ -1,30 +1,32 @@
 import { expect, test } from "vitest";
-import { allowanceOf, dipOf, floorOf, PLANS, reserved } from "../../src/rate-limit/limits.ts";
-import { pollingLeft } from "../../src/rate-limit/monthly-budget.ts";
-import { actionRate, evenRate, paceOpensAt, payPace, startPace } from "../../src/rate-limit/pacing.ts";
-import { endlessLimits } from "./limited-service.ts";
+import { actionReserveOf, allowanceOf, externalFloorOf, PLANS, reservedCalls } from "../../src/rate-limit/limits.ts";
+import { pollingCallsLeft } from "../../src/rate-limit/monthly-budget.ts";
+import { actionRate, createPace, evenRate, paceAvailableAt, payForCall } from "../../src/rate-limit/pacing.ts";
+import { limitsWithoutPlan } from "./limited-service.ts";
 
 const DAY_MS = 86_400_000;
 const WINDOW_MS = 60_000;
 
 test("polling keeps the reserve, rounded up, and never less than 12 %", () => {
-  expect([reserved(100, 0.2), reserved(99, 0.2), reserved(100, 0), reserved(5, 0.2)]).toEqual([20, 20, 12, 1]);
+  expect([reservedCalls(100, 0.2), reservedCalls(99, 0.2), reservedCalls(100, 0), reservedCalls(5, 0.2)]).toEqual([
+    20, 20, 12, 1,
+  ]);
 });
 
 test("actions may use half of the reserve, as far as others don't need it", () => {
-  expect(allowanceOf(100, 0.2, 0)).toEqual({ polling: 80, kept: 20, dip: 10 });
-  expect(allowanceOf(100, 0.2, 15)).toEqual({ polling: 80, kept: 20, dip: 5 });
-  expect(allowanceOf(100, 0.2, 20)).toEqual({ polling: 80, kept: 20, dip: 0 });
-  expect([dipOf(20), dipOf(21), dipOf(1)]).toEqual([10, 10, 0]);
+  expect(allowanceOf(100, 0.2, 0)).toEqual({ polling: 80, reserved: 20, actionReserve: 10 });
+  expect(allowanceOf(100, 0.2, 15)).toEqual({ polling: 80, reserved: 20, actionReserve: 5 });
+  expect(allowanceOf(100, 0.2, 20)).toEqual({ polling: 80, reserved: 20, actionReserve: 0 });
+  expect([actionReserveOf(20), actionReserveOf(21), actionReserveOf(1)]).toEqual([10, 10, 0]);
 });
 
 test("others who need more than the reserve get it, but for one call of ours", () => {
-  expect(allowanceOf(100, 0.2, 50)).toEqual({ polling: 50, kept: 50, dip: 0 });
-  expect(allowanceOf(100, 0.2, 200)).toEqual({ polling: 1, kept: 100, dip: 0 });
+  expect(allowanceOf(100, 0.2, 50)).toEqual({ polling: 50, reserved: 50, actionReserve: 0 });
+  expect(allowanceOf(100, 0.2, 200)).toEqual({ polling: 1, reserved: 100, actionReserve: 0 });
 });
 
 test("2 % of a limit are left to others in any case, rounded up", () => {
-  expect([floorOf(100), floorOf(101), floorOf(10)]).toEqual([2, 3, 1]);
+  expect([externalFloorOf(100), externalFloorOf(101), externalFloorOf(10)]).toEqual([2, 3, 1]);
 });
 
 test("at an even pace no window holds more calls than may be spent, those back to back included", () => {
@@ -40,20 +42,21 @@ test("actions take half of what may be spent in the long run", () => {
 
 test("a pace begins empty, saves up its capacity, and no more than that", () => {
   const rate = { costMs: 100, capacity: 3 };
-  const pace = startPace(rate, 1_000);
-  expect(paceOpensAt(pace, rate)).toBe(1_100);
-  payPace(pace, rate, 1_100);
-  expect(paceOpensAt(pace, rate)).toBe(1_200);
-  payPace(pace, rate, 9_000);
-  expect(paceOpensAt(pace, rate)).toBe(8_900);
+  const pace = createPace(rate, 1_000);
+  expect(paceAvailableAt(pace, rate)).toBe(1_100);
+  payForCall(pace, rate, 1_100);
+  expect(paceAvailableAt(pace, rate)).toBe(1_200);
+  payForCall(pace, rate, 9_000);
+  expect(paceAvailableAt(pace, rate)).toBe(8_900);
 });
 
 test("polling leaves actions 1 % of the month, or what they come to, but no more than half of what is left", () => {
-  const limits = { ...endlessLimits("starter"), plan: PLANS.starter };
-  const left = (used: number, actionsADay: number) => pollingLeft(limits, { used, leftMs: 10 * DAY_MS }, actionsADay);
+  const limits = { ...limitsWithoutPlan("starter"), plan: PLANS.starter };
+  const left = (used: number, actionsADay: number) =>
+    pollingCallsLeft(limits, { callsUsed: used, leftMs: 10 * DAY_MS }, actionsADay);
   expect(left(50_000, 0)).toBe(49_000);
   expect(left(50_000, 1_000)).toBe(40_000);
   expect(left(50_000, 10_000)).toBe(25_000);
   expect([left(98_900, 0), left(99_500, 0), left(200_000, 0)]).toEqual([100, 0, 0]);
-  expect(pollingLeft(endlessLimits("starter"), { used: 0, leftMs: DAY_MS }, 0)).toBe(null);
+  expect(pollingCallsLeft(limitsWithoutPlan("starter"), { callsUsed: 0, leftMs: DAY_MS }, 0)).toBe(null);
 });

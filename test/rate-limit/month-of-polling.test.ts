@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
-import { callsOf, type Plan, type PlanInput, plan } from "../../src/scheduling/planner.ts";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
+import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
+import { callsPerRun, type Plan, type PlanInput, planPolling } from "../../src/scheduling/planner.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
@@ -21,7 +21,7 @@ interface Fleet {
   readonly sessionPages: number;
 }
 
-interface Life {
+interface MonthOfPolling {
   /** The plan of each hour. */
   readonly plans: readonly Plan[];
   readonly used: number;
@@ -32,30 +32,30 @@ interface Life {
 }
 
 /** A daemon that follows its plan for a month, walks at 80 calls a minute, and begins with `used` calls on `fromMs`. */
-function live(fleet: Fleet, fromMs = 0, used = 0): Life {
+function live(fleet: Fleet, fromMs = 0, used = 0): MonthOfPolling {
   const plans: Plan[] = [];
   const runs: Partial<Record<Collector, { beganAt: number; calls: number; made: number }>> = {};
   const longest = Object.fromEntries(COLLECTORS.map((collector) => [collector, 0])) as Record<Collector, number>;
   let broken = 0;
   let details = 0;
   for (let now = fromMs; now < MONTH; now += STEP) {
-    let planned = plan(inputAt(fleet, now, used, runs));
+    let planned = planPolling(inputAt(fleet, now, used, runs));
     if ((now - fromMs) % HOUR === 0) plans.push(planned);
     for (const collector of ["nodes", "sessions", "stats", "hourly"] as const) {
       const run = runs[collector];
       const due = run === undefined ? now : run.beganAt + planned[collector]!.intervalMs;
       if (due <= now) {
-        const calls = callsOf(collector, fleet);
+        const calls = callsPerRun(collector, fleet);
         if (run !== undefined) longest[collector] = Math.max(longest[collector], now - run.beganAt);
         runs[collector] = { beganAt: now, calls, made: 0 };
-        planned = plan(inputAt(fleet, now, used, runs));
+        planned = planPolling(inputAt(fleet, now, used, runs));
       }
       const current = runs[collector];
       if (current === undefined) continue;
-      const made = Math.min(80, current.calls - current.made, CAP - used);
-      if (current.made < current.calls && made === 0) broken++;
-      current.made += made;
-      used += made;
+      const callsMade = Math.min(80, current.calls - current.made, CAP - used);
+      if (current.made < current.calls && callsMade === 0) broken++;
+      current.made += callsMade;
+      used += callsMade;
     }
     details += STEP / (planned.details!.intervalMs / fleet.nodes);
     const read = Math.min(Math.floor(details), CAP - used);
@@ -66,7 +66,7 @@ function live(fleet: Fleet, fromMs = 0, used = 0): Life {
 }
 
 function inputAt(fleet: Fleet, now: number, used: number, runs: Record<string, unknown>): PlanInput {
-  const every = (intervalMs: number) => ({ intervalMs, rung: false });
+  const every = (intervalMs: number) => ({ intervalMs, isCron: false });
   const lastRuns = Object.fromEntries(
     Object.entries(runs as Record<string, { beganAt: number } & Omit<LastRun, "sinceMs">>).map(([collector, run]) => [
       collector,
@@ -74,16 +74,16 @@ function inputAt(fleet: Fleet, now: number, used: number, runs: Record<string, u
     ]),
   );
   return {
-    wishes: {
+    requestedIntervals: {
       nodes: every(MINUTE),
       details: every(15 * MINUTE),
       sessions: every(MINUTE),
       stats: every(MINUTE),
-      hourly: { intervalMs: HOUR, rung: true },
+      hourly: { intervalMs: HOUR, isCron: true },
     },
     ...fleet,
     limits,
-    month: { used, leftMs: MONTH - now },
+    month: { callsUsed: used, leftMs: MONTH - now },
     runs: lastRuns,
   };
 }
@@ -104,7 +104,7 @@ function greatestJump(plans: readonly Plan[], collector: Collector, hours: numbe
 
 /** Then a run that does not fit any more is put off to the next month, and what that leaves is spent on the others. */
 const LAST_HOURS = 24;
-const stretched = ["nodes", "details", "sessions", "stats"] as const;
+const slowedDown = ["nodes", "details", "sessions", "stats"] as const;
 
 describe.each(fleets)("on the Starter plan, with %o", (fleet) => {
   test("a month is spent evenly to its end: no run breaks off, nothing is left, and no interval jumps", () => {
@@ -112,7 +112,7 @@ describe.each(fleets)("on the Starter plan, with %o", (fleet) => {
     expect(used).toBeGreaterThan(0.999 * CAP);
     expect(broken).toBe(0);
     const steady = plans.slice(0, -LAST_HOURS);
-    for (const collector of stretched) {
+    for (const collector of slowedDown) {
       expect(greatestJump(steady, collector, 1)).toBeLessThan(1.25);
       expect(greatestJump(steady, collector, 24)).toBeLessThan(1.25);
       if (collector !== "details")
@@ -125,6 +125,6 @@ describe.each(fleets)("on the Starter plan, with %o", (fleet) => {
     expect(used).toBeGreaterThan(0.999 * CAP);
     expect(broken).toBe(0);
     const steady = plans.slice(0, -LAST_HOURS);
-    for (const collector of stretched) expect(greatestJump(steady, collector, 1)).toBeLessThan(1.5);
+    for (const collector of slowedDown) expect(greatestJump(steady, collector, 1)).toBeLessThan(1.5);
   });
 });

@@ -1,13 +1,13 @@
 import { type Random, seededRandom } from "../../src/base/random.ts";
-import { type CallOutcome, createLedger, type Permit, settle, take } from "../../src/rate-limit/ledger.ts";
+import { availabilityOf } from "../../src/rate-limit/availability.ts";
+import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
+import { type CallOutcome, createLedger, type Permit, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { parseLimitReading } from "../../src/rate-limit/limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "../../src/rate-limit/limits.ts";
-import { opening } from "../../src/rate-limit/availability.ts";
-import { SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
-import { reading } from "../../src/rate-limit/limit-headers.ts";
-import { createLimitedService, type Limiting, type Stated } from "./limited-service.ts";
+import { createLimitedService, type LimiterSetup, type StatedHeaders } from "./limited-service.ts";
 
 /** One simulated stretch of time in which the ledger's owner always has another call to make. */
-export interface Day extends Limiting {
+export interface SaturatedDay extends LimiterSetup {
   readonly hours: number;
   readonly seed: number;
   /** Mean time between two kills of the process; its calls in flight are never answered. */
@@ -15,32 +15,32 @@ export interface Day extends Limiting {
   readonly categories: readonly Category[];
   readonly lane: (random: Random) => Lane;
   /** Calls a minute that another user of the key makes, in each category. */
-  readonly others?: number;
+  readonly externalCallsPerMinute?: number;
   /** It makes so many of them at once; 1 unless said. */
-  readonly othersAtOnce?: number;
+  readonly externalCallsAtOnce?: number;
   /** Its spacing is exact; else it varies by half. */
-  readonly othersEven?: boolean;
+  readonly areExternalCallsEven?: boolean;
   /** When it comes and goes; it is there all the time unless said. */
-  readonly othersStay?: readonly [fromMs: number, untilMs: number];
+  readonly doExternalCallsContinue?: readonly [fromMs: number, untilMs: number];
   /** So many calls of the lane `action` are wanted at once in each category, each time that long after the last. */
-  readonly flood?: { readonly calls: number; readonly everyMs: number };
+  readonly actionFlood?: { readonly calls: number; readonly everyMs: number };
 }
 
 export interface DayReport {
   readonly calls: number;
-  readonly refused: number;
+  readonly rejected: number;
   readonly callsPerMinute: number;
   /** Of the calls, those of the flood. */
   readonly actions: number;
   /** Calls of the other user, and those of them that were refused. */
-  readonly othersCalls: number;
-  readonly othersRefused: number;
+  readonly externalCalls: number;
+  readonly externalRejected: number;
   /** Calls of others that the last process learned of. */
-  readonly learned: number;
+  readonly learnedLimits: number;
   /** Our own calls, minute by minute. */
   readonly minutes: readonly number[];
   /** Those of them that were refused. */
-  readonly minutesRefused: readonly number[];
+  readonly minutesWithRejections: readonly number[];
   /** Longest time in which no call but the flood's went out. */
   readonly pollingGapMs: number;
 }
@@ -52,7 +52,7 @@ export interface Event {
 }
 
 /** Drives the ledger against the simulator's own limiters, with latencies, lost answers and restarts. */
-export function liveDay(day: Day): DayReport {
+export function simulateDay(day: SaturatedDay): DayReport {
   const random = seededRandom(day.seed);
   const endMs = day.hours * 3_600_000;
   const service = createLimitedService(day);
@@ -85,35 +85,35 @@ export function liveDay(day: Day): DayReport {
       }
       at(now + 1 + random() * 100, () => {
         if (!owner.alive) return;
-        settle(owner.ledger, permit, lost ? { kind: "lost" } : read(answer), random(), now);
-        look();
+        settlePermit(owner.ledger, permit, lost ? { kind: "lost" } : read(answer), random(), now);
+        tryNextCall();
       });
     });
   };
 
-  const look = () => {
+  const tryNextCall = () => {
     let next = Number.POSITIVE_INFINITY;
     for (const category of day.categories) {
       while (wanted[category] > 0) {
-        const opens = opening(process_.ledger, category, "action", now);
+        const opens = availabilityOf(process_.ledger, category, "action", now);
         if (opens.at > now) {
           next = Math.min(next, opens.at);
           break;
         }
         wanted[category]--;
         actions++;
-        send(take(process_.ledger, category, "action", now), process_);
+        send(takePermit(process_.ledger, category, "action", now), process_);
       }
       for (;;) {
         const lane = day.lane(random);
-        const opens = opening(process_.ledger, category, lane, now);
+        const opens = availabilityOf(process_.ledger, category, lane, now);
         if (opens.at > now) {
           next = Math.min(next, opens.at);
           break;
         }
         pollingGapMs = Math.max(pollingGapMs, now - polledAt);
         polledAt = now;
-        send(take(process_.ledger, category, lane, now), process_);
+        send(takePermit(process_.ledger, category, lane, now), process_);
       }
     }
     if (next < wakeAt) {
@@ -121,13 +121,14 @@ export function liveDay(day: Day): DayReport {
       at(next, () => {
         if (wakeAt !== next) return;
         wakeAt = Number.POSITIVE_INFINITY;
-        look();
+        tryNextCall();
       });
     }
   };
 
-  const read = (answer: Stated): CallOutcome => {
-    const told = answer.headers === null ? null : reading({ ...answer.headers, dateEpochMs: answer.dateMs }, now);
+  const read = (answer: StatedHeaders): CallOutcome => {
+    const told =
+      answer.headers === null ? null : parseLimitReading({ ...answer.headers, dateEpochMs: answer.dateMs }, now);
     return answer.kind === "answered"
       ? { kind: "answered", reading: told }
       : { kind: "refused", reading: told, retryAfterMs: millisecondsOf(answer.retryAfterSeconds) };
@@ -136,42 +137,53 @@ export function liveDay(day: Day): DayReport {
   const restart = () => {
     process_.alive = false;
     process_ = { ledger: createLedger(day.limits, 0, now), alive: true };
-    look();
+    tryNextCall();
     at(now - Math.log(1 - random()) * day.restartEveryMs, restart);
   };
-  const { othersAtOnce = 1, othersEven = false, othersStay: [comes, goes] = [0, endMs] } = day;
+  const {
+    externalCallsAtOnce: othersAtOnce = 1,
+    areExternalCallsEven: othersEven = false,
+    doExternalCallsContinue: [comes, goes] = [0, endMs],
+  } = day;
   const other = (category: Category) => {
     if (now > goes) return;
     for (let call = 0; call < othersAtOnce; call++) {
       othersCalls++;
       if (service.answer(category, now).kind === "refused") othersRefused++;
     }
-    const spacing = (60_000 * othersAtOnce) / day.others!;
+    const spacing = (60_000 * othersAtOnce) / day.externalCallsPerMinute!;
     at(now + spacing * (othersEven ? 1 : 0.5 + random()), () => other(category));
   };
 
   const flood = (calls: number, everyMs: number) => {
     for (const category of day.categories) wanted[category] = calls;
-    look();
+    tryNextCall();
     at(now + everyMs, () => flood(calls, everyMs));
   };
 
-  at(0, look);
+  at(0, tryNextCall);
   at(day.restartEveryMs * random(), restart);
-  if (day.others !== undefined)
+  if (day.externalCallsPerMinute !== undefined)
     for (const category of day.categories) at(comes + random() * 1_000, () => other(category));
-  if (day.flood !== undefined) {
-    const { calls, everyMs } = day.flood;
+  if (day.actionFlood !== undefined) {
+    const { calls, everyMs } = day.actionFlood;
     at(everyMs * random(), () => flood(calls, everyMs));
   }
   for (let event = events.pop(); event !== undefined && event.at <= endMs; event = events.pop()) {
     now = event.at;
     event.run();
   }
-  const learned = SCOPES.reduce((sum, scope) => sum + process_.ledger.others[scope].total(), 0);
+  const learned = LIMIT_SCOPES.reduce((sum, scope) => sum + process_.ledger.externalUsage[scope].provenCalls(), 0);
   return {
-    ...{ calls, refused, callsPerMinute: calls / (endMs / 60_000), actions },
-    ...{ othersCalls, othersRefused, learned, minutes, minutesRefused, pollingGapMs },
+    ...{ calls, rejected: refused, callsPerMinute: calls / (endMs / 60_000), actions },
+    ...{
+      externalCalls: othersCalls,
+      externalRejected: othersRefused,
+      learnedLimits: learned,
+      minutes,
+      minutesWithRejections: minutesRefused,
+      pollingGapMs,
+    },
   };
 }
 

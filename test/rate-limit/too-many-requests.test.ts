@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { hasLearned } from "../../src/rate-limit/learned-limit.ts";
-import { createLedger, type Ledger, settle, take } from "../../src/rate-limit/ledger.ts";
+import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
+import { createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
-import { explainsRefusal, refusedUntil } from "../../src/rate-limit/too-many-requests.ts";
-import type { Reading } from "../../src/rate-limit/limit-headers.ts";
+import { headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;
 /** What one action costs among actions in the node category, of which ten go back to back. */
@@ -18,31 +18,31 @@ const limits: Limits = {
   reserve: 0.2,
 };
 const start = () => createLedger(limits, 0, 0);
-const spent = (limit: number): Reading => ({ limit, remaining: 0, resetAt: null });
+const spent = (limit: number): LimitReading => ({ limit, remaining: 0, resetAt: null });
 
 interface Said {
   readonly category?: Category;
   readonly lane?: Lane;
-  readonly reading?: Reading | null;
+  readonly reading?: LimitReading | null;
   readonly retryAfterMs?: number | null;
 }
 
 /** A call that is refused as soon as it is sent, with a backoff that is not shortened. */
 function refuse(ledger: Ledger, now: number, said: Said = {}): void {
   const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = said;
-  settle(ledger, take(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);
+  settlePermit(ledger, takePermit(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);
 }
 
-function answer(ledger: Ledger, now: number, lane: Lane = "walk", reading: Reading | null = null): void {
-  settle(ledger, take(ledger, "node_management", lane, now), { kind: "answered", reading }, 1, now);
+function answer(ledger: Ledger, now: number, lane: Lane = "walk", reading: LimitReading | null = null): void {
+  settlePermit(ledger, takePermit(ledger, "node_management", lane, now), { kind: "answered", reading }, 1, now);
 }
 
 const untilOf = (ledger: Ledger, lane: Lane = "walk", category: Category = "node_management") =>
-  refusedUntil(ledger, category, lane);
+  rejectedUntil(ledger, category, lane);
 
 describe("headers explain a refusal", () => {
   test("where nothing is left of a limit that is configured", () => {
-    const explained = (limit: number) => explainsRefusal(start(), "node_management", spent(limit));
+    const explained = (limit: number) => headersExplainRejection(start(), "node_management", spent(limit));
     expect([100, 500, 50, 1_000_000].map(explained)).toEqual([true, true, true, true]);
     expect([77, 600].map(explained)).toEqual([false, false]);
   });
@@ -50,19 +50,19 @@ describe("headers explain a refusal", () => {
   test("where nothing is left of a limit that an answer stated before", () => {
     const ledger = start();
     answer(ledger, 1_000, "walk", { limit: 77, remaining: 70, resetAt: null });
-    expect(explainsRefusal(ledger, "node_management", spent(77))).toBe(true);
-    expect(explainsRefusal(ledger, "session_monitoring", spent(77))).toBe(false);
+    expect(headersExplainRejection(ledger, "node_management", spent(77))).toBe(true);
+    expect(headersExplainRejection(ledger, "session_monitoring", spent(77))).toBe(false);
   });
 
   test("not where something is left, or where there are none", () => {
     const reading = { limit: 100, remaining: 1, resetAt: null };
-    expect(explainsRefusal(start(), "node_management", reading)).toBe(false);
-    expect(explainsRefusal(start(), "node_management", null)).toBe(false);
+    expect(headersExplainRejection(start(), "node_management", reading)).toBe(false);
+    expect(headersExplainRejection(start(), "node_management", null)).toBe(false);
   });
 });
 
 describe("a refusal that headers explain", () => {
-  const held = (reading: Reading) => {
+  const held = (reading: LimitReading) => {
     const ledger = start();
     refuse(ledger, 10_000, { reading, retryAfterMs: 20_000 });
     return ledger;
@@ -75,8 +75,8 @@ describe("a refusal that headers explain", () => {
       Number.NEGATIVE_INFINITY,
     ]);
     const { pace, actions, learned } = ledger.accounts.node_management;
-    expect([pace.paidAt, actions.paidAt]).toEqual([31_000, 31_000 + 9 * ACTION_COST_MS]);
-    expect(hasLearned(learned)).toBe(false);
+    expect([pace.paidUntil, actions.paidUntil]).toEqual([31_000, 31_000 + 9 * ACTION_COST_MS]);
+    expect(hasLearnedLimit(learned)).toBe(false);
   });
 
   test("of the plan holds both categories", () => {
@@ -97,9 +97,12 @@ describe("a refusal that nothing explains", () => {
     refuse(ledger, 10_000, { retryAfterMs: 20_000 });
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([31_000, 31_000]);
     const { node_management, session_monitoring } = ledger.accounts;
-    expect([node_management.pace.paidAt, session_monitoring.pace.paidAt]).toEqual([31_000, 31_000]);
-    expect(node_management.actions.paidAt).toBe(31_000 + 9 * ACTION_COST_MS);
-    expect([hasLearned(node_management.learned), hasLearned(session_monitoring.learned)]).toEqual([true, false]);
+    expect([node_management.pace.paidUntil, session_monitoring.pace.paidUntil]).toEqual([31_000, 31_000]);
+    expect(node_management.actions.paidUntil).toBe(31_000 + 9 * ACTION_COST_MS);
+    expect([hasLearnedLimit(node_management.learned), hasLearnedLimit(session_monitoring.learned)]).toEqual([
+      true,
+      false,
+    ]);
     expect(node_management.learned.calls).toBe(72);
   });
 
@@ -114,8 +117,8 @@ describe("a refusal that nothing explains", () => {
       const ledger = start();
       refuse(ledger, 10_000);
       refuse(ledger, now, { lane });
-      const { doubt, actions } = ledger.accounts.node_management;
-      return { since: doubt.at, until: doubt.until, actionsFrom: actions.paidAt - 9 * ACTION_COST_MS };
+      const { uncertainHold: doubt, actions } = ledger.accounts.node_management;
+      return { since: doubt.at, until: doubt.until, actionsFrom: actions.paidUntil - 9 * ACTION_COST_MS };
     };
     expect(again(10_500, "detail")).toEqual({ since: 10_000, until: 12_500, actionsFrom: 12_500 });
     expect(again(11_999, "detail")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 11_000 });
@@ -144,15 +147,15 @@ describe("a refusal that nothing explains", () => {
 
 describe("an answer", () => {
   test("to a call sent after the last refusal ends the row of refusals", () => {
-    const refusals = (sentAt: number) => {
+    const rejections = (sentAt: number) => {
       const ledger = start();
-      const permit = take(ledger, "node_management", "walk", sentAt);
+      const permit = takePermit(ledger, "node_management", "walk", sentAt);
       refuse(ledger, 10_000);
-      settle(ledger, permit, { kind: "answered", reading: null }, 0, 20_000);
-      const { refusals: ofAll, routes } = ledger.accounts.node_management;
-      return [ofAll, routes.walk.refusals];
+      settlePermit(ledger, permit, { kind: "answered", reading: null }, 0, 20_000);
+      const { rejections: ofAll, routes } = ledger.accounts.node_management;
+      return [ofAll, routes.walk.rejectionsInRow];
     };
-    expect([refusals(9_999), refusals(10_000)]).toEqual([
+    expect([rejections(9_999), rejections(10_000)]).toEqual([
       [1, 1],
       [0, 0],
     ]);
@@ -160,9 +163,9 @@ describe("an answer", () => {
 
   test("of an overloaded service holds its category, and then calls come by their pace", () => {
     const ledger = start();
-    const permit = take(ledger, "node_management", "walk", 10_000);
-    settle(ledger, permit, { kind: "answered", reading: null, retryAfterMs: 60_000 }, 0, 10_000);
-    expect([untilOf(ledger), ledger.accounts.node_management.pace.paidAt]).toEqual([71_000, 71_000]);
+    const permit = takePermit(ledger, "node_management", "walk", 10_000);
+    settlePermit(ledger, permit, { kind: "answered", reading: null, retryAfterMs: 60_000 }, 0, 10_000);
+    expect([untilOf(ledger), ledger.accounts.node_management.pace.paidUntil]).toEqual([71_000, 71_000]);
     expect(untilOf(ledger, "walk", "session_monitoring")).toBe(Number.NEGATIVE_INFINITY);
   });
 
@@ -170,6 +173,6 @@ describe("an answer", () => {
     const ledger = start();
     answer(ledger, 10_000);
     expect(untilOf(ledger)).toBe(Number.NEGATIVE_INFINITY);
-    expect(ledger.accounts.node_management).toMatchObject({ triedAt: 10_000, answeredAt: 10_000 });
+    expect(ledger.accounts.node_management).toMatchObject({ lastTriedAt: 10_000, answeredAt: 10_000 });
   });
 });

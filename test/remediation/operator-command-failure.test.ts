@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Store } from "../../src/model/ports.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { rebootOffline, rulesOf } from "../harness/policies.ts";
-import { startWard } from "../harness/quiet-network.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import type { StateStore } from "../../src/model/ports.ts";
+import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { startQuietNetwork } from "../harness/quiet-network.ts";
 
 /** A store whose disk may be full. */
 function createFillableStore() {
-  const store = createMemoryStore();
+  const store = createMemoryStateStore();
   const disk = { isFull: false };
-  const commit: Store["journal"]["commit"] = (changes) => {
+  const commit: StateStore["journal"]["commit"] = (changes) => {
     if (disk.isFull) throw new Error("database or disk is full");
     store.journal.commit(changes);
   };
@@ -19,24 +19,24 @@ function createFillableStore() {
 test("an order that the journal can't take changes nothing: the breaker stays open, and the inventory is measured as before", async () => {
   const { disk, store } = createFillableStore();
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], safety), store });
-  ward.people.fallIll(ward.nodes()[0]!, { ailment: "outage", cure: "person" });
-  await ward.pass(10 * MINUTE_MS);
-  ward.strike({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
-  await ward.pass(5 * MINUTE_MS);
-  const { breaker, baseline } = ward.warden().view.status();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });
+  context.interventions.startFailure(context.nodes()[0]!, { failureMode: "outage", remedy: "person" });
+  await context.advance(10 * MINUTE_MS);
+  context.setFault({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
+  await context.advance(5 * MINUTE_MS);
+  const { breaker, largestWalkNodes: baseline } = context.controller().view.status();
   expect(breaker).not.toBeNull();
   disk.isFull = true;
-  const { orders, view } = ward.warden();
+  const { operatorCommands: orders, view } = context.controller();
   expect(orders.resetBreaker()).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(orders.acceptInventory()).toMatchObject({ ok: false, error: { kind: "journal" } });
-  expect(view.status()).toMatchObject({ breaker, baseline });
+  expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });
   disk.isFull = false;
-  await ward.pass(5 * MINUTE_MS);
-  expect(view.status()).toMatchObject({ breaker, baseline });
+  await context.advance(5 * MINUTE_MS);
+  expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });
   expect(orders.resetBreaker()).toMatchObject({ ok: true });
   expect(orders.acceptInventory()).toMatchObject({ ok: true });
   expect(view.status().breaker).toBeNull();
-  expect(view.status().baseline).toBeLessThan(baseline / 2);
-  await ward.stop();
+  expect(view.status().largestWalkNodes).toBeLessThan(baseline / 2);
+  await context.stop();
 });

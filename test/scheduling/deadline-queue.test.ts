@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createDeadlines } from "../../src/scheduling/deadline-queue.ts";
-import { createTurns } from "../../src/scheduling/round-robin.ts";
+import { createDeadlineQueue } from "../../src/scheduling/deadline-queue.ts";
+import { createRoundRobin } from "../../src/scheduling/round-robin.ts";
 
 const SLOTS = 200;
 const CAUSES = 3;
@@ -19,7 +19,7 @@ test("deadlines come out as a plain list of them sorted would give them, by caus
   );
   fc.assert(
     fc.property(steps, (taken) => {
-      const deadlines = createDeadlines(CAUSES);
+      const deadlines = createDeadlineQueue(CAUSES);
       const plain = new Map<number, { cause: number; due: number }>();
       for (const { slot, cause, due, isCleared } of taken) {
         if (isCleared) {
@@ -52,13 +52,13 @@ test("turns come in the order of a plain list from which slots are removed and t
   const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
   fc.assert(
     fc.property(steps, (taken) => {
-      const turns = createTurns();
+      const turns = createRoundRobin();
       let plain: number[] = [];
       for (const { slot, isRemoved } of taken) {
         plain = plain.filter((each) => each !== slot);
         if (isRemoved) turns.remove(slot);
         else {
-          turns.append(slot);
+          turns.enqueue(slot);
           plain.push(slot);
         }
         expect([turns.first(), turns.count(), turns.has(slot)]).toEqual([plain[0] ?? -1, plain.length, !isRemoved]);

@@ -1,92 +1,97 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createDetailPriority, type DetailPriority, type Pick, waitMax } from "../../src/scheduling/detail-priority.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
-import { listed, range, settled, usage } from "./node-fixtures.ts";
+import {
+  createDetailPriority,
+  type DetailChoice,
+  type DetailPriority,
+  readsBetweenMax,
+} from "../../src/scheduling/detail-priority.ts";
+import { listRecord, prioritiesAfterWalk, range, usage } from "./node-fixtures.ts";
 
 /** The reads that follow, each of which succeeds. */
 function reads(
   priority: DetailPriority,
   { from, count, round }: { from: number; count: number; round: number },
-): Pick[] {
+): DetailChoice[] {
   return Array.from({ length: count }, (_, index) => {
-    const pick = priority.take(from + index, round)!;
-    priority.read(pick.slot, usage(0.5), from + index);
+    const pick = priority.takeNext(from + index, round)!;
+    priority.recordRead(pick.slot, usage(0.5), from + index);
     return pick;
   });
 }
 
 const changed = (priority: DetailPriority, slots: readonly number[], at: number) => {
-  for (const slot of slots) priority.list(slot, listed({ status: "maintenance" }), at);
+  for (const slot of slots) priority.recordListed(slot, listRecord({ status: "maintenance" }), at);
 };
 
 test("nobody is chosen where nobody is", () => {
-  expect(createDetailPriority().take(0, 1_000)).toBeNull();
+  expect(createDetailPriority().takeNext(0, 1_000)).toBeNull();
 });
 
 describe("in their turn", () => {
   test("nodes that were never tried come first, oldest first, then whoever was read longest ago", () => {
     const priority = createDetailPriority();
-    for (const slot of [2, 0, 1]) priority.join(slot);
+    for (const slot of [2, 0, 1]) priority.addNode(slot);
     expect(reads(priority, { from: 0, count: 4, round: 3 }).map(({ slot }) => slot)).toEqual([2, 0, 1, 2]);
-    priority.join(3);
-    expect(priority.hasUntried()).toBe(true);
+    priority.addNode(3);
+    expect(priority.hasUnreadNodes()).toBe(true);
     expect(reads(priority, { from: 4, count: 5, round: 4 }).map(({ slot }) => slot)).toEqual([3, 0, 1, 2, 3]);
-    expect(priority.hasUntried()).toBe(false);
+    expect(priority.hasUnreadNodes()).toBe(false);
   });
 
   test("a node that somebody else read goes to the end", () => {
-    const { priority, now } = settled(3);
-    priority.read(0, usage(0.5), now);
+    const { priority, now } = prioritiesAfterWalk(3);
+    priority.recordRead(0, usage(0.5), now);
     expect(reads(priority, { from: now, count: 3, round: 3 }).map(({ slot }) => slot)).toEqual([1, 2, 0]);
   });
 
   test("a node that was never tried is no suspect, whatever its record does", () => {
     const priority = createDetailPriority();
-    for (const slot of range(0, 20)) priority.join(slot);
-    for (const status of ["online", "offline"] as const) priority.list(19, listed({ status }), 0);
+    for (const slot of range(0, 20)) priority.addNode(slot);
+    for (const status of ["online", "offline"] as const) priority.recordListed(19, listRecord({ status }), 0);
     expect(reads(priority, { from: 1, count: 20, round: 20 })).toEqual(
       range(0, 20).map((slot) => ({ slot, cause: null })),
     );
   });
 
   test("who left is not chosen, even if somebody waits for it", () => {
-    const { priority, now } = settled(30);
-    priority.setWaits(new Map([[7, now]]));
-    priority.leave(7);
-    priority.setWaits(new Map([[7, now]]));
-    priority.read(7, usage(0.5), now);
+    const { priority, now } = prioritiesAfterWalk(30);
+    priority.setPolicyDeadlines(new Map([[7, now]]));
+    priority.removeNode(7);
+    priority.setPolicyDeadlines(new Map([[7, now]]));
+    priority.recordRead(7, usage(0.5), now);
     expect(reads(priority, { from: now, count: 60, round: 30 }).some(({ slot }) => slot === 7)).toBe(false);
   });
 
   test("whoever comes into a slot has no past: neither its record nor its usage surprises", () => {
-    const { priority, now } = settled(30);
-    priority.leave(7);
-    priority.join(7);
-    priority.read(7, usage(0.7), now);
-    priority.list(7, listed({ status: "offline", version: "9" }), now);
+    const { priority, now } = prioritiesAfterWalk(30);
+    priority.removeNode(7);
+    priority.addNode(7);
+    priority.recordRead(7, usage(0.7), now);
+    priority.recordListed(7, listRecord({ status: "offline", version: "9" }), now);
     expect(reads(priority, { from: now, count: 29, round: 30 }).every(({ cause }) => cause === null)).toBe(true);
   });
 });
 
 describe("before its turn", () => {
   test("a node on which a policy waits is read when the look counts, and not before", () => {
-    const { priority, now } = settled(100);
-    priority.setWaits(new Map([[99, now + 40]]));
+    const { priority, now } = prioritiesAfterWalk(100);
+    priority.setPolicyDeadlines(new Map([[99, now + 40]]));
     const picks = reads(priority, { from: now, count: 50, round: 100 });
     expect(picks.findIndex(({ slot }) => slot === 99)).toBe(40);
     expect(picks[40]).toEqual({ slot: 99, cause: "awaited" });
   });
 
   test("a wait that is over is forgotten", () => {
-    const { priority, now } = settled(100);
-    priority.setWaits(new Map([[99, now + 40]]));
-    priority.setWaits(new Map());
+    const { priority, now } = prioritiesAfterWalk(100);
+    priority.setPolicyDeadlines(new Map([[99, now + 40]]));
+    priority.setPolicyDeadlines(new Map());
     expect(reads(priority, { from: now, count: 90, round: 100 }).every(({ cause }) => cause === null)).toBe(true);
   });
 
   test("a node whose record changed abruptly is read at once, and once", () => {
-    const { priority, now } = settled(100);
+    const { priority, now } = prioritiesAfterWalk(100);
     changed(priority, [70], now);
     const picks = reads(priority, { from: now, count: 60, round: 100 });
     expect(picks[0]).toEqual({ slot: 70, cause: "changed" });
@@ -94,13 +99,13 @@ describe("before its turn", () => {
   });
 
   test("a node that came near a line is soon looked at again, then some times a round, and not once the line is gone", () => {
-    const { priority, now } = settled(100);
-    priority.read(50, usage(0.88), now);
+    const { priority, now } = prioritiesAfterWalk(100);
+    priority.recordRead(50, usage(0.88), now);
     const readsOf = (from: number) => {
       const slots: (string | null)[] = [];
       for (let at = from; at < from + 100; at++) {
-        const pick = priority.take(at, 100)!;
-        priority.read(pick.slot, usage(pick.slot === 50 ? 0.88 : 0.5), at);
+        const pick = priority.takeNext(at, 100)!;
+        priority.recordRead(pick.slot, usage(pick.slot === 50 ? 0.88 : 0.5), at);
         if (pick.slot === 50) slots.push(pick.cause);
       }
       return slots;
@@ -115,22 +120,22 @@ describe("before its turn", () => {
   });
 
   test("a node whose read failed is tried again, but not all the time", () => {
-    const { priority, now } = settled(200);
+    const { priority, now } = prioritiesAfterWalk(200);
     let tries = 0;
     for (let at = now; at < now + 200; at++) {
-      priority.setWaits(new Map([[199, now]]));
-      const { slot } = priority.take(at, 200)!;
+      priority.setPolicyDeadlines(new Map([[199, now]]));
+      const { slot } = priority.takeNext(at, 200)!;
       if (slot === 199) tries++;
-      else priority.read(slot, usage(0.5), at);
+      else priority.recordRead(slot, usage(0.5), at);
     }
     expect(tries).toBeGreaterThan(4);
     expect(tries).toBeLessThanOrEqual(9);
   });
 
   test("the earlier of two reasons counts, whichever came first", () => {
-    const { priority, now } = settled(100);
+    const { priority, now } = prioritiesAfterWalk(100);
     changed(priority, [70], now);
-    priority.setWaits(
+    priority.setPolicyDeadlines(
       new Map([
         [70, now + 40],
         [80, now + 40],
@@ -145,11 +150,11 @@ describe("before its turn", () => {
   });
 
   test("no cause crowds out another: one node of one cause is read at once among five hundred of another", () => {
-    const manyChanged = settled(1_000);
+    const manyChanged = prioritiesAfterWalk(1_000);
     changed(manyChanged.priority, range(0, 500), manyChanged.now);
-    manyChanged.priority.setWaits(new Map([[900, manyChanged.now + 10]]));
-    const manyAwaited = settled(1_000);
-    manyAwaited.priority.setWaits(new Map(range(0, 500).map((slot) => [slot, manyAwaited.now])));
+    manyChanged.priority.setPolicyDeadlines(new Map([[900, manyChanged.now + 10]]));
+    const manyAwaited = prioritiesAfterWalk(1_000);
+    manyAwaited.priority.setPolicyDeadlines(new Map(range(0, 500).map((slot) => [slot, manyAwaited.now])));
     changed(manyAwaited.priority, [900], manyAwaited.now + 10);
     for (const { priority, now } of [manyChanged, manyAwaited]) {
       const picks = reads(priority, { from: now, count: 20, round: 1_000 });
@@ -161,9 +166,9 @@ describe("before its turn", () => {
 
 describe("however many are suspect", () => {
   test("every second read is routine, and five of six in the long run", () => {
-    const { priority, now } = settled(300);
+    const { priority, now } = prioritiesAfterWalk(300);
     const causes = range(now, now + 1_200).map((at) => {
-      priority.setWaits(new Map(range(0, 300).map((slot) => [slot, at])));
+      priority.setPolicyDeadlines(new Map(range(0, 300).map((slot) => [slot, at])));
       return reads(priority, { from: at, count: 1, round: 300 })[0]!.cause;
     });
     expect(causes.some((cause, index) => cause !== null && causes[index + 1] != null)).toBe(false);
@@ -191,31 +196,31 @@ describe("however many are suspect", () => {
     let suspects = 0;
     fc.assert(
       fc.property(fc.array(event, { minLength: 100, maxLength: 600 }), (events) => {
-        const { priority, now } = settled(NODES);
+        const { priority, now } = prioritiesAfterWalk(NODES);
         /** By slot: reads of others since its own, and nodes that joined since. */
         const waits = new Map(range(0, NODES).map((each) => [each, { reads: 0, joined: 0 }]));
         let versions = 0;
         let longest = Number.NEGATIVE_INFINITY;
         for (const [step, { kind, slot, level }] of events.entries()) {
           const at = now + step / 2;
-          if (kind === "leave" && waits.delete(slot)) priority.leave(slot);
+          if (kind === "leave" && waits.delete(slot)) priority.removeNode(slot);
           else if (kind === "join" && !waits.has(slot)) {
-            priority.join(slot);
+            priority.addNode(slot);
             for (const wait of waits.values()) wait.joined++;
             waits.set(slot, { reads: 0, joined: 0 });
           } else if (kind === "change") {
             versions++;
-            priority.list(slot, listed({ version: String(versions) } satisfies Partial<NodeRecord>), at);
-          } else if (kind === "wait") priority.setWaits(new Map(range(0, slot).map((each) => [each, at])));
+            priority.recordListed(slot, listRecord({ version: String(versions) } satisfies Partial<NodeRecord>), at);
+          } else if (kind === "wait") priority.setPolicyDeadlines(new Map(range(0, slot).map((each) => [each, at])));
           else if (kind.startsWith("take")) {
-            const pick = priority.take(at, NODES);
+            const pick = priority.takeNext(at, NODES);
             if (pick === null) continue;
             if (pick.cause !== null) suspects++;
-            if (kind === "take") priority.read(pick.slot, usage(level), at);
-            else priority.failed(pick.slot);
+            if (kind === "take") priority.recordRead(pick.slot, usage(level), at);
+            else priority.recordFailure(pick.slot);
             for (const [other, wait] of waits) {
               if (other !== pick.slot) wait.reads++;
-              longest = Math.max(longest, wait.reads - waitMax(NODES, wait.joined));
+              longest = Math.max(longest, wait.reads - readsBetweenMax(NODES, wait.joined));
             }
             // One that failed is left out of turns.
             waits.set(pick.slot, { reads: kind === "take" ? 0 : Number.NEGATIVE_INFINITY, joined: 0 });
@@ -230,28 +235,28 @@ describe("however many are suspect", () => {
 
 test("the same calls give the same choices", () => {
   const choices = () => {
-    const { priority, now } = settled(50);
+    const { priority, now } = prioritiesAfterWalk(50);
     changed(priority, [3, 30, 17], now);
-    priority.setWaits(new Map([[9, now + 5]]));
+    priority.setPolicyDeadlines(new Map([[9, now + 5]]));
     return reads(priority, { from: now, count: 200, round: 50 });
   };
   expect(choices()).toEqual(choices());
 });
 
 test("usages that mean nothing any more make no suspects", () => {
-  const { priority, now } = settled(30);
+  const { priority, now } = prioritiesAfterWalk(30);
   priority.setThresholds([{ usage: "diskUsage", value: 0.9, side: "above" }]);
-  priority.read(5, usage(0.89), now);
+  priority.recordRead(5, usage(0.89), now);
   expect(priority.suspectAt()).toBeLessThan(now + 30);
   priority.forgetUsage();
   expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);
   // Nor does the next look at what waits for a policy bring them back.
-  priority.setWaits(new Map([[5, now]]));
-  priority.setWaits(new Map());
+  priority.setPolicyDeadlines(new Map([[5, now]]));
+  priority.setPolicyDeadlines(new Map());
   expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("a node waits for a fifth more reads than there are nodes, and for the suspects that were saved up for", () => {
-  expect(waitMax(100, 0)).toBeCloseTo(120 + 8 + 2);
-  expect(waitMax(1_000, 10)).toBeCloseTo(1_212 + 50 + 2);
+  expect(readsBetweenMax(100, 0)).toBeCloseTo(120 + 8 + 2);
+  expect(readsBetweenMax(1_000, 10)).toBeCloseTo(1_212 + 50 + 2);
 });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { byPriority, medianDelays, roundRobin, type Trial } from "./detection-trial.ts";
+import { byPriority, type DetectionTrial, medianDelays, roundRobin } from "./detection-trial.ts";
 
 /** 5,000 nodes, of which 75 are read a minute: a round takes 67 minutes. */
-const trial = (seed: number, creepMs: Trial["creepMs"]): Trial => ({
+const trial = (seed: number, creepMs: DetectionTrial["creepMs"]): DetectionTrial => ({
   nodes: 5_000,
   callsPerMinute: 75,
   hours: 24,
@@ -13,7 +13,7 @@ const trial = (seed: number, creepMs: Trial["creepMs"]): Trial => ({
 });
 
 /** How many times faster creeps are found than by round robin on the same calls, and how many times slower jumps. */
-function against(seed: number, creepMs: Trial["creepMs"]) {
+function against(seed: number, creepMs: DetectionTrial["creepMs"]) {
   const ours = medianDelays(trial(seed, creepMs), byPriority);
   const peer = medianDelays(trial(seed, creepMs), roundRobin);
   return { creepsFaster: peer.creep / ours.creep, jumpsSlower: ours.jump / peer.jump };

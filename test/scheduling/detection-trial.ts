@@ -1,11 +1,11 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
+import { type Threshold, USAGES } from "../../src/model/policy/threshold.ts";
 import { createDetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
-import { type Threshold, USAGES } from "../../src/model/policy/threshold.ts";
 
 /** Something goes wrong with a node, which only its detail shows. */
-interface Fault {
+interface NodeFault {
   readonly node: number;
   readonly kind: "creep" | "jump";
   /** Index of what fills up. */
@@ -18,7 +18,7 @@ interface Fault {
 }
 
 /** A model fleet whose details are read one by one, as fast as the calls allow. */
-export interface Trial {
+export interface DetectionTrial {
   readonly nodes: number;
   readonly callsPerMinute: number;
   readonly hours: number;
@@ -29,33 +29,33 @@ export interface Trial {
 }
 
 /** Whose detail is read next. */
-export interface Reader {
+export interface DetailReader {
   next(now: number, roundMs: DurationMs): number;
-  see(node: number, reading: UsageReading, at: number): void;
+  observe(node: number, reading: UsageReading, at: number): void;
 }
 
-export const roundRobin = ({ nodes }: Trial): Reader => {
+export const roundRobin = ({ nodes }: DetectionTrial): DetailReader => {
   let turn = 0;
-  return { next: () => turn++ % nodes, see: () => {} };
+  return { next: () => turn++ % nodes, observe: () => {} };
 };
 
-export const byPriority = ({ nodes }: Trial): Reader => {
+export const byPriority = ({ nodes }: DetectionTrial): DetailReader => {
   const priority = createDetailPriority();
   priority.setThresholds(lines);
-  for (let node = 0; node < nodes; node++) priority.join(node);
-  return { next: (now, roundMs) => priority.take(now, roundMs)!.slot, see: priority.read };
+  for (let node = 0; node < nodes; node++) priority.addNode(node);
+  return { next: (now, roundMs) => priority.takeNext(now, roundMs)!.slot, observe: priority.recordRead };
 };
 
 const lines: readonly Threshold[] = USAGES.map((usage) => ({ usage, value: 0.9, side: "above" }));
 const LINE = 0.9;
-const BRIM = 0.99;
+const FULL = 0.99;
 const LATENCY_MS = 100;
 
 /** How late a fault of each kind is seen after it crossed the threshold: the median, in minutes. */
 export function medianDelays(
-  trial: Trial,
-  readerOf: (trial: Trial) => Reader,
-): Readonly<Record<Fault["kind"], number>> {
+  trial: DetectionTrial,
+  readerOf: (trial: DetectionTrial) => DetailReader,
+): Readonly<Record<NodeFault["kind"], number>> {
   const random = seededRandom(trial.seed);
   const reader = readerOf(trial);
   const spacing = MINUTE_MS / trial.callsPerMinute;
@@ -65,32 +65,37 @@ export function medianDelays(
     cell % 3 === 2 && random() < 0.02 ? 0.86 + 0.03 * random() : 0.2 + 0.4 * random(),
   );
   const faults = faultsOf(trial, roundMs, healthy, random);
-  const ill = new Map(faults.map((fault) => [fault.node, fault]));
+  const faultByNode = new Map(faults.map((fault) => [fault.node, fault]));
   const endAt = trial.hours * HOUR_MS;
   for (let now = 0; now < endAt; now += spacing) {
     const node = reader.next(now, roundMs);
     const at = now + LATENCY_MS;
     const noise = 0.1 * (random() - 0.5);
     const usages = [0, 1, 2].map((usage) => healthy[3 * node + usage]! + noise * [1, 0.2, 0][usage]!);
-    const fault = ill.get(node);
+    const fault = faultByNode.get(node);
     // A fault that was found is mended.
     if (fault !== undefined && at >= fault.from && fault.foundAt > at) {
       const begin = healthy[3 * node + fault.usage]!;
-      usages[fault.usage] = begin + (BRIM - begin) * Math.min(1, (at - fault.from) / fault.fillsInMs);
+      usages[fault.usage] = begin + (FULL - begin) * Math.min(1, (at - fault.from) / fault.fillsInMs);
       if (at >= fault.crossesAt) fault.foundAt = at;
     }
-    reader.see(node, { cpuUsage: usages[0]!, memoryUsage: usages[1]!, diskUsage: usages[2]! }, at);
+    reader.observe(node, { cpuUsage: usages[0]!, memoryUsage: usages[1]!, diskUsage: usages[2]! }, at);
   }
-  const delays = (kind: Fault["kind"]) =>
+  const delays = (kind: NodeFault["kind"]) =>
     faults.filter((fault) => fault.kind === kind).map(({ foundAt, crossesAt }) => (foundAt - crossesAt) / MINUTE_MS);
   return { creep: median(delays("creep")), jump: median(delays("jump")) };
 }
 
 /** Faults after two rounds of a fleet that is well, each of a node of its own, as many of each kind. */
-function faultsOf(trial: Trial, roundMs: DurationMs, healthy: Float32Array, random: () => number): Fault[] {
+function faultsOf(
+  trial: DetectionTrial,
+  roundMs: DurationMs,
+  healthy: Float32Array,
+  random: () => number,
+): NodeFault[] {
   const spanMs = trial.hours * HOUR_MS - 4 * roundMs - trial.creepMs.max;
   const count = Math.floor((trial.faultsPerHour * spanMs) / HOUR_MS);
-  const faults = new Map<number, Fault>();
+  const faults = new Map<number, NodeFault>();
   while (faults.size < 2 * count) {
     const node = Math.floor(random() * trial.nodes);
     const kind = faults.size % 2 === 0 ? "creep" : "jump";
@@ -100,7 +105,7 @@ function faultsOf(trial: Trial, roundMs: DurationMs, healthy: Float32Array, rand
     const from = 2 * roundMs + random() * spanMs;
     const { min, max } = trial.creepMs;
     const fillsInMs = kind === "jump" ? 1 : min * (max / min) ** random();
-    const crossesAt = from + (fillsInMs * (LINE - begin)) / (BRIM - begin);
+    const crossesAt = from + (fillsInMs * (LINE - begin)) / (FULL - begin);
     faults.set(node, { node, kind, usage, from, fillsInMs, crossesAt, foundAt: Number.POSITIVE_INFINITY });
   }
   return [...faults.values()];

@@ -1,27 +1,34 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createFairShare, FLOWS, type Flow, type Shares } from "../../src/scheduling/fair-queue.ts";
+import {
+  createFairQueue,
+  TRAFFIC_CLASSES,
+  type TrafficClass,
+  type TrafficShares,
+} from "../../src/scheduling/fair-queue.ts";
 
-const weights: fc.Arbitrary<Readonly<Record<Flow, number>>> = fc
+const weights: fc.Arbitrary<Readonly<Record<TrafficClass, number>>> = fc
   .array(fc.integer({ min: 1, max: 50 }), { minLength: 4, maxLength: 4 })
-  .map(([nodes, sessions, details, stats]) => ({ nodes, sessions, details, stats }) as Record<Flow, number>);
+  .map(([nodes, sessions, details, stats]) => ({ nodes, sessions, details, stats }) as Record<TrafficClass, number>);
 
-const sharesOf = (given: Readonly<Record<Flow, number>>, savedMax = 0): Shares =>
-  Object.fromEntries(FLOWS.map((flow) => [flow, { weight: given[flow], savedMax }])) as unknown as Shares;
+const sharesOf = (given: Readonly<Record<TrafficClass, number>>, savedMax = 0): TrafficShares =>
+  Object.fromEntries(
+    TRAFFIC_CLASSES.map((flow) => [flow, { weight: given[flow], savedMax }]),
+  ) as unknown as TrafficShares;
 
 test("flows that always wait are served in the ratio of their weights, to within one call each", () => {
   fc.assert(
     fc.property(
       weights,
-      fc.subarray([...FLOWS], { minLength: 1 }),
+      fc.subarray([...TRAFFIC_CLASSES], { minLength: 1 }),
       fc.integer({ min: 1, max: 400 }),
       (given, flows, calls) => {
-        const share = createFairShare();
+        const share = createFairQueue();
         share.setShares(sharesOf(given));
-        const served: Record<Flow, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
+        const served: Record<TrafficClass, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
         for (let call = 0; call < calls; call++) {
           const [flow] = share.order(flows);
-          share.serve(flow!);
+          share.recordServed(flow!);
           served[flow!]++;
         }
         for (const one of flows) {
@@ -36,13 +43,13 @@ test("flows that always wait are served in the ratio of their weights, to within
 });
 
 test("a flow that may save nothing up gets its share from the end of its rest on, and no more", () => {
-  const share = createFairShare();
-  for (let call = 0; call < 100; call++) share.serve("nodes");
-  share.begin("details");
-  const order: Flow[] = [];
+  const share = createFairQueue();
+  for (let call = 0; call < 100; call++) share.recordServed("nodes");
+  share.activate("details");
+  const order: TrafficClass[] = [];
   for (let call = 0; call < 20; call++) {
     const [flow] = share.order(["nodes", "details"]);
-    share.serve(flow!);
+    share.recordServed(flow!);
     order.push(flow!);
   }
   expect(order.filter((flow) => flow === "details").length).toBeLessThanOrEqual(11);
@@ -50,14 +57,14 @@ test("a flow that may save nothing up gets its share from the end of its rest on
 });
 
 test("a flow that was idle is served the calls of one run at once, and its share from then on", () => {
-  const share = createFairShare();
+  const share = createFairQueue();
   share.setShares(sharesOf({ nodes: 1, sessions: 1, details: 1, stats: 1 }, 5));
-  for (let call = 0; call < 100; call++) share.serve("details");
-  share.begin("nodes");
-  const order: Flow[] = [];
+  for (let call = 0; call < 100; call++) share.recordServed("details");
+  share.activate("nodes");
+  const order: TrafficClass[] = [];
   for (let call = 0; call < 25; call++) {
     const [flow] = share.order(["nodes", "details"]);
-    share.serve(flow!);
+    share.recordServed(flow!);
     order.push(flow!);
   }
   expect(order.slice(0, 5)).toEqual(["nodes", "nodes", "nodes", "nodes", "nodes"]);
@@ -65,21 +72,21 @@ test("a flow that was idle is served the calls of one run at once, and its share
 });
 
 test("runs that take just their share are each served at once", () => {
-  const share = createFairShare();
+  const share = createFairQueue();
   const pages = 5;
   const callsPerRun = 100;
   share.setShares({
     ...sharesOf({ nodes: pages, sessions: 1, details: callsPerRun - pages, stats: 1 }),
     nodes: { weight: pages, savedMax: pages },
   });
-  share.begin("details");
+  share.activate("details");
   for (let run = 0; run < 10; run++) {
-    share.begin("nodes");
+    share.activate("nodes");
     let waiting = pages;
     for (let call = 0; call < callsPerRun; call++) {
       const [flow] = share.order(waiting > 0 ? ["nodes", "details"] : ["details"]);
       expect(flow).toBe(call < pages ? "nodes" : "details");
-      share.serve(flow!);
+      share.recordServed(flow!);
       if (flow === "nodes") waiting--;
     }
   }

@@ -1,54 +1,54 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import { createHabits } from "../../src/scheduling/list-baseline.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
-import { listed } from "./node-fixtures.ts";
+import { createListBaselines } from "../../src/scheduling/list-baseline.ts";
+import { listRecord } from "./node-fixtures.ts";
 
 /** Lists of a node, a minute apart, each as it usually is but for what is said: which of them are abrupt. */
-function abrupt(said: readonly Partial<NodeRecord>[]): readonly number[] {
-  const habits = createHabits();
+function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
+  const baselines = createListBaselines();
   const random = seededRandom(3);
-  return said.flatMap((each, minute) => {
+  return overrides.flatMap((each, minute) => {
     const usual = { activeSessions: 40 + Math.floor(6 * random()), bandwidthGb: 500 + minute * (0.9 + 0.2 * random()) };
-    return habits.list(0, listed({ ...usual, ...each }), minute * MINUTE_MS) ? [minute] : [];
+    return baselines.recordAndCheck(0, listRecord({ ...usual, ...each }), minute * MINUTE_MS) ? [minute] : [];
   });
 }
 
-const usual = (records: number): Partial<NodeRecord>[] => Array.from({ length: records }, () => ({}));
+const usualRecord = (records: number): Partial<NodeRecord>[] => Array.from({ length: records }, () => ({}));
 
 describe("a list record", () => {
   test("that is as it was stands out in nothing, however long it goes on", () => {
-    expect(abrupt(usual(1_000))).toEqual([]);
+    expect(abrupt(usualRecord(1_000))).toEqual([]);
   });
 
   test.each<Partial<NodeRecord>>([{ status: "offline" }, { version: "1.1" }, { version: null }, { uptimeHours: 0 }])(
     "with %j stands out, from the second record on",
-    (said) => {
-      expect(abrupt([{}, said])).toEqual([1]);
-      expect(abrupt([said])).toEqual([]);
+    (overrides) => {
+      expect(abrupt([{}, overrides])).toEqual([1]);
+      expect(abrupt([overrides])).toEqual([]);
     },
   );
 
   test("with a new status stands out once when it comes and once when it goes", () => {
     const gone = Array.from({ length: 5 }, (): Partial<NodeRecord> => ({ status: "offline" }));
-    expect(abrupt([{}, ...gone, ...usual(5)])).toEqual([1, 6]);
+    expect(abrupt([{}, ...gone, ...usualRecord(5)])).toEqual([1, 6]);
   });
 
   test("with half of the sessions gone, or twice as many, stands out, and what follows is the new usual", () => {
     for (const activeSessions of [15, 90]) {
-      expect(abrupt([...usual(10), ...Array.from({ length: 20 }, () => ({ activeSessions }))])).toEqual([10]);
+      expect(abrupt([...usualRecord(10), ...Array.from({ length: 20 }, () => ({ activeSessions }))])).toEqual([10]);
     }
   });
 
   test("with what was usual before the last jump stands out again", () => {
-    expect(abrupt([...usual(10), ...Array.from({ length: 6 }, () => ({ activeSessions: 90 })), ...usual(5)])).toEqual([
-      10, 16,
-    ]);
+    expect(
+      abrupt([...usualRecord(10), ...Array.from({ length: 6 }, () => ({ activeSessions: 90 })), ...usualRecord(5)]),
+    ).toEqual([10, 16]);
   });
 
   test("with some sessions more or less does not", () => {
-    expect(abrupt([...usual(10), { activeSessions: 48 }, { activeSessions: 33 }])).toEqual([]);
+    expect(abrupt([...usualRecord(10), { activeSessions: 48 }, { activeSessions: 33 }])).toEqual([]);
   });
 
   test("of a node with a handful of sessions does not stand out by two more or less", () => {
@@ -66,10 +66,10 @@ describe("a list record", () => {
   });
 
   test("of another node in the same slot is compared with nothing", () => {
-    const habits = createHabits();
-    for (let minute = 0; minute < 20; minute++) habits.list(3, listed({}), minute * MINUTE_MS);
-    habits.forget(3);
-    const other = listed({
+    const baselines = createListBaselines();
+    for (let minute = 0; minute < 20; minute++) baselines.recordAndCheck(3, listRecord({}), minute * MINUTE_MS);
+    baselines.forgetNode(3);
+    const other = listRecord({
       id: "node_1",
       status: "offline",
       version: "9",
@@ -77,6 +77,6 @@ describe("a list record", () => {
       activeSessions: 0,
       bandwidthGb: 0,
     });
-    expect(habits.list(3, other, 20 * MINUTE_MS)).toBe(false);
+    expect(baselines.recordAndCheck(3, other, 20 * MINUTE_MS)).toBe(false);
   });
 });

@@ -1,9 +1,9 @@
+import type { NodeRecord } from "../../src/model/node.ts";
 import { createDetailPriority, type DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
-import type { NodeRecord } from "../../src/model/node.ts";
 
 /** A node as a list shows it, but for what a test says otherwise. */
-export const listed = (said: Partial<NodeRecord>): NodeRecord => ({
+export const listRecord = (overrides: Partial<NodeRecord>): NodeRecord => ({
   id: "node_0",
   name: null,
   status: "online",
@@ -15,19 +15,19 @@ export const listed = (said: Partial<NodeRecord>): NodeRecord => ({
   uptimeHours: 100,
   activeSessions: 40,
   bandwidthGb: 500,
-  ...said,
+  ...overrides,
 });
 
 /** A read takes a millisecond, so that a round of n nodes takes n. */
 export const usage = (diskUsage: number): UsageReading => ({ cpuUsage: 0.2, memoryUsage: 0.4, diskUsage });
 
 /** A priority over some nodes that were all read once, and whose records were seen often enough to be known. */
-export function settled(nodes: number): { priority: DetailPriority; now: number } {
+export function prioritiesAfterWalk(nodes: number): { priority: DetailPriority; now: number } {
   const priority = createDetailPriority();
   priority.setThresholds([{ usage: "diskUsage", value: 0.9, side: "above" }]);
-  for (let slot = 0; slot < nodes; slot++) priority.join(slot);
-  for (let now = 0; now < nodes; now++) priority.read(priority.take(now, nodes)!.slot, usage(0.5), now);
-  for (let slot = 0; slot < nodes; slot++) priority.list(slot, listed({}), 0);
+  for (let slot = 0; slot < nodes; slot++) priority.addNode(slot);
+  for (let now = 0; now < nodes; now++) priority.recordRead(priority.takeNext(now, nodes)!.slot, usage(0.5), now);
+  for (let slot = 0; slot < nodes; slot++) priority.recordListed(slot, listRecord({}), 0);
   return { priority, now: nodes };
 }
 

@@ -1,20 +1,28 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Limits } from "../../src/rate-limit/limits.ts";
-import { CATEGORY_OF, callsOf, type Plan, type PlanInput, plan, roomOf, type Wish } from "../../src/scheduling/planner.ts";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
+import type { Limits } from "../../src/rate-limit/limits.ts";
+import {
+  CATEGORY_OF_COLLECTOR,
+  callsPerRun,
+  type Plan,
+  type PlanInput,
+  planPolling,
+  pollingCapacityOf,
+  type RequestedInterval,
+} from "../../src/scheduling/planner.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
 const wish = fc
   .tuple(fc.constantFrom(10_000, MINUTE, 5 * MINUTE, 60 * MINUTE), fc.boolean())
-  .map(([intervalMs, rung]): Wish => ({ intervalMs, rung: rung && intervalMs === 60 * MINUTE }));
-const wishes: fc.Arbitrary<PlanInput["wishes"]> = fc.record({
+  .map(([intervalMs, isCron]): RequestedInterval => ({ intervalMs, isCron: isCron && intervalMs === 60 * MINUTE }));
+const requestedIntervals: fc.Arbitrary<PlanInput["requestedIntervals"]> = fc.record({
   nodes: wish,
   details: fc.oneof(
     fc.constant(null),
-    fc.constantFrom(5, 15, 600).map((m) => ({ intervalMs: m * MINUTE, rung: false })),
+    fc.constantFrom(5, 15, 600).map((m) => ({ intervalMs: m * MINUTE, isCron: false })),
   ),
   sessions: fc.option(wish),
   stats: fc.option(wish),
@@ -38,13 +46,13 @@ const limits: fc.Arbitrary<Limits> = fc.record({
 });
 const recent = fc.record({ hour: fc.nat(300), day: fc.nat(2_000) });
 const inputs: fc.Arbitrary<PlanInput> = fc.record({
-  ...{ wishes, limits },
+  ...{ requestedIntervals, limits },
   nodes: fc.nat(50_000),
   nodePages: fc.nat(500),
   sessionPages: fc.nat(5_000),
-  month: fc.record({ used: fc.nat(2_000_000), leftMs: fc.integer({ min: 1_000, max: 31 * DAY }) }),
+  month: fc.record({ callsUsed: fc.nat(2_000_000), leftMs: fc.integer({ min: 1_000, max: 31 * DAY }) }),
   actions: fc.record({ node_management: recent, session_monitoring: recent }),
-  others: fc.record({ node_management: fc.nat(200), session_monitoring: fc.nat(200), plan: fc.nat(200) }),
+  externalCalls: fc.record({ node_management: fc.nat(200), session_monitoring: fc.nat(200), plan: fc.nat(200) }),
   reads: fc.subarray([...COLLECTORS]).map((read) => new Set<Collector>(read)),
 });
 
@@ -54,26 +62,26 @@ const running = (planned: Plan) => COLLECTORS.filter((collector) => planned[coll
 const rateOf = (planned: Plan, input: PlanInput, collectors: readonly Collector[]): number =>
   collectors.reduce((sum, collector) => {
     const { intervalMs } = planned[collector] ?? { intervalMs: Number.POSITIVE_INFINITY };
-    return sum + (callsOf(collector, input) * MINUTE) / intervalMs;
+    return sum + (callsPerRun(collector, input) * MINUTE) / intervalMs;
   }, 0);
 
 test("whatever is asked, no limit is planned beyond, but by bells, and a wish is stretched by a limit that is used up", () => {
   fc.assert(
     fc.property(inputs, (input) => {
-      const planned = plan(input);
-      const room = roomOf(input);
+      const planned = planPolling(input);
+      const room = pollingCapacityOf(input);
       for (const bound of ["node_management", "session_monitoring", "plan", "month"] as const) {
         const held = running(planned).filter(
-          (each) => bound === "plan" || bound === "month" || CATEGORY_OF[each] === bound,
+          (each) => bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[each] === bound,
         );
         const spent = rateOf(planned, input, held);
-        const rung = rateOf(
+        const isCron = rateOf(
           planned,
           input,
-          held.filter((each) => input.wishes[each]!.rung),
+          held.filter((each) => input.requestedIntervals[each]!.isCron),
         );
         const most = room[bound] ?? Number.POSITIVE_INFINITY;
-        expect(spent).toBeLessThanOrEqual(Math.max(rung, most) * (1 + 1e-6) + 1e-6);
+        expect(spent).toBeLessThanOrEqual(Math.max(isCron, most) * (1 + 1e-6) + 1e-6);
         // A run that comes too late for its month leaves some of it to details alone.
         const isLate = held.some((each) => planned[each]!.callsPerMinute > 1.001 * rateOf(planned, input, [each]));
         const isBinding = held.some((each) => planned[each]!.boundBy === bound);
@@ -100,10 +108,10 @@ test("more of the month or of the plan's minute makes no interval longer, nor do
   fc.assert(
     fc.property(inputs, changes, (input, { freed, more, fewer }) => {
       const { month, limits } = input;
-      const first = plan(input);
+      const first = planPolling(input);
       expectNoLonger(
         first,
-        plan({ ...input, month: { ...month, used: Math.max(0, month.used - freed) } }),
+        planPolling({ ...input, month: { ...month, callsUsed: Math.max(0, month.callsUsed - freed) } }),
         running(first),
       );
       const { requestsPerMinute, callsPerMonth } = limits.plan;
@@ -112,11 +120,11 @@ test("more of the month or of the plan's minute makes no interval longer, nor do
         requestsPerMinute: requestsPerMinute === null ? null : requestsPerMinute + more,
         callsPerMonth: callsPerMonth === null ? null : callsPerMonth + freed,
       };
-      expectNoLonger(first, plan({ ...input, limits: { ...limits, plan: larger } }), running(first));
+      expectNoLonger(first, planPolling({ ...input, limits: { ...limits, plan: larger } }), running(first));
       const [nodes, nodePages, sessionPages] = [input.nodes, input.nodePages, input.sessionPages].map((count) =>
         Math.floor(count * fewer),
       ) as [number, number, number];
-      expectNoLonger(first, plan({ ...input, nodes, nodePages, sessionPages }), running(first));
+      expectNoLonger(first, planPolling({ ...input, nodes, nodePages, sessionPages }), running(first));
     }),
     { numRuns: 500 },
   );
@@ -125,20 +133,20 @@ test("more of the month or of the plan's minute makes no interval longer, nor do
 test("more of a category makes no interval of its own longer; what others and actions take makes none shorter", () => {
   fc.assert(
     fc.property(inputs, fc.nat(500), (input, more) => {
-      const first = plan(input);
+      const first = planPolling(input);
       const { categories } = input.limits;
       const node_management = { ...categories.node_management, requests: categories.node_management.requests + more };
-      const ofNodes = running(first).filter((each) => CATEGORY_OF[each] === "node_management");
+      const ofNodes = running(first).filter((each) => CATEGORY_OF_COLLECTOR[each] === "node_management");
       const larger = { ...input.limits, categories: { ...categories, node_management } };
-      expectNoLonger(first, plan({ ...input, limits: larger }), ofNodes);
+      expectNoLonger(first, planPolling({ ...input, limits: larger }), ofNodes);
       const idle = { hour: 0, day: 0 };
       const busy = {
         ...input,
         actions: { ...input.actions!, session_monitoring: idle },
-        others: { ...input.others!, session_monitoring: 0 },
+        externalCalls: { ...input.externalCalls!, session_monitoring: 0 },
       };
-      const { actions: _actions, others: _others, ...alone } = input;
-      expectNoLonger(plan(busy), plan(alone), ofNodes);
+      const { actions: _actions, externalCalls: _others, ...alone } = input;
+      expectNoLonger(planPolling(busy), planPolling(alone), ofNodes);
     }),
     { numRuns: 500 },
   );

@@ -1,37 +1,37 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { runBudget } from "../../src/rate-limit/monthly-budget.ts";
-import { FRESH_MS_MAX, type PlanInput, plan, roomOf } from "../../src/scheduling/planner.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
+import { runBudgetOf } from "../../src/rate-limit/monthly-budget.ts";
+import { FRESH_MS_MAX, type PlanInput, planPolling, pollingCapacityOf } from "../../src/scheduling/planner.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
-import { endlessLimits } from "../rate-limit/limited-service.ts";
+import { limitsWithoutPlan } from "../rate-limit/limited-service.ts";
 
 const MINUTE = 60_000;
-const every = (intervalMs: number) => ({ intervalMs, rung: false });
+const every = (intervalMs: number) => ({ intervalMs, isCron: false });
 const input = (parts: Partial<PlanInput>): PlanInput => ({
-  wishes: {
+  requestedIntervals: {
     nodes: every(MINUTE),
     details: every(15 * MINUTE),
     sessions: every(MINUTE),
     stats: every(MINUTE),
-    hourly: { intervalMs: 60 * MINUTE, rung: true },
+    hourly: { intervalMs: 60 * MINUTE, isCron: true },
   },
   nodes: 500,
   nodePages: 1,
   sessionPages: 5,
   limits: createPlanLimits("enterprise"),
-  month: { used: 0, leftMs: 30 * 24 * 60 * MINUTE },
+  month: { callsUsed: 0, leftMs: 30 * 24 * 60 * MINUTE },
   ...parts,
 });
 
 test("wishes that the limits carry are met as they are", () => {
-  const planned = plan(input({}));
-  for (const collector of COLLECTORS) expect(planned[collector]).toMatchObject({ stretch: 1, boundBy: null });
+  const planned = planPolling(input({}));
+  for (const collector of COLLECTORS) expect(planned[collector]).toMatchObject({ slowdown: 1, boundBy: null });
   expect(planned.details?.callsPerMinute).toBeCloseTo(500 / 15);
 });
 
 test("5,000 nodes' details are stretched by the node category, and the list keeps its minute", () => {
-  const planned = plan(input({ nodes: 5_000, nodePages: 5 }));
+  const planned = planPolling(input({ nodes: 5_000, nodePages: 5 }));
   expect(planned.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null });
   expect(planned.details).toMatchObject({ boundBy: "node_management" });
   expect(planned.details?.callsPerMinute).toBeCloseTo(75);
@@ -39,22 +39,24 @@ test("5,000 nodes' details are stretched by the node category, and the list keep
 });
 
 test("on the Starter plan the month binds, and what is planned for it is the month", () => {
-  const planned = plan(input({ limits: createPlanLimits("starter") }));
+  const planned = planPolling(input({ limits: createPlanLimits("starter") }));
   const calls = COLLECTORS.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
   expect(calls).toBeCloseTo(99_000 / (30 * 24 * 60));
   expect(planned.details?.boundBy).toBe("month");
-  expect(planned.hourly).toMatchObject({ stretch: 1, boundBy: null });
+  expect(planned.hourly).toMatchObject({ slowdown: 1, boundBy: null });
 });
 
 test("what is not collected is not planned, and leaves its share to the others", () => {
   const base = input({ limits: createPlanLimits("starter") });
-  const planned = plan({ ...base, wishes: { ...base.wishes, details: null } });
+  const planned = planPolling({ ...base, requestedIntervals: { ...base.requestedIntervals, details: null } });
   expect(planned.details).toBeNull();
-  expect(planned.sessions!.callsPerMinute).toBeGreaterThan(plan(base).sessions!.callsPerMinute);
+  expect(planned.sessions!.callsPerMinute).toBeGreaterThan(planPolling(base).sessions!.callsPerMinute);
 });
 
 test("a month that is spent plans nothing more, however near its end is", () => {
-  const planned = plan(input({ limits: createPlanLimits("starter"), month: { used: 100_000, leftMs: MINUTE } }));
+  const planned = planPolling(
+    input({ limits: createPlanLimits("starter"), month: { callsUsed: 100_000, leftMs: MINUTE } }),
+  );
   expect(planned.nodes).toMatchObject({ intervalMs: Number.POSITIVE_INFINITY, boundBy: "month" });
 });
 
@@ -64,12 +66,12 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
     nodePages: fc.integer({ min: 1, max: 2_000 }),
     sessionPages: fc.integer({ min: 1, max: 10_000 }),
     name: fc.constantFrom("starter", "business", "enterprise" as const),
-    used: fc.nat(100_000),
+    callsUsed: fc.nat(100_000),
   });
   fc.assert(
-    fc.property(inputs, ({ nodes, nodePages, sessionPages, name, used }) => {
-      const month = { used, leftMs: 10 * 24 * 60 * MINUTE };
-      const planned = plan(input({ nodes, nodePages, sessionPages, limits: createPlanLimits(name), month }));
+    fc.property(inputs, ({ nodes, nodePages, sessionPages, name, callsUsed }) => {
+      const month = { callsUsed, leftMs: 10 * 24 * 60 * MINUTE };
+      const planned = planPolling(input({ nodes, nodePages, sessionPages, limits: createPlanLimits(name), month }));
       // What is really spent follows from the intervals, not from what the plan says of its rates.
       const calls = { nodes: nodePages, details: Math.max(1, nodes), sessions: sessionPages, stats: 1, hourly: 1 };
       const rate = (...collectors: (typeof COLLECTORS)[number][]) =>
@@ -77,22 +79,25 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
       const cap = createPlanLimits(name).plan;
       const slack = 1 + 1e-6;
       const caps = {
-        node_management: { used: rate("nodes", "details"), most: 80 },
-        session_monitoring: { used: rate("sessions", "stats", "hourly"), most: 400 },
+        node_management: { callsUsed: rate("nodes", "details"), most: 80 },
+        session_monitoring: { callsUsed: rate("sessions", "stats", "hourly"), most: 400 },
         plan: {
-          used: rate(...COLLECTORS),
+          callsUsed: rate(...COLLECTORS),
           most: cap.requestsPerMinute === null ? Infinity : cap.requestsPerMinute * 0.8,
         },
         month: {
-          used: rate(...COLLECTORS),
-          most: cap.callsPerMonth === null ? Infinity : Math.max(0, (cap.callsPerMonth * 0.99 - used) / (10 * 24 * 60)),
+          callsUsed: rate(...COLLECTORS),
+          most:
+            cap.callsPerMonth === null
+              ? Infinity
+              : Math.max(0, (cap.callsPerMonth * 0.99 - callsUsed) / (10 * 24 * 60)),
         },
       };
-      for (const { used: spent, most } of Object.values(caps)) expect(spent).toBeLessThanOrEqual(most * slack);
+      for (const { callsUsed: spent, most } of Object.values(caps)) expect(spent).toBeLessThanOrEqual(most * slack);
       for (const collector of COLLECTORS) {
-        const { stretch, boundBy } = planned[collector]!;
+        const { slowdown: stretch, boundBy } = planned[collector]!;
         expect(stretch).toBeGreaterThanOrEqual(1);
-        if (boundBy !== null) expect(caps[boundBy].used).toBeGreaterThanOrEqual(caps[boundBy].most * 0.999);
+        if (boundBy !== null) expect(caps[boundBy].callsUsed).toBeGreaterThanOrEqual(caps[boundBy].most * 0.999);
       }
     }),
   );
@@ -100,65 +105,78 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
 
 test("a wish of a month is kept, and a fleet too large for its month is read more slowly than in a week", () => {
   const base = input({ nodes: 100, limits: createPlanLimits("starter") });
-  const rare = plan({ ...base, wishes: { ...base.wishes, details: every(30 * 24 * 60 * MINUTE) } });
-  expect(rare.details).toMatchObject({ stretch: 1, intervalMs: 30 * 24 * 60 * MINUTE });
-  const large = plan(input({ nodes: 100_000, nodePages: 100, limits: createPlanLimits("starter") }));
+  const rare = planPolling({
+    ...base,
+    requestedIntervals: { ...base.requestedIntervals, details: every(30 * 24 * 60 * MINUTE) },
+  });
+  expect(rare.details).toMatchObject({ slowdown: 1, intervalMs: 30 * 24 * 60 * MINUTE });
+  const large = planPolling(input({ nodes: 100_000, nodePages: 100, limits: createPlanLimits("starter") }));
   expect(large.details!.intervalMs).toBeGreaterThan(60 * 24 * 60 * MINUTE);
 });
 
 test("data count as fresh for three intervals, or three times as long as a run takes", () => {
-  expect(plan(input({})).nodes!.freshMs).toBe(3 * MINUTE);
-  expect(plan(input({ measured: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
-  expect(plan(input({ measured: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
+  expect(planPolling(input({})).nodes!.freshMs).toBe(3 * MINUTE);
+  expect(planPolling(input({ measuredCalls: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
+  expect(planPolling(input({ measuredCalls: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
 });
 
 test("once the month is spent, the last interval at which something could be spent says what is fresh", () => {
-  const month = { used: 100_000, leftMs: 10 * 24 * 60 * MINUTE };
-  const spent = plan(input({ limits: createPlanLimits("starter"), month, paced: { nodes: 4 * MINUTE } }));
+  const month = { callsUsed: 100_000, leftMs: 10 * 24 * 60 * MINUTE };
+  const spent = planPolling(
+    input({ limits: createPlanLimits("starter"), month, pacedIntervals: { nodes: 4 * MINUTE } }),
+  );
   expect(spent.nodes).toMatchObject({ pacedMs: 4 * MINUTE, freshMs: 12 * MINUTE });
   expect(spent.sessions).toMatchObject({ pacedMs: MINUTE, freshMs: 3 * MINUTE });
 });
 
 test("a run that is put off to the next month doesn't make older data fresh", () => {
-  const month = { used: 98_500, leftMs: 10 * 24 * 60 * MINUTE };
-  const planned = plan(input({ limits: createPlanLimits("starter"), month, sessionPages: 1_000 })).sessions!;
+  const month = { callsUsed: 98_500, leftMs: 10 * 24 * 60 * MINUTE };
+  const planned = planPolling(input({ limits: createPlanLimits("starter"), month, sessionPages: 1_000 })).sessions!;
   expect(planned.intervalMs).toBeGreaterThanOrEqual(month.leftMs);
   expect(planned.freshMs).toBeLessThanOrEqual(FRESH_MS_MAX.sessions);
 });
 
 test("however slowly it is read, nothing counts as fresh for longer than its maximum, unless it was asked for so rarely", () => {
-  const wishes = { ...input({}).wishes, stats: every(7 * 24 * 60 * MINUTE) };
-  const planned = plan(input({ wishes, nodes: 100_000, nodePages: 2_000, limits: createPlanLimits("starter") }));
+  const requestedIntervals = { ...input({}).requestedIntervals, stats: every(7 * 24 * 60 * MINUTE) };
+  const planned = planPolling(
+    input({ requestedIntervals, nodes: 100_000, nodePages: 2_000, limits: createPlanLimits("starter") }),
+  );
   expect(planned.nodes!.freshMs).toBe(FRESH_MS_MAX.nodes);
   expect(planned.details!.freshMs).toBe(FRESH_MS_MAX.details);
   expect(planned.stats!.freshMs).toBe(3 * 7 * 24 * 60 * MINUTE);
 });
 
 test("a run may take what it is expected to, and beyond that a share of what is left of the month", () => {
-  expect(runBudget(1_000, 99_000)).toEqual({ atOnce: 1_980, calls: 9_900 });
-  expect(runBudget(1_000, 2_000)).toEqual({ atOnce: 1_000, calls: 2_000 });
-  expect(runBudget(1, 0)).toEqual({ atOnce: 20, calls: 20 });
-  expect(runBudget(1, null).calls).toBe(Number.POSITIVE_INFINITY);
+  expect(runBudgetOf(1_000, 99_000)).toEqual({ callsAtOnce: 1_980, calls: 9_900 });
+  expect(runBudgetOf(1_000, 2_000)).toEqual({ callsAtOnce: 1_000, calls: 2_000 });
+  expect(runBudgetOf(1, 0)).toEqual({ callsAtOnce: 20, calls: 20 });
+  expect(runBudgetOf(1, null).calls).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("polling leaves actions the calls that they made of late, by the hour or by the day, but no more than half", () => {
   const actions = { node_management: { hour: 120, day: 120 }, session_monitoring: { hour: 0, day: 1_440 } };
-  expect(roomOf(input({ actions }))).toMatchObject({ node_management: 78, session_monitoring: 399, plan: null });
-  expect(roomOf(input({ actions, limits: createPlanLimits("business") })).plan).toBe(397);
+  expect(pollingCapacityOf(input({ actions }))).toMatchObject({
+    node_management: 78,
+    session_monitoring: 399,
+    plan: null,
+  });
+  expect(pollingCapacityOf(input({ actions, limits: createPlanLimits("business") })).plan).toBe(397);
   const many = { ...actions, node_management: { hour: 6_000, day: 6_000 } };
-  expect(roomOf(input({ actions: many })).node_management).toBe(40);
+  expect(pollingCapacityOf(input({ actions: many })).node_management).toBe(40);
 });
 
 test("a month's calls come evenly over what is left of it, those that runs paid ahead with them", () => {
-  const starter = (used: number) =>
-    input({ limits: createPlanLimits("starter"), month: { used, leftMs: 100 * MINUTE } });
-  expect([roomOf(starter(98_000)).month, roomOf(starter(98_000), 500).month]).toEqual([10, 15]);
-  expect([roomOf(starter(99_000)).month, roomOf(starter(99_000), 500).month]).toEqual([0, 0]);
+  const starter = (callsUsed: number) =>
+    input({ limits: createPlanLimits("starter"), month: { callsUsed, leftMs: 100 * MINUTE } });
+  expect([pollingCapacityOf(starter(98_000)).month, pollingCapacityOf(starter(98_000), 500).month]).toEqual([10, 15]);
+  expect([pollingCapacityOf(starter(99_000)).month, pollingCapacityOf(starter(99_000), 500).month]).toEqual([0, 0]);
 });
 
 test("what policies read gets twice as much of a scarce limit", () => {
   const ratio = (reads: PlanInput["reads"]) => {
-    const planned = plan(input({ limits: createPlanLimits("starter"), ...(reads === undefined ? {} : { reads }) }));
+    const planned = planPolling(
+      input({ limits: createPlanLimits("starter"), ...(reads === undefined ? {} : { reads }) }),
+    );
     return planned.details!.callsPerMinute / planned.sessions!.callsPerMinute;
   };
   expect(ratio(undefined)).toBeCloseTo(1);
@@ -166,11 +184,11 @@ test("what policies read gets twice as much of a scarce limit", () => {
 });
 
 test("data are half an interval old on average, and an interval at most; details of a scarce limit a little older", () => {
-  const planned = plan(input({}));
+  const planned = planPolling(input({}));
   expect(planned.nodes!.age).toEqual({ medianMs: MINUTE / 2, worstMs: MINUTE });
   expect(planned.hourly!.age).toEqual({ medianMs: 30 * MINUTE, worstMs: 60 * MINUTE });
   expect(planned.details!.age).toEqual({ medianMs: 7.5 * MINUTE, worstMs: 15 * MINUTE });
-  const { intervalMs, age } = plan(input({ nodes: 5_000, nodePages: 5 })).details!;
+  const { intervalMs, age } = planPolling(input({ nodes: 5_000, nodePages: 5 })).details!;
   expect(age.medianMs).toBe(intervalMs / 2);
   // Suspects take one read in six, and those that were saved up for.
   expect(age.worstMs).toBeCloseTo(intervalMs * (1.2 + 0.05 + 2 / 5_000), 3);
@@ -184,20 +202,20 @@ test("sessions are as old as their walk takes beside that, with the calls that n
     worstMs.toFixed(3),
   ];
   const alone = 400 - 1 - 1 / 60;
-  expect(near(plan(input({})).sessions!.age)).toEqual(near(ofWalk(walkMs(alone))));
+  expect(near(planPolling(input({})).sessions!.age)).toEqual(near(ofWalk(walkMs(alone))));
   const underPlan = 400 - 1 - 500 / 15 - 1 - 1 / 60;
-  const business = plan(input({ limits: endlessLimits("business") }));
+  const business = planPolling(input({ limits: limitsWithoutPlan("business") }));
   expect(near(business.sessions!.age)).toEqual(near(ofWalk(walkMs(underPlan))));
 });
 
 test("a run that the month can't pay to its end is put off, and what is promised to others is not there", () => {
   const sessions = (runs?: PlanInput["runs"], sessionPages = 400) => {
-    const month = { used: 98_000, leftMs: 60 * MINUTE };
-    return plan(
+    const month = { callsUsed: 98_000, leftMs: 60 * MINUTE };
+    return planPolling(
       input({ limits: createPlanLimits("starter"), month, sessionPages, ...(runs === undefined ? {} : { runs }) }),
     ).sessions!;
   };
-  const run = (calls: number, made = 0, sinceMs = 0) => ({ calls, made, sinceMs });
+  const run = (calls: number, made = 0, sinceMs = 0) => ({ calls, callsMade: made, sinceMs });
   expect(sessions().intervalMs).toBeLessThan(60 * MINUTE);
   expect(sessions({ nodes: run(600) }).intervalMs).toBeLessThan(60 * MINUTE);
   expect(sessions({ nodes: run(601) })).toMatchObject({ intervalMs: 60 * MINUTE, boundBy: "month" });

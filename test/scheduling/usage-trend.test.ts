@@ -1,16 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { createTrends, type Outlook } from "../../src/scheduling/usage-trend.ts";
 import type { Threshold } from "../../src/model/policy/threshold.ts";
+import { createUsageTrends, type UsageOutlook } from "../../src/scheduling/usage-trend.ts";
 
 /** A round takes a hundred. */
 const ROUND = 100;
 const nines: readonly Threshold[] = [{ usage: "diskUsage", value: 0.9, side: "above" }];
 
 /** Where a disk goes after some reads; the others stand still. */
-function outlookAfter(reads: readonly (readonly [at: number, disk: number])[], lines = nines): Outlook | null {
-  const trends = createTrends();
+function outlookAfter(reads: readonly (readonly [at: number, disk: number])[], lines = nines): UsageOutlook | null {
+  const trends = createUsageTrends();
   trends.setThresholds(lines);
-  for (const [at, diskUsage] of reads) trends.read(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage }, at, ROUND);
+  for (const [at, diskUsage] of reads)
+    trends.recordReading(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage }, at, ROUND);
   return trends.outlook(0, ROUND);
 }
 
@@ -49,10 +50,10 @@ describe("a disk that stands still", () => {
         [50, Number.NaN],
       ]),
     ).toBeNull();
-    const trends = createTrends();
+    const trends = createUsageTrends();
     trends.setThresholds(nines);
-    trends.read(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: 0.89 }, 0, ROUND);
-    trends.forget(0);
+    trends.recordReading(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: 0.89 }, 0, ROUND);
+    trends.forgetNode(0);
     expect([trends.outlook(0, ROUND), trends.outlook(7, ROUND)]).toEqual([null, null]);
   });
 });
@@ -126,13 +127,13 @@ describe("a disk that fills", () => {
   });
 
   test("with all the others is none either: what is usual is learned from the whole fleet", () => {
-    const trends = createTrends();
+    const trends = createUsageTrends();
     trends.setThresholds(nines);
     const ramp = (round: number, slot: number) => 0.2 + 0.1 * round + 0.01 * (slot % 3);
     for (let round = 0; round < 4; round++) {
       for (let slot = 0; slot < 100; slot++) {
         const reading = { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: ramp(round, slot) };
-        trends.read(slot, reading, ROUND * round + slot, ROUND);
+        trends.recordReading(slot, reading, ROUND * round + slot, ROUND);
       }
     }
     const suspects = Array.from({ length: 100 }, (_, slot) => trends.outlook(slot, ROUND)).filter(

@@ -1,13 +1,13 @@
 import type { Scenario, ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import type { Reply } from "../../src/simulator/http/reply.ts";
-import { createService, handle, type SimulatedService } from "../../src/simulator/http/service.ts";
+import { createService, handleRequest, type SimulatedService } from "../../src/simulator/http/service.ts";
 
 /** A Wednesday in the middle of an hour, and of a month. */
 export const START = Date.UTC(2026, 3, 15, 10, 20, 30);
 
 /** Nothing ever happens to a node. */
-export const still: Scenario["rates"] = {
+export const noFailureRates: Scenario["rates"] = {
   ...defaultScenario.rates,
   faultEveryMs: Number.POSITIVE_INFINITY,
   maintenanceEveryMs: Number.POSITIVE_INFINITY,
@@ -16,11 +16,11 @@ export const still: Scenario["rates"] = {
 /** A small quiet network without a plan in the way, with what a test changes about it. */
 export function scenarioWith(change: Partial<Scenario> = {}, options: Partial<ServiceOptions> = {}): Scenario {
   const service = { ...defaultServiceOptions, plan: "enterprise" as const, ...options };
-  return { ...defaultScenario, nodes: 40, sessions: 400, rates: still, service, ...change };
+  return { ...defaultScenario, nodes: 40, sessions: 400, rates: noFailureRates, service, ...change };
 }
 
 /** A caller of one service, with time of its own. */
-export interface Caller {
+export interface TestClient {
   readonly service: SimulatedService;
   now: number;
   get(path: string, headers?: Record<string, string>): Reply;
@@ -28,19 +28,23 @@ export interface Caller {
 }
 
 /** A caller at the start of a service's life, with the key of all scopes. */
-export function callerOf(scenario: Scenario): Caller {
+export function createTestClient(scenario: Scenario): TestClient {
   const service = createService(scenario, START);
   const authorization = `Bearer ${SIMULATION_KEY}`;
-  const caller: Caller = {
+  const client: TestClient = {
     service,
     now: START,
-    get: (path, headers = { authorization }) => handle(service, { method: "GET", path, headers }, caller.now),
+    get: (path, headers = { authorization }) => handleRequest(service, { method: "GET", path, headers }, client.now),
     post: (path, body) => {
       const request = { method: "POST", path, headers: { authorization } };
-      return handle(service, body === undefined ? request : { ...request, body: JSON.stringify(body) }, caller.now);
+      return handleRequest(
+        service,
+        body === undefined ? request : { ...request, body: JSON.stringify(body) },
+        client.now,
+      );
     },
   };
-  return caller;
+  return client;
 }
 
 /** The JSON of a reply. */

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAgenda } from "../../src/simulator/event-queue.ts";
-import { scramble, unscramble } from "../../src/simulator/hash.ts";
+import { createRecordFilter, PASS_ALL_FILTER } from "../../src/simulator/api/record-filter.ts";
+import { createEventQueue } from "../../src/simulator/event-queue.ts";
 import { nodeId, nodeIndex, sessionId, sessionSlot } from "../../src/simulator/fleet/node-identity.ts";
-import { createRoster } from "../../src/simulator/sessions/ordered-groups.ts";
-import { createSieve, OPEN_SIEVE } from "../../src/simulator/api/record-filter.ts";
+import { scramble, unscramble } from "../../src/simulator/hash.ts";
+import { createGroupedList } from "../../src/simulator/sessions/ordered-groups.ts";
 
 const words = fc.nat({ max: 0xffffffff });
 
@@ -12,7 +12,7 @@ test("an agenda gives its events by time, and by number where times are equal, w
   const entries = fc.array(fc.tuple(fc.nat({ max: 20 }), fc.nat({ max: 100 })), { maxLength: 300 });
   fc.assert(
     fc.property(entries, fc.nat({ max: 3 }), (added, modulus) => {
-      const agenda = createAgenda();
+      const agenda = createEventQueue();
       for (const [at, event] of added) agenda.add(at, event);
       const kept = added.filter(([, event]) => modulus === 0 || event % modulus !== 0);
       agenda.prune((_, event) => modulus === 0 || event % modulus !== 0);
@@ -33,7 +33,7 @@ test("a roster counts and pages as a plain list does, long after its first posit
   const asked = fc.record({ groups: fc.nat({ max: 7 }), offset: fc.nat({ max: 45 }), limit: fc.nat({ max: 45 }) });
   fc.assert(
     fc.property(moves, fc.array(asked, { minLength: 5 }), (steps, pages) => {
-      const roster = createRoster(capacity, 3);
+      const roster = createGroupedList(capacity, 3);
       const list: { member: number; group: number }[] = [];
       for (const { member, group, leave } of steps) {
         const here = list.findIndex((entry) => entry.member === member);
@@ -68,7 +68,7 @@ test("the pages of a sieve are what is left of the list, each position once", ()
       fc.nat({ max: 3_500 }),
       fc.integer({ min: 1, max: 800 }),
       (seed, share, total, limit) => {
-        const sieve = createSieve(seed, share);
+        const sieve = createRecordFilter(seed, share);
         const left = sieve.positions(0, total, total);
         expect(left).toHaveLength(sieve.count(total));
         expect(left).toEqual([...new Set(left)].sort((one, other) => one - other));
@@ -80,8 +80,8 @@ test("the pages of a sieve are what is left of the list, each position once", ()
     ),
     { numRuns: 40 },
   );
-  expect(createSieve(7, 0.25).count(100_000)).toBe(75_000);
-  expect(OPEN_SIEVE.positions(4, 3, 6)).toEqual([4, 5]);
+  expect(createRecordFilter(7, 0.25).count(100_000)).toBe(75_000);
+  expect(PASS_ALL_FILTER.positions(4, 3, 6)).toEqual([4, 5]);
 });
 
 test("identifiers lead back to what they were made of, and no two are the same", () => {

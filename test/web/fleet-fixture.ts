@@ -2,14 +2,14 @@ import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 
 /** A node of a fleet that a test makes up. */
-export interface MadeUpNode {
+export interface FleetNode {
   readonly id: string;
   readonly status?: NodeStatus;
   readonly region?: string;
 }
 
 /** A fleet of nodes of which only what is said is known. An id of "" leaves its slot empty. */
-export function fleetOf(nodes: readonly MadeUpNode[]): Fleet {
+export function buildFleet(nodes: readonly FleetNode[]): Fleet {
   const places = [...new Set(nodes.map(({ region }) => region ?? "eu-west"))].map((region) => ({
     country: "DE",
     region,
@@ -22,8 +22,10 @@ export function fleetOf(nodes: readonly MadeUpNode[]): Fleet {
     names: nodes.map(({ id }) => (id === "" ? "" : `name of ${id}`)),
     ipAddresses: nodes.map(() => ""),
     versions: nodes.map(() => ""),
-    place: Uint32Array.from(nodes, ({ region }) => places.findIndex((place) => place.region === (region ?? "eu-west"))),
-    places,
+    locationIndex: Uint32Array.from(nodes, ({ region }) =>
+      places.findIndex((place) => place.region === (region ?? "eu-west")),
+    ),
+    locations: places,
     status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
     lastSeenMs: unknown(),
     uptimeHours: unknown(),

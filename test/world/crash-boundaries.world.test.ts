@@ -1,24 +1,24 @@
 import { expect, test } from "vitest";
-import { climb } from "./faults/crashed-steps.ts";
+import { runSteps } from "./faults/crashed-steps.ts";
 
 /** What is climbed; a step that a crash left in doubt is not sent again, so it may be missing. */
-const LADDER = ["disconnect", 'reboot {"force":false}', 'reboot {"force":true}', "quarantine"];
+const EXPECTED_STEPS = ["disconnect", 'reboot {"force":false}', 'reboot {"force":true}', "quarantine"];
 
 test("the whole ladder is climbed once and given up, whatever commit the process is killed at, before it or after", async () => {
-  const { commits } = await climb(null);
+  const { commits } = await runSteps(null);
   expect(commits).toBeGreaterThan(50);
   const missing = new Map<string, number>();
   for (let number = 1; number <= commits; number++) {
     for (const when of ["before", "after"] as const) {
-      const { posts, end, steps, breaches } = await climb({ at: "commit", number, when });
+      const { posts, end, steps, violations } = await runSteps({ at: "commit", number, when });
       const where = `killed ${when} commit ${number}`;
-      expect({ where, end, steps, breaches }).toEqual({ where, end: "given_up", steps: 5, breaches: [] });
-      expect(posts, where).toEqual(LADDER.filter((step) => posts.includes(step)));
-      const lost = LADDER.filter((step) => !posts.includes(step));
+      expect({ where, end, steps, violations }).toEqual({ where, end: "given_up", steps: 5, breaches: [] });
+      expect(posts, where).toEqual(EXPECTED_STEPS.filter((step) => posts.includes(step)));
+      const lost = EXPECTED_STEPS.filter((step) => !posts.includes(step));
       expect(lost.length, where).toBeLessThanOrEqual(1);
       for (const step of lost) missing.set(step, (missing.get(step) ?? 0) + 1);
     }
   }
   // Killed between the row that says so and the sending, each is in doubt exactly once, and that is not sent again.
-  expect(Object.fromEntries(missing)).toEqual(Object.fromEntries(LADDER.map((step) => [step, 1])));
+  expect(Object.fromEntries(missing)).toEqual(Object.fromEntries(EXPECTED_STEPS.map((step) => [step, 1])));
 });

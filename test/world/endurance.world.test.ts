@@ -38,11 +38,13 @@ test(
     const { days, end } = await endure();
     const baseline = days.find(({ day }) => day === BASELINE_DAY)!;
     const last = days.at(-1)!;
-    expect(end).toMatchObject({ errorsLogged: 0, refusedCalls: 0 });
+    expect(end).toMatchObject({ errorsLogged: 0, rejectedCalls: 0 });
     expect(end!.left).toBeGreaterThan((NODES * DAYS) / 20);
     expect(last.heapBytes / baseline.heapBytes).toBeLessThanOrEqual(HEAP_GROWTH_MAX);
     expect(last.oldestRowDays).toBeLessThanOrEqual(KEPT_DAYS_MAX);
-    expect(days.map(({ day, goneNodesShown }) => [day, goneNodesShown])).toEqual(days.map(({ day }) => [day, 0]));
+    expect(days.map(({ day, removedNodesShown: goneNodesShown }) => [day, goneNodesShown])).toEqual(
+      days.map(({ day }) => [day, 0]),
+    );
     expect(last.series / last.nodes).toBeLessThanOrEqual((SERIES_GROWTH_MAX * baseline.series) / baseline.nodes);
     for (const [label, values] of Object.entries(last.labelValues)) {
       // Some values, such as reasons and outcomes, come up only after days; each is from a closed list.

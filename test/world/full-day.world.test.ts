@@ -1,10 +1,17 @@
 import { expect, test } from "vitest";
+import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { demoScenario } from "../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createMemoryStore } from "../../src/journal/sqlite.ts";
-import { createPlanLimits, type Daemon, minuteSettings, START_MS, startDaemon, stopDaemon } from "../harness/virtual-daemon.ts";
+import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import {
+  createPlanLimits,
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 const HOUR = 3_600_000;
 
@@ -18,8 +25,8 @@ const services = limiters.flatMap((limiter, row) =>
 
 /** Wishes that no limit carries, so that the budget is always wanted to the last call. */
 const greedy = {
-  ...minuteSettings,
-  cadences: {
+  ...everyMinuteSettings,
+  schedules: {
     nodes: { kind: "every", intervalMs: 10_000 },
     details: { kind: "every", intervalMs: 60_000 },
     sessions: { kind: "every", intervalMs: 10_000 },
@@ -34,16 +41,16 @@ test.each(services)(
     const clock = createVirtualClock(START_MS);
     const scenario = { ...demoScenario, nodes: 300, sessions: 1_500, service: { ...demoScenario.service, ...choice } };
     const service = createService(scenario, START_MS);
-    const store = createMemoryStore();
-    let daemon: Daemon | null = null;
+    const store = createMemoryStateStore();
+    let daemon: VirtualDaemon | null = null;
     for (let hour = 0; hour < 24; hour += 2) {
-      daemon = startDaemon({
+      daemon = startVirtualDaemon({
         ...{ clock, service, store, seed: hour + 1 },
         settings: { ...greedy, limits: createPlanLimits(choice.plan) },
       });
       await clock.advance(2 * HOUR - 60_000);
       // What it still waits for is cut off, and the next one starts cold.
-      await stopDaemon(daemon);
+      await stopVirtualDaemon(daemon);
     }
     const calls = replyCounts(service).reduce((sum, { count }) => sum + count, 0);
     expect(rateLimitedCount(service)).toBe(0);

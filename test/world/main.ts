@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { nodesOf } from "./runs/world-input.ts";
 import { runMutations } from "./seeds/mutation-run.ts";
 import { createSeedPool } from "./seeds/seed-pool.ts";
 import { runSeeds } from "./seeds/seed-run.ts";
-import { nodesOf } from "./runs/world-input.ts";
 
 // The world test: `npm run world` runs the suites of this folder, then some seeds. See CONTRIBUTING.md.
 

@@ -31,7 +31,7 @@ test.each(months)(
   async (options) => {
     const month = await runMonth(options);
     console.log(monthTable([month]));
-    expect(month.wrong, `WORLD_SEED=${seed} npm run world -- month repeats it`).toEqual([]);
+    expect(month.wrongActions, `WORLD_SEED=${seed} npm run world -- month repeats it`).toEqual([]);
     expect(holdsWithoutAlert(month)).toEqual([]);
     expect(unexplained(month)).toEqual([]);
   },

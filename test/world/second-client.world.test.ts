@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { playSharedHours, type SecondClient } from "../api-client/second-client.ts";
+import { runSharedHours, type SecondClient } from "../api-client/second-client.ts";
 
 const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
 const MINUTES = 120;
 
 /** What a second client may do, in calls a minute on average, and how. */
-const ways: Readonly<Record<string, SecondClient>> = {
+const clients: Readonly<Record<string, SecondClient>> = {
   "5 a minute": { category: "node_management", calls: 1, everyMs: 12_000, jitter: 0.5 },
   "30 a minute": { category: "node_management", calls: 1, everyMs: 2_000, jitter: 0.5 },
   "60 a minute, exactly": { category: "node_management", calls: 1, everyMs: 1_000 },
@@ -31,9 +31,9 @@ const ways: Readonly<Record<string, SecondClient>> = {
 const AT_ONCE_MAX = 50;
 const cases = limiters.flatMap((limiter) =>
   (["enterprise", "business"] as const).flatMap((plan) =>
-    Object.keys(ways)
-      .filter((way) => plan === "enterprise" || ways[way]!.calls <= AT_ONCE_MAX)
-      .map((way) => ({ limiter, plan, way })),
+    Object.keys(clients)
+      .filter((client) => plan === "enterprise" || clients[client]!.calls <= AT_ONCE_MAX)
+      .map((client) => ({ limiter, plan, client })),
   ),
 );
 /** Minutes in two hours in which bursts meet as they had not of late. */
@@ -41,24 +41,24 @@ const SURPRISES_MAX = 2;
 
 test.each(cases)(
   "two hours beside a second client that calls $way, under a $limiter of the plan $plan: neither is refused, but by surprise",
-  async ({ limiter, plan, way }) => {
-    const second = ways[way]!;
+  async ({ limiter, plan, client }) => {
+    const second = clients[client]!;
     const service = { limiter, plan, rateLimitHeaders: "category" } as const;
-    const report = await playSharedHours({ service, minutes: MINUTES, seconds: [second] });
-    const ours = report.ours.slice(MINUTES / 2).reduce((sum, calls) => sum + calls, 0) / (MINUTES / 2);
-    const them = report.theirs / MINUTES;
-    const told = report.told.node_management;
+    const report = await runSharedHours({ service, minutes: MINUTES, seconds: [second] });
+    const ours = report.ownCalls.slice(MINUTES / 2).reduce((sum, calls) => sum + calls, 0) / (MINUTES / 2);
+    const them = report.externalCalls / MINUTES;
+    const reported = report.reported.node_management;
     console.log(
-      `${limiter} ${plan}, ${way}: ours ${ours.toFixed(0)} a minute, theirs ${them.toFixed(1)}, proved ${told} of ${report.theirs}; ` +
-        `refused us in minutes [${report.refused.us}], them [${[...new Set(report.refused.them)]}]`,
+      `${limiter} ${plan}, ${client}: ours ${ours.toFixed(0)} a minute, theirs ${them.toFixed(1)}, proved ${reported} of ${report.externalCalls}; ` +
+        `refused us in minutes [${report.rejected.ownPerMinute}], them [${[...new Set(report.rejected.externalPerMinute)]}]`,
     );
     // Bursts are known once they came back from a pause, and were admitted whole.
     const isBursty = second.calls > 1;
-    for (const minutes of [report.refused.us, report.refused.them]) {
+    for (const minutes of [report.rejected.ownPerMinute, report.rejected.externalPerMinute]) {
       const late = new Set(minutes.filter((minute) => !isBursty || minute >= 40));
       expect(late.size).toBeLessThanOrEqual(isBursty ? SURPRISES_MAX : 0);
     }
-    expect(told).toBeLessThanOrEqual(report.theirs);
+    expect(reported).toBeLessThanOrEqual(report.externalCalls);
     // Of what others leave of 100 a minute; nearer to it the more evenly they come.
     expect(ours).toBeGreaterThan(0.4 * (100 - (isBursty ? second.calls : 60_000 / second.everyMs)));
   },

@@ -11,10 +11,11 @@ import {
   type SessionStatus,
   type SessionType,
 } from "../../model/session.ts";
-import { describe, type ServiceError, wrongShape } from "../errors.ts";
+import { type ApiError, describeJson, wrongShape } from "../errors.ts";
 import {
-  type Fields,
-  findWrong,
+  asRawRecord,
+  type FieldChecks,
+  findInvalidFields,
   IDENTIFIER_EXPECTED,
   isIdentifier,
   isList,
@@ -22,17 +23,16 @@ import {
   isReference,
   isText,
   isTime,
-  quantity,
-  type Raw,
-  rawOf,
-  reference,
-  text,
-  time,
-  without,
+  quantityOrNull,
+  type RawRecord,
+  referenceOrNull,
+  textOrNull,
+  timeOrNull,
+  withoutFields,
 } from "./fields.ts";
 
 /** A remark on one record. `id` is null where even that could not be read. */
-export interface Remark {
+export interface RecordRemark {
   readonly reason: RejectReason;
   readonly id: string | null;
   /** What was found and what would be right. */
@@ -40,7 +40,7 @@ export interface Remark {
 }
 
 /** Called with every remark while records are read. */
-export type OnRemark = (remark: Remark) => void;
+export type OnRemark = (remark: RecordRemark) => void;
 
 /** One page of a list (spec, section 2.5), its records still unread. `limit` is what the service echoed, if it is one. */
 export interface RawPage {
@@ -61,7 +61,7 @@ const pageShape = z.object({
 });
 
 /** Reads the envelope of a list. */
-export function readPage(json: unknown): Result<RawPage, ServiceError> {
+export function decodePage(json: unknown): Result<RawPage, ApiError> {
   const parsed = pageShape.safeParse(json);
   if (!parsed.success) return fail(wrongShape("a page", parsed.error));
   const { data, pagination } = parsed.data;
@@ -69,7 +69,7 @@ export function readPage(json: unknown): Result<RawPage, ServiceError> {
   return ok({ records: data, limit: pagination.limit ?? null, total: pagination.total });
 }
 
-const nodeFields: Fields = {
+const nodeFields: FieldChecks = {
   name: isText,
   country: isText,
   region: isText,
@@ -81,7 +81,7 @@ const nodeFields: Fields = {
   bandwidth_gb: isQuantity,
 };
 
-const detailFields: Fields = {
+const detailFields: FieldChecks = {
   ...nodeFields,
   cpu_usage: isQuantity,
   memory_usage: isQuantity,
@@ -90,7 +90,7 @@ const detailFields: Fields = {
   updated_at: isTime,
 };
 
-const sessionFields: Fields = {
+const sessionFields: FieldChecks = {
   customer_id: isReference,
   node_id: isReference,
   started_at: isTime,
@@ -101,45 +101,45 @@ const sessionFields: Fields = {
 };
 
 /** Reads a node of the list (spec, section 2.1); null, with a remark, where it can't be read. */
-export function readNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
-  const raw = readable(json, nodeFields, onRemark);
-  return raw === null ? null : nodeOf(raw, onRemark);
+export function decodeNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
+  const raw = decodeRecord(json, nodeFields, onRemark);
+  return raw === null ? null : toNodeRecord(raw, onRemark);
 }
 
 /** Reads a node in detail form (spec, section 2.1); null, with a remark, where it can't be read. */
-export function readNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
-  const raw = readable(json, detailFields, onRemark);
+export function decodeNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
+  const raw = decodeRecord(json, detailFields, onRemark);
   if (raw === null) return null;
   return {
-    ...nodeOf(raw, onRemark),
-    cpuUsage: quantity(raw.cpu_usage),
-    memoryUsage: quantity(raw.memory_usage),
-    diskUsage: quantity(raw.disk_usage),
-    createdAtMs: time(raw.created_at),
-    updatedAtMs: time(raw.updated_at),
+    ...toNodeRecord(raw, onRemark),
+    cpuUsage: quantityOrNull(raw.cpu_usage),
+    memoryUsage: quantityOrNull(raw.memory_usage),
+    diskUsage: quantityOrNull(raw.disk_usage),
+    createdAtMs: timeOrNull(raw.created_at),
+    updatedAtMs: timeOrNull(raw.updated_at),
   };
 }
 
 /** Reads a session of the list (spec, section 2.2); null, with a remark, where it can't be read. */
-export function readSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
-  const raw = readable(json, sessionFields, onRemark);
+export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
+  const raw = decodeRecord(json, sessionFields, onRemark);
   if (raw === null) return null;
   const id = raw.id as string;
   return {
     id,
-    customerId: reference(raw.customer_id),
-    nodeId: reference(raw.node_id),
+    customerId: referenceOrNull(raw.customer_id),
+    nodeId: referenceOrNull(raw.node_id),
     status: oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onRemark),
     type: oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onRemark),
-    startedAtMs: time(raw.started_at),
-    durationSeconds: quantity(raw.duration_seconds),
-    bytesSent: quantity(raw.bytes_sent),
-    bytesReceived: quantity(raw.bytes_received),
-    country: text(raw.country),
+    startedAtMs: timeOrNull(raw.started_at),
+    durationSeconds: quantityOrNull(raw.duration_seconds),
+    bytesSent: quantityOrNull(raw.bytes_sent),
+    bytesReceived: quantityOrNull(raw.bytes_received),
+    country: textOrNull(raw.country),
   };
 }
 
-const statisticsFields: Fields = {
+const statisticsFields: FieldChecks = {
   active_sessions: isQuantity,
   total_sessions_today: isQuantity,
   bandwidth_today_gb: isQuantity,
@@ -150,35 +150,35 @@ const statisticsFields: Fields = {
 };
 
 /** Reads the aggregate statistics (spec, section 2.3). An odd field is unknown, an odd entry left out, with a remark. */
-export function readStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ServiceError> {
-  const raw = withoutWrong(rawOf(json), statisticsFields, null, onRemark);
+export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ApiError> {
+  const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onRemark);
   if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
     return fail({ kind: "wrong_shape", message: "these are not session statistics: none of their fields can be read" });
   }
   return ok({
-    activeSessions: quantity(raw.active_sessions),
-    sessionsToday: quantity(raw.total_sessions_today),
-    bandwidthTodayGb: quantity(raw.bandwidth_today_gb),
-    peakConcurrentSessions: quantity(raw.peak_concurrent_sessions),
-    averageDurationSeconds: quantity(raw.average_session_duration_seconds),
-    topCountries: readTop(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
+    activeSessions: quantityOrNull(raw.active_sessions),
+    sessionsToday: quantityOrNull(raw.total_sessions_today),
+    bandwidthTodayGb: quantityOrNull(raw.bandwidth_today_gb),
+    peakConcurrentSessions: quantityOrNull(raw.peak_concurrent_sessions),
+    averageDurationSeconds: quantityOrNull(raw.average_session_duration_seconds),
+    topCountries: decodeTopList(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
       country: name,
       sessions,
     })),
-    topProtocols: readTop(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
+    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
       protocol: name,
       sessions,
     })),
   });
 }
 
-function readTop(entries: unknown, field: string, onRemark: OnRemark) {
+function decodeTopList(entries: unknown, field: string, onRemark: OnRemark) {
   return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
-    const raw = rawOf(entry);
+    const raw = asRawRecord(entry);
     const [name, sessions] = [raw[field], raw.sessions];
-    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantity(sessions) ?? 0 }];
+    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantityOrNull(sessions) ?? 0 }];
     const right = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
-    onRemark({ reason: "wrong_type", id: null, detail: `found ${describe(entry)}; ${right}` });
+    onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${right}` });
     return [];
   });
 }
@@ -186,7 +186,7 @@ function readTop(entries: unknown, field: string, onRemark: OnRemark) {
 /** Hours that are taken of the hourly statistics: a day has 24, and a service may show some days. */
 const HOURS_MAX = 300;
 
-const hourFields: Fields = {
+const hourFields: FieldChecks = {
   active_sessions: isQuantity,
   new_sessions: isQuantity,
   bandwidth_gb: isQuantity,
@@ -197,20 +197,25 @@ const hourlyShape = z.object({ data: z.array(z.unknown()) });
  * Reads the hourly statistics (spec, section 2.4), in the order of time. An odd number is unknown, and an entry whose
  * hour can't be read is left out, with a remark.
  */
-export function readHours(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ServiceError> {
+export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ApiError> {
   const parsed = hourlyShape.safeParse(json);
   if (!parsed.success) return fail(wrongShape("hourly statistics", parsed.error));
   const entries = parsed.data.data.slice(0, HOURS_MAX).flatMap((entry) => {
-    const { hour } = rawOf(entry);
-    const hourMs = isTime(hour) ? time(hour) : null;
+    const { hour } = asRawRecord(entry);
+    const hourMs = isTime(hour) ? timeOrNull(hour) : null;
     if (hourMs === null) {
-      onRemark({ reason: "bad_time", id: null, detail: `found ${describe(entry)}; an hour has a timestamp` });
+      onRemark({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
       return [];
     }
-    const raw = withoutWrong(rawOf(entry), hourFields, null, onRemark);
-    const activeSessions = quantity(raw.active_sessions);
+    const raw = dropInvalidFields(asRawRecord(entry), hourFields, null, onRemark);
+    const activeSessions = quantityOrNull(raw.active_sessions);
     return [
-      { hourMs, activeSessions, newSessions: quantity(raw.new_sessions), bandwidthGb: quantity(raw.bandwidth_gb) },
+      {
+        hourMs,
+        activeSessions,
+        newSessions: quantityOrNull(raw.new_sessions),
+        bandwidthGb: quantityOrNull(raw.bandwidth_gb),
+      },
     ];
   });
   return ok(entries.sort((a, b) => a.hourMs - b.hourMs));
@@ -226,12 +231,12 @@ export interface ActionReply {
 }
 
 /** Reads an action's answer. Whatever is not as the spec has it counts as not said. */
-export function readActionReply(json: unknown): ActionReply {
-  const raw = rawOf(json);
-  const number = (value: unknown) => (isQuantity(value) ? quantity(value) : null);
+export function decodeActionReply(json: unknown): ActionReply {
+  const raw = asRawRecord(json);
+  const number = (value: unknown) => (isQuantity(value) ? quantityOrNull(value) : null);
   return {
     success: typeof raw.success === "boolean" ? raw.success : null,
-    message: isText(raw.message) ? text(raw.message) : null,
+    message: isText(raw.message) ? textOrNull(raw.message) : null,
     durationMinutes: number(raw.duration_minutes),
     disconnectedSessions: number(raw.disconnected_sessions),
   };
@@ -241,43 +246,43 @@ export function readActionReply(json: unknown): ActionReply {
  * The record as an object with an id, in which a field that is not what it must be is missing, with a remark; null, with
  * a remark, where there is no object or no id.
  */
-function readable(json: unknown, fields: Fields, onRemark: OnRemark): Raw | null {
+function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    onRemark({ reason: "not_an_object", id: null, detail: `found ${describe(json)}; a record is an object` });
+    onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
     return null;
   }
-  const raw = json as Raw;
+  const raw = json as RawRecord;
   if (!isIdentifier(raw.id)) {
-    onRemark({ reason: "missing_id", id: null, detail: `id is ${describe(raw.id)}; it is ${IDENTIFIER_EXPECTED}` });
+    onRemark({ reason: "missing_id", id: null, detail: `id is ${describeJson(raw.id)}; it is ${IDENTIFIER_EXPECTED}` });
     return null;
   }
-  return withoutWrong(raw, fields, raw.id, onRemark);
+  return dropInvalidFields(raw, fields, raw.id, onRemark);
 }
 
 /** The record with its wrong fields missing, and one remark that describes the first of them. */
-function withoutWrong(raw: Raw, fields: Fields, id: string | null, onRemark: OnRemark): Raw {
-  const wrong = findWrong(raw, fields);
+function dropInvalidFields(raw: RawRecord, fields: FieldChecks, id: string | null, onRemark: OnRemark): RawRecord {
+  const wrong = findInvalidFields(raw, fields);
   if (wrong === null) return raw;
-  const [{ field, reason, right }, ...others] = wrong;
+  const [{ field, reason, expected: right }, ...others] = wrong;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-  onRemark({ reason, id, detail: `${field} is ${describe(raw[field])}; ${right}${more}` });
-  return without(raw, wrong);
+  onRemark({ reason, id, detail: `${field} is ${describeJson(raw[field])}; ${right}${more}` });
+  return withoutFields(raw, wrong);
 }
 
-function nodeOf(raw: Raw, onRemark: OnRemark): NodeRecord {
+function toNodeRecord(raw: RawRecord, onRemark: OnRemark): NodeRecord {
   const id = raw.id as string;
   return {
     id,
-    name: text(raw.name),
+    name: textOrNull(raw.name),
     status: oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark),
-    country: text(raw.country),
-    region: text(raw.region),
-    ipAddress: text(raw.ip_address),
-    version: text(raw.version),
-    lastSeenMs: time(raw.last_seen),
-    uptimeHours: quantity(raw.uptime_hours),
-    activeSessions: quantity(raw.active_sessions),
-    bandwidthGb: quantity(raw.bandwidth_gb),
+    country: textOrNull(raw.country),
+    region: textOrNull(raw.region),
+    ipAddress: textOrNull(raw.ip_address),
+    version: textOrNull(raw.version),
+    lastSeenMs: timeOrNull(raw.last_seen),
+    uptimeHours: quantityOrNull(raw.uptime_hours),
+    activeSessions: quantityOrNull(raw.active_sessions),
+    bandwidthGb: quantityOrNull(raw.bandwidth_gb),
   };
 }
 
@@ -294,6 +299,6 @@ function oneOf<T extends string>(
   onRemark: OnRemark,
 ): T | "unknown" {
   if (known.has(value)) return value as T;
-  onRemark({ reason, id, detail: `${field} is ${describe(value)}; known are ${[...known].join(", ")}` });
+  onRemark({ reason, id, detail: `${field} is ${describeJson(value)}; known are ${[...known].join(", ")}` });
   return "unknown";
 }

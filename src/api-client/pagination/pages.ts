@@ -1,21 +1,21 @@
 import { ok, type Result } from "../../base/result.ts";
-import { createMeanLatency, type MeanLatency } from "../../rate-limit/concurrency.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import type { PageQuery } from "../endpoints.ts";
-import { isRefusal, type ServiceError } from "../errors.ts";
-import { type Fetched, WalkProgress } from "./walk-progress.ts";
+import { createMeanLatency, type MeanLatency } from "../../rate-limit/concurrency.ts";
 import type { RawPage } from "../decoding/records.ts";
+import type { PageQuery } from "../endpoints.ts";
+import { type ApiError, isRequestRejected } from "../errors.ts";
+import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
 
 /** What is known of a list, kept from walk to walk. The spec shows neither the largest page nor the first page number. */
-export interface PageHabits {
+export interface ListBehaviour {
   /** Page size that the configuration asks for. */
-  readonly wish: number;
+  readonly requestedLimit: number;
   /** Page size that is asked for: the wish, or {@link PAGE_LIMIT_FALLBACK} where the service refused that. */
   limit: number;
-  /** Walks so far: after every {@link WALKS_TO_DOUBT} the page size and the last page are learned anew. */
+  /** Walks so far: after every {@link WALKS_TO_DISTRUST_TOTAL} the page size and the last page are learned anew. */
   walks: number;
   /** Records that a full page holds; null before the first walk. */
-  size: number | null;
+  pageSize: number | null;
   /** Of a list on one page, the longest that was followed by nothing new: a first page no longer than it is the last. */
   singlePageMax: number;
   /** The total at which a list that ends on a full page was seen to end; null: none was. */
@@ -29,13 +29,13 @@ export interface PageHabits {
   /** Walks in a row that missed about a page although no page failed. */
   shortWalks: number;
   /** The total less the records shown, as the last walks had it. */
-  difference: Difference;
+  difference: TotalDifference;
   /** How long its pages take, from sending. */
   readonly latency: MeanLatency;
 }
 
 /** How many more records a list counts than it shows; negative: fewer. */
-interface Difference {
+interface TotalDifference {
   /** Of the last walk. */
   readonly records: number;
   /** Of the first walk of those that had about this difference. */
@@ -46,11 +46,11 @@ interface Difference {
 }
 
 /** Habits of a list that was never walked. */
-export const newPageHabits = (wish: number): PageHabits => ({
-  wish,
-  limit: wish,
+export const createListBehaviour = (requestedLimit: number): ListBehaviour => ({
+  requestedLimit,
+  limit: requestedLimit,
   walks: 0,
-  size: null,
+  pageSize: null,
   singlePageMax: 0,
   provenTotal: null,
   ignoresPage: false,
@@ -62,11 +62,11 @@ export const newPageHabits = (wish: number): PageHabits => ({
 });
 
 /** One list to walk. */
-export interface Walk {
-  fetch(query: PageQuery, signal: AbortSignal): Promise<Result<{ page: RawPage; at: MonotonicMs }, ServiceError>>;
+export interface ListWalk {
+  fetch(query: PageQuery, signal: AbortSignal): Promise<Result<{ page: RawPage; at: MonotonicMs }, ApiError>>;
   /** Takes in the records of one page; returns how many of them this walk had not seen before. */
   fold(records: readonly unknown[], at: MonotonicMs): number;
-  readonly habits: PageHabits;
+  readonly behaviour: ListBehaviour;
   /** Pages to keep under way at once, from 1; asked again after each page. */
   inFlight(): number;
 }
@@ -89,24 +89,24 @@ export interface WalkReport {
   /** Pages read, repeated ones included. */
   readonly pages: number;
   /** The first failure of a page; null where all came. */
-  readonly error: ServiceError | null;
+  readonly error: ApiError | null;
 }
 
 /** Asked for where a large limit is refused: a page size that every paginated service takes. */
 export const PAGE_LIMIT_FALLBACK = 100;
 /** What was learned is tried again after so many walks: the refusal of a page size may have been a passing fault. */
-const WALKS_TO_DOUBT = 100;
+const WALKS_TO_DISTRUST_TOTAL = 100;
 /** Where a list ends is proved again, by one page more, after so many walks: its total may no longer be true. */
-const WALKS_TO_PROVE = 30;
+const WALKS_TO_TRUST_TOTAL = 30;
 
 /** Walks a list to its end (spec, section 2.5). Fails only where the first page fails. */
-export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result<WalkReport, ServiceError>> {
-  const { habits } = walk;
-  const first = await fetchFirst(walk, signal);
+export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Result<WalkReport, ApiError>> {
+  const { behaviour } = walk;
+  const first = await fetchFirstPage(walk, signal);
   if (!first.ok) return first;
   const progress = new WalkProgress(walk);
-  progress.take(habits.first, first);
-  const read = async (page: number) => progress.take(page, await walk.fetch({ page, limit: habits.limit }, signal));
+  progress.take(behaviour.first, first);
+  const read = async (page: number) => progress.take(page, await walk.fetch({ page, limit: behaviour.limit }, signal));
   const underWay = new Set<Promise<void>>();
   const startReading = () => {
     while (underWay.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
@@ -120,7 +120,7 @@ export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result
   };
   startReading();
   while (underWay.size > 0) await Promise.race(underWay);
-  if (progress.missesAPage() && !habits.firstKnown && !signal.aborted) await lookForPageZero(walk, progress, signal);
+  if (progress.missesAPage() && !behaviour.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
@@ -130,55 +130,55 @@ export async function walkPages(walk: Walk, signal: AbortSignal): Promise<Result
 }
 
 /** The first page, whatever its number. */
-async function fetchFirst(walk: Walk, signal: AbortSignal): Promise<Fetched> {
-  const { habits } = walk;
-  if (habits.walks % WALKS_TO_DOUBT === 0) changeLimit(habits, habits.wish);
-  if (habits.walks % WALKS_TO_PROVE === 0) forgetEnd(habits);
-  habits.walks++;
-  const fetched = await fetchAt(walk, habits.first, signal);
-  if (fetched.ok || !isRefusal(fetched.error) || habits.firstKnown || habits.first === 0) return fetched;
+async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<FetchedPage> {
+  const { behaviour } = walk;
+  if (behaviour.walks % WALKS_TO_DISTRUST_TOTAL === 0) setPageLimit(behaviour, behaviour.requestedLimit);
+  if (behaviour.walks % WALKS_TO_TRUST_TOTAL === 0) forgetLastPage(behaviour);
+  behaviour.walks++;
+  const fetched = await fetchPage(walk, behaviour.first, signal);
+  if (fetched.ok || !isRequestRejected(fetched.error) || behaviour.firstKnown || behaviour.first === 0) return fetched;
   // A service that counts its pages from 0 may refuse page 1 of a short list.
-  const zero = await fetchAt(walk, 0, signal);
+  const zero = await fetchPage(walk, 0, signal);
   if (!zero.ok) return fetched;
-  habits.first = 0;
-  habits.firstKnown = true;
+  behaviour.first = 0;
+  behaviour.firstKnown = true;
   return zero;
 }
 
 /** One page; where its size is refused and a smaller one is not, with the smaller one for a while. */
-async function fetchAt(walk: Walk, page: number, signal: AbortSignal): Promise<Fetched> {
-  const { habits } = walk;
-  const fetched = await walk.fetch({ page, limit: habits.limit }, signal);
-  if (fetched.ok || fetched.error.kind !== "client_error" || habits.limit <= PAGE_LIMIT_FALLBACK) return fetched;
+async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
+  const { behaviour } = walk;
+  const fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
+  if (fetched.ok || fetched.error.kind !== "client_error" || behaviour.limit <= PAGE_LIMIT_FALLBACK) return fetched;
   const smaller = await walk.fetch({ page, limit: PAGE_LIMIT_FALLBACK }, signal);
-  if (smaller.ok) changeLimit(habits, PAGE_LIMIT_FALLBACK);
+  if (smaller.ok) setPageLimit(behaviour, PAGE_LIMIT_FALLBACK);
   return smaller;
 }
 
 /** Another page size ends on another last page. */
-function changeLimit(habits: PageHabits, limit: number): void {
-  habits.limit = limit;
-  forgetEnd(habits);
+function setPageLimit(behaviour: ListBehaviour, limit: number): void {
+  behaviour.limit = limit;
+  forgetLastPage(behaviour);
 }
 
 /** Has the next walk find out anew where the list ends. */
-function forgetEnd(habits: PageHabits): void {
-  habits.singlePageMax = 0;
-  habits.provenTotal = null;
+function forgetLastPage(behaviour: ListBehaviour): void {
+  behaviour.singlePageMax = 0;
+  behaviour.provenTotal = null;
 }
 
 /**
  * A walk that misses a page may have begun on the second page of a service that counts from 0. Its page 0 is then nearly
  * all new; that of a service that takes page 0 for page 1 is not.
  */
-async function lookForPageZero(walk: Walk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
-  const { habits } = walk;
-  const fetched = await walk.fetch({ page: 0, limit: habits.limit }, signal);
+async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
+  const { behaviour } = walk;
+  const fetched = await walk.fetch({ page: 0, limit: behaviour.limit }, signal);
   if (!fetched.ok) {
-    if (isRefusal(fetched.error)) habits.firstKnown = true;
+    if (isRequestRejected(fetched.error)) behaviour.firstKnown = true;
     return;
   }
   const fresh = progress.take(0, fetched);
-  if (fresh > fetched.value.page.records.length / 2) habits.first = 0;
-  habits.firstKnown = true;
+  if (fresh > fetched.value.page.records.length / 2) behaviour.first = 0;
+  behaviour.firstKnown = true;
 }

@@ -1,12 +1,12 @@
-import { isHopeless, isRefusal, type ServiceError } from "../errors.ts";
-import type { Walk, WalkReport } from "./pages.ts";
+import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
+import type { ListWalk, WalkReport } from "./pages.ts";
 
 /** Pages of one walk: ten million sessions are not more at 500 a page. */
 const PAGES_MAX = 20_000;
 /** Pages in a row that repeat others after which a walk ends: the total is wrong, or the service ignores `page`. */
-const BARREN_PAGES_MAX = 3;
+const PAGES_WITHOUT_NEWS_MAX = 3;
 /** A page repeats others if it has fewer new records than this share: some join while a list is walked. */
-const BARREN_SHARE = 0.05;
+const NEW_RECORDS_SHARE = 0.05;
 /** Pages that are read again where the list shifted, as a share of the walk's pages, and at least. */
 const REREADS_SHARE = 0.1;
 const REREADS_MIN = 2;
@@ -19,15 +19,15 @@ const FAILURES_IN_A_ROW_MAX = 5;
 const FAILURES_SHARE_MAX = 0.25;
 
 /** A page as it was fetched, or why it was not. */
-export type Fetched = Awaited<ReturnType<Walk["fetch"]>>;
+export type FetchedPage = Awaited<ReturnType<ListWalk["fetch"]>>;
 
 /** What a walk has seen so far: whether there is more to read, where the list shifted, and what the next walk should know. */
 export class WalkProgress {
-  readonly #walk: Walk;
-  readonly #failures: ServiceError[] = [];
+  readonly #walk: ListWalk;
+  readonly #failures: ApiError[] = [];
   #failedInARow = 0;
   /** The 4xx at which the pages ended: past the end of the list, or past the last record that the service shows. */
-  #refusal: ServiceError | null = null;
+  #refusal: ApiError | null = null;
   /** By page number the total that its answer stated. */
   readonly #totals = new Map<number, number>();
   #next: number;
@@ -44,14 +44,14 @@ export class WalkProgress {
   #barren = 0;
   #end: "open" | WalkReport["end"] = "open";
 
-  constructor(walk: Walk) {
+  constructor(walk: ListWalk) {
     this.#walk = walk;
-    this.#next = walk.habits.first + 1;
+    this.#next = walk.behaviour.first + 1;
   }
 
   /** Takes in a page; returns how many of its records are new. */
-  take(number: number, fetched: Fetched): number {
-    if (number > this.#walk.habits.first) this.#settled++;
+  take(number: number, fetched: FetchedPage): number {
+    if (number > this.#walk.behaviour.first) this.#settled++;
     if (!fetched.ok) {
       this.#fail(number, fetched.error);
       return 0;
@@ -65,18 +65,19 @@ export class WalkProgress {
     this.#size = Math.max(this.#size, page.records.length);
     const fresh = this.#walk.fold(page.records, at);
     this.#seen += fresh;
-    const isBarren = fresh < page.records.length * BARREN_SHARE || page.records.length === 0;
+    const isBarren = fresh < page.records.length * NEW_RECORDS_SHARE || page.records.length === 0;
     this.#barren = isBarren ? this.#barren + 1 : 0;
     if (!isBarren && number >= this.#last.page) this.#last = { page: number, length: page.records.length };
-    if (!isBarren && number > this.#walk.habits.first) this.#walk.habits.ignoresPage = false;
-    const isPastEnd = page.records.length === 0 && (number - this.#walk.habits.first) * this.#size >= this.#planned();
-    if (this.#end === "open" && (isPastEnd || this.#barren >= BARREN_PAGES_MAX)) this.#end = "reached";
+    if (!isBarren && number > this.#walk.behaviour.first) this.#walk.behaviour.ignoresPage = false;
+    const isPastEnd =
+      page.records.length === 0 && (number - this.#walk.behaviour.first) * this.#size >= this.#planned();
+    if (this.#end === "open" && (isPastEnd || this.#barren >= PAGES_WITHOUT_NEWS_MAX)) this.#end = "reached";
     return fresh;
   }
 
-  #fail(number: number, error: ServiceError): void {
+  #fail(number: number, error: ApiError): void {
     // Some services answer a page past the end with a 4xx, and some every page past some record.
-    if (isRefusal(error) && number > this.#last.page) {
+    if (isRequestRejected(error) && number > this.#last.page) {
       this.#refusal ??= error;
       if (this.#end === "open") this.#end = "reached";
       return;
@@ -92,18 +93,18 @@ export class WalkProgress {
   }
 
   hasMore(): boolean {
-    const asked = this.#next - this.#walk.habits.first;
+    const asked = this.#next - this.#walk.behaviour.first;
     if (asked >= PAGES_MAX && this.#end === "open") this.#end = "cut";
     if (this.#end !== "open") return false;
     // One page more shows whether the service still ignores the number.
-    if (this.#walk.habits.ignoresPage) return asked < 2;
+    if (this.#walk.behaviour.ignoresPage) return asked < 2;
     if (asked * this.#size < this.#planned()) return true;
     // Where pages were shorter than others, the rest is on further ones.
-    const isShort = this.#planned() - this.#seen > this.#size * BARREN_SHARE;
+    const isShort = this.#planned() - this.#seen > this.#size * NEW_RECORDS_SHARE;
     if (this.#settled === asked && this.#failures.length === 0 && isShort) return true;
     // By its total the list ends here. Only a page that is not full proves that it does.
     const { page, length } = this.#last;
-    const { singlePageMax, provenTotal } = this.#walk.habits;
+    const { singlePageMax, provenTotal } = this.#walk.behaviour;
     if ((asked === 1 && length <= singlePageMax) || this.#total === provenTotal) return false;
     return page === this.#next - 1 && length >= this.#size;
   }
@@ -121,7 +122,7 @@ export class WalkProgress {
     return (
       this.#failedInARow < FAILURES_IN_A_ROW_MAX &&
       this.#failures.length <= failuresMax &&
-      !this.#failures.some(isHopeless)
+      !this.#failures.some(isPermanent)
     );
   }
 
@@ -132,7 +133,7 @@ export class WalkProgress {
 
   /** The difference that the list always shows. A small one that varies is that of a list in motion. */
   #accepted(): number {
-    const { records, same, similar } = this.#walk.habits.difference;
+    const { records, same, similar } = this.#walk.behaviour.difference;
     const isLarge = Math.abs(records) > this.#size / 2;
     return same >= CONSTANT_WALKS || (isLarge && similar >= CONSTANT_WALKS) ? records : 0;
   }
@@ -160,7 +161,7 @@ export class WalkProgress {
 
   /** Pages to read again because records joined at the head: they pushed as many others onto a later page, seen twice. */
   head(): readonly number[] {
-    const { first } = this.#walk.habits;
+    const { first } = this.#walk.behaviour;
     if (!this.#canRepair() || this.missing() <= 0) return [];
     const joined = Math.max(this.#received - this.#seen, this.#total - (this.#totals.get(first) ?? this.#total));
     const length = Math.min(Math.ceil(joined / this.#size), this.#rereadsMax());
@@ -169,7 +170,7 @@ export class WalkProgress {
 
   #canRepair(): boolean {
     const isWhole = this.#end === "open" || this.#end === "reached";
-    return isWhole && this.#failures.length === 0 && this.#refusal === null && this.#barren < BARREN_PAGES_MAX;
+    return isWhole && this.#failures.length === 0 && this.#refusal === null && this.#barren < PAGES_WITHOUT_NEWS_MAX;
   }
 
   #rereadsMax(): number {
@@ -191,7 +192,7 @@ export class WalkProgress {
       end: isRefused ? "refused" : this.#end === "open" ? "reached" : this.#end,
       total: this.#total,
       seen: this.#seen,
-      isExact: isWhole && (this.#total === this.#seen || this.#walk.habits.difference.same >= CONSTANT_WALKS),
+      isExact: isWhole && (this.#total === this.#seen || this.#walk.behaviour.difference.same >= CONSTANT_WALKS),
       difference,
       pages: this.#pages,
       error: this.#failures[0] ?? (isRefused ? this.#refusal : null),
@@ -199,10 +200,10 @@ export class WalkProgress {
   }
 
   #learn(echo: number | null): void {
-    const { habits } = this.#walk;
+    const { behaviour: habits } = this.#walk;
     const isSinglePage = this.#last.page <= habits.first;
     if (this.#end === "reached" && this.#total === this.#seen) habits.provenTotal = this.#total;
-    habits.size = isSinglePage ? Math.max(this.#size, Math.min(echo ?? this.#size, habits.limit)) : this.#size;
+    habits.pageSize = isSinglePage ? Math.max(this.#size, Math.min(echo ?? this.#size, habits.limit)) : this.#size;
     habits.shortWalks = this.#fillAPage(this.missing()) ? habits.shortWalks + 1 : 0;
     if (habits.shortWalks >= SHORT_WALKS_MAX) {
       habits.shortWalks = 0;
@@ -211,7 +212,7 @@ export class WalkProgress {
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
     if (this.#seen > 0 && this.#seen >= this.#total) habits.firstKnown = true;
-    if (isSinglePage && this.#barren >= BARREN_PAGES_MAX) habits.ignoresPage = true;
+    if (isSinglePage && this.#barren >= PAGES_WITHOUT_NEWS_MAX) habits.ignoresPage = true;
     if (isSinglePage && this.#last.length < habits.limit) {
       habits.singlePageMax = Math.max(habits.singlePageMax, this.#last.length);
     }

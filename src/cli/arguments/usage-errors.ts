@@ -1,11 +1,15 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { nearest } from "../../base/nearest-word.ts";
-import { type ColourWish, hasColours, withColourWish } from "../output/colour.ts";
 import type { CommandContext } from "../context.ts";
+import { type ColorOption, supportsColor, withColorOption } from "../output/colour.ts";
 
 /** Gives a command the manners that all have: where it prints, in which colours, and how it says what is wrong. */
-export function withManners(command: Command, { out, err, env }: CommandContext, wish: () => ColourWish): Command {
+export function withSharedBehavior(
+  command: Command,
+  { out, err, env }: CommandContext,
+  colorOption: () => ColorOption,
+): Command {
   const styleTitle = (text: string) => styleText("bold", text, { validateStream: false });
   return command
     .exitOverride()
@@ -13,9 +17,10 @@ export function withManners(command: Command, { out, err, env }: CommandContext,
     .configureOutput({
       writeOut: (text) => out.write(text),
       writeErr: (text) => err.write(text),
-      getOutHasColors: () => hasColours(out, withColourWish(env, wish())),
-      getErrHasColors: () => hasColours(err, withColourWish(env, wish())),
-      outputError: (text, write) => write(`proxywarden: ${usageError(text)} (see ${commandPath(command)} --help)\n`),
+      getOutHasColors: () => supportsColor(out, withColorOption(env, colorOption())),
+      getErrHasColors: () => supportsColor(err, withColorOption(env, colorOption())),
+      outputError: (text, write) =>
+        write(`proxywarden: ${formatUsageError(text)} (see ${commandPath(command)} --help)\n`),
     });
 }
 
@@ -40,7 +45,7 @@ const commandPath = (command: Command): string =>
   command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 
 /** Commander's words on one line: what is wrong, and what was probably meant. */
-function usageError(text: string): string {
+function formatUsageError(text: string): string {
   const [wrong = "", suggestion] = text.trim().split("\n");
   const plain = wrong.replace(/^error: /, "").replace(/\.$/, "");
   return suggestion === undefined ? plain : `${plain}; ${suggestion.replace(/^\(Did/, "did").replace(/\)$/, "")}`;

@@ -1,4 +1,4 @@
-import type { CompletedCommand, CompletedOption, Values } from "./tree.ts";
+import type { CompletedCommand, CompletedOption, CompletionValues } from "./tree.ts";
 
 /** A script of completion for bash, from 3.2 on. It needs nothing but bash itself. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
@@ -16,7 +16,7 @@ _proxywarden() {
     case "$command \${COMP_WORDS[index]}" in
 ${commands
   .slice(1)
-  .map(({ path }) => `      ${quoted(path)}) command=${quoted(path)} ;;`)
+  .map(({ path }) => `      ${singleQuoted(path)}) command=${singleQuoted(path)} ;;`)
   .join("\n")}
     esac
   done
@@ -28,7 +28,7 @@ ${bashCases(commands)}
 ${commands
   .map(
     (command) =>
-      `        ${quoted(command.path)}) ${bashValues(placesOf(command))} options=${quoted(names(command.options))} ;;`,
+      `        ${singleQuoted(command.path)}) ${bashValues(positionalValues(command))} options=${singleQuoted(optionNames(command.options))} ;;`,
   )
   .join("\n")}
       esac
@@ -55,7 +55,7 @@ function bashCases(commands: readonly CompletedCommand[]): string {
     ),
   );
   return Object.entries(Object.groupBy(places, ({ does }) => does))
-    .map(([does, alike]) => `    ${alike!.map(({ place }) => quoted(place)).join(" | ")}) ${does} ;;`)
+    .map(([does, alike]) => `    ${alike!.map(({ place }) => singleQuoted(place)).join(" | ")}) ${does} ;;`)
     .join("\n");
 }
 
@@ -76,10 +76,10 @@ function zshFunction(command: CompletedCommand): string {
   const { path, commands, options, values } = command;
   const specs = options.map(({ name, description, values }) => {
     const value = values === null ? "" : `:value:${zshValues(values)}`;
-    return quoted(`${name}${values === null ? "" : "="}[${escaped(description)}]${value}`);
+    return singleQuoted(`${name}${values === null ? "" : "="}[${escapeZsh(description)}]${value}`);
   });
   if (commands.length === 0) {
-    const argument = values === null ? [] : [quoted(`*:argument:${zshValues(values)}`)];
+    const argument = values === null ? [] : [singleQuoted(`*:argument:${zshValues(values)}`)];
     return `${functionName(path)}() {\n  _arguments ${[...specs, ...argument].join(" \\\n    ")}\n}\n`;
   }
   return `${functionName(path)}() {
@@ -89,7 +89,7 @@ function zshFunction(command: CompletedCommand): string {
   case $state in
     command)
       commands=(
-${commands.map(({ name, description }) => `        ${quoted(`${name}:${escaped(description)}`)}`).join("\n")}
+${commands.map(({ name, description }) => `        ${singleQuoted(`${name}:${escapeZsh(description)}`)}`).join("\n")}
       )
       _describe -t commands command commands
       ;;
@@ -106,15 +106,16 @@ ${commands.map(({ name }) => `        ${name}) ${functionName(`${path} ${name}`)
 /** A script of completion for fish, from 3.0 on. */
 export function fishScript(commands: readonly CompletedCommand[]): string {
   const lines = commands.flatMap(({ path, commands: below, options, values }) => {
-    const here = `complete -c proxywarden -n ${quoted(`__proxywarden_at "${path}"`)}`;
+    const here = `complete -c proxywarden -n ${singleQuoted(`__proxywarden_at "${path}"`)}`;
     return [
-      ...below.map(({ name, description }) => `${here} -a ${name} -d ${quoted(description)}`),
+      ...below.map(({ name, description }) => `${here} -a ${name} -d ${singleQuoted(description)}`),
       ...options.map(
-        (option) => `${here} -l ${option.name.slice(2)}${fishValues(option.values)} -d ${quoted(option.description)}`,
+        (option) =>
+          `${here} -l ${option.name.slice(2)}${fishValues(option.values)} -d ${singleQuoted(option.description)}`,
       ),
       ...(values === null || values === "guess"
         ? []
-        : [`${here}${values === "file" ? " -F" : ` -a ${quoted(values.join(" "))}`}`]),
+        : [`${here}${values === "file" ? " -F" : ` -a ${singleQuoted(values.join(" "))}`}`]),
     ];
   });
   return `# fish completion of proxywarden, as \`proxywarden completion fish\` writes it.
@@ -126,7 +127,7 @@ function __proxywarden_at
     switch "$command $word"
       case ${commands
         .slice(1)
-        .map(({ path }) => quoted(path))
+        .map(({ path }) => singleQuoted(path))
         .join(" ")}
         set command "$command $word"
     end
@@ -139,28 +140,28 @@ ${lines.join("\n")}
 }
 
 /** What may stand right behind a command: the commands below it, or else its argument. */
-const placesOf = ({ commands, values }: CompletedCommand): Values | null =>
+const positionalValues = ({ commands, values }: CompletedCommand): CompletionValues | null =>
   commands.length > 0 ? commands.map(({ name }) => name) : values;
 
-function bashValues(values: Values | null): string {
+function bashValues(values: CompletionValues | null): string {
   if (values === null || values === "guess") return "words=";
-  return values === "file" ? "files=yes" : `words=${quoted(values.join(" "))}`;
+  return values === "file" ? "files=yes" : `words=${singleQuoted(values.join(" "))}`;
 }
 
-function zshValues(values: Values): string {
+function zshValues(values: CompletionValues): string {
   if (values === "guess") return " ";
   return values === "file" ? "_files" : `(${values.join(" ")})`;
 }
 
-function fishValues(values: Values | null): string {
+function fishValues(values: CompletionValues | null): string {
   if (values === null) return "";
   if (values === "guess") return " -x";
-  return values === "file" ? " -r -F" : ` -x -a ${quoted(values.join(" "))}`;
+  return values === "file" ? " -r -F" : ` -x -a ${singleQuoted(values.join(" "))}`;
 }
 
-const names = (options: readonly CompletedOption[]): string => options.map(({ name }) => name).join(" ");
+const optionNames = (options: readonly CompletedOption[]): string => options.map(({ name }) => name).join(" ");
 const functionName = (path: string): string => `_${path.replaceAll(" ", "__")}`;
 /** In single quotes, as all three shells read them. */
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const singleQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 /** What `_arguments` and `_describe` would read as their own. */
-const escaped = (text: string): string => text.replace(/[[\]:\\]/g, "\\$&");
+const escapeZsh = (text: string): string => text.replace(/[[\]:\\]/g, "\\$&");

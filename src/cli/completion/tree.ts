@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from "commander";
 
 /** What may stand somewhere: a file, one of some words, or something that nobody can guess. */
-export type Values = "file" | "guess" | readonly string[];
+export type CompletionValues = "file" | "guess" | readonly string[];
 
 /** An option as a shell completes it. */
 export interface CompletedOption {
@@ -9,7 +9,7 @@ export interface CompletedOption {
   readonly name: string;
   readonly description: string;
   /** Null: it takes no value. */
-  readonly values: Values | null;
+  readonly values: CompletionValues | null;
 }
 
 /** A command as a shell completes it. */
@@ -19,17 +19,18 @@ export interface CompletedCommand {
   readonly commands: readonly { readonly name: string; readonly description: string }[];
   readonly options: readonly CompletedOption[];
   /** Of what stands behind it; null: nothing does. */
-  readonly values: Values | null;
+  readonly values: CompletionValues | null;
 }
 
 /** Words for values by the name that help gives them. What is not here is a file, or nobody's guess. */
-const wordsByName: Readonly<Record<string, readonly string[]>> = { format: ["text", "json"] };
-const FILE_NAMES: readonly string[] = ["file", "files", "old", "new"];
+const VALUES_BY_NAME: Readonly<Record<string, readonly string[]>> = { format: ["text", "json"] };
+const FILE_ARGUMENT_NAMES: readonly string[] = ["file", "files", "old", "new"];
 
 /** A program and all commands below it, each once; options that hold everywhere are among those of each. */
-export const completedCommands = (program: Command): readonly CompletedCommand[] => completed(program, "", [], []);
+export const completedCommands = (program: Command): readonly CompletedCommand[] =>
+  completeCommand(program, "", [], []);
 
-function completed(
+function completeCommand(
   command: Command,
   parent: string,
   siblings: readonly string[],
@@ -45,14 +46,14 @@ function completed(
       path,
       commands: below.map((each) => ({ name: each.name(), description: each.description() })),
       options: [...help.visibleOptions(command), ...inherited].flatMap(completedOption),
-      values: command.name() === "help" ? siblings : valuesOfFirst(command.registeredArguments),
+      values: command.name() === "help" ? siblings : firstArgumentValues(command.registeredArguments),
     },
-    ...below.flatMap((each) => completed(each, path, names, lasting)),
+    ...below.flatMap((each) => completeCommand(each, path, names, lasting)),
   ];
 }
 
 /** Arguments are alike enough: whatever the first may be, the others may. */
-function valuesOfFirst([first]: readonly Argument[]): Values | null {
+function firstArgumentValues([first]: readonly Argument[]): CompletionValues | null {
   return first === undefined ? null : valuesOf(first.name(), first.argChoices);
 }
 
@@ -62,6 +63,6 @@ function completedOption({ long, description, required, optional, argChoices, fl
   return [{ name: long, description, values: required || optional ? valuesOf(name, argChoices) : null }];
 }
 
-function valuesOf(name: string, choices: readonly string[] | undefined): Values {
-  return choices ?? wordsByName[name] ?? (FILE_NAMES.includes(name) ? "file" : "guess");
+function valuesOf(name: string, choices: readonly string[] | undefined): CompletionValues {
+  return choices ?? VALUES_BY_NAME[name] ?? (FILE_ARGUMENT_NAMES.includes(name) ? "file" : "guess");
 }

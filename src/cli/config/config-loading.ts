@@ -2,24 +2,24 @@ import { globSync } from "node:fs";
 import { join } from "node:path";
 import { fail, type Result } from "../../base/result.ts";
 import type { ConfigChecks } from "../../config/checks.ts";
+import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import type { LoadedPolicy } from "../../config/policy-file.ts";
 import { loadPolicies } from "../../config/policy-set.ts";
 import { type LoadedPolicyTests, loadPolicyTests } from "../../config/schema/policy-test.ts";
-import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
-import { type WebFile, webFileOf } from "../../config/web-file.ts";
-import { familyNames } from "../../metrics/families/network-families.ts";
-import { compileExpression } from "../../policy/cel/expression.ts";
-import { cronProblem } from "../../platform/cron.ts";
+import { toWebFile, type WebFile } from "../../config/web-file.ts";
+import { networkFamilyNames } from "../../metrics/families/network-families.ts";
+import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE } from "../../platform/text-file.ts";
+import { compileExpression } from "../../policy/cel/expression.ts";
 import { readTextFile } from "../context.ts";
-import { skippedRuns } from "./cron-check.ts";
+import { findSkippedRuns } from "./cron-check.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const checks: ConfigChecks = {
-  cron: cronProblem,
-  families: familyNames(),
+const CONFIG_CHECKS: ConfigChecks = {
+  cron: cronError,
+  families: networkFamilyNames(),
   expression(text) {
     const compiled = compileExpression(text);
     return compiled.ok ? null : compiled.error;
@@ -28,7 +28,7 @@ const checks: ConfigChecks = {
     const compiled = compileExpression(text);
     return compiled.ok ? compiled.value.fields : [];
   },
-  skippedRuns,
+  skippedRuns: findSkippedRuns,
 };
 
 /**
@@ -41,33 +41,33 @@ const listFiles = (glob: string, folder: string): readonly string[] =>
     .map((entry) => join(entry.parentPath, entry.name));
 
 /** Reads and judges a configuration text that stands in `file`, and the policies that it names. */
-export const judgeConfig = (
+export const parseConfig = (
   file: string,
   text: string,
   env: Environment,
 ): Result<LoadedConfig, readonly ConfigProblem[]> =>
-  loadConfig({ file, text, env, readFile: readTextFile, listFiles, checks });
+  loadConfig({ file, text, env, readFile: readTextFile, listFiles, checks: CONFIG_CHECKS });
 
 /** Reads and judges a text of policy tests that stands in `file`, and the policies that it names. */
-export const judgePolicyTests = (
+export const parsePolicyTests = (
   file: string,
   text: string,
   env: Environment,
 ): Result<LoadedPolicyTests, readonly ConfigProblem[]> =>
-  loadPolicyTests({ file, text, env, readFile: readTextFile, listFiles, checks });
+  loadPolicyTests({ file, text, env, readFile: readTextFile, listFiles, checks: CONFIG_CHECKS });
 
 /** Reads and judges the policies of a policy file or a configuration, whose text stands in `file`. */
-export const judgePolicies = (
+export const parsePolicies = (
   file: string,
   text: string,
   env: Environment,
 ): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> =>
-  loadPolicies({ file, text, env, readFile: readTextFile, listFiles, checks });
+  loadPolicies({ file, text, env, readFile: readTextFile, listFiles, checks: CONFIG_CHECKS });
 
 /** A web configuration that was read in another thread, ready to be read again in this one. */
 export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Environment): WebFile {
-  const source = { file: read.file, text: "", env, checks };
-  return webFileOf(read, { source, find: () => [], resolvePath: (path) => path, names: null });
+  const source = { file: read.file, text: "", env, checks: CONFIG_CHECKS };
+  return toWebFile(read, { source, find: () => [], resolvePath: (path) => path, names: null });
 }
 
 /** Reads the text of a configuration; the error says which file, and why not. */
@@ -81,6 +81,6 @@ export function readConfigText(file: string): Result<string, string> {
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
-  const judged = judgeConfig(file, text.value, env);
-  return judged.ok ? judged : fail(judged.error.map(formatProblem));
+  const parsed = parseConfig(file, text.value, env);
+  return parsed.ok ? parsed : fail(parsed.error.map(formatProblem));
 }

@@ -8,25 +8,25 @@ import { restoreWebFile } from "./config-loading.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What the thread is given. */
-export interface ConfigQuestion {
+export interface ConfigThreadInput {
   readonly file: string;
   readonly env: Environment;
 }
 
 /** What the thread returns: a configuration without functions, which can't be sent from thread to thread. */
-export type ConfigAnswer = Result<
+export type ConfigThreadOutput = Result<
   Omit<LoadedConfig, "webFile"> & { readonly webFile: Pick<WebFile, "file" | "config"> | null },
   readonly string[]
 >;
 
 /** A built package has the thread's file as JavaScript, a checkout as TypeScript. */
-const THREAD = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
+const WORKER_URL = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
 
 /** The largest files that are accepted need a third of it. */
 const HEAP_MB_MAX = 512;
 
 /** The largest files that are accepted take some seconds. */
-const READ_MS_MAX: DurationMs = MINUTE_MS;
+const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
 
 /**
  * Reads and judges a configuration file as `readConfigFile` does, in a thread of its own: the largest files that are
@@ -37,8 +37,8 @@ export function readConfigInThread(
   env: Environment,
   stop: AbortSignal,
 ): Promise<Result<LoadedConfig, readonly string[]>> {
-  const question: ConfigQuestion = { file, env: { ...env } };
-  const thread = new Worker(THREAD, {
+  const question: ConfigThreadInput = { file, env: { ...env } };
+  const thread = new Worker(WORKER_URL, {
     workerData: question,
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
   });
@@ -50,16 +50,18 @@ export function readConfigInThread(
       resolve(result);
     };
     const onStop = () => settle(fail(["the daemon is stopping"]));
-    const timer = setTimeout(() => settle(fail([`${file}: reading it took longer than a minute`])), READ_MS_MAX);
+    const timer = setTimeout(() => settle(fail([`${file}: reading it took longer than a minute`])), READ_TIMEOUT_MS);
     stop.addEventListener("abort", onStop);
     if (stop.aborted) onStop();
-    thread.on("message", (answer: ConfigAnswer) => settle(answer.ok ? ok(restored(answer.value, env)) : answer));
+    thread.on("message", (answer: ConfigThreadOutput) =>
+      settle(answer.ok ? ok(restoreConfig(answer.value, env)) : answer),
+    );
     thread.on("error", (error) => settle(fail([`${file}: reading it failed: ${error.message}`])));
     thread.on("exit", (code) => settle(fail([`${file}: reading it ended with the exit code ${code}`])));
   });
 }
 
-function restored(answer: (ConfigAnswer & { readonly ok: true })["value"], env: Environment): LoadedConfig {
+function restoreConfig(answer: (ConfigThreadOutput & { readonly ok: true })["value"], env: Environment): LoadedConfig {
   const { webFile } = answer;
   return { ...answer, webFile: webFile === null ? null : restoreWebFile(webFile, env) };
 }

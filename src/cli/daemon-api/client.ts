@@ -1,14 +1,14 @@
+import { createTransport } from "../../api-client/transport.ts";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { ServiceResponse, TransportFailure } from "../../model/ports.ts";
-import { createTransport } from "../../api-client/transport.ts";
+import type { TransportFailure, TransportResponse } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
 import { NO_SUCH_PAGE } from "../../web/http/error-response.ts";
-import { type ReachOptions, readReach } from "./connection.ts";
+import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";
 
 /** Where the daemon is, and who asks it. */
-export interface DaemonOptions extends ReachOptions {
+export interface DaemonConnectionOptions extends DaemonAccessOptions {
   /** File of the operator token; absent: the environment may have it. */
   readonly tokenFile?: string;
 }
@@ -29,12 +29,12 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
 /** An order is on the disk when it is answered; a disk that needs this long is not well. */
 const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
-const QUOTE_CHARS_MAX = 300;
+const QUOTED_CHARS_MAX = 300;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The operator token out of the file, or else out of the environment; null: neither has one. The error says what is wrong with it. */
-export function readToken({ tokenFile }: DaemonOptions, env: Environment): Result<string | null, string> {
+export function readToken({ tokenFile }: DaemonConnectionOptions, env: Environment): Result<string | null, string> {
   if (tokenFile !== undefined) {
     const secret = fileSecret(tokenFile, createSystemClock());
     return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
@@ -48,13 +48,13 @@ export function readToken({ tokenFile }: DaemonOptions, env: Environment): Resul
  * Asks the daemon over HTTP, with the token or else as the options' file says, for an answer of JSON that `isExpected`
  * knows. Never rejects.
  */
-export async function askDaemon<T>(
-  options: ReachOptions,
+export async function requestDaemon<T>(
+  options: DaemonAccessOptions,
   env: Environment,
   request: DaemonRequest,
   isExpected: (answer: JsonObject) => answer is JsonObject & T,
 ): Promise<Result<T, string>> {
-  const reach = readReach(options, env);
+  const reach = readDaemonAccess(options, env);
   if (!reach.ok) return fail(reach.error.join("; "));
   const { url } = options;
   const transport = createTransport(reach.value.options);
@@ -72,21 +72,22 @@ export async function askDaemon<T>(
     AbortSignal.timeout(TIMEOUT_MS),
   );
   await transport.close();
-  if (!answer.ok) return fail(noAnswer(url, request, answer.error));
+  if (!answer.ok) return fail(connectionError(url, request, answer.error));
   const json = parseObject(answer.value.body);
   if (answer.value.status === 200 && json !== null && isExpected(json)) return ok(json);
-  return fail(refusal(url, request, authorization, answer.value, json));
+  return fail(responseError(url, request, authorization, answer.value, json));
 }
 
 /** Whether an answer is a list of rows. Its rows are taken as they come. */
-export const isList = <T>(answer: JsonObject): answer is JsonObject & { readonly data: readonly T[] } =>
+export const isRowList = <T>(answer: JsonObject): answer is JsonObject & { readonly data: readonly T[] } =>
   Array.isArray(answer.data);
 
 /** What may be printed: what a daemon or a service says must not steer a terminal. */
-export const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
+export const stripControlCharacters = (text: string): string =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 
 /** A reachable daemon that did not answer may have done it all the same. */
-function noAnswer(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
+function connectionError(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
     const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
     return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
@@ -96,14 +97,15 @@ function noAnswer(url: string, { method }: DaemonRequest, failure: TransportFail
   return `${url}: ${what}${seen}`;
 }
 
-function refusal(
+function responseError(
   url: string,
   { method, token }: DaemonRequest,
   authorization: string | null,
-  { status, headers }: ServiceResponse,
+  { status, headers }: TransportResponse,
   json: JsonObject | null,
 ): string {
-  const told = typeof json?.message === "string" ? printable(json.message).slice(0, QUOTE_CHARS_MAX) : null;
+  const told =
+    typeof json?.message === "string" ? stripControlCharacters(json.message).slice(0, QUOTED_CHARS_MAX) : null;
   if (told === null || status === 200) {
     return `${url} answered ${status}, which is not a proxywarden response: check --url`;
   }

@@ -1,56 +1,56 @@
 import { dirname, isAbsolute, join } from "node:path";
-import { fail, ok, type Result } from "../../base/result.ts";
-import { type HttpClient, httpClientSchema } from "../../config/schema/http-client.ts";
-import { formatProblem } from "../../config/diagnostics/problem.ts";
-import { readAs } from "../../config/schema-reader.ts";
 import type { TransportOptions } from "../../api-client/transport.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import { formatProblem } from "../../config/diagnostics/problem.ts";
+import { type HttpClient, httpClientSchema } from "../../config/schema/http-client.ts";
+import { readYaml } from "../../config/schema-reader.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
 import { type CommandContext, readTextFile } from "../context.ts";
 
 /** How a command gets to the daemon, and who it says it is. */
-export interface Reach {
+export interface DaemonAccess {
   readonly options: TransportOptions;
   /** Header of who asks, where no operator token is sent; null: none. */
   readonly authorization: string | null;
 }
 
 /** Where the daemon is, and how to reach it. */
-export interface ReachOptions {
+export interface DaemonAccessOptions {
   readonly url: string;
   /** File of `tls_config`, `basic_auth` and `authorization`; absent: there are none of them. */
   readonly httpConfigFile?: string;
 }
 
 /** Reads how the daemon is reached. The error is every problem, a line each. */
-export function readReach(
-  { url, httpConfigFile: file }: ReachOptions,
+export function readDaemonAccess(
+  { url, httpConfigFile: file }: DaemonAccessOptions,
   env: CommandContext["env"],
-): Result<Reach, readonly string[]> {
+): Result<DaemonAccess, readonly string[]> {
   if (file === undefined) return ok({ options: { baseUrl: url }, authorization: null });
   const text = readTextFile(file);
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
   const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
-  const read = readAs(httpClientSchema, { file, text: text.value, env }, { check: () => null, resolvePath });
+  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => null, resolvePath });
   if (!read.ok) return fail(read.error.map(formatProblem));
   const problems: string[] = [];
-  const kept = <T>(key: string, result: Result<T, string>): T | undefined => {
+  const collectError = <T>(key: string, result: Result<T, string>): T | undefined => {
     if (result.ok) return result.value;
     problems.push(`${file}: ${key}: ${result.error}`);
     return undefined;
   };
-  const reach: Reach = {
-    options: { baseUrl: url, ...tlsOf(read.value.value, kept) },
-    authorization: authorizationOf(read.value.value, kept),
+  const reach: DaemonAccess = {
+    options: { baseUrl: url, ...readTls(read.value.value, collectError) },
+    authorization: readAuthorization(read.value.value, collectError),
   };
   return problems.length === 0 ? ok(reach) : fail(problems);
 }
 
-type Kept = <T>(key: string, result: Result<T, string>) => T | undefined;
+type CollectError = <T>(key: string, result: Result<T, string>) => T | undefined;
 
-function tlsOf({ tls_config: tls = { insecure_skip_verify: false } }: HttpClient, kept: Kept) {
+function readTls({ tls_config: tls = { insecure_skip_verify: false } }: HttpClient, collectError: CollectError) {
   const textOf = (key: "ca_file" | "cert_file" | "key_file") =>
-    tls[key] === undefined ? undefined : kept(`tls_config.${key}`, readTextFile(tls[key]));
+    tls[key] === undefined ? undefined : collectError(`tls_config.${key}`, readTextFile(tls[key]));
   const [ca, cert, key] = [textOf("ca_file"), textOf("cert_file"), textOf("key_file")];
   return {
     ...(ca === undefined ? {} : { ca }),
@@ -61,11 +61,14 @@ function tlsOf({ tls_config: tls = { insecure_skip_verify: false } }: HttpClient
   };
 }
 
-function authorizationOf({ basic_auth: basic, authorization }: HttpClient, kept: Kept): string | null {
+function readAuthorization(
+  { basic_auth: basic, authorization }: HttpClient,
+  collectError: CollectError,
+): string | null {
   const secretOf = (key: string, text: string | undefined, path: string | undefined): string => {
     if (path === undefined) return text ?? "";
     const secret = fileSecret(path, createSystemClock());
-    return kept(key, secret.ok ? ok(secret.value.value()) : secret) ?? "";
+    return collectError(key, secret.ok ? ok(secret.value.value()) : secret) ?? "";
   };
   if (basic !== undefined) {
     const password = secretOf("basic_auth.password_file", basic.password, basic.password_file);

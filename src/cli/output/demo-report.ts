@@ -1,20 +1,20 @@
-import type { App } from "../../daemon/daemon.ts";
-import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
+import type { Daemon } from "../../daemon/daemon.ts";
 import type { SimulatedService } from "../../simulator/http/service.ts";
+import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
 import { statusView } from "../../web/api/status-views.ts";
 
 /** Scrapes that the scrape time is the median of. */
-const SCRAPES = 21;
+const SCRAPES_MEASURED = 21;
 
 /** What a demo came to: calls as the service counted them, what was done, age of the data, memory, and the time of a scrape. */
-export async function report(app: App, service: SimulatedService): Promise<string> {
+export async function demoReport(app: Daemon, service: SimulatedService): Promise<string> {
   const calls = replyCounts(service).map(
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
   );
   const actions = await actionCounts(app.url());
-  const ages = Object.entries(agesOf(app)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
-  const plain = await scrape(app.url(), "identity");
-  const packed = await scrape(app.url(), "gzip");
+  const ages = Object.entries(formatAges(app)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
+  const plain = await measureScrape(app.url(), "identity");
+  const packed = await measureScrape(app.url(), "gzip");
   return `
 calls, by endpoint and answer
 ${calls.join("\n")}
@@ -35,8 +35,8 @@ interface StatusCollectors {
   readonly collectors: Readonly<Record<string, { readonly age_seconds: { median: number; max: number } | null }>>;
 }
 
-function agesOf(app: App): Record<string, string> {
-  const { collectors } = statusView(app.scene()) as StatusCollectors;
+function formatAges(app: Daemon): Record<string, string> {
+  const { collectors } = statusView(app.statusSnapshot()) as StatusCollectors;
   return Object.fromEntries(
     Object.entries(collectors).map(([name, { age_seconds: age }]) => [
       name,
@@ -54,15 +54,15 @@ async function actionCounts(url: string): Promise<string[]> {
   );
 }
 
-async function scrape(url: string, encoding: "identity" | "gzip"): Promise<{ ms: number; bytes: number }> {
+async function measureScrape(url: string, encoding: "identity" | "gzip"): Promise<{ ms: number; bytes: number }> {
   const times: number[] = [];
   let bytes = 0;
-  for (let round = 0; round < SCRAPES; round++) {
+  for (let round = 0; round < SCRAPES_MEASURED; round++) {
     const began = performance.now();
     const response = await fetch(`${url}/metrics`, { headers: { "accept-encoding": encoding } });
     await response.arrayBuffer();
     times.push(performance.now() - began);
     bytes = Number(response.headers.get("content-length"));
   }
-  return { ms: times.sort((a, b) => a - b)[SCRAPES >> 1]!, bytes };
+  return { ms: times.sort((a, b) => a - b)[SCRAPES_MEASURED >> 1]!, bytes };
 }

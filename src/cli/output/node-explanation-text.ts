@@ -1,11 +1,11 @@
 import { formatDuration, SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
-import { HOLDS } from "../../model/remediation/hold-reasons.ts";
+import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
+import { formatTime } from "../arguments/moment.ts";
+import { stripControlCharacters } from "../daemon-api/client.ts";
 import type { Paint } from "./colour.ts";
-import { printable } from "../daemon-api/client.ts";
-import { readableTime } from "../arguments/moment.ts";
-import type { PolicyStory, Story } from "./node-explanation.ts";
+import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 
 /** Decisions that the text lists; JSON has all of them. */
 const DECISIONS_MAX = 10;
@@ -16,16 +16,16 @@ const LABEL_CHARS = 10;
 const plain: Paint = (_tone, text) => text;
 
 /** Formats a node report: every policy with its hold reasons, actions and their results. */
-export const storyText = (story: Story, paint = plain): string =>
+export const formatNodeReport = (report: NodeReport, paint = plain): string =>
   `${[
-    headLines(story),
-    ...story.policies.map((policy) => policyLines(policy, story)),
-    listed("actions", story.actions, ACTIONS_MAX, actionLines),
-    story.orders.length === 0 ? [] : listed("orders", story.orders, ORDERS_MAX, orderLine),
-    listed("decisions", story.decisions, DECISIONS_MAX, decisionLine),
+    summaryLines(report),
+    ...report.policies.map((policy) => policyLines(policy, report)),
+    latestRows("actions", report.actions, ACTIONS_MAX, actionLines),
+    report.orders.length === 0 ? [] : latestRows("orders", report.orders, ORDERS_MAX, orderLine),
+    latestRows("decisions", report.decisions, DECISIONS_MAX, decisionLine),
   ]
     .filter((paragraph) => paragraph.length > 0)
-    .map((lines) => lines.map(printable))
+    .map((lines) => lines.map(stripControlCharacters))
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
@@ -37,7 +37,7 @@ export function requestText({ request }: ActionView): string {
     case "reboot":
       return request.force ? "forced reboot" : "reboot";
     case "quarantine":
-      return `quarantine for ${span(request.duration_minutes * 60)}`;
+      return `quarantine for ${formatSeconds(request.duration_minutes * 60)}`;
     default:
       return request satisfies never;
   }
@@ -47,57 +47,57 @@ export function requestText({ request }: ActionView): string {
 export const fieldLines = (fields: Evidence["fields"]): readonly string[] =>
   Object.entries(fields).map(([name, value]) => `${name} = ${value}`);
 
-function headLines(story: Story): readonly string[] {
-  const { id, explained_at, seen, holds, policies } = story;
+function summaryLines(report: NodeReport): readonly string[] {
+  const { id, explained_at, seen, holds, policies } = report;
   const isTimed = policies.some(({ timer }) => timer !== null);
-  const isEmpty = !isTimed && seen === null && [story.episodes, story.actions, story.decisions].every(isNothing);
+  const isEmpty = !isTimed && seen === null && [report.episodes, report.actions, report.decisions].every(hasNoRows);
   const place = [seen?.name, seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
   const state = seen === null ? [] : [`${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`];
-  const lastSeen = seen === null || seen.last_seen === null ? [] : [readableTime(seen.last_seen)];
-  const age = seen === null || seen.age_seconds === null ? [] : [`${span(seen.age_seconds)} ago`];
+  const lastSeen = seen === null || seen.last_seen === null ? [] : [formatTime(seen.last_seen)];
+  const age = seen === null || seen.age_seconds === null ? [] : [`${formatSeconds(seen.age_seconds)} ago`];
   return [
-    `${id}, at ${readableTime(explained_at)}`,
-    ...labelled("status", state),
-    ...labelled("last seen", lastSeen),
-    ...labelled("observed", age),
-    ...labelled("held", holds.map(holdText)),
-    ...labelled("told by", [sourceTexts[story.source]]),
-    ...labelled("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
-    ...labelled("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
+    `${id}, at ${formatTime(explained_at)}`,
+    ...withLabel("status", state),
+    ...withLabel("last seen", lastSeen),
+    ...withLabel("observed", age),
+    ...withLabel("held", holds.map(holdText)),
+    ...withLabel("told by", [sourceTexts[report.source]]),
+    ...withLabel("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
+    ...withLabel("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
   ];
 }
 
-const sourceTexts: Readonly<Record<Story["source"], string>> = {
+const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
   daemon: "the running daemon",
   journal: "the journal; verdicts are only known to the running daemon: omit --config to ask it",
   past: "the journal; verdicts and timers of the past are not kept",
 };
 
-const isNothing = (rows: readonly unknown[]): boolean => rows.length === 0;
+const hasNoRows = (rows: readonly unknown[]): boolean => rows.length === 0;
 
 const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
   const whom = policy === null ? "every policy" : policy;
-  const end = until === null ? "until it is released" : `until ${readableTime(until)}`;
-  return `${kind} from ${whom} since ${readableTime(at)}, ${end}: ${reason}`;
+  const end = until === null ? "until it is released" : `until ${formatTime(until)}`;
+  return `${kind} from ${whom} since ${formatTime(at)}, ${end}: ${reason}`;
 };
 
-function policyLines(policy: PolicyStory, story: Story): readonly string[] {
+function policyLines(policy: PolicyReport, report: NodeReport): readonly string[] {
   const own = <T extends { readonly policy: string }>(rows: readonly T[]) =>
     rows.filter((row) => row.policy === policy.policy);
-  const decision = own(story.decisions)[0] ?? null;
-  const episode = policy.episode ?? own(story.episodes)[0] ?? null;
+  const decision = own(report.decisions)[0] ?? null;
+  const episode = policy.episode ?? own(report.episodes)[0] ?? null;
   return [
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
-    ...labelled("verdict", verdictLines(policy)),
-    ...labelled("read", fieldsOf(policy, decision)),
-    ...labelled("timer", story.source !== "past" ? [timerText(policy)] : []),
-    ...labelled("episode", episode === null ? ["none"] : episodeLines(episode, policy)),
-    ...labelled("decision", decision === null ? ["none yet"] : decisionLines(decision)),
-    ...labelled("now", policy.blockers === null ? [] : blockerLines(policy.blockers)),
+    ...withLabel("verdict", verdictLines(policy)),
+    ...withLabel("read", fieldsOf(policy, decision)),
+    ...withLabel("timer", report.source !== "past" ? [timerText(policy)] : []),
+    ...withLabel("episode", episode === null ? ["none"] : episodeLines(episode, policy)),
+    ...withLabel("decision", decision === null ? ["none yet"] : decisionLines(decision)),
+    ...withLabel("now", policy.blockers === null ? [] : blockerLines(policy.blockers)),
   ];
 }
 
-function verdictLines({ verdict, matched, unknowns }: PolicyStory): readonly string[] {
+function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly string[] {
   if (verdict === null) return [];
   if (matched === false) return ["the policy does not match this node"];
   const whom = matched === null ? ["it is unknown whether the policy matches this node"] : [];
@@ -106,42 +106,42 @@ function verdictLines({ verdict, matched, unknowns }: PolicyStory): readonly str
 }
 
 /** What it reads now, or else what the last decision was made on. */
-function fieldsOf({ fields }: PolicyStory, decision: DecisionView | null): readonly string[] {
+function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): readonly string[] {
   if (fields !== null) return fieldLines(fields);
   if (decision === null) return [];
   const { evidence } = decision;
-  return [...fieldLines(evidence.fields), `(observed ${readableTime(evidence.observed_at)})`];
+  return [...fieldLines(evidence.fields), `(observed ${formatTime(evidence.observed_at)})`];
 }
 
-function timerText({ timer, for_seconds: needed }: PolicyStory): string {
+function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   if (timer === null) return "inactive";
-  const ofHowMuch = needed === null ? "" : ` of ${span(needed)}`;
-  const since = readableTime(timer.since);
-  if (timer.state === "pending") return `pending for ${span(timer.true_seconds)}${ofHowMuch}, since ${since}`;
-  const clearing = timer.clear_seconds > 0 ? `, false again for ${span(timer.clear_seconds)}` : "";
-  return `firing since ${since}, true for ${span(timer.true_seconds)}${clearing}`;
+  const ofHowMuch = needed === null ? "" : ` of ${formatSeconds(needed)}`;
+  const since = formatTime(timer.since);
+  if (timer.state === "pending") return `pending for ${formatSeconds(timer.true_seconds)}${ofHowMuch}, since ${since}`;
+  const clearing = timer.clear_seconds > 0 ? `, false again for ${formatSeconds(timer.clear_seconds)}` : "";
+  return `firing since ${since}, true for ${formatSeconds(timer.true_seconds)}${clearing}`;
 }
 
-function episodeLines(episode: EpisodeView, { steps }: PolicyStory): readonly string[] {
+function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly string[] {
   const { quarantine, retry_at: retryAt } = episode;
   const count = steps.length === 0 ? "" : ` of ${steps.length}`;
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
   const failed = episode.failures === 0 ? "" : `, ${episode.failures} sendings failed`;
   return [
-    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episode.state} since ${readableTime(episode.state_at)}`,
-    `opened ${readableTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${readableTime(episode.closed_at)}`}`,
+    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episode.state} since ${formatTime(episode.state_at)}`,
+    `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
     `at step ${episode.step + 1}${count}${name}, ${episode.acted} sent${failed}`,
-    ...(retryAt === null ? [] : [`waits until ${readableTime(retryAt)}`]),
+    ...(retryAt === null ? [] : [`waits until ${formatTime(retryAt)}`]),
     ...(quarantine === null
       ? []
       : [
-          `our quarantine (${quarantine.action}) ends ${readableTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
+          `our quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
         ]),
   ];
 }
 
 const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): readonly string[] => [
-  `${verdict} on step ${step + 1}, ${readableTime(at)}, mode ${mode}`,
+  `${verdict} on step ${step + 1}, ${formatTime(at)}, mode ${mode}`,
   ...reasonLines(blockers),
 ];
 
@@ -149,10 +149,10 @@ const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
   blockers.length === 0
     ? ["nothing holds an action"]
     : [
-        `${count(blockers.length, "reason")} would hold an action`,
+        `${countWithNoun(blockers.length, "reason")} would hold an action`,
         ...blockers.flatMap((blocker) => [
           ...reasonLines([blocker]),
-          `  ends ${HOLDS[blocker.reason].ends.replaceAll("`", "")}`,
+          `  ends ${HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", "")}`,
         ]),
       ];
 
@@ -174,8 +174,8 @@ function actionLines(action: ActionView): readonly string[] {
   const { outcome, proof, sent_at: sentAt, ended_at: endedAt } = action;
   const came = outcome ?? stateTexts[action.state] ?? action.state;
   const times = [
-    ...(sentAt === null ? [`written down ${readableTime(action.created_at)}`] : [`sent ${readableTime(sentAt)}`]),
-    ...(endedAt === null ? [] : [`ended ${readableTime(endedAt)}`]),
+    ...(sentAt === null ? [`written down ${formatTime(action.created_at)}`] : [`sent ${formatTime(sentAt)}`]),
+    ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
     `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
@@ -190,19 +190,19 @@ function actionLines(action: ActionView): readonly string[] {
 /** Who approved or rejected an action. */
 function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
-  return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${readableTime(at)}`];
+  return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
 const orderLine = ({ at, order, operator, detail }: OrderView): readonly string[] => [
-  `${readableTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
+  `${formatTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
 ];
 
 function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly string[] {
   const reasons = blockers.length === 0 ? "" : `: ${blockers.map(({ reason }) => reason).join(", ")}`;
-  return [`${readableTime(at)}  ${policy}  ${verdict}${reasons}`];
+  return [`${formatTime(at)}  ${policy}  ${verdict}${reasons}`];
 }
 
-function listed<T>(
+function latestRows<T>(
   title: string,
   rows: readonly T[],
   max: number,
@@ -221,8 +221,8 @@ function listed<T>(
 }
 
 /** Lines behind a label that stands once. */
-const labelled = (label: string, lines: readonly string[]): readonly string[] =>
+const withLabel = (label: string, lines: readonly string[]): readonly string[] =>
   lines.map((line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL_CHARS)}${line}`);
 
-const span = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
-const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;
+const formatSeconds = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
+const countWithNoun = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,10 +1,10 @@
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
-import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
 import type { ExplanationView, PolicyExplanationView } from "../../web/api/remediation-views.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
 
 /** What a policy makes of a node; null: this is not known of that moment. */
-export interface PolicyStory {
+export interface PolicyReport {
   readonly policy: string;
   readonly mode: string | null;
   readonly verdict: string | null;
@@ -29,18 +29,18 @@ export interface NodeRows {
 }
 
 /** Why a node was, or was not, acted on, at one moment. */
-export interface Story extends NodeRows {
+export interface NodeReport extends NodeRows {
   readonly id: string;
   readonly explained_at: string;
   /** Source of the report: only the running daemon knows verdicts, and the timers of the `past` are not kept. */
   readonly source: "daemon" | "journal" | "past";
-  readonly policies: readonly PolicyStory[];
+  readonly policies: readonly PolicyReport[];
   /** What the fleet knows of the node; null: not asked, or it is not in the fleet. */
-  readonly seen: NodeSeen | null;
+  readonly seen: ReportedNode | null;
 }
 
 /** What the daemon's answer says of the node itself. */
-export interface NodeSeen {
+export interface ReportedNode {
   readonly status: string;
   readonly name: string | null;
   readonly country: string | null;
@@ -50,17 +50,17 @@ export interface NodeSeen {
 }
 
 /** A policy of which nothing is known but what the rows say. */
-export const silentPolicy = (policy: string): PolicyStory => ({
+export const emptyPolicyReport = (policy: string): PolicyReport => ({
   ...{ policy, mode: null, verdict: null, matched: null, unknowns: [], fields: null },
   ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
 });
 
 /** The policies, and after them those that only the rows name. */
-export function withRememberedPolicies(policies: readonly PolicyStory[], rows: NodeRows): readonly PolicyStory[] {
+export function withRecordedPolicies(policies: readonly PolicyReport[], rows: NodeRows): readonly PolicyReport[] {
   const known = new Set(policies.map(({ policy }) => policy));
   const named = [...rows.episodes, ...rows.decisions, ...rows.actions].map(({ policy }) => policy);
   const rest = [...new Set(named)].filter((policy) => !known.has(policy)).sort();
-  return [...policies, ...rest.map(silentPolicy)];
+  return [...policies, ...rest.map(emptyPolicyReport)];
 }
 
 /** Rows as they were at a moment: what came later is taken back, as far as a row still tells. */
@@ -78,7 +78,7 @@ export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
 }
 
 /** Whether a JSON answer has the shape of a node's explanation, as far as it is walked through. */
-export const isExplanation = (answer: JsonObject): answer is JsonObject & ExplanationView & Partial<NodeSeen> =>
+export const isExplanation = (answer: JsonObject): answer is JsonObject & ExplanationView & Partial<ReportedNode> =>
   typeof answer.explained_at === "string" &&
   ["policies", "holds", "episodes", "actions", "decisions", "orders"].every((key) => Array.isArray(answer[key]));
 

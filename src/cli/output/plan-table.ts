@@ -1,27 +1,27 @@
 import { DAY_MS, type DurationMs, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { formatPercent } from "../../base/percent.ts";
-import { pollingMonth } from "../../rate-limit/limits.ts";
-import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
-import type { Extent } from "../../collectors/polling-plan.ts";
+import type { NetworkSize } from "../../collectors/polling-plan.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
+import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
+import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
 
 /** Where the counts of what is polled are from: the command line, what a daemon saw last, or the service just now. */
-export type Source = "options" | "state" | "service";
+export type CountSource = "options" | "state" | "service";
 
 /** A plan, and what it was made of. */
-export interface Planned {
-  readonly extent: Extent;
-  readonly source: Source;
+export interface PlanReport {
+  readonly extent: NetworkSize;
+  readonly source: CountSource;
   readonly input: PlanInput;
   readonly plan: Plan;
   /** The plan is for a month from its beginning to its end; else for what is left of the one that it is. */
-  readonly isWholeMonth: boolean;
+  readonly isFullMonth: boolean;
 }
 
 const MONTH_DAYS = 30;
 const MINUTES_A_MONTH = (MONTH_DAYS * DAY_MS) / MINUTE_MS;
 
-const endpoints: Readonly<Record<Collector, string>> = {
+const ENDPOINTS: Readonly<Record<Collector, string>> = {
   nodes: "GET /v1/nodes",
   details: "GET /v1/nodes/{id}",
   sessions: "GET /v1/sessions",
@@ -29,14 +29,14 @@ const endpoints: Readonly<Record<Collector, string>> = {
   hourly: "GET /v1/sessions/stats/hourly",
 };
 
-const sources: Readonly<Record<Source, string>> = {
+const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
   options: "from the command line",
   state: "as last seen by the daemon",
   service: "as reported by the service",
 };
 
 /** Why no more is polled, in words. */
-export const bounds: Readonly<Record<Bound, string>> = {
+export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
   plan: "the plan's requests a minute",
@@ -44,8 +44,8 @@ export const bounds: Readonly<Record<Bound, string>> = {
 };
 
 /** The plan as a table for people. */
-export function planText({ extent, source, input, plan, isWholeMonth }: Planned): string {
-  const rows = COLLECTORS.map((collector) => [collector, endpoints[collector], ...cellsOf(plan[collector])]);
+export function formatPlan({ extent, source, input, plan, isFullMonth: isWholeMonth }: PlanReport): string {
+  const rows = COLLECTORS.map((collector) => [collector, ENDPOINTS[collector], ...cellsOf(plan[collector])]);
   const perMinute = totalOf(plan);
   const total = ["total", "", "", "", "", rate(perMinute), count(perMinute * MINUTES_A_MONTH), "", ""];
   const heads = [
@@ -59,29 +59,29 @@ export function planText({ extent, source, input, plan, isWholeMonth }: Planned)
     "age: median",
     "worst",
   ];
-  const stretched = COLLECTORS.flatMap((collector) => stretchOf(collector, plan[collector], input));
+  const stretched = COLLECTORS.flatMap((collector) => slowdownText(collector, plan[collector], input));
   return [
-    `network  ${count(extent.nodes)} nodes in ${pages(extent.nodePages)}, ${count(extent.sessions)} sessions in ${pages(extent.sessionPages)}, ${sources[source]}`,
+    `network  ${count(extent.nodes)} nodes in ${pages(extent.nodePages)}, ${count(extent.sessions)} sessions in ${pages(extent.sessionPages)}, ${SOURCE_TEXTS[source]}`,
     `limits   ${limitsText(input)}`,
     `month    ${monthText(input, isWholeMonth)}`,
     "",
-    ...aligned([heads, ...rows, total]),
+    ...alignColumns([heads, ...rows, total]),
     ...(stretched.length === 0 ? [] : ["", ...stretched]),
     "",
   ].join("\n");
 }
 
 /** The plan for scripts: in snake_case, durations in seconds. */
-export function planJson({ extent, source, input, plan, isWholeMonth }: Planned): string {
+export function planToJson({ extent, source, input, plan, isFullMonth: isWholeMonth }: PlanReport): string {
   const { limits, month } = input;
   const collectors = COLLECTORS.map((collector) => {
     const planned = plan[collector];
     if (planned === null) return [collector, null];
-    const { wishMs, intervalMs, stretch, boundBy, callsPerMinute, age } = planned;
+    const { requestedMs: wishMs, intervalMs, slowdown: stretch, boundBy, callsPerMinute, age } = planned;
     return [
       collector,
       {
-        endpoint: endpoints[collector],
+        endpoint: ENDPOINTS[collector],
         wish_seconds: wishMs / SECOND_MS,
         // JSON has no Infinity: nothing may be spent.
         interval_seconds: finite(intervalMs / SECOND_MS),
@@ -104,7 +104,7 @@ export function planJson({ extent, source, input, plan, isWholeMonth }: Planned)
     reserve: limits.reserve,
     month: {
       whole: isWholeMonth,
-      calls: month.used,
+      calls: month.callsUsed,
       calls_limit: limits.plan.callsPerMonth,
       seconds_left: month.leftMs / SECOND_MS,
     },
@@ -117,32 +117,36 @@ export function planJson({ extent, source, input, plan, isWholeMonth }: Planned)
 
 function cellsOf(planned: CollectorPlan | null): string[] {
   if (planned === null) return ["not collected", "", "", "", "", "", ""];
-  const { wishMs, intervalMs, stretch, callsPerMinute, age } = planned;
+  const { requestedMs: wishMs, intervalMs, slowdown: stretch, callsPerMinute, age } = planned;
   return [
-    lasts(wishMs),
-    lasts(intervalMs),
+    formatDurationCoarsely(wishMs),
+    formatDurationCoarsely(intervalMs),
     Number.isFinite(stretch) ? `${stretch.toFixed(stretch < 10 ? 1 : 0)}x` : "-",
     rate(callsPerMinute),
     count(callsPerMinute * MINUTES_A_MONTH),
-    lasts(age.medianMs),
-    lasts(age.worstMs),
+    formatDurationCoarsely(age.medianMs),
+    formatDurationCoarsely(age.worstMs),
   ];
 }
 
 /** What keeps a collector from what it was asked to do; nothing where nothing does. */
-function stretchOf(collector: Collector, planned: CollectorPlan | null, { wishes }: PlanInput): string[] {
+function slowdownText(
+  collector: Collector,
+  planned: CollectorPlan | null,
+  { requestedIntervals: wishes }: PlanInput,
+): string[] {
   if (planned === null || planned.boundBy === null) return [];
-  const { wishMs, intervalMs, callsPerMinute, boundBy, stretch } = planned;
-  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${bounds[boundBy]} are used up`];
+  const { requestedMs: wishMs, intervalMs, callsPerMinute, boundBy, slowdown: stretch } = planned;
+  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} are used up`];
   const needed = rate(callsPerMinute * stretch);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it would take`;
-  if (wishes[collector]?.rung === true) {
+  if (wishes[collector]?.isCron === true) {
     return [
-      `${collector}: ${skippedText(stretch)} of its cron schedule are skipped: within ${bounds[boundBy]} it gets ${grant}`,
+      `${collector}: ${skippedText(stretch)} of its cron schedule are skipped: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
     ];
   }
   return [
-    `${collector}: ${lasts(wishMs)} is slowed down to ${lasts(intervalMs)}: within ${bounds[boundBy]} it gets ${grant}`,
+    `${collector}: ${formatDurationCoarsely(wishMs)} is slowed down to ${formatDurationCoarsely(intervalMs)}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
   ];
 }
 
@@ -166,12 +170,12 @@ function monthText({ limits, month }: PlanInput, isWholeMonth: boolean): string 
   const cap = limits.plan.callsPerMonth;
   const days = (month.leftMs / DAY_MS).toFixed(isWholeMonth ? 0 : 1);
   if (isWholeMonth) {
-    const may = cap === null ? "the plan sets no limit" : `polling may make ${count(pollingMonth(cap))} calls`;
+    const may = cap === null ? "the plan sets no limit" : `polling may make ${count(pollingCallsPerMonth(cap))} calls`;
     return `a full month of ${days} days; ${may}`;
   }
-  const used = `${count(month.used)} calls used`;
+  const used = `${count(month.callsUsed)} calls used`;
   if (cap === null) return `${used}; the plan sets no limit`;
-  const left = Math.max(0, pollingMonth(cap) - month.used);
+  const left = Math.max(0, pollingCallsPerMonth(cap) - month.callsUsed);
   return `${used} of ${count(cap)}; polling may make ${count(left)} more in the remaining ${days} days`;
 }
 
@@ -179,7 +183,7 @@ const totalOf = (plan: Plan): number =>
   COLLECTORS.reduce((sum, collector) => sum + (plan[collector]?.callsPerMinute ?? 0), 0);
 
 /** Columns side by side; numbers stand to the right, what comes before them to the left. */
-function aligned(rows: readonly (readonly string[])[]): string[] {
+function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const TEXT_COLUMNS = 2;
   return rows.map((row) =>
@@ -196,7 +200,7 @@ const rate = (perMinute: number): string => (perMinute < 10 ? perMinute.toFixed(
 const finite = (number: number): number | null => (Number.isFinite(number) ? number : null);
 
 /** Below so long a length of time is said to so much. */
-const GRAINS = [
+const ROUNDING_STEPS = [
   [10 * SECOND_MS, SECOND_MS / 10],
   [HOUR_MS, SECOND_MS],
   [DAY_MS, MINUTE_MS],
@@ -204,8 +208,8 @@ const GRAINS = [
 ] as const;
 
 /** A length of time in its two largest units. */
-function lasts(duration: DurationMs): string {
+function formatDurationCoarsely(duration: DurationMs): string {
   if (!Number.isFinite(duration)) return "never";
-  const grain = GRAINS.find(([below]) => duration < below)![1];
+  const grain = ROUNDING_STEPS.find(([below]) => duration < below)![1];
   return formatDuration(Math.round(duration / grain) * grain);
 }

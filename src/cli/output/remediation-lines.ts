@@ -1,45 +1,46 @@
 import { formatDuration, SECOND_MS } from "../../base/duration.ts";
-import type { WardenView } from "../../remediation/status/views.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest } from "../../model/remediation/episode.ts";
-import type { NodeId } from "../../model/node.ts";
-import type { Told } from "./console-reporter.ts";
+import type { RemediationView } from "../../remediation/status/views.ts";
+import type { ReportLine } from "./console-reporter.ts";
 
 /** Turns decisions and actions into console lines. */
-export interface Deeds {
+export interface ActivityReporter {
   /** Lines on what is new since the last call; `nameOf` gives a node's name. */
-  tell(warden: WardenView, nameOf: (node: NodeId) => string): Told[];
+  report(remediation: RemediationView, nameOf: (node: NodeId) => string): ReportLine[];
 }
 
 /** Rows looked at each time: more than any second of a demo brings. */
-const ROWS = 200;
+const ROWS_PER_POLL = 200;
 /** What is remembered as told, at most: the rows that are looked at are always among them. */
-const TOLD_MAX = 5_000;
+const REPORTED_KEYS_MAX = 5_000;
 
 /** Creates a reporter that has reported nothing yet. */
-export function createDeeds(): Deeds {
-  const told = new Set<string>();
+export function createActivityReporter(): ActivityReporter {
+  const reportedKeys = new Set<string>();
 
   function isNew(key: string): boolean {
-    if (told.has(key)) return false;
-    told.add(key);
-    if (told.size > TOLD_MAX) for (const oldest of [...told].slice(0, TOLD_MAX / 2)) told.delete(oldest);
+    if (reportedKeys.has(key)) return false;
+    reportedKeys.add(key);
+    if (reportedKeys.size > REPORTED_KEYS_MAX)
+      for (const oldest of [...reportedKeys].slice(0, REPORTED_KEYS_MAX / 2)) reportedKeys.delete(oldest);
     return true;
   }
 
   return {
-    tell(warden, nameOf) {
-      const decisions = warden
-        .decisions({ limit: ROWS })
+    report(remediation, nameOf) {
+      const decisions = remediation
+        .decisions({ limit: ROWS_PER_POLL })
         .toReversed()
         .filter(({ at, policy, node, verdict }) => isNew(`${at} ${policy} ${node} ${verdict}`))
-        .map((decision) => ({ at: decision.at, told: decisionLine(decision, nameOf) }));
-      const actions = warden
-        .actions({ limit: ROWS })
+        .map((decision) => ({ at: decision.at, told: formatDecision(decision, nameOf) }));
+      const actions = remediation
+        .actions({ limit: ROWS_PER_POLL })
         .toReversed()
         .filter(({ id, state, outcome }) => isNew(`${id} ${state} ${outcome}`))
         .flatMap((action) => {
-          const line = actionLine(action, nameOf);
+          const line = formatAction(action, nameOf);
           return line === null ? [] : [{ at: action.endedAt ?? action.sentAt ?? action.createdAt, told: line }];
         });
       return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((each) => each.told);
@@ -47,7 +48,10 @@ export function createDeeds(): Deeds {
   };
 }
 
-function decisionLine({ policy, node, verdict, mode, blockers, evidence }: Decision, nameOf: (node: NodeId) => string) {
+function formatDecision(
+  { policy, node, verdict, mode, blockers, evidence }: Decision,
+  nameOf: (node: NodeId) => string,
+) {
   const who = `${nameOf(node)} (${node})`;
   const why = Object.entries(evidence.fields)
     .map(([field, value]) => `${field} ${typeof value === "number" ? Number(value.toFixed(3)) : value}`)
@@ -58,9 +62,9 @@ function decisionLine({ policy, node, verdict, mode, blockers, evidence }: Decis
   return { text: `${policy}: holds ${who}${dry}: ${reasons}`, tone: "change" } as const;
 }
 
-function actionLine(action: Action, nameOf: (node: NodeId) => string): Told | null {
+function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
   const { id, policy, node, request, state, outcome, shadow, detail, proof } = action;
-  const what = `${policy}: ${kindText(request)} of ${nameOf(node)} (${id})`;
+  const what = `${policy}: ${formatRequest(request)} of ${nameOf(node)} (${id})`;
   if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "change" } : null;
   switch (state) {
     case "sent":
@@ -69,7 +73,7 @@ function actionLine(action: Action, nameOf: (node: NodeId) => string): Told | nu
       return { text: `${what}: withdrawn: ${detail}`, tone: "change" };
     case "ended": {
       const took =
-        action.sentAt === null || action.endedAt === null ? "" : ` after ${lasted(action.endedAt - action.sentAt)}`;
+        action.sentAt === null || action.endedAt === null ? "" : ` after ${formatTook(action.endedAt - action.sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const said = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${said}`, tone: outcome === "verified" ? "good" : "bad" };
@@ -79,7 +83,7 @@ function actionLine(action: Action, nameOf: (node: NodeId) => string): Told | nu
   }
 }
 
-function kindText(request: ActionRequest): string {
+function formatRequest(request: ActionRequest): string {
   switch (request.kind) {
     case "disconnect":
       return "disconnect";
@@ -92,4 +96,4 @@ function kindText(request: ActionRequest): string {
   }
 }
 
-const lasted = (ms: number): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);
+const formatTook = (ms: number): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);

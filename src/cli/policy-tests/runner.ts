@@ -1,26 +1,31 @@
+import { createApiClient } from "../../api-client/client.ts";
+import { createRateLimiter } from "../../api-client/rate-limiter.ts";
+import { createServiceClock } from "../../api-client/service-clock.ts";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
 import { ok } from "../../base/result.ts";
-import { type Limits, PLANS } from "../../rate-limit/limits.ts";
-import { openBooks } from "../../remediation/state/journaled-state.ts";
-import { createNotifier } from "../../notify/notifier.ts";
-import type { Rules } from "../../remediation/context.ts";
-import { startWarden, type Warden } from "../../remediation/controller.ts";
-import { createSight, startWatch, type Watch, type WatchSettings } from "../../collectors/collector-manager.ts";
-import { createWardenMetrics } from "../../metrics/daemon-metrics.ts";
+import {
+  type CollectionSettings,
+  type CollectorManager,
+  createCollectedState,
+  startCollectorManager,
+} from "../../collectors/collector-manager.ts";
+import { createMemoryStateStore } from "../../journal/sqlite.ts";
+import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Expectation, PolicyTest } from "../../model/policy/policy-test.ts";
 import { valueAt } from "../../model/policy/policy-test.ts";
-import type { Log, Obstacles } from "../../model/ports.ts";
-import { type Seen, shortfalls } from "../../policy/test-expectation.ts";
-import { compilePolicy, sourcesIn } from "../../policy/policy.ts";
-import { createClient } from "../../api-client/client.ts";
-import { createPermitOffice } from "../../api-client/rate-limiter.ts";
-import { createServiceClock } from "../../api-client/service-clock.ts";
+import type { ExternalBlockers, Log } from "../../model/ports.ts";
+import { createNotifier } from "../../notify/notifier.ts";
+import { createCron } from "../../platform/cron.ts";
+import { inlineSecret } from "../../platform/secret-file.ts";
+import { compilePolicy, expressionSources } from "../../policy/policy.ts";
+import { findMismatches, type ObservedOutcome } from "../../policy/test-expectation.ts";
+import { type Limits, PLANS } from "../../rate-limit/limits.ts";
+import type { RemediationRules } from "../../remediation/context.ts";
+import { type RemediationController, startRemediationController } from "../../remediation/controller.ts";
+import { openRemediationState } from "../../remediation/state/journaled-state.ts";
 import { createVirtualClock, type VirtualClock } from "../../simulator/clock.ts";
 import { createScriptedTransport } from "../../simulator/scripted-service.ts";
-import { createMemoryStore } from "../../journal/sqlite.ts";
-import { createBell } from "../../platform/cron.ts";
-import { fixedSecret } from "../../platform/secret-file.ts";
 
 /** An expectation that did not come true, and how. */
 export interface Miss {
@@ -31,7 +36,7 @@ export interface Miss {
 }
 
 /** What an engine whose test is over is given to end. */
-const LEAVE_MS: DurationMs = MINUTE_MS;
+const START_DELAY_MS: DurationMs = MINUTE_MS;
 const TIMEOUT_MS: DurationMs = MINUTE_MS / 6;
 const ROWS = 1_000;
 /** A test is about policies: calls are as good as free. */
@@ -51,72 +56,75 @@ const limits: Limits = {
  * Runs one test of policies: the whole engine, on virtual time, over a service that shows the fleet as the test has it.
  * Gives every expectation that did not come true, in the order of their times. Rejects with a defect of ours.
  */
-export async function rehearse(test: PolicyTest, rules: Rules): Promise<readonly Miss[]> {
+export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly Miss[]> {
   const clock = createVirtualClock(test.startsAt);
-  const log = defectLog();
+  const log = createFailureLog();
   const engine = startEngine(test, rules, clock, log);
-  const misses: Miss[] = [];
+  const failures: Miss[] = [];
   const inOrder = test.expectations.map((expected, index) => ({ expected, index }));
   for (const { expected, index } of inOrder.toSorted((a, b) => a.expected.atMs - b.expected.atMs)) {
     await clock.advance(expected.atMs - clock.monotonic());
-    const lines = shortfalls(expected, seenOf(engine.warden, expected));
-    if (lines.length > 0) misses.push({ index, expected, lines });
+    const lines = findMismatches(expected, observedOutcome(engine.controller, expected));
+    if (lines.length > 0) failures.push({ index, expected, lines });
   }
   const stopped = engine.stop();
-  await clock.advance(LEAVE_MS);
+  await clock.advance(START_DELAY_MS);
   await stopped;
   if (log.defect.found !== null) throw log.defect.found;
-  return misses;
+  return failures;
 }
 
-function startEngine(test: PolicyTest, rules: Rules, clock: VirtualClock, log: Log) {
+function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualClock, log: Log) {
   const random = seededRandom(SEED);
-  const metrics = createWardenMetrics({ process: false });
-  const store = createMemoryStore();
+  const metrics = createDaemonMetrics({ process: false });
+  const store = createMemoryStateStore();
   const settings = settingsOf(test, rules);
-  const office = createPermitOffice({
+  const rateLimiter = createRateLimiter({
     ...{ limits, clock, random, log },
     monthStartsOn: settings.monthStartsOn,
     calls: store.calls,
     onWait: () => {},
   });
-  const client = createClient({
-    ...{ clock, random, office },
+  const client = createApiClient({
+    ...{ clock, random, rateLimiter },
     serviceClock: createServiceClock(),
     transport: createScriptedTransport(test, clock),
-    secret: fixedSecret("rehearsal"),
+    secret: inlineSecret("rehearsal"),
     timeoutMs: TIMEOUT_MS,
-    observer: { called: () => {}, stated: () => {}, refused: () => {} },
+    observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden",
   });
-  const sight = createSight(settings, store.facts, { clock, log, metrics });
-  const warden = startWarden({
+  const collected = createCollectedState(settings, store.facts, { clock, log, metrics });
+  const controller = startRemediationController({
     ...{ rules, client, clock, random, metrics, log },
-    books: openBooks({ journal: store.journal, clock, log, lost: null }),
+    remediationState: openRemediationState({ journal: store.journal, clock, log, lostReason: null }),
     serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
-    inventory: sight.inventory,
+    inventory: collected.inventory,
     notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
-    obstacles: obstaclesOf(test, clock.monotonic),
-    onRead: () => watch.touch(),
+    externalBlockers: obstaclesOf(test, clock.monotonic),
+    onRead: () => collectorManager.markChanged(),
   });
-  const watch: Watch = startWatch({
-    ...{ settings, sight, client, office, clock, random, metrics, log },
+  const collectorManager: CollectorManager = startCollectorManager({
+    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
     facts: store.facts,
-    bell: createBell(),
-    onSnapshot: (snapshot, plan) => warden.see(snapshot, plan),
+    cron: createCron(),
+    onSnapshot: (snapshot, plan) => controller.update(snapshot, plan),
   });
-  return { warden, stop: () => Promise.all([warden.stop(), watch.stop()]).finally(() => store.close()) };
+  return {
+    controller,
+    stop: () => Promise.all([controller.stop(), collectorManager.stop()]).finally(() => store.close()),
+  };
 }
 
 /** Only what some policy reads is collected. */
-function settingsOf({ intervalMs }: PolicyTest, { policies }: Rules): WatchSettings {
+function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules): CollectionSettings {
   const read = new Set(
-    sourcesIn(policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects])),
+    expressionSources(policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects])),
   );
   const every = { kind: "every", intervalMs } as const;
   return {
-    cadences: {
+    schedules: {
       nodes: every,
       details: read.has("details") ? every : null,
       sessions: read.has("sessions") ? every : null,
@@ -132,18 +140,18 @@ function settingsOf({ intervalMs }: PolicyTest, { policies }: Rules): WatchSetti
   };
 }
 
-function obstaclesOf({ blocked }: PolicyTest, elapsed: () => DurationMs): Obstacles {
+function obstaclesOf({ blocked }: PolicyTest, elapsed: () => DurationMs): ExternalBlockers {
   const ask = () => Promise.resolve(ok(valueAt(blocked, elapsed())));
-  return { query: ask, alerts: ask };
+  return { hasQueryResult: ask, hasFiringAlerts: ask };
 }
 
-function seenOf({ view }: Warden, { node, policy }: Expectation): Seen {
+function observedOutcome({ view }: RemediationController, { node, policy }: Expectation): ObservedOutcome {
   const explained = view.explain(node).policies.find((each) => each.policy === policy)!;
   return {
     verdict: explained.verdict,
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),
     timer: explained.timer?.state ?? "inactive",
-    held: explained.blockers,
+    blockers: explained.blockers,
     actions: view
       .actions({ node, limit: ROWS })
       .filter((action) => action.policy === policy)
@@ -152,7 +160,7 @@ function seenOf({ view }: Warden, { node, policy }: Expectation): Seen {
 }
 
 /** A log that keeps nothing but the first defect of ours: what it left undone must not pass for nothing to do. */
-function defectLog(): Log & { readonly defect: { found: unknown } } {
+function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };
   return {
     defect,

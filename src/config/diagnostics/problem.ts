@@ -43,15 +43,15 @@ const QUOTE_LENGTH_MAX = 60;
 /** Characters of each part of a problem; a parser's own message may quote the file. */
 const PART_LENGTH_MAX = 1_000;
 /** Names that a message lists. */
-const LISTED_MAX = 20;
+const LISTED_NAMES_MAX = 20;
 
 /** Completes a finding. */
-export function problemOf(file: string, finding: Finding): ConfigProblem {
+export function toProblem(file: string, finding: Finding): ConfigProblem {
   const { line, column } = finding;
-  const [found, expected] = [clip(finding.found, PART_LENGTH_MAX), clip(finding.expected, PART_LENGTH_MAX)];
+  const [found, expected] = [truncate(finding.found, PART_LENGTH_MAX), truncate(finding.expected, PART_LENGTH_MAX)];
   const suggestion = finding.suggest?.() ?? null;
-  const said = typeof finding.message === "function" ? finding.message(suggestion) : finding.message;
-  const message = clip(said ?? `found ${found}; ${expected}`, PART_LENGTH_MAX);
+  const text = typeof finding.message === "function" ? finding.message(suggestion) : finding.message;
+  const message = truncate(text ?? `found ${found}; ${expected}`, PART_LENGTH_MAX);
   const problem = { file, line, column, path: formatPath(finding.path), found, expected, message };
   return suggestion === null ? problem : { ...problem, suggestion };
 }
@@ -60,28 +60,28 @@ export function problemOf(file: string, finding: Finding): ConfigProblem {
  * Completes the findings of one file, in the order of their places: the first of each place and key, because those
  * after it say the same in other words, and at most {@link PROBLEMS_MAX}.
  */
-export function problemsOf(file: string, findings: readonly Finding[]): readonly ConfigProblem[] {
+export function toProblems(file: string, findings: readonly Finding[]): readonly ConfigProblem[] {
   const first = new Map<string, Finding>();
   for (const finding of findings) {
     const key = JSON.stringify([finding.line, finding.column, ...finding.path]);
     if (!first.has(key)) first.set(key, finding);
   }
-  const inOrder = [...first.values()].toSorted(byPlace);
-  const shown = inOrder.slice(0, PROBLEMS_MAX).map((finding) => problemOf(file, finding));
+  const inOrder = [...first.values()].toSorted(byPosition);
+  const shown = inOrder.slice(0, PROBLEMS_MAX).map((finding) => toProblem(file, finding));
   const next = inOrder[PROBLEMS_MAX];
-  return next === undefined ? shown : [...shown, omission({ file, ...next }, inOrder.length - shown.length)];
+  return next === undefined ? shown : [...shown, omittedProblem({ file, ...next }, inOrder.length - shown.length)];
 }
 
 /** Joins the problems of several files; at most {@link PROBLEMS_MAX} of them all. */
-export function joinProblems(lists: readonly (readonly ConfigProblem[])[]): readonly ConfigProblem[] {
+export function mergeProblems(lists: readonly (readonly ConfigProblem[])[]): readonly ConfigProblem[] {
   const all = lists.flat();
   const count = all.reduce((sum, { omitted }) => sum + (omitted ?? 1), 0);
   const shown = all.filter(({ omitted }) => omitted === undefined).slice(0, PROBLEMS_MAX);
   const next = all.find((problem, index) => problem !== shown[index]);
-  return next === undefined ? shown : [...shown, omission(next, count - shown.length)];
+  return next === undefined ? shown : [...shown, omittedProblem(next, count - shown.length)];
 }
 
-function omission({ file, line, column }: Pick<ConfigProblem, "file" | "line" | "column">, omitted: number) {
+function omittedProblem({ file, line, column }: Pick<ConfigProblem, "file" | "line" | "column">, omitted: number) {
   const what = `${omitted} more ${omitted === 1 ? "problem" : "problems"}`;
   const expected = "must be corrected as well";
   return { file, line, column, path: "", found: what, expected, message: `and ${what}`, omitted };
@@ -90,17 +90,17 @@ function omission({ file, line, column }: Pick<ConfigProblem, "file" | "line" | 
 /** Characters in which the end of a URL's credentials is looked for: the search takes the square of them. */
 const URL_LENGTH_MAX = 1_000;
 
-const bareUrl = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
+const withoutCredentials = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
 
 /** Lists names for a message, the first ones where there are many. */
-export function listed(names: readonly string[]): string {
-  const shown = names.slice(0, LISTED_MAX).map((name) => clip(name, QUOTE_LENGTH_MAX));
+export function listNames(names: readonly string[]): string {
+  const shown = names.slice(0, LISTED_NAMES_MAX).map((name) => truncate(name, QUOTE_LENGTH_MAX));
   const omitted = names.length - shown.length;
   return omitted === 0 ? shown.join(", ") : `${shown.join(", ")} and ${omitted} more`;
 }
 
 /** Shortens a text that is too long to show. */
-export const clip = (text: string, lengthMax: number): string =>
+export const truncate = (text: string, lengthMax: number): string =>
   text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 
 /** One line in the manner of compilers: `file:line:column: key: message; did you mean "suggestion"?`. */
@@ -111,13 +111,14 @@ export function formatProblem(problem: ConfigProblem): string {
 }
 
 /** Orders problems as they stand in the file. */
-export const byPlace = (one: InFile, other: InFile): number => one.line - other.line || one.column - other.column;
+export const byPosition = (one: Positioned, other: Positioned): number =>
+  one.line - other.line || one.column - other.column;
 
-type InFile = Pick<ConfigProblem, "line" | "column">;
+type Positioned = Pick<ConfigProblem, "line" | "column">;
 
 /** Quotes a text for a message: escaped, clipped, and without the credentials of a URL. */
 export function quote(text: string): string {
-  return JSON.stringify(clip(bareUrl(text), QUOTE_LENGTH_MAX));
+  return JSON.stringify(truncate(withoutCredentials(text), QUOTE_LENGTH_MAX));
 }
 
 /** Writes a path as `collect.nodes.every` or `faults[2].kind`; keys that are no plain words are quoted. */

@@ -1,16 +1,16 @@
 import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
 import { MODES, type Mode } from "../../model/policy/policy.ts";
-import { DOMAINS } from "../../model/policy/safety.ts";
-import { fitsDay, type IntervalSpec, type TimeInterval } from "../../model/policy/time-interval.ts";
-import type { ConfigChecks, ReadField } from "../checks.ts";
-import { SECRET_FOUND } from "./zod-issues.ts";
-import { type Marks, markKey, placeIn } from "../yaml/position.ts";
-import type { PolicyConfig } from "../schema/policy.ts";
+import { FAILURE_DOMAINS } from "../../model/policy/safety.ts";
+import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
+import type { ConfigChecks, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
-import { byPlace, type ConfigProblem, type Path, problemOf } from "./problem.ts";
-import type { Read } from "../schema-reader.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
+import type { PolicyConfig } from "../schema/policy.ts";
+import type { ReadDocument } from "../schema-reader.ts";
+import { type Marks, markKey, positionIn } from "../yaml/position.ts";
+import { byPosition, type ConfigProblem, type Path, toProblem } from "./problem.ts";
+import { SECRET_FOUND } from "./zod-issues.ts";
 
 /** A warning about a valid configuration: where it is, what would be better, and why. */
 interface Warning {
@@ -21,8 +21,8 @@ interface Warning {
 }
 
 /** Returns the warnings about a valid configuration and its policies. */
-export function warningsOf(
-  main: Read<Config>,
+export function findWarnings(
+  main: ReadDocument<Config>,
   file: string,
   policyFiles: readonly PolicyFile[],
   checks: ConfigChecks,
@@ -38,20 +38,20 @@ export function warningsOf(
     ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks)),
   ];
   return [
-    ...placed(own, marks, file),
+    ...toProblems(own, marks, file),
     ...policyFiles.flatMap(({ file: policyFile, read }) => {
       const warnings = read.value.policies.flatMap((policy, index) =>
         policyWarnings(policy, config, checks).map((said) => ({ ...said, path: ["policies", index, ...said.path] })),
       );
-      return placed(warnings, read.marks, policyFile);
+      return toProblems(warnings, read.marks, policyFile);
     }),
   ];
 }
 
-const placed = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
+const toProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
   warnings
-    .map((said) => problemOf(file, { found: "nothing", ...said, ...placeIn(marks, said.path) }))
-    .toSorted(byPlace);
+    .map((said) => toProblem(file, { found: "nothing", ...said, ...positionIn(marks, said.path) }))
+    .toSorted(byPosition);
 
 const SCALE_EXPECTED = "must be ratio or percent, as the service means it";
 
@@ -68,7 +68,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   return [unset, { path: ["safety", "protected"], expected: "must read what is known", message }];
 }
 
-const usageOf = (fields: readonly ReadField[]): string[] =>
+const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
 
 function secretWarnings(marks: Marks): Warning[] {
@@ -84,63 +84,63 @@ function secretWarnings(marks: Marks): Warning[] {
 /** Limits that hold every action, and limits that hold none. */
 function limitWarnings({ safety }: Config): Warning[] {
   const { trust, breaker } = safety;
-  const nobody: readonly (readonly [path: Path, limit: number | null])[] = [
+  const noNodeAllowed: readonly (readonly [path: Path, limit: number | null])[] = [
     [["max_unhealthy", "percent"], safety.max_unhealthy.percent],
     [["max_disrupted", "percent"], safety.max_disrupted.percent],
     [["max_disrupted", "amount"], safety.max_disrupted.amount],
-    ...DOMAINS.map((domain) => [["max_disrupted_per", domain], safety.max_disrupted_per[domain]] as const),
+    ...FAILURE_DOMAINS.map((domain) => [["max_disrupted_per", domain], safety.max_disrupted_per[domain]] as const),
     [["max_in_flight"], safety.max_in_flight],
     [["max_actions", "amount"], safety.max_actions.amount],
     [["breaker"], Math.max(breaker.amount, breaker.percent)],
   ];
-  const everybody: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
+  const everyNodeAllowed: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
     [["trust", "min_inventory"], trust.min_inventory === 0, "a walk that shows no node is trusted"],
     [["trust", "max_missing"], trust.max_missing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.max_unknown === 1, "records that can't be read never make a walk untrusted"],
     [["max_unhealthy", "percent"], safety.max_unhealthy.percent === 1, "nothing is ever a storm"],
   ];
   return [
-    ...nobody
+    ...noNodeAllowed
       .filter(([, limit]) => limit === 0)
-      .map(([path]) => said(["safety", ...path], "must be more than 0", "comes to 0: no node is acted on")),
-    ...everybody
+      .map(([path]) => warning(["safety", ...path], "must be more than 0", "comes to 0: no node is acted on")),
+    ...everyNodeAllowed
       .filter(([, isOff]) => isOff)
-      .map(([path, , what]) => said(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
+      .map(([path, , what]) => warning(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
   ];
 }
 
 const cronWarnings = (config: Config, { skippedRuns }: ConfigChecks): Warning[] =>
   (skippedRuns?.(config) ?? []).map(({ collector, message }) =>
-    said(["collect", collector, "cron"], "must run less often", message),
+    warning(["collect", collector, "cron"], "must run less often", message),
   );
 
-function said(path: Path, expected: string, message: string): Warning {
+function warning(path: Path, expected: string, message: string): Warning {
   return { path, expected, message };
 }
 
 /** Where policies act, an operator must be able to pause them, to approve actions, and to reset the breaker. */
 function adminWarnings({ web, safety }: Config, policies: readonly PolicyConfig[]): Warning[] {
-  const acts = policies.some(({ mode }) => rank(mode) > 0 && rank(safety.mode) > 0);
+  const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
   const message = "none: no operator can pause the daemon, approve an action or reset the breaker";
-  return [said(["web", "operators"], "must name an operator", message)];
+  return [warning(["web", "operators"], "must name an operator", message)];
 }
 
-const rank = (mode: Mode): number => MODES.indexOf(mode);
+const modeRank = (mode: Mode): number => MODES.indexOf(mode);
 
 /** A window that ends at midnight is looked at on every day of a leap year, or of the first year that it allows. */
 const LEAP_YEAR = 2028;
-const DAYS_LOOKED_AT = 366;
+const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
 /** Windows that are never open, and those that close at midnight because no range continues them. */
 function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
   const path = ["time_intervals", index];
-  if (intervals.length === 0) return [said(path, "must have an interval", "has no interval: it is never open")];
+  if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval: it is never open")];
   const isNested = marks.has(markKey([...path, "time_intervals"]));
-  return intervals.flatMap((spec, place) => {
-    const here = isNested ? [...path, "time_intervals", place] : path;
+  return intervals.flatMap((spec, specIndex) => {
+    const here = isNested ? [...path, "time_intervals", specIndex] : path;
     const empty = Object.entries({
       times: spec.times,
       weekdays: spec.weekdays,
@@ -150,7 +150,7 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
     })
       .filter(([, list]) => list?.length === 0)
       .map(([key]) =>
-        said(
+        warning(
           [...here, key],
           "must have a range",
           "is empty, which fits nothing: it is never open; leave it out to restrict nothing",
@@ -161,20 +161,20 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
 }
 
 /** A range that ends at midnight without one that begins there on the next day is often a night cut in two. */
-function midnightWarnings(spec: IntervalSpec, all: readonly IntervalSpec[], path: Path): Warning[] {
+function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], path: Path): Warning[] {
   const evening =
     spec.times?.findIndex(({ startMinute, endMinute }) => startMinute > 0 && endMinute === DAY_MINUTES) ?? -1;
   if (evening < 0) return [];
-  const mornings = all.filter(
+  const mornings = specs.filter(
     ({ location, times }) =>
       location === spec.location && (times?.some(({ startMinute }) => startMinute === 0) ?? true),
   );
   const first = Date.UTC(spec.years?.[0]?.begin ?? LEAP_YEAR, 0) / DAY_MS;
-  for (let day = first; day < first + DAYS_LOOKED_AT; day++) {
-    if (!fitsDay(spec, day) || mornings.some((morning) => fitsDay(morning, day + 1))) continue;
+  for (let day = first; day < first + DAYS_CHECKED; day++) {
+    if (!matchesDay(spec, day) || mornings.some((morning) => matchesDay(morning, day + 1))) continue;
     const date = new Date(day * DAY_MS);
     const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the morning of a night is an interval of its own, with the days on which it falls`;
-    return [said([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
+    return [warning([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
   }
   return [];
 }
@@ -183,19 +183,19 @@ function midnightWarnings(spec: IntervalSpec, all: readonly IntervalSpec[], path
 function policyWarnings(policy: PolicyConfig, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;
-  if (rank(policy.mode) > rank(ceiling)) {
+  if (modeRank(policy.mode) > modeRank(ceiling)) {
     const message = `${policy.mode} is above safety.mode, which is ${ceiling}: ${ceiling} is in force`;
-    warnings.push(said(["mode"], `must be at most ${ceiling}`, message));
+    warnings.push(warning(["mode"], `must be at most ${ceiling}`, message));
   }
   if (policy.retry.episodes === 0) {
-    warnings.push(said(["retry", "episodes"], "must be more than 0", "is 0: this policy acts on no node"));
+    warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0: this policy acts on no node"));
   }
   const expressions = expressionsOf(policy).map(([path, text]) => [path, checks.fields(text)] as const);
   for (const [path, fields] of expressions) {
     const usage = usageOf(fields);
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;
-    warnings.push(said(path, "must read what is known", message));
+    warnings.push(warning(path, "must read what is known", message));
   }
   const fields = expressions.flatMap(([, read]) => read);
   return [...warnings, ...ageWarnings(policy.max_age, fields, config)];
@@ -210,20 +210,20 @@ function expressionsOf({ match, when, steps }: PolicyConfig): (readonly [path: P
 }
 
 /** What is read more seldom than a policy takes it for fresh is mostly too old for it. */
-function ageWarnings(maxAge: DurationMs | undefined, fields: readonly ReadField[], { collect }: Config): Warning[] {
+function ageWarnings(maxAge: DurationMs | undefined, fields: readonly FieldUse[], { collect }: Config): Warning[] {
   if (maxAge === undefined) return [];
-  const wishes = [
+  const requestedIntervals = [
     { source: "nodes", key: "nodes.every", every: "every" in collect.nodes ? collect.nodes.every : 0 },
     { source: "details", key: "details.max_age", every: collect.details.max_age },
     { source: "sessions", key: "sessions.every", every: "every" in collect.sessions ? collect.sessions.every : 0 },
   ] as const;
-  return wishes
+  return requestedIntervals
     .filter(({ source, every }) => every > maxAge && fields.some((field) => field.source === source))
     .map(({ source, key, every }) => {
       const names = fields.filter((field) => field.source === source).map(({ name }) => name);
       const read = [...new Set(names)].join(", ");
-      const wish = `collect.${key}, which is ${formatDuration(every)}`;
-      const message = `is shorter than ${wish}: ${read} will mostly be too old, and the verdict unknown`;
-      return said(["max_age"], `must be at least ${formatDuration(every)}`, message);
+      const requestedIntervalMs = `collect.${key}, which is ${formatDuration(every)}`;
+      const message = `is shorter than ${requestedIntervalMs}: ${read} will mostly be too old, and the verdict unknown`;
+      return warning(["max_age"], `must be at least ${formatDuration(every)}`, message);
     });
 }

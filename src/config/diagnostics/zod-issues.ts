@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { type Mark, type Marks, markKey, type Place } from "../yaml/position.ts";
 import { nearest } from "../../base/nearest-word.ts";
-import { type Finding, listed, type Path, quote } from "./problem.ts";
 import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
+import { type Mark, type Marks, markKey, type Position } from "../yaml/position.ts";
+import { type Finding, listNames, type Path, quote } from "./problem.ts";
 
 /** What it takes to say where an issue stands and what would be right there. */
 export interface IssueContext {
@@ -14,20 +14,20 @@ export interface IssueContext {
 /** What a message shows of a secret. */
 export const SECRET_FOUND = "a secret that is not shown";
 
-const TOP: Place = { line: 1, column: 1 };
+const DOCUMENT_START: Position = { line: 1, column: 1 };
 
 /** Says what zod found in terms of the file: one finding a wrong value, one a wrong key. */
-export function findingsOf(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
+export function toFindings(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
   const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
   if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
-  if (issue.code !== "invalid_union") return [wrongValue(path, issue, context)];
-  if (issue.errors.length === 0) return [wrongValue(path, issue, context)];
+  if (issue.code !== "invalid_union") return [invalidValue(path, issue, context)];
+  if (issue.errors.length === 0) return [invalidValue(path, issue, context)];
   // The alternative that got furthest was the one meant: the one that does not refuse the value as a whole.
   const meant = issue.errors.find(
     (errors) => !errors.some((error) => error.path.length === 0 && error.code !== "unrecognized_keys"),
   );
-  if (meant !== undefined) return meant.flatMap((error) => findingsOf(error, context, path));
-  return [wrongValue(path, issue, context)];
+  if (meant !== undefined) return meant.flatMap((error) => toFindings(error, context, path));
+  return [invalidValue(path, issue, context)];
 }
 
 function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks }: IssueContext): Finding[] {
@@ -36,9 +36,9 @@ function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks
   const message = (suggestion: string | null) => (suggestion === null ? `unknown key; ${expected}` : "unknown key");
   return keys.map((key): Finding => {
     const full = [...path, key];
-    const place = marks.get(markKey(full))?.key ?? TOP;
+    const position = marks.get(markKey(full))?.key ?? DOCUMENT_START;
     return {
-      ...place,
+      ...position,
       path: full,
       found: `the key ${quote(key)}`,
       expected,
@@ -48,43 +48,43 @@ function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks
   });
 }
 
-function wrongValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext): Finding {
+function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext): Finding {
   const mark = context.marks.get(markKey(path));
-  const expected = expectedBy(issue);
+  const expected = expectedText(issue);
   if (mark === undefined) {
     // Missing: its section is the nearest thing that has a place.
     const parent = context.marks.get(markKey(path.slice(0, -1)));
-    const place = parent?.key ?? parent?.place ?? TOP;
-    return { ...place, path, found: "nothing", expected, message: `missing; ${expected}` };
+    const position = parent?.key ?? parent?.position ?? DOCUMENT_START;
+    return { ...position, path, found: "nothing", expected, message: `missing; ${expected}` };
   }
-  const place = mark.kind === "mapping" ? (mark.key ?? mark.place) : mark.place;
+  const position = mark.kind === "mapping" ? (mark.key ?? mark.position) : mark.position;
   const here = schemaAt(context.schema, path, context.value);
   const written = valueAt(context.value, path);
-  const found = foundAt(mark, issue, here, written);
+  const found = foundText(mark, issue, here, written);
   const spare = written === null && here?._zod.optin !== undefined ? "; it may be left out" : "";
-  const suggest = () => (typeof written === "string" ? nearest(written, choices(issue)) : null);
-  return { ...place, path, found, expected: expected + spare, suggest };
+  const suggest = () => (typeof written === "string" ? nearest(written, allowedWords(issue)) : null);
+  return { ...position, path, found, expected: expected + spare, suggest };
 }
 
-function expectedBy(issue: z.core.$ZodIssue): string {
+function expectedText(issue: z.core.$ZodIssue): string {
   const unmatched = issue.code === "invalid_union" && issue.errors.length === 0;
-  return unmatched ? `must be one of ${choices(issue).join(", ")}` : issue.message;
+  return unmatched ? `must be one of ${allowedWords(issue).join(", ")}` : issue.message;
 }
 
 /** The words that would have been right, where they are a closed list. */
-function choices(issue: z.core.$ZodIssue): readonly string[] {
+function allowedWords(issue: z.core.$ZodIssue): readonly string[] {
   if (issue.code === "invalid_value") return issue.values.filter((value) => typeof value === "string");
   if (issue.code !== "invalid_union") return [];
   const words = "options" in issue ? (issue.options ?? []) : [];
-  return [...words.filter((value) => typeof value === "string"), ...issue.errors.flat().flatMap(choices)];
+  return [...words.filter((value) => typeof value === "string"), ...issue.errors.flat().flatMap(allowedWords)];
 }
 
-function foundAt(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | null, written: unknown): string {
+function foundText(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | null, written: unknown): string {
   if (here !== null && kindOf(here)?.secret && mark.kind === "scalar") return SECRET_FOUND;
   if (issue.code === "too_big" && Array.isArray(written)) return `a list of ${written.length}`;
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
-  return keys.length === 0 ? "no keys" : `the keys ${listed(keys)}`;
+  return keys.length === 0 ? "no keys" : `the keys ${listNames(keys)}`;
 }
 
 /** The value at a path of a document; undefined where there is none. */

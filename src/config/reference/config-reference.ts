@@ -1,15 +1,15 @@
 import type { z } from "zod";
 import type { Scenario } from "../../model/scenario.ts";
-import { faultAlternatives } from "../schema/scenario-faults.ts";
-import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
-import { policyFileSchema, policyKeys, stepAlternatives } from "../schema/policy.ts";
-import { cell, type KeyRow, keyTable, rowsOf } from "./key-table.ts";
-import { scenarioSchema } from "../schema/scenario.ts";
 import { configSchema } from "../schema/config.ts";
 import { meaningOf, sectionKeys } from "../schema/introspection.ts";
+import { policyFileSchema, policyKeys, stepKinds } from "../schema/policy.ts";
+import { scenarioSchema } from "../schema/scenario.ts";
+import { faultAlternatives } from "../schema/scenario-faults.ts";
 import { webSchema } from "../schema/web-file.ts";
+import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
+import { type KeyRow, keyRows, keyTable, tableCell } from "./key-table.ts";
 
-const WRITING = `Durations are written as Prometheus writes them: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
+const WRITING_INTRO = `Durations are written as Prometheus writes them: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
 \`\${NAME}\` stands for an environment variable, anywhere in a value; one that isn't set is an error, and a literal \`\${\` is
 written \`$\${\`. Inside \`{ }\` or \`[ ]\` a value with a variable has to be quoted. Variables are filled in after the YAML was
@@ -23,7 +23,7 @@ const CONFIG_INTRO = `# Configuration
 
 One YAML file, given with \`--config\`. Paths in it are relative to the folder it stands in.
 
-${WRITING}\`\`\`
+${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
@@ -57,7 +57,7 @@ A policy says which nodes are unhealthy, and what is to be done about them, step
 their own, which the key \`policies\` of the configuration names; as a whole they are bounded by its section \`safety\`
 (\`docs/config.md\`). \`check\` judges them all, and says how many nodes could be acted on at worst.
 
-${WRITING}\`\`\`
+${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
@@ -79,7 +79,7 @@ const SCENARIO_INTRO = `# Scenarios of the simulator
 \`simulate --scenario FILE\` serves a simulated network, described in YAML. Everything that happens follows from the seed.
 What a file leaves out is as the tables say.
 
-${WRITING}\`\`\`
+${WRITING_INTRO}\`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, hang, reset, …; did you mean "hang"?
 \`\`\``;
@@ -87,12 +87,19 @@ rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, hang
 /** The reference of the configuration, in Markdown. Both examples are the texts of whole, commented files. */
 export function configReference(example: string, webExample: string): string {
   const sections = Object.entries(configSchema.shape).map(sectionReference);
-  const web = keyTable(Object.entries(webSchema.shape).flatMap(([key, schema]) => rowsOf(key, schema)));
-  return page([CONFIG_INTRO, ...sections, fenced("Example", example), WEB_INTRO, web, block(webExample)]);
+  const web = keyTable(Object.entries(webSchema.shape).flatMap(([key, schema]) => keyRows(key, schema)));
+  return joinSections([
+    CONFIG_INTRO,
+    ...sections,
+    titledYaml("Example", example),
+    WEB_INTRO,
+    web,
+    yamlBlock(webExample),
+  ]);
 }
 
 function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
-  const [own, ...keys] = rowsOf(name, schema);
+  const [own, ...keys] = keyRows(name, schema);
   return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [own!] : keys)}`;
 }
 
@@ -104,15 +111,15 @@ export const webJsonSchema = (): JsonSchema => jsonSchemaOf(webSchema, "proxywar
 
 /** The reference of policy files, in Markdown. `expressions`: what expressions may name; `example`: a whole file. */
 export function policyReference(expressions: string, example: string): string {
-  const keys = keyTable(Object.entries(policyKeys()).flatMap(([key, schema]) => rowsOf(key, schema)));
-  const steps = alternativesTable("action", stepAlternatives());
-  return page([
+  const keys = keyTable(Object.entries(policyKeys()).flatMap(([key, schema]) => keyRows(key, schema)));
+  const steps = alternativesTable("action", stepKinds());
+  return joinSections([
     POLICIES_INTRO,
     `## Keys of a policy\n\nA file has one key, \`policies\`: a list of policies with these keys.\n\n${keys}`,
     `## steps\n\n${STEPS_INTRO}\n\n${steps}\n\n${STEPS_RULES}`,
     expressions,
-    `## windows\n\n${WINDOWS_RULES}\n\n${block(NIGHT_EXAMPLE)}`,
-    fenced("Example", example),
+    `## windows\n\n${WINDOWS_RULES}\n\n${yamlBlock(NIGHT_EXAMPLE)}`,
+    titledYaml("Example", example),
   ]);
 }
 
@@ -143,8 +150,8 @@ export function scenarioReference(defaults: Scenario, example: string): string {
   const isSection = ([, schema]: [string, z.core.$ZodType]) => sectionKeys(schema) !== null;
   const single = Object.entries(keys).filter((entry) => !isSection(entry));
   const sections = Object.entries(keys).filter(isSection).map(sectionReference);
-  const top = keyTable(single.flatMap(([name, schema]) => rowsOf(name, schema)));
-  return page([SCENARIO_INTRO, top, ...sections, faultScript(), fenced("Example", example)]);
+  const top = keyTable(single.flatMap(([name, schema]) => keyRows(name, schema)));
+  return joinSections([SCENARIO_INTRO, top, ...sections, faultReference(), titledYaml("Example", example)]);
 }
 
 /** JSON Schema of scenario files, for editors. */
@@ -152,9 +159,9 @@ export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
   jsonSchemaOf(scenarioSchema(defaults), "proxywarden scenario");
 
 /** Keys that all faults share once, then what each kind does and needs beside. */
-function faultScript(): string {
+function faultReference(): string {
   const { common, kinds } = faultAlternatives();
-  const shared = Object.entries(common).flatMap(([key, schema]) => rowsOf(`faults[].${key}`, schema));
+  const shared = Object.entries(common).flatMap(([key, schema]) => keyRows(`faults[].${key}`, schema));
   return [
     "## faults",
     "What goes wrong, and when: a list. Every entry has a `kind`, and:",
@@ -164,28 +171,28 @@ function faultScript(): string {
 }
 
 /** One shape out of several: its name, what it does, and the keys of its own. */
-interface Alternative {
+interface AlternativeRow {
   readonly name: string;
   readonly meaning: string;
   readonly keys: Readonly<Record<string, z.core.$ZodType>>;
 }
 
-function alternativesTable(head: string, alternatives: readonly Alternative[]): string {
+function alternativesTable(head: string, alternatives: readonly AlternativeRow[]): string {
   const rows = alternatives.map(({ name, meaning, keys }) => {
-    const own = Object.entries(keys).flatMap(([key, schema]) => rowsOf(key, schema));
-    return `| \`${name}\` | ${cell(meaning)} | ${cell(own.map(keyLine).join("<br>"))} |`;
+    const own = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
+    return `| \`${name}\` | ${tableCell(meaning)} | ${tableCell(own.map(keyLine).join("<br>"))} |`;
   });
   return [`| ${head} | what it does | keys of its own |`, "| --- | --- | --- |", ...rows].join("\n");
 }
 
-function keyLine({ path, type, preset, required, meaning }: KeyRow): string {
-  const otherwise = preset === null ? (required ? "" : ", optional") : `, \`${preset}\` by default`;
+function keyLine({ path, type, defaultText: defaultValue, required, meaning }: KeyRow): string {
+  const otherwise = defaultValue === null ? (required ? "" : ", optional") : `, \`${defaultValue}\` by default`;
   return `\`${path}\` (${type}${otherwise}): ${meaning}`;
 }
 
-const fenced = (title: string, yaml: string): string => `## ${title}\n\n${block(yaml)}`;
+const titledYaml = (title: string, yaml: string): string => `## ${title}\n\n${yamlBlock(yaml)}`;
 
-const block = (yaml: string): string => `\`\`\`yaml\n${yaml.trimEnd()}\n\`\`\``;
+const yamlBlock = (yaml: string): string => `\`\`\`yaml\n${yaml.trimEnd()}\n\`\`\``;
 
-const page = (parts: readonly string[]): string =>
+const joinSections = (parts: readonly string[]): string =>
   `${parts.join("\n\n")}\n\n<!-- Generated from the schema by \`npm run docs\`: change it there. -->\n`;

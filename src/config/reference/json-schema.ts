@@ -4,13 +4,17 @@ import { z } from "zod";
 export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** What any value may be beside what its key asks for: the loader fills it in before it looks. */
-const VARIABLE: JsonSchema = { type: "string", pattern: "\\$\\{", description: "Filled in from the environment." };
+const VARIABLE_SCHEMA: JsonSchema = {
+  type: "string",
+  pattern: "\\$\\{",
+  description: "Filled in from the environment.",
+};
 const VARIABLE_REF: JsonSchema = { $ref: "#/definitions/variable" };
 
 /** JSON Schema (draft 7, the one that YAML editors know) of what a file may say, before defaults and transforms. */
 export function jsonSchemaOf(schema: z.ZodType, title: string): JsonSchema {
   const { $schema, ...body } = z.toJSONSchema(schema, { target: "draft-7", io: "input" });
-  return { $schema, title, ...withVariables(body), definitions: { variable: VARIABLE } } as JsonSchema;
+  return { $schema, title, ...withVariables(body), definitions: { variable: VARIABLE_SCHEMA } } as JsonSchema;
 }
 
 /** Lets a variable stand for every single value of a schema. */
@@ -28,8 +32,11 @@ function withVariables(schema: JsonSchema): JsonSchema {
   // A constant tells alternatives apart, so it stands for itself; a text without a pattern may hold anything anyway.
   if (schema.const !== undefined || schema.type === "null") return schema;
   if (schema.type === "string" && schema.pattern === undefined && schema.enum === undefined) return schema;
-  const { description, default: preset, ...rest } = schema;
-  const notes = { ...(description !== undefined && { description }), ...(preset !== undefined && { default: preset }) };
+  const { description, default: defaultValue, ...rest } = schema;
+  const notes = {
+    ...(description !== undefined && { description }),
+    ...(defaultValue !== undefined && { default: defaultValue }),
+  };
   return { ...notes, anyOf: [rest, VARIABLE_REF] };
 }
 

@@ -8,67 +8,74 @@ export interface KeyRow {
   /** Kind of the value and the range it may have. */
   readonly type: string;
   /** As it would be written; null: there is none. */
-  readonly preset: string | null;
+  readonly defaultText: string | null;
   readonly required: boolean;
   readonly meaning: string;
 }
 
 /** The rows of a key and of all keys below it. `preset` is what a section above sets it to. */
-export function rowsOf(path: string, schema: z.core.$ZodType, preset: unknown = presetOf(schema)): KeyRow[] {
-  const shown = preset === undefined || isEmptySection(preset) ? null : spell(preset);
+export function keyRows(path: string, schema: z.core.$ZodType, defaultValue: unknown = defaultOf(schema)): KeyRow[] {
+  const shown = defaultValue === undefined || isEmptySection(defaultValue) ? null : spellValue(defaultValue);
   const required = schema._zod.optin === undefined;
-  const row = { path, type: typeOf(schema), preset: shown, required, meaning: meaningOf(schema) };
+  const row = { path, type: typeText(schema), defaultText: shown, required, meaning: meaningOf(schema) };
   const below = Object.entries(sectionKeys(schema) ?? {}).flatMap(([key, child]) => {
-    const above = (preset as Record<string, unknown> | null | undefined)?.[key];
-    return rowsOf(`${path}.${key}`, child, above ?? presetOf(child));
+    const above = (defaultValue as Record<string, unknown> | null | undefined)?.[key];
+    return keyRows(`${path}.${key}`, child, above ?? defaultOf(child));
   });
-  return [row, ...below, ...partsOf(schema).flatMap(([suffix, part]) => rowsOf(`${path}${suffix}`, part).slice(1))];
+  return [
+    row,
+    ...below,
+    ...nestedSections(schema).flatMap(([suffix, part]) => keyRows(`${path}${suffix}`, part).slice(1)),
+  ];
 }
 
-const isEmptySection = (preset: unknown): boolean =>
-  typeof preset === "object" && preset !== null && !Array.isArray(preset) && Object.keys(preset).length === 0;
+const isEmptySection = (defaultValue: unknown): boolean =>
+  typeof defaultValue === "object" &&
+  defaultValue !== null &&
+  !Array.isArray(defaultValue) &&
+  Object.keys(defaultValue).length === 0;
 
 /** The sections within a list's items or a choice, which have keys of their own. */
-function partsOf(schema: z.core.$ZodType): [suffix: string, part: z.core.$ZodType][] {
+function nestedSections(schema: z.core.$ZodType): [suffix: string, part: z.core.$ZodType][] {
   const item = listItem(schema);
   if (item !== null) return sectionKeys(item) === null ? [] : [["[]", item]];
   const sections = (alternatives(schema) ?? []).filter((option) => sectionKeys(option) !== null);
   return sections.map((section) => ["", section]);
 }
 
-function typeOf(schema: z.core.$ZodType): string {
+function typeText(schema: z.core.$ZodType): string {
   const kind = kindOf(schema);
   if (kind !== null) return kind.range === undefined ? kind.name : `${kind.name}, ${kind.range}`;
   const item = listItem(schema);
-  if (item !== null) return `list of: ${typeOf(item)}`;
+  if (item !== null) return `list of: ${typeText(item)}`;
   const options = alternatives(schema);
-  if (options !== null) return [...new Set(options.map(typeOf))].join("; or ");
+  if (options !== null) return [...new Set(options.map(typeText))].join("; or ");
   const { def } = innermost(schema)._zod;
   return def.type === "object" ? "mapping" : def.type;
 }
 
 /** What a key is where it is left out, as it would be written; undefined: nothing. */
-function presetOf(schema: z.core.$ZodType): unknown {
+function defaultOf(schema: z.core.$ZodType): unknown {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   return def.type === "default" || def.type === "prefault" ? def.defaultValue : undefined;
 }
 
-function spell(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(spell).join(", ")}]`;
+function spellValue(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(spellValue).join(", ")}]`;
   if (typeof value !== "object" || value === null) return String(value);
   return `{${Object.entries(value)
-    .map(([key, one]) => `${key}: ${spell(one)}`)
+    .map(([key, one]) => `${key}: ${spellValue(one)}`)
     .join(", ")}}`;
 }
 
 /** A Markdown table of keys. */
 export function keyTable(rows: readonly KeyRow[]): string {
-  const lines = rows.map(({ path, type, preset, required, meaning }) => {
-    const shown = preset === null ? (required ? "required" : "–") : `\`${preset}\``;
-    return `| \`${path}\` | ${cell(type)} | ${cell(shown)} | ${cell(meaning)} |`;
+  const lines = rows.map(({ path, type, defaultText: defaultValue, required, meaning }) => {
+    const shown = defaultValue === null ? (required ? "required" : "–") : `\`${defaultValue}\``;
+    return `| \`${path}\` | ${tableCell(type)} | ${tableCell(shown)} | ${tableCell(meaning)} |`;
   });
   return ["| key | type and range | default | meaning |", "| --- | --- | --- | --- |", ...lines].join("\n");
 }
 
 /** Text for a cell of a Markdown table. */
-export const cell = (text: string): string => text.replaceAll("|", "\\|");
+export const tableCell = (text: string): string => text.replaceAll("|", "\\|");

@@ -1,6 +1,6 @@
-import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { policyTestSchema } from "../schema/policy-test.ts";
-import { keyTable, rowsOf } from "./key-table.ts";
+import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
+import { keyRows, keyTable } from "./key-table.ts";
 
 const INTRO = `# Tests of policies
 
@@ -24,7 +24,7 @@ it were enforced: what a policy in \`dry_run\` would do is what one wants to kno
 /** The reference of files of policy tests, in Markdown. `example` is a whole file. */
 export function policyTestReference(example: string): string {
   const { safety, time_intervals, ...keys } = policyTestSchema.shape;
-  const rows = Object.entries(keys).flatMap(([key, schema]) => rowsOf(key, schema));
+  const rows = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
   const shared =
     "`safety` and `time_intervals` may stand in such a file as well: as in [the configuration](config.md), with the same defaults.";
   return `${[INTRO, "## Keys", shared, keyTable(rows), `## Example\n\n\`\`\`yaml\n${example.trimEnd()}\n\`\`\``].join("\n\n")}\n`;

@@ -1,18 +1,30 @@
 import { z } from "zod";
 import { NODE_LABELS } from "../../model/node-labels.ts";
 import { endpoint } from "./http-client.ts";
-import { intervalsSchema } from "./time-intervals.ts";
-import { always, duration, exactlyOne, list, oneOf, refuse, section, share, text, whole, words } from "./value-types.ts";
 import { receiversSchema } from "./receivers.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
+import { intervalsSchema } from "./time-intervals.ts";
+import {
+  duration,
+  hasExactlyOne,
+  list,
+  nonBlankText,
+  oneOf,
+  RUN_ALWAYS,
+  rejectValue,
+  section,
+  share,
+  text,
+  wholeNumber,
+} from "./value-types.ts";
 import { webSection } from "./web.ts";
 
 /** One category's limit: the burst is twice the requests unless it is given (spec, section 8.2). */
 const categoryLimit = (requests: number, meaning: string) =>
   section({
-    requests: whole(1, 1_000_000).default(requests).describe("Requests a window."),
-    burst: whole(1, 2_000_000)
+    requests: wholeNumber(1, 1_000_000).default(requests).describe("Requests a window."),
+    burst: wholeNumber(1, 2_000_000)
       .exactOptional()
       .describe("Requests that a full bucket holds, at least `requests`. Unless given: twice `requests`."),
     window: duration("1s", "1h").prefault("1m").describe("Length of the window."),
@@ -35,17 +47,17 @@ const categoryLimit = (requests: number, meaning: string) =>
 const PLAN_EXPECTED =
   "must be starter, business, enterprise, or a mapping with keys among requests_per_minute, concurrent_requests, calls_per_month";
 
-const cap = (max: number) => whole(1, max).nullable().default(null);
+const planCap = (max: number) => wholeNumber(1, max).nullable().default(null);
 
-const limits = section({
+const limitsSection = section({
   plan: z
     .union(
       [
         oneOf(["starter", "business", "enterprise"]),
         section({
-          requests_per_minute: cap(1_000_000).describe("Requests a minute over all categories; null: no cap."),
-          concurrent_requests: cap(10_000).describe("Requests in flight at once; null: no cap."),
-          calls_per_month: cap(10_000_000_000).describe("Calls a month; null: no cap."),
+          requests_per_minute: planCap(1_000_000).describe("Requests a minute over all categories; null: no cap."),
+          concurrent_requests: planCap(10_000).describe("Requests in flight at once; null: no cap."),
+          calls_per_month: planCap(10_000_000_000).describe("Calls a month; null: no cap."),
         }),
       ],
       { error: PLAN_EXPECTED },
@@ -56,10 +68,10 @@ const limits = section({
     .prefault("20%")
     .describe("Share of every window that polling leaves to other users of the key; actions may dip in."),
   month: section({
-    starts_on: whole(1, 31)
+    starts_on: wholeNumber(1, 31)
       .default(1)
       .describe("Day (UTC) on which calls_per_month begins anew; in a shorter month, its last day."),
-    used: whole(0, 10_000_000_000)
+    used: wholeNumber(0, 10_000_000_000)
       .default(0)
       .describe("Calls of the current month that were already used when the journal is new."),
   })
@@ -71,28 +83,28 @@ const limits = section({
   .prefault({})
   .describe("What the service allows us.");
 
-const EVERY_OR_CRON = "must have either every or cron";
+const SCHEDULE_EXPECTED = "must have either every or cron";
 
 /** When a collector is due: at an interval in milliseconds, or when a cron expression (UTC) rings. */
 export type Schedule = { readonly every: number } | { readonly cron: string };
 
-const schedule = (preset: { every: string } | { cron: string }, meaning: string) =>
+const schedule = (defaultValue: { every: string } | { cron: string }, meaning: string) =>
   section({
     every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
     cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
       .exactOptional()
       .describe("When to start, in UTC. Instead of `every`. Runs that the limits can't carry are skipped."),
   })
-    .refine((value) => exactlyOne(value, "every", "cron"), { ...always, error: EVERY_OR_CRON })
+    .refine((value) => hasExactlyOne(value, "every", "cron"), { ...RUN_ALWAYS, error: SCHEDULE_EXPECTED })
     .meta({ oneOf: [{ required: ["every"] }, { required: ["cron"] }] })
     .transform(({ every, cron }, context): Schedule => {
       if (every !== undefined) return { every };
-      return cron !== undefined ? { cron } : refuse(context, undefined, EVERY_OR_CRON);
+      return cron !== undefined ? { cron } : rejectValue(context, undefined, SCHEDULE_EXPECTED);
     })
-    .prefault(preset)
+    .prefault(defaultValue)
     .describe(meaning);
 
-const collect = section({
+const collectSection = section({
   nodes: schedule({ every: "1m" }, "Walk of the node list."),
   details: section({
     max_age: duration("1s", "365d").prefault("15m").describe("Age that a node's detail (cpu, memory, disk) may reach."),
@@ -106,8 +118,8 @@ const collect = section({
   .prefault({})
   .describe("What is collected how often. These are wishes: the plan stretches what the limits can't carry.");
 
-const exported = section({
-  top_customers: whole(0, 1_000)
+const exportSection = section({
+  top_customers: wholeNumber(0, 1_000)
     .default(20)
     .describe('Customers that have a series of their own; the rest is summed as `customer_id="other"`.'),
   node_labels: list(oneOf(NODE_LABELS), `labels out of ${NODE_LABELS.join(", ")}`, NODE_LABELS.length)
@@ -117,14 +129,14 @@ const exported = section({
   deny: list(text("the name of a metric family", { name: "family", check: "family" }), "metric families", 200)
     .default([])
     .describe("Metric families left out: not rendered, and not fetched where nothing else needs them."),
-  series_max: whole(1_000, 100_000_000)
+  series_max: wholeNumber(1_000, 100_000_000)
     .default(2_000_000)
     .describe("Series exported at most. Over it the widest families are dropped whole, and counted."),
 })
   .prefault({})
   .describe("What is exported.");
 
-const state = section({
+const stateSection = section({
   path: text("the path of a folder", { name: "path", check: "path" })
     .default("/var/lib/proxywarden")
     .describe("Folder of the journal. One daemon holds it at a time; a second one is refused."),
@@ -132,14 +144,18 @@ const state = section({
   .prefault({})
   .describe("What outlives the process.");
 
-const log = section({
+const logSection = section({
   level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("The least that is logged."),
   format: oneOf(["json", "pretty"]).default("json").describe("`json`: a JSON object a line; `pretty`: for people."),
 })
   .prefault({})
   .describe("The log, on standard error.");
 
-const policies = list(words("a glob of policy files", { name: "glob", check: "glob" }), "globs of policy files", 20)
+const policies = list(
+  nonBlankText("a glob of policy files", { name: "glob", check: "glob" }),
+  "globs of policy files",
+  20,
+)
   .default([])
   .describe(
     "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon watches, and touches nothing.",
@@ -147,7 +163,15 @@ const policies = list(words("a glob of policy files", { name: "glob", check: "gl
 
 const sections = section({
   service: serviceSchema,
-  ...{ limits, collect, export: exported, web: webSection, state, log, policies },
+  ...{
+    limits: limitsSection,
+    collect: collectSection,
+    export: exportSection,
+    web: webSection,
+    state: stateSection,
+    log: logSection,
+    policies,
+  },
   safety: safetySchema,
   time_intervals: intervalsSchema,
   prometheus: endpoint(9090, "The Prometheus that `blocked_by` asks."),
@@ -156,7 +180,7 @@ const sections = section({
 });
 
 /** Reports every entry of a list that has the name of one before it. */
-function refuseDoubles(context: z.core.$RefinementCtx, key: string, entries: readonly { readonly name: string }[]) {
+function rejectDuplicates(context: z.core.$RefinementCtx, key: string, entries: readonly { readonly name: string }[]) {
   entries.forEach(({ name }, index) => {
     const first = entries.findIndex((entry) => entry.name === name);
     if (first === index) return;
@@ -167,8 +191,8 @@ function refuseDoubles(context: z.core.$RefinementCtx, key: string, entries: rea
 
 /** The whole configuration: types, defaults, ranges and meanings. The reference and the JSON Schema come from it. */
 export const configSchema = sections.superRefine((config, context) => {
-  refuseDoubles(context, "time_intervals", config.time_intervals);
-  refuseDoubles(context, "receivers", config.receivers);
+  rejectDuplicates(context, "time_intervals", config.time_intervals);
+  rejectDuplicates(context, "receivers", config.receivers);
   config.receivers.forEach((receiver, index) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;
     const message = "must have an Alertmanager: the section alertmanager, with its url";

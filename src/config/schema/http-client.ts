@@ -1,38 +1,47 @@
 import type { z } from "zod";
-import { always, exactlyOne, filePath, flag, httpUrl, section, text, words } from "./value-types.ts";
+import {
+  booleanFlag,
+  filePath,
+  hasExactlyOne,
+  httpUrl,
+  nonBlankText,
+  RUN_ALWAYS,
+  section,
+  text,
+} from "./value-types.ts";
 
-const TYPE = "the type of an Authorization header, such as Bearer";
+const AUTH_TYPE_EXPECTED = "the type of an Authorization header, such as Bearer";
 
-const CREDENTIALS = "credentials of ASCII characters, on one line";
+const CREDENTIALS_EXPECTED = "credentials of ASCII characters, on one line";
 
 const basicAuth = section({
-  username: words("a user name", { name: "string" }).describe("The user."),
-  password: words("a password", { name: "string", secret: "the password" })
+  username: nonBlankText("a user name", { name: "string" }).describe("The user."),
+  password: nonBlankText("a password", { name: "string", secret: "the password" })
     .exactOptional()
     .describe("The password. Either this or `password_file`."),
   password_file: filePath().exactOptional().describe("File that holds the password. Either this or `password`."),
 })
-  .refine((value) => exactlyOne(value, "password", "password_file"), {
-    ...always,
+  .refine((value) => hasExactlyOne(value, "password", "password_file"), {
+    ...RUN_ALWAYS,
     error: "must have either password or password_file",
   })
   .meta({ oneOf: [{ required: ["password"] }, { required: ["password_file"] }] });
 
 const authorization = section({
-  type: text(TYPE, { name: "string" })
-    .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${TYPE}; for Basic there is basic_auth`)
+  type: text(AUTH_TYPE_EXPECTED, { name: "string" })
+    .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
     .default("Bearer")
     .describe("Type of the Authorization header."),
-  credentials: words(CREDENTIALS, { name: "string", secret: "what authorizes us" })
-    .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS}`)
+  credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "what authorizes us" })
+    .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
     .exactOptional()
     .describe("What follows the type. Either this or `credentials_file`."),
   credentials_file: filePath()
     .exactOptional()
     .describe("File that holds what follows the type. Either this or `credentials`."),
 })
-  .refine((value) => exactlyOne(value, "credentials", "credentials_file"), {
-    ...always,
+  .refine((value) => hasExactlyOne(value, "credentials", "credentials_file"), {
+    ...RUN_ALWAYS,
     error: "must have either credentials or credentials_file",
   })
   .meta({ oneOf: [{ required: ["credentials"] }, { required: ["credentials_file"] }] });
@@ -42,23 +51,23 @@ export const tlsConfig = section({
   ca_file: filePath().exactOptional().describe("PEM file of the authorities that its certificate is checked against."),
   cert_file: filePath().exactOptional().describe("PEM file of our certificate; `key_file` goes with it."),
   key_file: filePath().exactOptional().describe("PEM file of our certificate's key."),
-  server_name: words("the name of a server", { name: "string" })
+  server_name: nonBlankText("the name of a server", { name: "string" })
     .exactOptional()
     .describe("Name that its certificate has, where it is not that of the URL."),
-  insecure_skip_verify: flag().default(false).describe("Takes any certificate. Not for production."),
+  insecure_skip_verify: booleanFlag().default(false).describe("Takes any certificate. Not for production."),
 }).refine((value) => "cert_file" in value === "key_file" in value, {
-  ...always,
+  ...RUN_ALWAYS,
   error: "must have cert_file and key_file, or neither",
 });
 
-const ways = {
+const authSections = {
   basic_auth: basicAuth.exactOptional().describe("A user and a password for it. Either this or `authorization`."),
   authorization: authorization.exactOptional().describe("Authorization header for it. Either this or `basic_auth`."),
   tls_config: tlsConfig.exactOptional().describe("How its certificate is checked, and ours is shown."),
 };
 
-const hasOneWay = (value: object): boolean => !("basic_auth" in value && "authorization" in value);
-const ONE_WAY = { ...always, error: "must have basic_auth or authorization, not both" };
+const hasOneAuthMethod = (value: object): boolean => !("basic_auth" in value && "authorization" in value);
+const ONE_AUTH_METHOD = { ...RUN_ALWAYS, error: "must have basic_auth or authorization, not both" };
 
 /** A server that we ask or tell, and how to reach it, as Prometheus writes it. `port`: for the example. */
 export const endpoint = (port: number, meaning: string) =>
@@ -67,14 +76,14 @@ export const endpoint = (port: number, meaning: string) =>
       if (url.username !== "" || url.password !== "") return "a URL without credentials: they go into basic_auth";
       return url.search !== "" || url.hash !== "" ? "a URL without a query and without a fragment" : null;
     }).describe("Where it is. `/api/…` is appended."),
-    ...ways,
+    ...authSections,
   })
-    .refine(hasOneWay, ONE_WAY)
+    .refine(hasOneAuthMethod, ONE_AUTH_METHOD)
     .exactOptional()
     .describe(meaning);
 
 /** How a client reaches a server whose URL it knows: what promtool and amtool call an HTTP config file. */
-export const httpClientSchema = section(ways).refine(hasOneWay, ONE_WAY);
+export const httpClientSchema = section(authSections).refine(hasOneAuthMethod, ONE_AUTH_METHOD);
 
 /** How a server is reached. Keys as in the file. */
 export type HttpClient = z.output<typeof httpClientSchema>;

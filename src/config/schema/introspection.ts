@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { type Kind, kinds } from "./value-types.ts";
 import type { Path } from "../diagnostics/problem.ts";
+import { type ValueKind, valueKinds } from "./value-types.ts";
 
 /** Any zod schema, told apart by its `def.type`. */
 type Schema = z.core.$ZodTypes;
@@ -22,7 +22,7 @@ export function innermost(schema: z.core.$ZodType): Schema {
 }
 
 /** The kind of value that a key takes; null for sections, lists and choices between shapes. */
-export const kindOf = (schema: z.core.$ZodType): Kind | null => kinds.get(innermost(schema)) ?? null;
+export const kindOf = (schema: z.core.$ZodType): ValueKind | null => valueKinds.get(innermost(schema)) ?? null;
 
 /** What a key or section is for, as the schema describes it. */
 export function meaningOf(schema: z.core.$ZodType): string {
@@ -63,7 +63,7 @@ export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
   if (options !== null) {
-    const chosen = options.find((option) => suits(option, value));
+    const chosen = options.find((option) => matchesAlternative(option, value));
     return chosen === undefined ? (path.length === 0 ? schema : null) : schemaAt(chosen, path, value);
   }
   const [step, ...rest] = path;
@@ -80,13 +80,13 @@ export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z
 }
 
 /** Whether an alternative is the one that `value` was meant for: its kind of value, and the words that tell it apart. */
-function suits(option: z.core.$ZodType, value: unknown): boolean {
+function matchesAlternative(option: z.core.$ZodType, value: unknown): boolean {
   const keys = sectionKeys(option);
   if (keys === null) return typeof value !== "object";
   if (typeof value !== "object" || value === null) return false;
   return Object.entries(keys).every(([key, schema]) => {
     const { def } = innermost(schema)._zod;
-    const tells = def.type === "literal" && def.values.length === 1;
-    return !tells || def.values[0] === (value as Record<string, unknown>)[key];
+    const isDiscriminator = def.type === "literal" && def.values.length === 1;
+    return !isDiscriminator || def.values[0] === (value as Record<string, unknown>)[key];
   });
 }

@@ -1,17 +1,35 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import { type Bearings, type ConfigSource, checkValue, type Names } from "../checks.ts";
-import { intervalsSchema } from "./time-intervals.ts";
-import { duration, kinds, list, oneOf, refuse, section, text, whole, words } from "./value-types.ts";
-import { type Marks, placeIn } from "../yaml/position.ts";
-import { type LoadedPolicy, policiesOf, readPolicyFiles } from "../policy-file.ts";
-import { type ConfigProblem, type Finding, joinProblems, listed, type Path, problemsOf, quote } from "../diagnostics/problem.ts";
-import { readAs } from "../schema-reader.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { type CheckContext, type ConfigSource, checkValue, type DefinedNames } from "../checks.ts";
+import {
+  type ConfigProblem,
+  type Finding,
+  listNames,
+  mergeProblems,
+  type Path,
+  quote,
+  toProblems,
+} from "../diagnostics/problem.ts";
+import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../policy-file.ts";
+import { readYaml } from "../schema-reader.ts";
+import { type Marks, positionIn } from "../yaml/position.ts";
 import { safetySchema } from "./safety.ts";
+import { intervalsSchema } from "./time-intervals.ts";
 import { numberUpTo, series, wholeUpTo, wordOf } from "./time-series.ts";
+import {
+  duration,
+  list,
+  nonBlankText,
+  oneOf,
+  rejectValue,
+  section,
+  text,
+  valueKinds,
+  wholeNumber,
+} from "./value-types.ts";
 
 const TESTS_MAX = 1_000;
 const NODES_MAX = 1_000;
@@ -20,19 +38,19 @@ const EXPECTATIONS_MAX = 1_000;
 const SESSIONS_MAX = 1_000;
 
 /** Ids of the nodes around those of a test. */
-const FLEET_ID = /^fleet_\d+$/;
+const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
-const word = (what: string) => words(what, { name: "string" });
+const requiredText = (what: string) => nonBlankText(what, { name: "string" });
 const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
 const node = section({
-  id: word("a node's id").describe("Its id."),
-  name: word("a name").exactOptional().describe("Its name. Unset: its id."),
-  country: word("a country").exactOptional().describe("Its country. Unset: the fleet's."),
-  region: word("a region").exactOptional().describe("Its region. Unset: the fleet's."),
-  version: word("a version").default("1.0.0").describe("Its version."),
+  id: requiredText("a node's id").describe("Its id."),
+  name: requiredText("a name").exactOptional().describe("Its name. Unset: its id."),
+  country: requiredText("a country").exactOptional().describe("Its country. Unset: the fleet's."),
+  region: requiredText("a region").exactOptional().describe("Its region. Unset: the fleet's."),
+  version: requiredText("a version").default("1.0.0").describe("Its version."),
   status: statuses()
     .prefault("online")
     .describe(`Its status, as the service shows it: ${NODE_STATUSES.join(", ")}.`),
@@ -59,17 +77,17 @@ const node = section({
 });
 
 const fleet = section({
-  nodes: whole(0, NODES_MAX).default(20).describe("Nodes beside those of the test; all of them are well."),
-  country: word("a country").default("DE").describe("Where they are."),
-  region: word("a region").default("eu-central").describe("Where they are."),
+  nodes: wholeNumber(0, NODES_MAX).default(20).describe("Nodes beside those of the test; all of them are well."),
+  country: requiredText("a country").default("DE").describe("Where they are."),
+  region: requiredText("a region").default("eu-central").describe("Where they are."),
 })
   .prefault({})
   .describe("The fleet around the nodes of the test: limits by share are about it too.");
 
 const expectation = section({
   at: duration("0s", "365d").describe("When, since the beginning of the test."),
-  node: word("a node's id").describe("Id of a node of the test."),
-  policy: word("the name of a policy").exactOptional().describe("May be left out where there is only one."),
+  node: requiredText("a node's id").describe("Id of a node of the test."),
+  policy: requiredText("the name of a policy").exactOptional().describe("May be left out where there is only one."),
   verdict: oneOf(["true", "false", "unknown"])
     .exactOptional()
     .describe('What it says of the node; in quotes: `"true"`.'),
@@ -92,7 +110,7 @@ const expectation = section({
 });
 
 const policyTest = section({
-  name: word("a sentence").describe("What holds, as a sentence."),
+  name: requiredText("a sentence").describe("What holds, as a sentence."),
   fleet,
   nodes: list(node, "nodes", NODES_MAX).min(1, "must have at least one node").describe("What the test is about."),
   blocked: series("word, no or yes", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
@@ -108,7 +126,7 @@ const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
 /** A file of policy tests. */
 export const policyTestSchema = section({
   policies: list(
-    word("a glob of policy files").register(kinds, { name: "glob", check: "glob" }),
+    requiredText("a glob of policy files").register(valueKinds, { name: "glob", check: "glob" }),
     "globs of policy files",
     20,
   )
@@ -119,10 +137,10 @@ export const policyTestSchema = section({
     .describe("`enforce`: as if every policy, and `safety.mode`, said so; `as_written`: as they say."),
   start: z
     .string({ error: START_EXPECTED })
-    .register(kinds, { name: "time" })
+    .register(valueKinds, { name: "time" })
     .transform((value, context): number => {
       const at = /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN;
-      return Number.isNaN(at) ? refuse(context, value, START_EXPECTED) : at;
+      return Number.isNaN(at) ? rejectValue(context, value, START_EXPECTED) : at;
     })
     .prefault("2026-01-05T12:00:00Z")
     .describe("When each test begins: windows depend on it."),
@@ -143,7 +161,7 @@ export interface LoadedPolicyTests {
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
   const folder = dirname(source.file);
   const paths = new Set<string>();
-  const bearings: Bearings = {
+  const checkContext: CheckContext = {
     source,
     names: null,
     resolvePath: (path) => (isAbsolute(path) ? path : join(folder, path)),
@@ -153,29 +171,29 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
       return found;
     },
   };
-  const check = (kind: Parameters<typeof checkValue>[0], value: string) => checkValue(kind, value, bearings);
-  const main = readAs(policyTestSchema, source, { check, resolvePath: bearings.resolvePath });
-  const first = readPolicyFiles([...paths].toSorted(), bearings);
+  const check = (kind: Parameters<typeof checkValue>[0], value: string) => checkValue(kind, value, checkContext);
+  const main = readYaml(policyTestSchema, source, { check, resolvePath: checkContext.resolvePath });
+  const first = readPolicyFiles([...paths].toSorted(), checkContext);
   if (!main.ok || !first.ok) {
-    return fail(joinProblems([main, first].map((read) => (read.ok ? [] : read.error))));
+    return fail(mergeProblems([main, first].map((read) => (read.ok ? [] : read.error))));
   }
-  const policies = policiesOf(first.value);
+  const policies = policiesInOrder(first.value);
   // Whom they tell is not the test's business; when they may act is.
   const names = { receivers: receiversOf(policies), windows: main.value.value.time_intervals.map(({ name }) => name) };
-  const second = readPolicyFiles([...paths].toSorted(), { ...bearings, names: { ...names, ...ANYBODY } });
+  const second = readPolicyFiles([...paths].toSorted(), { ...checkContext, names: { ...names, ...ANY_INTEGRATION } });
   if (!second.ok) return second;
   const { value, marks } = main.value;
-  const unknown = unknownNames(source.file, value, policies, marks);
+  const unknown = nameFindings(source.file, value, policies, marks);
   return unknown.length > 0 ? fail(unknown) : ok({ file: value, policies, marks });
 }
 
-const ANYBODY = { prometheus: true, alertmanager: true } satisfies Partial<Names>;
+const ANY_INTEGRATION = { prometheus: true, alertmanager: true } satisfies Partial<DefinedNames>;
 
 const receiversOf = (policies: readonly LoadedPolicy[]): readonly string[] =>
   policies.flatMap(({ policy }) => policy.steps.flatMap((step) => (step.action === "notify" ? [step.receiver] : [])));
 
 /** Names that lead nowhere, or to two: what is expected of them would hold, or fail, for no reason. */
-function unknownNames(
+function nameFindings(
   file: string,
   { tests }: LoadedPolicyTests["file"],
   policies: readonly LoadedPolicy[],
@@ -183,12 +201,12 @@ function unknownNames(
 ): readonly ConfigProblem[] {
   const known = policies.map(({ policy }) => policy.name);
   const problem = (path: Path, found: string, expected: string): Finding => {
-    return { ...placeIn(marks, path), path, found, expected };
+    return { ...positionIn(marks, path), path, found, expected };
   };
   const findings = tests.flatMap(({ nodes, expect }, test) => {
     const ids = nodes.map(({ id }) => id);
     const doubles = ids.flatMap((id, index) =>
-      ids.indexOf(id) === index && !FLEET_ID.test(id)
+      ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)
         ? []
         : [
             problem(
@@ -198,20 +216,20 @@ function unknownNames(
             ),
           ],
     );
-    const strangers = expect.flatMap(({ node: id, policy }, index) => {
+    const unknownNodes = expect.flatMap(({ node: id, policy }, index) => {
       const path = ["tests", test, "expect", index];
       if (!ids.includes(id)) {
-        return [problem([...path, "node"], quote(id), `must be a node of the test: ${listed(ids)}`)];
+        return [problem([...path, "node"], quote(id), `must be a node of the test: ${listNames(ids)}`)];
       }
       if (policy === undefined) {
         return known.length === 1
           ? []
-          : [problem(path, "no policy", `must name one of the policies: ${listed(known)}`)];
+          : [problem(path, "no policy", `must name one of the policies: ${listNames(known)}`)];
       }
       if (known.includes(policy)) return [];
-      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listed(known)}`)];
+      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`)];
     });
-    return [...doubles, ...strangers];
+    return [...doubles, ...unknownNodes];
   });
-  return problemsOf(file, findings);
+  return toProblems(file, findings);
 }

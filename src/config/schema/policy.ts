@@ -1,8 +1,20 @@
 import { z } from "zod";
 import { MINUTE_MS } from "../../base/duration.ts";
 import { MODES } from "../../model/policy/policy.ts";
-import { always, duration, exactlyOne, expression, flag, list, oneOf, section, text, whole, words } from "./value-types.ts";
 import { meaningOf } from "./introspection.ts";
+import {
+  booleanFlag,
+  duration,
+  expression,
+  hasExactlyOne,
+  list,
+  nonBlankText,
+  oneOf,
+  RUN_ALWAYS,
+  section,
+  text,
+  wholeNumber,
+} from "./value-types.ts";
 
 /** A policy's name is a label of metrics, and part of many keys of the journal. */
 const NAME_EXPECTED = "must be a name of at most 64 letters, digits, -, _ and ., the first a letter or a digit";
@@ -10,7 +22,7 @@ const NAME_PATTERN = /^[A-Za-z0-9][\w.-]{0,63}$/;
 const POLICIES_MAX = 200;
 const STEPS_MAX = 20;
 const WINDOWS_MAX = 20;
-const BLOCKERS_MAX = 20;
+const BLOCKED_BY_MAX = 20;
 const MATCHERS_MAX = 20;
 /** The service's limit is unknown; longer reasons are not useful. */
 const REASON_LENGTH_MAX = 500;
@@ -32,7 +44,7 @@ const steps = [
   }).describe("Disconnects all sessions of the node."),
   section({
     action: z.literal("reboot"),
-    force: flag().default(false).describe("Whether it is forced, not graceful."),
+    force: booleanFlag().default(false).describe("Whether it is forced, not graceful."),
     verify: verify("10m", "`when` no longer holds, and the node is online"),
   }).describe("Reboots the node."),
   section({
@@ -40,7 +52,7 @@ const steps = [
     duration: duration("1m", "30d")
       .refine((value) => value % MINUTE_MS === 0, "must be whole minutes, such as 90m")
       .describe("How long it lasts, in whole minutes."),
-    reason: words("a text", { name: "string", check: "template" })
+    reason: nonBlankText("a text", { name: "string", check: "template" })
       .max(REASON_LENGTH_MAX, `must be at most ${REASON_LENGTH_MAX} characters long`)
       .default("{{policy}}: {{when}} ({{episode}})")
       .describe(
@@ -50,7 +62,7 @@ const steps = [
   }).describe("Takes the node out of service for a time."),
   section({
     action: z.literal("notify"),
-    receiver: words("the name of a receiver", { name: "name of a receiver", check: "receiver" }).describe(
+    receiver: nonBlankText("the name of a receiver", { name: "name of a receiver", check: "receiver" }).describe(
       "Who is told.",
     ),
   }).describe("Notifies a receiver; nothing is done to the node."),
@@ -60,8 +72,8 @@ const MATCHER = `an Alertmanager matcher, such as severity="critical"`;
 const MATCHER_PATTERN =
   /^\s*(?:[A-Za-z_:][\w:]*|"(?:[^"\\]|\\.)+")\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\]|\\.)*"|[^\s"{}=~!,]+)\s*$/;
 
-const blocker = section({
-  query: words("a PromQL query", { name: "PromQL", check: "query" })
+const blockedByEntry = section({
+  query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
     .exactOptional()
     .describe("Blocks while this query of `prometheus` gives anything."),
   alerts: list(
@@ -73,11 +85,14 @@ const blocker = section({
     .exactOptional()
     .describe("Blocks while an alert of `alertmanager` fires that all these matchers fit. Instead of `query`."),
 })
-  .refine((value) => exactlyOne(value, "query", "alerts"), { ...always, error: "must have either query or alerts" })
+  .refine((value) => hasExactlyOne(value, "query", "alerts"), {
+    ...RUN_ALWAYS,
+    error: "must have either query or alerts",
+  })
   .meta({ oneOf: [{ required: ["query"] }, { required: ["alerts"] }] });
 
 const retry = section({
-  episodes: whole(0, 100).default(2).describe("Episodes that a node may have within `forget_after`."),
+  episodes: wholeNumber(0, 100).default(2).describe("Episodes that a node may have within `forget_after`."),
   every: duration("1m", "365d").prefault("6h").describe("Time from one that did not heal it to the next."),
   forget_after: duration("1m", "365d").prefault("24h").describe("Time after which an episode no longer counts."),
 })
@@ -120,13 +135,13 @@ const policy = section({
     .describe("The ladder: each step is verified by observation before the next one is taken."),
   retry,
   windows: list(
-    words("the name of a time interval", { name: "name of a time interval", check: "window" }),
+    nonBlankText("the name of a time interval", { name: "name of a time interval", check: "window" }),
     "names out of time_intervals",
     WINDOWS_MAX,
   )
     .default([])
     .describe("Time intervals in which it may act. None: always."),
-  blocked_by: list(blocker, "mappings with query or alerts", BLOCKERS_MAX)
+  blocked_by: list(blockedByEntry, "mappings with query or alerts", BLOCKED_BY_MAX)
     .default([])
     .describe("What must be quiet before it may act. What can't be asked blocks as well."),
 });
@@ -143,7 +158,7 @@ export type PolicyConfig = z.output<typeof policy>;
 export const policyKeys = () => policy.shape;
 
 /** The actions for the reference: what each does, and the keys that it has beside. */
-export const stepAlternatives = () =>
+export const stepKinds = () =>
   steps.map((step) => {
     const { action, ...keys } = step.shape as z.core.$ZodShape & { action: z.ZodLiteral<string> };
     const [name] = action.values;

@@ -1,11 +1,11 @@
 import { MODES } from "../../model/policy/policy.ts";
-import { DOMAINS, type PerDomain } from "../../model/policy/safety.ts";
-import { always, duration, expression, flag, oneOf, section, share, whole } from "./value-types.ts";
+import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/safety.ts";
+import { booleanFlag, duration, expression, oneOf, RUN_ALWAYS, section, share, wholeNumber } from "./value-types.ts";
 
 /** Nodes that a limit may name: more than any fleet has. */
 const NODES_MAX = 1_000_000;
 
-const nodes = (min = 0) => whole(min, NODES_MAX);
+const nodes = (min = 0) => wholeNumber(min, NODES_MAX);
 
 /** A limit by the place that nodes are in: of region, country or both. What is not named has no such limit. */
 const perDomain = (meaning: string, limit: string) =>
@@ -13,12 +13,12 @@ const perDomain = (meaning: string, limit: string) =>
     region: nodes().exactOptional().describe(`${limit} of one region.`),
     country: nodes().exactOptional().describe(`${limit} of one country.`),
   })
-    .refine((value) => DOMAINS.some((domain) => domain in value), {
-      ...always,
+    .refine((value) => FAILURE_DOMAINS.some((domain) => domain in value), {
+      ...RUN_ALWAYS,
       error: "must have region, country or both",
     })
-    .meta({ anyOf: DOMAINS.map((domain) => ({ required: [domain] })) })
-    .transform(({ region, country }): PerDomain => ({ region: region ?? null, country: country ?? null }))
+    .meta({ anyOf: FAILURE_DOMAINS.map((domain) => ({ required: [domain] })) })
+    .transform(({ region, country }): PerFailureDomain => ({ region: region ?? null, country: country ?? null }))
     .prefault({ region: 1 })
     .describe(meaning);
 
@@ -35,7 +35,7 @@ const trust = section({
   max_freshest_last_seen: duration("1s", "30d")
     .prefault("5m")
     .describe("Age that the freshest `last_seen` of the fleet may have."),
-  warmup_walks: whole(0, 100).default(2).describe("Complete walks after a start before any node is acted on."),
+  warmup_walks: wholeNumber(0, 100).default(2).describe("Complete walks after a start before any node is acted on."),
 })
   .prefault({})
   .describe("When fleet data is trusted. While it is not, no node is acted on.");
@@ -49,7 +49,7 @@ const breaker = section({
   .describe("More nodes firing than the larger of both: it opens, and stays open until an operator resets it.");
 
 const correlated = section({
-  by: oneOf(DOMAINS).default("region").describe("What one place is."),
+  by: oneOf(FAILURE_DOMAINS).default("region").describe("What one place is."),
   nodes: nodes(2).default(5).describe("Number of nodes of the place."),
   percent: share(0, 100).prefault("50%").describe("Share of the nodes of the place."),
   within: duration("1s", "7d").prefault("5m").describe("Time in which they went bad; two walks at least."),
@@ -88,7 +88,7 @@ export const safetySchema = section({
     "An online node is not taken out where fewer than this would stay online: region, country or both.",
     "Nodes that stay online",
   ),
-  max_in_flight: whole(0, 1_000).default(1).describe("Actions sent and not yet verified."),
+  max_in_flight: wholeNumber(0, 1_000).default(1).describe("Actions sent and not yet verified."),
   max_actions: section({
     amount: nodes().default(6).describe("Number of actions."),
     per: duration("1m", "1d").prefault("1h").describe("Time in which they are sent."),
@@ -106,14 +106,14 @@ export const safetySchema = section({
     .prefault("30m")
     .describe("After a fleet-wide outage, before any node is acted on again."),
   correlated,
-  canary: flag()
+  canary: booleanFlag()
     .default(true)
     .describe("Under a changed policy the first action is verified before a second one is sent."),
   protected: expression()
     .exactOptional()
     .describe("Nodes for which it holds are never acted on. Unset: no node is protected."),
   efficacy: section({
-    window: whole(1, 1_000).default(10).describe("Number of different nodes that the policy treated last."),
+    window: wholeNumber(1, 1_000).default(10).describe("Number of different nodes that the policy treated last."),
     min_success: share(0, 100).prefault("50%").describe("Share of them that must have been healed."),
   })
     .prefault({})

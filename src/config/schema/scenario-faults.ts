@@ -1,22 +1,32 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../../model/scenario.ts";
-import { duration, flag, oneOf, refuse, section, share, signedDuration, text, whole } from "./value-types.ts";
 import { meaningOf } from "./introspection.ts";
+import {
+  booleanFlag,
+  duration,
+  oneOf,
+  rejectValue,
+  section,
+  share,
+  signedDuration,
+  text,
+  wholeNumber,
+} from "./value-types.ts";
 
-const MATCH = "a method, the beginning of a path, or both, such as GET /v1/nodes";
-const SECONDS_OR_DATE = "a number of seconds, or an HTTP-date in quotes";
-const LOCATION = "the URL of a Location header, of visible ASCII characters";
+const MATCH_EXPECTED = "a method, the beginning of a path, or both, such as GET /v1/nodes";
+const RETRY_AFTER_EXPECTED = "a number of seconds, or an HTTP-date in quotes";
+const LOCATION_EXPECTED = "the URL of a Location header, of visible ASCII characters";
 
 /** Keys that every fault has. */
-const timing = {
+const timingKeys = {
   after: duration("0s", "365d").prefault("0s").describe("When it begins, from the start of the simulation."),
   for: duration("1ms", "365d").describe("How long it lasts."),
 };
 
 /** Keys of the faults that hit requests. */
-const hitting = {
-  match: text(MATCH, { name: "string" })
-    .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH}`)
+const matchKeys = {
+  match: text(MATCH_EXPECTED, { name: "string" })
+    .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH_EXPECTED}`)
     .exactOptional()
     .describe(
       "The requests that it hits: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with `?` at its end, the list alone. Unset: every request. Not for `region_dark` and `clock_skew`, which hit no requests.",
@@ -27,131 +37,131 @@ const hitting = {
 };
 
 /** Keys that faults share. */
-const common = { ...timing, ...hitting };
+const sharedKeys = { ...timingKeys, ...matchKeys };
 
 /** One kind of fault that hits requests: what all of them have, and what it needs beside. */
-function faultOf<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
+function requestFault<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
   kind: Name,
   meaning: string,
   shape: Shape,
 ) {
-  return section({ kind: z.literal(kind), ...common, ...shape }).describe(meaning);
+  return section({ kind: z.literal(kind), ...sharedKeys, ...shape }).describe(meaning);
 }
 
 /** Defines a fault of the network or the clock, which applies to all requests. */
-function eventOf<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
+function networkFault<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
   kind: Name,
   meaning: string,
   shape: Shape,
 ) {
-  return section({ kind: z.literal(kind), ...timing, ...shape }).describe(meaning);
+  return section({ kind: z.literal(kind), ...timingKeys, ...shape }).describe(meaning);
 }
 
-const secondsOrDate = text(SECONDS_OR_DATE, { name: "string" }).regex(
+const secondsOrDate = text(RETRY_AFTER_EXPECTED, { name: "string" }).regex(
   /^[\x20-\x7e]*$/,
-  `must be ${SECONDS_OR_DATE}, in ASCII`,
+  `must be ${RETRY_AFTER_EXPECTED}, in ASCII`,
 );
 
-const HEADER = "the value of a header, of printable ASCII characters";
+const HEADER_EXPECTED = "the value of a header, of printable ASCII characters";
 const headerText = () =>
-  text(HEADER, { name: "string" })
-    .regex(/^[\x20-\x7e]*$/, `must be ${HEADER}`)
+  text(HEADER_EXPECTED, { name: "string" })
+    .regex(/^[\x20-\x7e]*$/, `must be ${HEADER_EXPECTED}`)
     .exactOptional();
 
 const faults = [
-  faultOf("status", "Answers with an error status.", {
-    status: whole(200, 599).describe("The status."),
+  requestFault("status", "Answers with an error status.", {
+    status: wholeNumber(200, 599).describe("The status."),
     retry_after: z
-      .union([whole(0, 86_400), secondsOrDate], { error: `must be ${SECONDS_OR_DATE}` })
+      .union([wholeNumber(0, 86_400), secondsOrDate], { error: `must be ${RETRY_AFTER_EXPECTED}` })
       .transform(String)
       .exactOptional()
       .describe("The Retry-After header: seconds, or an HTTP-date."),
     retry_after_date: duration("0s", "365d")
       .exactOptional()
       .describe("The Retry-After header as an HTTP-date so much later than the answer. Instead of `retry_after`."),
-    bare: flag()
+    bare: booleanFlag()
       .exactOptional()
       .describe(
         "Whether a gateway in front of the service answers: without X-RateLimit headers, and without counting the request. Unset: false.",
       ),
   }),
-  faultOf(
+  requestFault(
     "gateway_limit",
     "Limits requests in a gateway in front of the service: its 429 has no X-RateLimit headers.",
     {
-      requests_per_minute: whole(1, 1_000_000).describe("Requests that it lets through a minute."),
-      burst: whole(1, 1_000_000).describe("Requests that it lets through at once, after a rest."),
-      retry_after: whole(0, 86_400)
+      requests_per_minute: wholeNumber(1, 1_000_000).describe("Requests that it lets through a minute."),
+      burst: wholeNumber(1, 1_000_000).describe("Requests that it lets through at once, after a rest."),
+      retry_after: wholeNumber(0, 86_400)
         .exactOptional()
         .describe("Seconds in the Retry-After header of its 429. Unset: no such header."),
     },
   ),
-  faultOf("limit_headers", "States these X-RateLimit headers, as they stand, in place of the true ones.", {
+  requestFault("limit_headers", "States these X-RateLimit headers, as they stand, in place of the true ones.", {
     limit: headerText().describe("X-RateLimit-Limit. Unset: the true one."),
     remaining: headerText().describe("X-RateLimit-Remaining. Unset: the true one."),
     reset: headerText().describe("X-RateLimit-Reset. Unset: the true one."),
   }),
-  faultOf("hang", "Accepts the request and never answers.", {}),
-  faultOf("reset", "Breaks the connection before a byte of the answer.", {}),
-  faultOf("truncate", "Breaks the connection in the middle of the body.", {}),
-  faultOf("bad_json", "Answers 200 with a body that is no JSON.", {}),
-  faultOf("html", "Answers 200 with an HTML page, as a proxy in between would.", {}),
-  faultOf("wrong_shape", "Answers 200 with JSON of another shape than the interface's.", {}),
-  faultOf(
+  requestFault("hang", "Accepts the request and never answers.", {}),
+  requestFault("reset", "Breaks the connection before a byte of the answer.", {}),
+  requestFault("truncate", "Breaks the connection in the middle of the body.", {}),
+  requestFault("bad_json", "Answers 200 with a body that is no JSON.", {}),
+  requestFault("html", "Answers 200 with an HTML page, as a proxy in between would.", {}),
+  requestFault("wrong_shape", "Answers 200 with JSON of another shape than the interface's.", {}),
+  requestFault(
     "bad_records",
     "Spoils records of a list: an unknown status, a number out of range, no id, an awkward name or timestamp.",
     {
       spoiled: share(0, 100).describe("Share of the records that are spoiled."),
     },
   ),
-  faultOf(
+  requestFault(
     "many_labels",
     "Gives the records of a list, and the top lists of the statistics, many countries, regions, nodes and customers.",
-    { values: whole(1, 10_000_000).describe("Different values of each label.") },
+    { values: wholeNumber(1, 10_000_000).describe("Different values of each label.") },
   ),
-  faultOf("slow_drip", "Sends the body slowly.", {
-    bytes_per_second: whole(1, 1_000_000).describe("Bytes of the body that are sent a second."),
+  requestFault("slow_drip", "Sends the body slowly.", {
+    bytes_per_second: wholeNumber(1, 1_000_000).describe("Bytes of the body that are sent a second."),
   }),
-  faultOf("huge_body", "Answers 200 with a body that is far too large.", {
-    bytes: whole(1, 1_000_000_000).describe("Size of the body."),
+  requestFault("huge_body", "Answers 200 with a body that is far too large.", {
+    bytes: wholeNumber(1, 1_000_000_000).describe("Size of the body."),
   }),
-  faultOf("redirect", "Redirects to another place.", {
-    location: text(LOCATION, { name: "string" })
-      .regex(/^[\x21-\x7e]*$/, `must be ${LOCATION}`)
+  requestFault("redirect", "Redirects to another place.", {
+    location: text(LOCATION_EXPECTED, { name: "string" })
+      .regex(/^[\x21-\x7e]*$/, `must be ${LOCATION_EXPECTED}`)
       .describe("The Location header."),
   }),
-  faultOf("lost_reply", "Does what the request asks, then breaks the connection.", {}),
-  faultOf(
+  requestFault("lost_reply", "Does what the request asks, then breaks the connection.", {}),
+  requestFault(
     "vanished",
     "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` names the list alone: `GET /v1/nodes?`.",
     {
       missing: share(0, 100).describe("Share of the records that are missing."),
     },
   ),
-  faultOf("empty_list", "Lists nothing, and says that the total is 0.", {}),
-  faultOf(
+  requestFault("empty_list", "Lists nothing, and says that the total is 0.", {}),
+  requestFault(
     "duplicates",
     "Lists records twice: the first ones again at the end of the list, and counts them in its total.",
     {
-      records: whole(1, 10_000).describe("How many are listed twice."),
+      records: wholeNumber(1, 10_000).describe("How many are listed twice."),
     },
   ),
-  faultOf("page_ignored", "Answers every page of a list with the records of the first page.", {
+  requestFault("page_ignored", "Answers every page of a list with the records of the first page.", {
     states: oneOf(["requested", "first"])
       .default("requested")
       .describe("The page number that the answer states: the one asked for, or that of the first page."),
   }),
-  faultOf("bad_details", "Makes the details of a share of the nodes unreadable, always those of the same nodes.", {
+  requestFault("bad_details", "Makes the details of a share of the nodes unreadable, always those of the same nodes.", {
     nodes: share(0, 100).describe("Share of the nodes."),
     answer: oneOf(["not_found", "unreadable", "server_error"]).describe(
       "What a read of such a node gets: 404, 200 without a usable field, or 500.",
     ),
   }),
-  faultOf("stale_last_seen", "Stops every node's last_seen, as a broken health checker would.", {}),
-  eventOf("region_dark", "Takes every node of a region offline.", {
+  requestFault("stale_last_seen", "Stops every node's last_seen, as a broken health checker would.", {}),
+  networkFault("region_dark", "Takes every node of a region offline.", {
     region: text("the name of a region", { name: "string" }).describe("The region."),
   }),
-  eventOf("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
+  networkFault("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
     skew: signedDuration().describe("By how much; `-90s` is behind."),
   }),
 ] as const;
@@ -161,9 +171,9 @@ export const faultSchema = z
   .discriminatedUnion("kind", faults, { error: "must be a mapping with the keys kind, for and those of the kind" })
   .transform((entry, context): Fault => {
     if (entry.kind === "status" && entry.retry_after !== undefined && entry.retry_after_date !== undefined) {
-      return refuse(context, entry, "must have retry_after or retry_after_date, not both");
+      return rejectValue(context, entry, "must have retry_after or retry_after_date, not both");
     }
-    const fault = { afterMs: entry.after, forMs: entry.for, fault: faultKind(entry) };
+    const fault = { afterMs: entry.after, forMs: entry.for, fault: toFaultKind(entry) };
     if (entry.kind === "region_dark" || entry.kind === "clock_skew") return fault;
     const matched = entry.match === undefined ? fault : { ...fault, match: entry.match };
     return entry.share === undefined ? matched : { ...matched, share: entry.share };
@@ -172,14 +182,14 @@ export const faultSchema = z
 /** The kinds of faults for the reference: the keys they share, and what each is and has beside. */
 export function faultAlternatives() {
   const kinds = faults.map((fault) => {
-    const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(common, key));
+    const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(sharedKeys, key));
     const [name] = fault.shape.kind.values;
     return { name: String(name), meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
   });
-  return { common, kinds };
+  return { common: sharedKeys, kinds };
 }
 
-function faultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
+function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
   switch (entry.kind) {
     case "status": {
       const { status, retry_after, retry_after_date, bare } = entry;

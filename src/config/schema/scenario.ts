@@ -11,20 +11,30 @@ import {
   SESSION_ORDERS,
   type ServiceOptions,
 } from "../../model/scenario.ts";
-import type { Source } from "../yaml/document.ts";
-import { faultSchema } from "./scenario-faults.ts";
-import { duration, durationOrNever, flag, list, oneOf, section, share, text, whole } from "./value-types.ts";
 import type { ConfigProblem } from "../diagnostics/problem.ts";
-import { readAs } from "../schema-reader.ts";
+import { readYaml } from "../schema-reader.ts";
+import type { YamlSource } from "../yaml/document.ts";
+import { faultSchema } from "./scenario-faults.ts";
+import {
+  booleanFlag,
+  duration,
+  durationOrNever,
+  list,
+  oneOf,
+  section,
+  share,
+  text,
+  wholeNumber,
+} from "./value-types.ts";
 
 const SCOPES = ["nodes:read", "nodes:write", "sessions:read", "sessions:write"] as const;
 
 /** Schema of a scenario file. What it does not say is as in `defaults`. */
 export function scenarioSchema(defaults: Scenario) {
   return section({
-    seed: whole(0, 4_294_967_295).default(defaults.seed).describe("Everything that happens follows from it."),
-    nodes: whole(0, 1_000_000).default(defaults.nodes).describe("Nodes of the fleet."),
-    sessions: whole(0, 10_000_000).default(defaults.sessions).describe("Sessions at a time, on average."),
+    seed: wholeNumber(0, 4_294_967_295).default(defaults.seed).describe("Everything that happens follows from it."),
+    nodes: wholeNumber(0, 1_000_000).default(defaults.nodes).describe("Nodes of the fleet."),
+    sessions: wholeNumber(0, 10_000_000).default(defaults.sessions).describe("Sessions at a time, on average."),
     service: service(defaults.service),
     rates: rates(defaults.rates),
     churn: churn(defaults.churn),
@@ -53,10 +63,10 @@ const service = (defaults: ServiceOptions) =>
       .default(defaults.rateLimitHeaders)
       .describe("Whose numbers the X-RateLimit headers state; `off`: none but on a 429."),
     first_page: oneOf([0, 1]).default(defaults.firstPage).describe("Number of the first page."),
-    page_limit_default: whole(1, 10_000)
+    page_limit_default: wholeNumber(1, 10_000)
       .default(defaults.pageLimitDefault)
       .describe("Records a page where `limit` is not given."),
-    page_limit_max: whole(1, 100_000).default(defaults.pageLimitMax).describe("Records a page at most."),
+    page_limit_max: wholeNumber(1, 100_000).default(defaults.pageLimitMax).describe("Records a page at most."),
     page_limit_over: oneOf(["clamp", "reject"])
       .default(defaults.pageLimitOver)
       .describe("What a larger `limit` gets: fewer records, or a 4xx."),
@@ -72,7 +82,7 @@ const service = (defaults: ServiceOptions) =>
     action_reply: oneOf(["success", "empty_object", "no_content"])
       .default(defaults.actionReply)
       .describe("Answer of reboot and disconnect: a body like quarantine's, an empty object, or 204."),
-    list_ended_sessions: flag()
+    list_ended_sessions: booleanFlag()
       .default(defaults.listEndedSessions)
       .describe("Whether sessions that ended stay in the list for a while."),
     plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("The plan (section 8.3)."),
@@ -87,10 +97,10 @@ const service = (defaults: ServiceOptions) =>
     token_bucket_reset: oneOf(["full", "next_token"])
       .default(defaults.tokenBucketReset)
       .describe("Whether X-RateLimit-Reset of a token bucket names the moment it is full, or the next token."),
-    node_list: listOptions(["joined", ...orderings(NODE_ORDERS)], defaults.nodeList).describe(
+    node_list: listOptions(["joined", ...sortOrders(NODE_ORDERS)], defaults.nodeList).describe(
       "How the list of nodes is served; `joined` is the order in which nodes joined the fleet.",
     ),
-    session_list: listOptions(orderings(SESSION_ORDERS), defaults.sessionList).describe(
+    session_list: listOptions(sortOrders(SESSION_ORDERS), defaults.sessionList).describe(
       "How the list of sessions is served. By another field than `started_at`, every page sorts all sessions: for small networks.",
     ),
   })
@@ -118,7 +128,7 @@ const service = (defaults: ServiceOptions) =>
     .prefault({})
     .describe("How the service answers where its interface leaves the choice open.");
 
-const orderings = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
+const sortOrders = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
   fields.flatMap((field): Ordering<Field>[] => [field, `-${field}`]);
 
 const listOptions = <Order extends string>(orders: readonly Order[], defaults: ListOptions<Order>) =>
@@ -126,7 +136,7 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
     order: oneOf<Order>(orders)
       .default(() => defaults.order)
       .describe("Order of the records: ascending by a field or, with `-` before it, descending."),
-    records_max: whole(1, 10_000_000)
+    records_max: wholeNumber(1, 10_000_000)
       .exactOptional()
       .describe("A page that begins after so many records gets 400. Unset: every page is served."),
     total_counts: oneOf(["list", "page"])
@@ -135,10 +145,10 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
     total_lag: duration("0s", "1h")
       .prefault(formatDuration(defaults.totalLagMs))
       .describe("`total` counts the list as it was so long ago, to the second."),
-    total_off_by: whole(-1_000_000, 1_000_000)
+    total_off_by: wholeNumber(-1_000_000, 1_000_000)
       .default(defaults.totalOffBy)
       .describe("Added to `total`, which is never below 0."),
-    total_fixed: whole(0, 1_000_000_000_000)
+    total_fixed: wholeNumber(0, 1_000_000_000_000)
       .exactOptional()
       .describe("Stated as `total`, whatever the list holds. Unset: the count."),
   })
@@ -157,18 +167,18 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
 const churn = (defaults: ChurnRates) =>
   section({
     join_every: durationOrNever()
-      .prefault(everyOrNever(defaults.joinEveryMs))
+      .prefault(durationOrNeverText(defaults.joinEveryMs))
       .describe("Mean time from one node that joins the fleet to the next."),
     leave_every: durationOrNever()
-      .prefault(everyOrNever(defaults.leaveEveryMs))
+      .prefault(durationOrNeverText(defaults.leaveEveryMs))
       .describe("Mean time from one node that leaves the fleet for good to the next."),
     vanish_after_reboot: share(0, 100)
       .prefault(formatPercent(defaults.vanishAfterReboot))
       .describe("Share of reboots at whose end the node leaves the fleet instead of coming back up."),
     vanish_for: durationOrNever()
-      .prefault(everyOrNever(defaults.vanishForMs))
+      .prefault(durationOrNeverText(defaults.vanishForMs))
       .describe("How long such a node is gone; `never`: it does not return."),
-    reuse_ids: flag()
+    reuse_ids: booleanFlag()
       .default(defaults.reuseIds)
       .describe("Whether a node that returns is another machine under the same id, with another `created_at`."),
   })
@@ -189,7 +199,7 @@ const churn = (defaults: ChurnRates) =>
 const rates = (defaults: FleetRates) =>
   section({
     fault_every: durationOrNever()
-      .prefault(everyOrNever(defaults.faultEveryMs))
+      .prefault(durationOrNeverText(defaults.faultEveryMs))
       .describe("Mean time from healthy to a fault of one node."),
     self_healing: share(0, 100)
       .prefault(formatPercent(defaults.selfHealing))
@@ -202,10 +212,10 @@ const rates = (defaults: FleetRates) =>
       .describe("Share of outages that come and go every few minutes instead of staying."),
     reboot: duration("1s", "1h").prefault(formatDuration(defaults.rebootMs)).describe("How long a reboot takes."),
     maintenance_every: durationOrNever()
-      .prefault(everyOrNever(defaults.maintenanceEveryMs))
+      .prefault(durationOrNeverText(defaults.maintenanceEveryMs))
       .describe("Mean time from one scheduled maintenance of a node to the next."),
     repair: durationOrNever()
-      .prefault(everyOrNever(defaults.repairMs))
+      .prefault(durationOrNeverText(defaults.repairMs))
       .describe("Mean time until a person mends a fault that neither passes by itself nor yields to a reboot."),
   })
     .transform(
@@ -222,11 +232,11 @@ const rates = (defaults: FleetRates) =>
     .prefault({})
     .describe("How often things happen to one node, on average.");
 
-const everyOrNever = (every: number): string => (Number.isFinite(every) ? formatDuration(every) : "never");
+const durationOrNeverText = (every: number): string => (Number.isFinite(every) ? formatDuration(every) : "never");
 
 /** Reads a scenario file. Fails with every error of the file, as {@link loadConfig} does. */
-export function loadScenario(source: Source, defaults: Scenario): Result<Scenario, readonly ConfigProblem[]> {
+export function loadScenario(source: YamlSource, defaults: Scenario): Result<Scenario, readonly ConfigProblem[]> {
   const rules = { check: () => null, resolvePath: (path: string) => path };
-  const read = readAs(scenarioSchema(defaults), source, rules);
+  const read = readYaml(scenarioSchema(defaults), source, rules);
   return read.ok ? ok(read.value.value) : read;
 }

@@ -1,7 +1,18 @@
 import { tlsConfig } from "./http-client.ts";
-import { always, duration, exactlyOne, filePath, flag, httpUrl, oneOf, section, text, whole } from "./value-types.ts";
+import {
+  booleanFlag,
+  duration,
+  filePath,
+  hasExactlyOne,
+  httpUrl,
+  oneOf,
+  RUN_ALWAYS,
+  section,
+  text,
+  wholeNumber,
+} from "./value-types.ts";
 
-const API_KEY = "an API key of visible ASCII characters, without blanks";
+const API_KEY_EXPECTED = "an API key of visible ASCII characters, without blanks";
 
 /** The section `service`: where the management API is, and how it is reached. */
 export const serviceSchema = section({
@@ -10,8 +21,8 @@ export const serviceSchema = section({
     if (url.search !== "" || url.hash !== "") return "a URL without a query and without a fragment";
     return /\/v1\/*$/.test(url.pathname) ? "a URL without the /v1 at its end: it is appended to every request" : null;
   }).describe("Where the management service is. `/v1/…` is appended; redirects are never followed."),
-  api_key: text(API_KEY, { name: "string", secret: "the API key" })
-    .regex(/^[\x21-\x7e]*$/, `must be ${API_KEY}`)
+  api_key: text(API_KEY_EXPECTED, { name: "string", secret: "the API key" })
+    .regex(/^[\x21-\x7e]*$/, `must be ${API_KEY_EXPECTED}`)
     .exactOptional()
     .describe("The API key, best taken from an environment variable. Either this or `api_key_file`."),
   api_key_file: filePath()
@@ -23,7 +34,7 @@ export const serviceSchema = section({
     .describe(
       "Scale of cpu_usage, memory_usage and disk_usage: `ratio` is 0 to 1, `percent` is 0 to 100. The service doesn't say. Unset: usage is exported by no family and read by no policy.",
     ),
-  page_limit: whole(1, 10_000)
+  page_limit: wholeNumber(1, 10_000)
     .default(1_000)
     .describe(
       "Records asked for a page. A smaller clamp by the service is followed; a 4xx on it makes the daemon fall back to 100.",
@@ -43,22 +54,22 @@ export const serviceSchema = section({
   )
     .exactOptional()
     .describe("HTTP proxy through which the service is reached."),
-  proxy_from_environment: flag()
+  proxy_from_environment: booleanFlag()
     .default(false)
     .describe(
       "Whether the service is reached through the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment name. Without HTTPS_PROXY, HTTP_PROXY is used for https too. Instead of `proxy`.",
     ),
 })
-  .refine((value) => exactlyOne(value, "api_key", "api_key_file"), {
-    ...always,
+  .refine((value) => hasExactlyOne(value, "api_key", "api_key_file"), {
+    ...RUN_ALWAYS,
     error: "must have either api_key or api_key_file",
   })
   .refine((value) => !("ca_file" in value && value.tls_config?.ca_file !== undefined), {
-    ...always,
+    ...RUN_ALWAYS,
     error: "must have ca_file or tls_config.ca_file, not both",
   })
   .refine((value) => !("proxy" in value && value.proxy_from_environment), {
-    ...always,
+    ...RUN_ALWAYS,
     error: "must have proxy or proxy_from_environment, not both",
   })
   .meta({ oneOf: [{ required: ["api_key"] }, { required: ["api_key_file"] }] })

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
-import { always, kinds, list, refuse, section, text, words } from "./value-types.ts";
+import { list, nonBlankText, RUN_ALWAYS, rejectValue, section, text, valueKinds } from "./value-types.ts";
 
 /** Ranges of one list: a day has 1440 minutes, a year 366 days. */
 const RANGES_MAX = 100;
@@ -21,10 +21,10 @@ const clockTime = () =>
   z
     .string({ error: CLOCK_EXPECTED })
     .meta({ pattern: CLOCK_PATTERN.source })
-    .register(kinds, { name: "HH:MM" })
+    .register(valueKinds, { name: "HH:MM" })
     .transform((value, context): number => {
       const match = CLOCK_PATTERN.exec(value);
-      if (match === null) return refuse(context, value, CLOCK_EXPECTED);
+      if (match === null) return rejectValue(context, value, CLOCK_EXPECTED);
       return match[1] === undefined ? 24 * HOUR_MINUTES : Number(match[1]) * HOUR_MINUTES + Number(match[2]);
     });
 
@@ -41,82 +41,82 @@ const timeRange = section({
 });
 
 /** What the ends of a range may be, and which numbers they are. */
-interface Ends {
+interface RangeEnds {
   readonly what: string;
   /** Null: no such end. */
   numberOf(word: string): number | null;
   /** Why these are no range; null: they are. */
-  fault(range: NumberRange): string | null;
+  problem(range: NumberRange): string | null;
 }
 
 /** `begin:end`, or one of them alone; ends of digits may be written without quotes, as a number. */
-function ranges({ what, numberOf, fault }: Ends) {
+function rangeList({ what, numberOf, problem: fault }: RangeEnds) {
   const expected = `must be ${what}`;
-  const written = z.union([text(what, { name: what }), z.int().register(kinds, { name: "integer" })], {
+  const written = z.union([text(what, { name: what }), z.int().register(valueKinds, { name: "integer" })], {
     error: expected,
   });
   const range = written.transform((value, context): NumberRange => {
     const [begin, end, ...rest] = String(value)
       .split(":")
       .map((word) => numberOf(word.toLowerCase()));
-    if (typeof begin !== "number" || end === null || rest.length > 0) return refuse(context, value, expected);
+    if (typeof begin !== "number" || end === null || rest.length > 0) return rejectValue(context, value, expected);
     const read = { begin, end: end ?? begin };
     const why = fault(read);
-    return why === null ? read : refuse(context, value, why);
+    return why === null ? read : rejectValue(context, value, why);
   });
   return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
 }
 
-const named =
+const indexIn =
   (names: readonly string[], first: number) =>
   (word: string): number | null =>
     names.includes(word) ? names.indexOf(word) + first : null;
 
 /** A whole number as Alertmanager reads it; digits beyond these fit no calendar. */
-const number = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
+const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
 /** The fault of a range that ends before it begins: what comes first, and how to write what was meant. */
-const ascending =
+const orderProblem =
   (advice = "") =>
   ({ begin, end }: NumberRange): string | null =>
     end >= begin ? null : `must not end before it begins${advice}`;
 
-const weekdays = ranges({
+const weekdays = rangeList({
   what: "a weekday, or a range of them such as monday:friday",
-  numberOf: named(WEEKDAYS, 0),
-  fault: ascending(' (a week begins on sunday); write two ranges, such as "friday:saturday" and "sunday:monday"'),
+  numberOf: indexIn(WEEKDAYS, 0),
+  problem: orderProblem(' (a week begins on sunday); write two ranges, such as "friday:saturday" and "sunday:monday"'),
 });
 
-const monthName = named(MONTHS, 1);
+const monthName = indexIn(MONTHS, 1);
 
-const months = ranges({
+const months = rangeList({
   what: "a month by its name or number, or a range of them such as 3:6",
-  numberOf: (word) => monthName(word) ?? number(word),
-  fault: ascending('; write two ranges, such as "november:december" and "january:february"'),
+  numberOf: (word) => monthName(word) ?? parseWholeNumber(word),
+  problem: orderProblem('; write two ranges, such as "november:december" and "january:february"'),
 });
 
-const years = ranges({
+const years = rangeList({
   what: "a year, or a range of them such as 2026:2027",
-  numberOf: number,
-  fault: ascending(),
+  numberOf: parseWholeNumber,
+  problem: orderProblem(),
 });
 
 const MONTH_DAYS_MAX = 31;
 /** A range must not end before it begins in the shortest month: there a day counted from the end comes soonest. */
 const MONTH_DAYS_MIN = 28;
 
-const daysOfMonth = ranges({
+const daysOfMonth = rangeList({
   what: "a day of the month from 1 to 31, or from -1 (the last) to -31, or a range of them such as 1:5 or -3:-1",
   numberOf(word) {
-    const day = number(word);
+    const day = parseWholeNumber(word);
     return day === null || day === 0 || Math.abs(day) > MONTH_DAYS_MAX ? null : day;
   },
-  fault({ begin, end }) {
+  problem({ begin, end }) {
     if (begin < 0 && end > 0) return "must not begin with a day from the month's end and end with one from its start";
     const fromStart = (day: number) => (day < 0 ? MONTH_DAYS_MIN + day : day);
     const advice =
       ' in a month of 28 days; write two ranges, such as "25:31" and "1:5", or begin earlier, such as "27:-1"';
-    return ascending(advice)({ begin: fromStart(begin), end: fromStart(end) });
+    return orderProblem(advice)({ begin: fromStart(begin), end: fromStart(end) });
   },
 });
 
@@ -136,7 +136,7 @@ const specShape = {
   location: z
     .string({ error: LOCATION_EXPECTED })
     .regex(/^$|\S/, LOCATION_EXPECTED)
-    .register(kinds, { name: "time zone", check: "timezone" })
+    .register(valueKinds, { name: "time zone", check: "timezone" })
     .nullable()
     .exactOptional()
     .describe("IANA time zone of the times and days, or `Local`, the machine's. Unset: UTC."),
@@ -144,11 +144,11 @@ const specShape = {
 
 const spec = section(specShape)
   .nullable()
-  .transform((value) => specOf(value ?? {}));
+  .transform((value) => toIntervalSpec(value ?? {}));
 
-type Spec = z.output<ReturnType<typeof section<typeof specShape>>>;
+type IntervalSpecConfig = z.output<ReturnType<typeof section<typeof specShape>>>;
 
-function specOf({ times, weekdays, days_of_month, months, years, location }: Spec): IntervalSpec {
+function toIntervalSpec({ times, weekdays, days_of_month, months, years, location }: IntervalSpecConfig): IntervalSpec {
   return {
     ...(times && { times }),
     ...(weekdays && { weekdays }),
@@ -159,25 +159,28 @@ function specOf({ times, weekdays, days_of_month, months, years, location }: Spe
   };
 }
 
-const NESTED = "time_intervals";
+const NESTED_KEY = "time_intervals";
 
 const interval = section({
-  name: words("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
+  name: nonBlankText("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
   ...specShape,
-  [NESTED]: list(spec, "time intervals", INTERVALS_MAX)
+  [NESTED_KEY]: list(spec, "time intervals", INTERVALS_MAX)
     .nullable()
     .exactOptional()
     .describe(
       "Intervals with the keys above, of which any may hold, as Alertmanager nests them. Instead of those keys, which are short for a list of one.",
     ),
 })
-  .refine((value) => !(NESTED in value) || Object.keys(value).every((key) => key === NESTED || key === "name"), {
-    ...always,
-    error: `must have nothing but a name beside ${NESTED}: what restricts an interval goes into it`,
-  })
+  .refine(
+    (value) => !(NESTED_KEY in value) || Object.keys(value).every((key) => key === NESTED_KEY || key === "name"),
+    {
+      ...RUN_ALWAYS,
+      error: `must have nothing but a name beside ${NESTED_KEY}: what restricts an interval goes into it`,
+    },
+  )
   .transform(({ name, time_intervals, ...own }): TimeInterval => {
     const isShort = Object.keys(own).length > 0;
-    return { name, intervals: time_intervals ?? (isShort ? [specOf(own)] : []) };
+    return { name, intervals: time_intervals ?? (isShort ? [toIntervalSpec(own)] : []) };
   });
 
 /** The section `time_intervals`: Alertmanager's format. */

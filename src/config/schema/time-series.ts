@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import type { Series, Span } from "../../model/policy/policy-test.ts";
-import { kinds, refuse } from "./value-types.ts";
+import { rejectValue, valueKinds } from "./value-types.ts";
 
-const SPANS_MAX = 100;
+const SERIES_SPANS_MAX = 100;
 
 /** One span as it is written: `VALUE for DURATION`, or `VALUE` for what stays. */
 const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
@@ -16,14 +16,14 @@ export function series<Value>(kind: string, example: string, read: (text: string
   const expected = `must be a ${kind}, such as ${example}, or a list of such over time, as in [${example} for 10m, …]`;
   const scalar = z.union([z.string(), z.number().min(0, expected)], { error: expected });
   const written = z
-    .union([scalar, z.array(scalar).min(1, expected).max(SPANS_MAX)], { error: expected })
-    .register(kinds, { name: `${kind}, or a list over time` });
+    .union([scalar, z.array(scalar).min(1, expected).max(SERIES_SPANS_MAX)], { error: expected })
+    .register(valueKinds, { name: `${kind}, or a list over time` });
   return written.transform((value, context): Series<Value> => {
     const spans = [value].flat().map((each) => spanOf(String(each), read));
-    if (spans.includes(null)) return refuse(context, value, expected);
+    if (spans.includes(null)) return rejectValue(context, value, expected);
     const whole = spans as Span<Value>[];
     const isTimed = whole.slice(0, -1).every(({ forMs }) => Number.isFinite(forMs));
-    return isTimed ? whole : refuse(context, value, "must say for how long each but the last one stays");
+    return isTimed ? whole : rejectValue(context, value, "must say for how long each but the last one stays");
   });
 }
 

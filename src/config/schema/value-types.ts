@@ -3,7 +3,7 @@ import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { parsePercent, type Share } from "../../base/percent.ts";
 
 /** A check that a schema can't make by itself: the loader makes it. */
-export type Check =
+export type LoaderCheck =
   | "cron"
   | "expression"
   | "family"
@@ -19,12 +19,12 @@ export type Check =
   | "window";
 
 /** What the reference, the loader and the error messages know of a kind of value beyond what zod knows. */
-export interface Kind {
+export interface ValueKind {
   /** Its name in the reference, such as `duration`. */
   readonly name: string;
   /** The values it takes, in words; absent where the name says it all. */
   readonly range?: string;
-  readonly check?: Check;
+  readonly check?: LoaderCheck;
   /** What it is, if it is never to be shown in a message: `the API key`. */
   readonly secret?: string;
   /** Whether an empty text counts as left out, in a file that is read as Go reads it. Absent: no. */
@@ -32,7 +32,7 @@ export interface Kind {
 }
 
 /** Kinds by the innermost zod schema of a key: the one that takes what the file says. */
-export const kinds = z.registry<Kind>();
+export const valueKinds = z.registry<ValueKind>();
 
 const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?:\\d+m)?(?:\\d+s)?(?:\\d+ms)?)";
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
@@ -41,11 +41,11 @@ const DURATION_EXPECTED = "a duration is a number with a unit, largest unit firs
 export function duration(min: string, max: string) {
   const range = `${min} to ${max}`;
   const written = z.string({ error: DURATION_EXPECTED }).meta({ pattern: `^${DURATION_PATTERN}$` });
-  return written.register(kinds, { name: "duration", range }).transform((value, context): DurationMs => {
+  return written.register(valueKinds, { name: "duration", range }).transform((value, context): DurationMs => {
     const read = parseDuration(value);
-    if (!read.ok) return refuse(context, value, read.error);
-    const fits = read.value >= bound(min) && read.value <= bound(max);
-    return fits ? read.value : refuse(context, value, `must be a duration from ${range}`);
+    if (!read.ok) return rejectValue(context, value, read.error);
+    const fits = read.value >= durationBound(min) && read.value <= durationBound(max);
+    return fits ? read.value : rejectValue(context, value, `must be a duration from ${range}`);
   });
 }
 
@@ -53,10 +53,10 @@ export function duration(min: string, max: string) {
 export function durationOrNever() {
   const expected = "must be a duration such as 30d, or never";
   const written = z.string({ error: expected }).meta({ pattern: `^(?:never|${DURATION_PATTERN})$` });
-  return written.register(kinds, { name: "duration or never" }).transform((value, context): number => {
+  return written.register(valueKinds, { name: "duration or never" }).transform((value, context): number => {
     if (value === "never") return Number.POSITIVE_INFINITY;
     const read = parseDuration(value);
-    return read.ok && read.value > 0 ? read.value : refuse(context, value, expected);
+    return read.ok && read.value > 0 ? read.value : rejectValue(context, value, expected);
   });
 }
 
@@ -64,14 +64,14 @@ export function durationOrNever() {
 export function signedDuration() {
   const expected = "must be a duration such as 90s, or -90s for one into the past";
   const written = z.string({ error: expected }).meta({ pattern: `^-?${DURATION_PATTERN}$` });
-  return written.register(kinds, { name: "duration, may be negative" }).transform((value, context): number => {
+  return written.register(valueKinds, { name: "duration, may be negative" }).transform((value, context): number => {
     const read = parseDuration(value.replace(/^-/, ""));
-    if (!read.ok) return refuse(context, value, expected);
+    if (!read.ok) return rejectValue(context, value, expected);
     return value.startsWith("-") ? -read.value : read.value;
   });
 }
 
-function bound(text: string): DurationMs {
+function durationBound(text: string): DurationMs {
   const read = parseDuration(text);
   if (!read.ok) throw new Error(`a bound of the schema is no duration: ${text}`);
   return read.value;
@@ -84,45 +84,46 @@ export function share(min: number, max: number) {
   const text = z
     .string({ error: expected })
     .meta({ pattern: "^\\d+(?:\\.\\d+)?%$" })
-    .register(kinds, { name: "percentage", range });
+    .register(valueKinds, { name: "percentage", range });
   return text.transform((value, context): Share => {
     const read = parsePercent(value);
     const fits = read.ok && read.value >= min / 100 && read.value <= max / 100;
-    return fits ? read.value : refuse(context, value, expected);
+    return fits ? read.value : rejectValue(context, value, expected);
   });
 }
 
 /** A whole number from `min` to `max`. */
-export function whole(min: number, max: number) {
+export function wholeNumber(min: number, max: number) {
   const expected = `must be a whole number from ${min} to ${max}`;
   return z
     .int({ error: expected })
     .min(min, expected)
     .max(max, expected)
-    .register(kinds, { name: "integer", range: `${min} to ${max}` });
+    .register(valueKinds, { name: "integer", range: `${min} to ${max}` });
 }
 
 /** One of a closed list of words or numbers. */
 export function oneOf<const T extends string | number>(values: readonly T[]) {
   const schema = z.literal(values, { error: `must be one of ${values.join(", ")}` });
-  kinds.add(schema, { name: values.join(", ") });
+  valueKinds.add(schema, { name: values.join(", ") });
   return schema;
 }
 
 /** A text that is not empty. `what` describes the expected value in the error message. */
-export function text(what: string, kind: Kind) {
+export function text(what: string, kind: ValueKind) {
   const expected = `must be ${what}`;
-  return z.string({ error: expected }).min(1, expected).register(kinds, kind);
+  return z.string({ error: expected }).min(1, expected).register(valueKinds, kind);
 }
 
 /** `true` or `false`. */
-export const flag = () => z.boolean({ error: "must be true or false" }).register(kinds, { name: "boolean" });
+export const booleanFlag = () =>
+  z.boolean({ error: "must be true or false" }).register(valueKinds, { name: "boolean" });
 
 /** A text for people to fill in: a name, a word, a line; blanks alone are none. */
-export const words = (what: string, kind: Kind) => text(what, kind).regex(/\S/, `must be ${what}`);
+export const nonBlankText = (what: string, kind: ValueKind) => text(what, kind).regex(/\S/, `must be ${what}`);
 
 /** A CEL expression. The loader checks the fields it names. */
-export const expression = () => words("a CEL expression", { name: "CEL expression", check: "expression" });
+export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
 
 /** Path of a file that must be there. Relative ones are relative to the folder of the file that names them. */
 export const filePath = () => text("the path of a file", { name: "file", check: "file" });
@@ -134,16 +135,16 @@ export const webFilePath = () => text("the path of a file", { name: "file", chec
 const URL_LENGTH_MAX = 2_048;
 
 /** An http or https URL, without a slash at its end. `refusal` may say what else it must be. */
-export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: Kind = { name: "URL" }) {
+export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
   const expected = `must be ${what}`;
   const written = z.string({ error: expected }).meta({ pattern: "^[hH][tT][tT][pP][sS]?://" });
-  return written.register(kinds, kind).transform((value, context): string => {
+  return written.register(valueKinds, kind).transform((value, context): string => {
     if (value.length > URL_LENGTH_MAX)
-      return refuse(context, value, `must be at most ${URL_LENGTH_MAX} characters long`);
+      return rejectValue(context, value, `must be at most ${URL_LENGTH_MAX} characters long`);
     const url = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
-    if (url === null) return refuse(context, value, expected);
+    if (url === null) return rejectValue(context, value, expected);
     const other = refusal(url);
-    return other === null ? url.href.replace(/\/+$/, "") : refuse(context, value, `must be ${other}`);
+    return other === null ? url.href.replace(/\/+$/, "") : rejectValue(context, value, `must be ${other}`);
   });
 }
 
@@ -160,14 +161,14 @@ export function list<Item extends z.core.$ZodType>(item: Item, what: string, max
 }
 
 /** Refuses a value from inside a transform; `expected` is the clause that says what would be right. */
-export function refuse(context: z.core.$RefinementCtx, input: unknown, expected: string): never {
+export function rejectValue(context: z.core.$RefinementCtx, input: unknown, expected: string): never {
   context.issues.push({ code: "custom", message: expected, input });
   return z.NEVER;
 }
 
 /** Whether exactly one of some keys is written, even if what is written there is wrong: that is another error. */
-export const exactlyOne = (value: object, ...keys: readonly string[]): boolean =>
+export const hasExactlyOne = (value: object, ...keys: readonly string[]): boolean =>
   keys.filter((key) => key in value).length === 1;
 
 /** For checks over several keys of a section: they are made even where one of the keys has an error of its own. */
-export const always = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };
+export const RUN_ALWAYS = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };

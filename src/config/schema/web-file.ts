@@ -1,24 +1,41 @@
 import { z } from "zod";
 import type { DurationMs } from "../../base/duration.ts";
-import { always, exactlyOne, filePath, flag, kinds, list, oneOf, refuse, section, text, whole, words } from "./value-types.ts";
 import { CLIENT_AUTH_TYPES, CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES } from "./tls-names.ts";
+import {
+  booleanFlag,
+  filePath,
+  hasExactlyOne,
+  list,
+  nonBlankText,
+  oneOf,
+  RUN_ALWAYS,
+  rejectValue,
+  section,
+  text,
+  valueKinds,
+  wholeNumber,
+} from "./value-types.ts";
 
 const SANS_MAX = 1_000;
 const USERS_MAX = 1_000;
 
-const namesOf = <Names extends Readonly<Record<string, string>>>(names: Names) =>
+const keysOf = <Names extends Readonly<Record<string, string>>>(names: Names) =>
   Object.keys(names) as (keyof Names & string)[];
 
-const versions = namesOf(TLS_VERSIONS);
-const suites = [...TLS13_SUITES, ...namesOf(TLS12_SUITES)];
-const curves = namesOf(CURVES);
+const versions = keysOf(TLS_VERSIONS);
+const suites = [...TLS13_SUITES, ...keysOf(TLS12_SUITES)];
+const curves = keysOf(CURVES);
 
 /** Types that require a certificate of every client. */
-const REQUIRING: readonly string[] = ["RequireAnyClientCert", "RequireClientCert", "RequireAndVerifyClientCert"];
+const CERTIFICATE_REQUIRED_TYPES: readonly string[] = [
+  "RequireAnyClientCert",
+  "RequireClientCert",
+  "RequireAndVerifyClientCert",
+];
 
 /** A file that may be named by an empty text: then it is left out, as Go programs have it. */
 const optionalFile = () =>
-  filePath().register(kinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
+  filePath().register(valueKinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
 
 const certificate = (what: string) =>
   text(`${what} in PEM`, { name: "PEM", mayBeBlank: true }).regex(
@@ -42,7 +59,7 @@ const tlsServerConfig = section({
   ),
   key_file: optionalFile().describe("PEM file of the certificate's key. Either this or `key`."),
   client_auth_type: oneOf(CLIENT_AUTH_TYPES)
-    .register(kinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
+    .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
       "What is asked of clients, as Go names it; left out: `NoClientCert`. Only `RequireAndVerifyClientCert` refuses clients without a certificate signed by the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
@@ -50,7 +67,7 @@ const tlsServerConfig = section({
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities that clients' certificates are checked against. Either this or `client_ca`.",
   ),
-  client_allowed_sans: list(words("a subject alternative name", { name: "string" }), "names", SANS_MAX)
+  client_allowed_sans: list(nonBlankText("a subject alternative name", { name: "string" }), "names", SANS_MAX)
     .min(1, "must have at least one name; left out, every name is let in")
     .exactOptional()
     .describe(
@@ -63,23 +80,23 @@ const tlsServerConfig = section({
     .describe(
       "Cipher suites up to TLS 1.2, by Go's names. Empty: all that Go calls secure. TLS 1.3 has its own, always.",
     ),
-  prefer_server_cipher_suites: flag()
+  prefer_server_cipher_suites: booleanFlag()
     .default(true)
     .describe("Whether the order of `cipher_suites` counts, rather than the client's."),
   curve_preferences: list(oneOf(curves), "curves", curves.length)
     .default([])
     .describe("Elliptic curves in order of preference. Empty: OpenSSL's own."),
 })
-  .refine((value) => !isTls(value) || exactlyOne(value, "cert", "cert_file"), {
-    ...always,
+  .refine((value) => !isTls(value) || hasExactlyOne(value, "cert", "cert_file"), {
+    ...RUN_ALWAYS,
     error: "must have either cert or cert_file",
   })
-  .refine((value) => !isTls(value) || exactlyOne(value, "key", "key_file"), {
-    ...always,
+  .refine((value) => !isTls(value) || hasExactlyOne(value, "key", "key_file"), {
+    ...RUN_ALWAYS,
     error: "must have either key or key_file",
   })
   .refine((value) => !("client_ca" in value && "client_ca_file" in value), {
-    ...always,
+    ...RUN_ALWAYS,
     error: "must have client_ca or client_ca_file, not both",
   })
   .superRefine((tls, context) => {
@@ -93,7 +110,7 @@ const tlsServerConfig = section({
     if (hasAuthorities && type === "NoClientCert") {
       say("client_auth_type", "must ask for a certificate where there are authorities to check it against");
     }
-    if (tls.client_allowed_sans !== undefined && !REQUIRING.includes(type)) {
+    if (tls.client_allowed_sans !== undefined && !CERTIFICATE_REQUIRED_TYPES.includes(type)) {
       const expected = "must be RequireAndVerifyClientCert or RequireAnyClientCert where client_allowed_sans is given";
       say("client_auth_type", `${expected}: a client without a certificate has no name to compare`);
     }
@@ -116,7 +133,7 @@ function headerText(values: readonly string[] | null) {
   return z
     .string({ error: expected })
     .regex(/^[\x20-\x7e]*$/, expected)
-    .register(kinds, { name: "string" })
+    .register(valueKinds, { name: "string" })
     .exactOptional();
 }
 
@@ -133,7 +150,7 @@ const headers = section({
   .describe("Headers of every answer beside ours: these and no others may be set.");
 
 const httpServerConfig = section({
-  http2: flag()
+  http2: booleanFlag()
     .default(true)
     .describe("Taken, and without effect: HTTP/1.1 is spoken, which every client of HTTP/2 speaks as well."),
   headers,
@@ -161,15 +178,15 @@ function parseGoDuration(written: string): DurationMs | null {
 
 const interval = z
   .union([z.string(), z.literal(0)], { error: INTERVAL_EXPECTED })
-  .register(kinds, { name: "duration of Go, or 0" })
+  .register(valueKinds, { name: "duration of Go, or 0" })
   .transform((value, context): DurationMs => {
-    return parseGoDuration(String(value)) ?? refuse(context, value, INTERVAL_EXPECTED);
+    return parseGoDuration(String(value)) ?? rejectValue(context, value, INTERVAL_EXPECTED);
   })
   .prefault(0);
 
 const rateLimit = section({
   interval: interval.describe("Time in which one more request is let in; `0`: no limit."),
-  burst: whole(0, 1_000_000)
+  burst: wholeNumber(0, 1_000_000)
     .default(0)
     .describe("Requests that are let in at once after a quiet time. `0`: none ever is, where there is a limit."),
 })
@@ -178,23 +195,24 @@ const rateLimit = section({
     "A limit on the requests of all clients together, beside our own on each. Health routes are let in all the same.",
   );
 
-const HASH = "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18: a higher cost would take longer than a scraper waits";
-const USER = "a user name, without colons and control characters";
+const HASH_EXPECTED =
+  "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18: a higher cost would take longer than a scraper waits";
+const USER_EXPECTED = "a user name, without colons and control characters";
 
 const users = z
   .record(
     z.string().regex(/^[^:\p{Cc}]+$/u),
-    text(HASH, { name: "bcrypt hash", secret: "the hash" }).regex(
+    text(HASH_EXPECTED, { name: "bcrypt hash", secret: "the hash" }).regex(
       /^\$2[aby]\$(?:0[4-9]|1[0-8])\$[./A-Za-z0-9]{53}$/,
-      `must be ${HASH}`,
+      `must be ${HASH_EXPECTED}`,
     ),
     {
       error: (issue) =>
-        issue.code === "invalid_key" ? `must be ${USER}` : "must be a mapping of user names to bcrypt hashes",
+        issue.code === "invalid_key" ? `must be ${USER_EXPECTED}` : "must be a mapping of user names to bcrypt hashes",
     },
   )
   .refine((all) => Object.keys(all).length <= USERS_MAX, `must be at most ${USERS_MAX} users`)
-  .register(kinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
+  .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
     "Users of basic auth. Without users, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted in its place.",

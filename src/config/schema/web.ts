@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { filePath, kinds, list, refuse, section, webFilePath } from "./value-types.ts";
+import { filePath, list, rejectValue, section, valueKinds, webFilePath } from "./value-types.ts";
 
 /** Where the daemon listens. An empty host is every interface. Port 0 lets the system choose. */
 export interface ListenAddress {
@@ -13,11 +13,11 @@ const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
 const listen = z
   .string({ error: LISTEN_EXPECTED })
   .meta({ pattern: LISTEN_PATTERN.source })
-  .register(kinds, { name: "host:port" })
+  .register(valueKinds, { name: "host:port" })
   .transform((value, context): ListenAddress => {
     const match = LISTEN_PATTERN.exec(value);
     const port = Number(match?.[3]);
-    if (match === null || port > 65_535) return refuse(context, value, LISTEN_EXPECTED);
+    if (match === null || port > 65_535) return rejectValue(context, value, LISTEN_EXPECTED);
     return { host: match[1] ?? match[2] ?? "", port };
   });
 
@@ -27,12 +27,12 @@ const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
 const network = z
   .string({ error: NETWORK_EXPECTED })
   .refine((value) => NETWORK.safeParse(value).success, NETWORK_EXPECTED)
-  .register(kinds, { name: "IP address or network" });
+  .register(valueKinds, { name: "IP address or network" });
 
 const TRUSTED_PROXIES_MAX = 100;
 
 /** Name of the operator whose token is in `web.admin_token_file`. */
-export const ADMIN = "admin";
+export const ADMIN_OPERATOR = "admin";
 const OPERATORS_MAX = 100;
 const OPERATOR_EXPECTED = "must be a name of 1 to 64 letters, digits and . _ @ -";
 
@@ -40,7 +40,7 @@ const operator = section({
   name: z
     .string({ error: OPERATOR_EXPECTED })
     .regex(/^[A-Za-z0-9._@-]{1,64}$/, OPERATOR_EXPECTED)
-    .register(kinds, { name: "name" })
+    .register(valueKinds, { name: "name" })
     .describe("Name in the journal. No two operators have the same."),
   token_file: filePath().describe("File that holds the operator's bearer token. It is read again when it changes."),
 });
@@ -70,7 +70,7 @@ export const webSection = section({
   .superRefine(({ operators, admin_token_file }, context) => {
     const names = operators.map(({ name }) => name);
     for (const [index, name] of names.entries()) {
-      if (names.indexOf(name) === index && (name !== ADMIN || admin_token_file === undefined)) continue;
+      if (names.indexOf(name) === index && (name !== ADMIN_OPERATOR || admin_token_file === undefined)) continue;
       const expected = `must be another name: ${name} is already that of ${names.indexOf(name) < index ? "an operator" : "the token in admin_token_file"}`;
       context.issues.push({ code: "custom", message: expected, path: ["operators", index, "name"], input: name });
     }

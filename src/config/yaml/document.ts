@@ -1,11 +1,11 @@
 import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
+import { type Finding, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
 import type { Marks } from "./position.ts";
-import { type Finding, quote } from "../diagnostics/problem.ts";
 import { DEPTH_EXPECTED, DEPTH_FOUND, readTree } from "./tree.ts";
 
 /** A YAML file: its text, its name for messages and for relative paths, and the environment that fills `${NAME}`. */
-export interface Source {
+export interface YamlSource {
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
@@ -38,21 +38,21 @@ export const TEXT_LENGTH_MAX = 131_072;
 /** Tokens of a line with a key and a value. */
 const LINE_TOKENS = 8;
 
-const WHOLE = { line: 1, column: 1, path: [] } as const;
+const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
 /** Parses one YAML document. */
-export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }: Source): YamlDocument {
+export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }: YamlSource): YamlDocument {
   const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
     const expected = `must have at most ${TEXT_LENGTH_MAX}`;
     const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
-    return broken({ ...WHOLE, found, expected, message });
+    return broken({ ...DOCUMENT_START, found, expected, message });
   }
   if (tokensMax !== undefined && hasMoreTokens(text, tokensMax)) {
     const [found, expected] = [`more than ${tokensMax} YAML tokens`, `must have at most ${tokensMax}`];
     const message = `the file is too large: it has ${found}, about ${Math.floor(tokensMax / LINE_TOKENS)} lines`;
-    return broken({ ...WHOLE, found, expected, message });
+    return broken({ ...DOCUMENT_START, found, expected, message });
   }
   const unprintable = text.search(UNPRINTABLE);
   if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
@@ -69,7 +69,7 @@ export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }:
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
   if (exhausted !== undefined) {
-    const at = placeOf(exhausted, lines);
+    const at = positionOf(exhausted, lines);
     return broken({
       ...at,
       found: DEPTH_FOUND,
@@ -77,11 +77,11 @@ export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }:
       message: `${DEPTH_FOUND}: ${DEPTH_EXPECTED}`,
     });
   }
-  if (faults.length > 0) return broken(...firstOfLines(faults.map((fault) => findingOf(fault, text, lines))));
+  if (faults.length > 0) return broken(...firstPerLine(faults.map((fault) => toFinding(fault, text, lines))));
   const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
-    return broken({ ...WHOLE, found: "nothing", expected, message: `the file is empty; it ${expected}` });
+    return broken({ ...DOCUMENT_START, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
   const tree = readTree(document.contents, {
     source: text,
@@ -89,7 +89,7 @@ export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }:
     env,
     ...(valuesMax === undefined ? {} : { valuesMax }),
   });
-  return tree.excess === null ? tree : broken(tree.excess);
+  return tree.overflow === null ? tree : broken(tree.overflow);
 }
 
 function hasMoreTokens(text: string, max: number): boolean {
@@ -115,9 +115,9 @@ function unprintableAt(text: string, offset: number): Finding {
 /** Tags of YAML's core schema: their values are plain ones. */
 const TAG_EXPECTED = "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq";
 
-function findingOf(fault: YAMLError, text: string, lines: LineCounter): Finding {
+function toFinding(fault: YAMLError, text: string, lines: LineCounter): Finding {
   const [offset] = fault.pos;
-  const at = placeOf(fault, lines);
+  const at = positionOf(fault, lines);
   if (fault.code === "MULTIPLE_DOCS") {
     return { ...at, found: "a second document", expected: "must be the only document of its file" };
   }
@@ -139,13 +139,13 @@ function findingOf(fault: YAMLError, text: string, lines: LineCounter): Finding 
 /** Characters of a tag that a message shows. */
 const TAG_LENGTH_MAX = 60;
 
-function placeOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
+function positionOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
 }
 
 /** The first error of each line: the others follow from it. */
-function firstOfLines(findings: readonly Finding[]): Finding[] {
+function firstPerLine(findings: readonly Finding[]): Finding[] {
   const lines = new Map<number, Finding>();
   for (const finding of findings.toSorted((one, other) => one.line - other.line || one.column - other.column)) {
     if (!lines.has(finding.line)) lines.set(finding.line, finding);

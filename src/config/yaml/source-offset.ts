@@ -23,16 +23,16 @@ export function sourceOffset({ type, range, value }: Scalar, source: string, ind
   const bodyStart = isBlock ? source.indexOf("\n", start) + 1 : start + (isQuoted ? 1 : 0);
   const body = source.slice(bodyStart, isQuoted ? end - 1 : end);
   const pattern = isQuoted ? TOKENS[type] : TOKENS.UNQUOTED;
-  const isInk = index < text.length && !BLANK.test(text.charAt(index));
-  const before = inkOf(text.slice(0, index));
+  const isNonBlank = index < text.length && !BLANK.test(text.charAt(index));
+  const before = nonBlankLength(text.slice(0, index));
   let seen = 0;
   let offset = bodyStart;
   for (const { 0: token, index: at } of body.matchAll(pattern)) {
-    if (seen === before && !isInk) break;
-    const ink = inkOf(written(token, type));
-    if (seen + ink > before) return bodyStart + at;
-    seen += ink;
-    if (ink > 0) offset = bodyStart + at + token.length;
+    if (seen === before && !isNonBlank) break;
+    const nonBlank = nonBlankLength(unescaped(token, type));
+    if (seen + nonBlank > before) return bodyStart + at;
+    seen += nonBlank;
+    if (nonBlank > 0) offset = bodyStart + at + token.length;
   }
   // Blanks that stand in the source as they do in the text are counted.
   for (const blank of /[ \t\r\n]*$/.exec(text.slice(0, index))?.[0] ?? "") {
@@ -43,10 +43,10 @@ export function sourceOffset({ type, range, value }: Scalar, source: string, ind
 }
 
 /** Characters that are no blanks. */
-const inkOf = (text: string): number => text.replace(/[ \t\r\n]/g, "").length;
+const nonBlankLength = (text: string): number => text.replace(/[ \t\r\n]/g, "").length;
 
 /** The text that a token stands for, as far as it counts: which character an escape of one letter is does not. */
-function written(token: string, type: Scalar["type"]): string {
+function unescaped(token: string, type: Scalar["type"]): string {
   if (type === "QUOTE_SINGLE") return token.charAt(0);
   if (type !== "QUOTE_DOUBLE" || !token.startsWith("\\")) return token;
   const letter = token.charAt(1);

@@ -1,8 +1,8 @@
 import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Pair, type Scalar, type YAMLMap } from "yaml";
+import { type Finding, quote, truncate } from "../diagnostics/problem.ts";
 import { type Environment, substitute } from "../environment.ts";
-import { type Mark, type Marks, markKey, type Place } from "./position.ts";
+import { type Mark, type Marks, markKey, type Position } from "./position.ts";
 import { sourceOffset } from "./source-offset.ts";
-import { clip, type Finding, quote } from "../diagnostics/problem.ts";
 
 /** A document as plain values, and a mark for each of them. */
 export interface Tree {
@@ -10,7 +10,7 @@ export interface Tree {
   readonly marks: Marks;
   readonly findings: readonly Finding[];
   /** The document is too large: where, and how. The rest of it is not read. Null: it is not. */
-  readonly excess: Finding | null;
+  readonly overflow: Finding | null;
 }
 
 /** Values that a document may hold with all aliases expanded: aliases of aliases grow exponentially. */
@@ -23,7 +23,7 @@ const SIZE_FOUND = "the file is too large";
 export const DEPTH_FOUND = "the file is nested too deeply";
 export const DEPTH_EXPECTED = `at most ${DEPTH_MAX} levels are allowed`;
 
-interface Reader {
+interface TreeReader {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
@@ -35,11 +35,11 @@ interface Reader {
   readonly findings: Finding[];
   readonly valuesMax: number;
   values: number;
-  excess: Finding | null;
+  overflow: Finding | null;
 }
 
 /** Where a value is to be read. `place` stands in where the node itself does not know its own. */
-type Spot = Pick<Mark, "path" | "key" | "place">;
+type ValueLocation = Pick<Mark, "path" | "key" | "position">;
 
 /** The text that the nodes were parsed from, and what its lines and variables are. */
 export interface TreeSource {
@@ -53,7 +53,7 @@ export interface TreeSource {
 /** Turns YAML nodes into values. `${NAME}` is filled in here, in values alone: a variable can't add structure. */
 export function readTree(root: unknown, from: TreeSource): Tree {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
-  const reader: Reader = {
+  const reader: TreeReader = {
     valuesMax: VALUES_MAX,
     ...from,
     anchors,
@@ -61,18 +61,18 @@ export function readTree(root: unknown, from: TreeSource): Tree {
     marks,
     findings: [],
     values: 0,
-    excess: null,
+    overflow: null,
   };
-  const value = readNode(reader, root, { path: [], key: null, place: { line: 1, column: 1 } });
-  return { value, marks, findings: reader.findings, excess: reader.excess };
+  const value = readNode(reader, root, { path: [], key: null, position: { line: 1, column: 1 } });
+  return { value, marks, findings: reader.findings, overflow: reader.overflow };
 }
 
-function readNode(reader: Reader, node: unknown, spot: Spot): unknown {
-  const here = { ...spot, place: placeOf(reader, node) ?? spot.place };
-  const target = enter(reader, node, here);
+function readNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {
+  const here = { ...location, position: positionOf(reader, node) ?? location.position };
+  const target = resolveNode(reader, node, here);
   if (isScalar(target)) return readScalar(reader, target, here);
   if (!isMap(target) && !isSeq(target)) {
-    mark(reader, here, { kind: "scalar", found: "nothing" });
+    addMark(reader, here, { kind: "scalar", found: "nothing" });
     return null;
   }
   reader.open.add(target);
@@ -82,40 +82,45 @@ function readNode(reader: Reader, node: unknown, spot: Spot): unknown {
 }
 
 /** The node itself, or what an alias stands for; null, and reported, where it stands for nothing or goes too far. */
-function enter(reader: Reader, node: unknown, spot: Spot): unknown {
+function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {
   reader.values += 1;
   if (reader.values > reader.valuesMax) {
     const expected = `it may have at most ${reader.valuesMax} values, aliases expanded`;
-    reader.excess ??= excessAt(spot, SIZE_FOUND, expected);
+    reader.overflow ??= overflowAt(location, SIZE_FOUND, expected);
   }
-  if (spot.path.length > DEPTH_MAX) reader.excess ??= excessAt(spot, DEPTH_FOUND, DEPTH_EXPECTED);
-  if (reader.excess !== null) return null;
+  if (location.path.length > DEPTH_MAX) reader.overflow ??= overflowAt(location, DEPTH_FOUND, DEPTH_EXPECTED);
+  if (reader.overflow !== null) return null;
   if (!isAlias(node)) {
-    remember(reader, node);
+    rememberAnchor(reader, node);
     return node;
   }
   const target = reader.anchors.get(node.source);
   if (target === undefined || reader.open.has(target)) {
-    report(reader, spot, quote(`*${node.source}`), "must name an anchor that stands before it and not around it");
+    addFinding(
+      reader,
+      location,
+      quote(`*${node.source}`),
+      "must name an anchor that stands before it and not around it",
+    );
     return null;
   }
   return target;
 }
 
-const excessAt = ({ place }: Spot, found: string, expected: string): Finding => ({
-  ...place,
+const overflowAt = ({ position }: ValueLocation, found: string, expected: string): Finding => ({
+  ...position,
   path: [],
   found,
   expected,
   message: `${found}: ${expected}`,
 });
 
-function readList(reader: Reader, items: readonly unknown[], spot: Spot): unknown[] {
-  mark(reader, spot, { kind: "list", found: "a list" });
+function readList(reader: TreeReader, items: readonly unknown[], location: ValueLocation): unknown[] {
+  addMark(reader, location, { kind: "list", found: "a list" });
   const values: unknown[] = [];
   for (const [index, item] of items.entries()) {
-    if (reader.excess !== null) break;
-    values.push(readNode(reader, item, { path: [...spot.path, index], key: null, place: spot.place }));
+    if (reader.overflow !== null) break;
+    values.push(readNode(reader, item, { path: [...location.path, index], key: null, position: location.position }));
   }
   return values;
 }
@@ -126,50 +131,50 @@ function readList(reader: Reader, items: readonly unknown[], spot: Spot): unknow
  */
 const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
 
-function readMap(reader: Reader, map: YAMLMap, spot: Spot): Record<string, unknown> {
-  mark(reader, spot, { kind: "mapping", found: "a mapping" });
+function readMap(reader: TreeReader, map: YAMLMap, location: ValueLocation): Record<string, unknown> {
+  addMark(reader, location, { kind: "mapping", found: "a mapping" });
   const result: Record<string, unknown> = Object.create(MAPPING);
-  for (const pair of map.items) if (!isMergeKey(pair.key)) readPair(reader, pair, spot, result);
-  for (const pair of map.items) if (isMergeKey(pair.key)) merge(reader, pair.value, spot, result);
+  for (const pair of map.items) if (!isMergeKey(pair.key)) readPair(reader, pair, location, result);
+  for (const pair of map.items) if (isMergeKey(pair.key)) mergeKeys(reader, pair.value, location, result);
   return result;
 }
 
-function readPair(reader: Reader, pair: Pair, spot: Spot, result: Record<string, unknown>): void {
-  if (reader.excess !== null) return;
-  const key = placeOf(reader, pair.key) ?? spot.place;
+function readPair(reader: TreeReader, pair: Pair, location: ValueLocation, result: Record<string, unknown>): void {
+  if (reader.overflow !== null) return;
+  const key = positionOf(reader, pair.key) ?? location.position;
   if (!isScalar(pair.key)) {
-    report(reader, { ...spot, place: key }, "a key that is a list, a mapping or an alias", "must be a word");
+    addFinding(reader, { ...location, position: key }, "a key that is a list, a mapping or an alias", "must be a word");
     return;
   }
-  remember(reader, pair.key);
+  rememberAnchor(reader, pair.key);
   const name = keyName(pair.key);
-  const path = [...spot.path, name];
+  const path = [...location.path, name];
   if (Object.hasOwn(result, name)) {
-    const first = reader.marks.get(markKey(path))?.key ?? spot.place;
+    const first = reader.marks.get(markKey(path))?.key ?? location.position;
     const expected = `it is already given on line ${first.line}`;
-    report(reader, { path, key, place: key }, `the key ${quote(name)} again`, expected);
+    addFinding(reader, { path, key, position: key }, `the key ${quote(name)} again`, expected);
     return;
   }
-  result[name] = readNode(reader, pair.value, { path, key, place: key });
+  result[name] = readNode(reader, pair.value, { path, key, position: key });
 }
 
 /** `<<: *base` or `<<: [*one, *other]`: adds the keys that the mapping has not; the first that has one wins. */
-function merge(reader: Reader, node: unknown, spot: Spot, result: Record<string, unknown>): void {
-  const here = { ...spot, place: placeOf(reader, node) ?? spot.place };
-  const target = enter(reader, node, here);
+function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, result: Record<string, unknown>): void {
+  const here = { ...location, position: positionOf(reader, node) ?? location.position };
+  const target = resolveNode(reader, node, here);
   if (target === null) return;
   if (isSeq(target) && target === node) {
-    for (const item of target.items) merge(reader, item, spot, result);
+    for (const item of target.items) mergeKeys(reader, item, location, result);
     return;
   }
   if (!isMap(target)) {
-    report(reader, here, "a merge key << of no mapping", "must name the anchor of a mapping, as in <<: *base");
+    addFinding(reader, here, "a merge key << of no mapping", "must name the anchor of a mapping, as in <<: *base");
     return;
   }
   reader.open.add(target);
   for (const pair of target.items) {
-    if (isMergeKey(pair.key)) merge(reader, pair.value, spot, result);
-    else if (!isScalar(pair.key) || !Object.hasOwn(result, keyName(pair.key))) readPair(reader, pair, spot, result);
+    if (isMergeKey(pair.key)) mergeKeys(reader, pair.value, location, result);
+    else if (!isScalar(pair.key) || !Object.hasOwn(result, keyName(pair.key))) readPair(reader, pair, location, result);
   }
   reader.open.delete(target);
 }
@@ -184,47 +189,51 @@ const isMergeKey = (key: unknown): boolean =>
 /** Characters of a number that a message shows. */
 const NUMBER_LENGTH_MAX = 40;
 
-function readScalar(reader: Reader, node: Scalar, spot: Spot): unknown {
+function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): unknown {
   const { value, source } = node;
   if (typeof value !== "string") {
-    mark(reader, spot, {
+    addMark(reader, location, {
       kind: "scalar",
-      found: value === null ? "nothing" : clip(source ?? String(value), NUMBER_LENGTH_MAX),
+      found: value === null ? "nothing" : truncate(source ?? String(value), NUMBER_LENGTH_MAX),
     });
     return value;
   }
   const filled = substitute(value, reader.env);
   if (!filled.ok) {
-    mark(reader, spot, { kind: "scalar", found: quote(value) });
-    report(reader, spot, quote(filled.error.found), filled.error.expected);
+    addMark(reader, location, { kind: "scalar", found: quote(value) });
+    addFinding(reader, location, quote(filled.error.found), filled.error.expected);
     return value;
   }
-  const { text, variables, writtenIndex } = filled.value;
+  const { text, variables, originalIndex: writtenIndex } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  const placeAt = (index: number) => placeOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
-  mark(reader, spot, { kind: "scalar", found: quote(text) + origin, variables, placeAt });
+  const placeAt = (index: number) => positionOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
+  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt: placeAt });
   return text;
 }
 
-function mark(reader: Reader, spot: Spot, facts: Pick<Mark, "kind" | "found"> & Partial<Mark>): void {
-  reader.marks.set(markKey(spot.path), { variables: [], ...spot, ...facts });
+function addMark(
+  reader: TreeReader,
+  location: ValueLocation,
+  facts: Pick<Mark, "kind" | "found"> & Partial<Mark>,
+): void {
+  reader.marks.set(markKey(location.path), { variables: [], ...location, ...facts });
 }
 
-function report(reader: Reader, spot: Spot, found: string, expected: string): void {
-  reader.findings.push({ ...spot.place, path: spot.path, found, expected });
+function addFinding(reader: TreeReader, location: ValueLocation, found: string, expected: string): void {
+  reader.findings.push({ ...location.position, path: location.path, found, expected });
 }
 
-function remember(reader: Reader, node: unknown): void {
+function rememberAnchor(reader: TreeReader, node: unknown): void {
   const anchor = (node as { anchor?: unknown } | null)?.anchor;
   if (typeof anchor === "string") reader.anchors.set(anchor, node);
 }
 
-function placeOf(reader: Reader, node: unknown): Place | null {
+function positionOf(reader: TreeReader, node: unknown): Position | null {
   const offset = (node as { range?: readonly number[] } | null)?.range?.[0];
-  return offset === undefined ? null : placeOfOffset(reader, offset);
+  return offset === undefined ? null : positionOfOffset(reader, offset);
 }
 
-function placeOfOffset({ lines }: Reader, offset: number): Place {
+function positionOfOffset({ lines }: TreeReader, offset: number): Position {
   const { line, col } = lines.linePos(offset);
   return { line, column: col };
 }

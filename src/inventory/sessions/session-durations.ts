@@ -2,14 +2,14 @@ import { SESSION_TYPES } from "../../model/session.ts";
 import { type Histogram, SESSION_DURATION_BUCKETS_SECONDS } from "../../model/snapshot.ts";
 
 /** One growing histogram a session type. */
-export interface Durations {
+export interface SessionDurations {
   /** Takes in a session that ended. A duration of NaN, which the service never stated, is not observed. */
   observe(type: number, seconds: number): void;
   copy(): readonly Histogram[];
 }
 
 /** Histograms of nothing yet. */
-export function createDurations(): Durations {
+export function createSessionDurations(): SessionDurations {
   const histograms = SESSION_TYPES.map(() => ({
     counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),
     count: 0,

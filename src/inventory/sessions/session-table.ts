@@ -39,9 +39,9 @@ interface Columns extends SessionColumns {
 
 const CAPACITY_MIN = 1_024;
 /** Above this share of rows in use the table doubles: linear probing slows down from here. */
-const LOAD_MAX = 0.7;
+const LOAD_FACTOR_MAX = 0.7;
 /** Below this share it halves after a sweep. */
-const LOAD_MIN = 0.15;
+const LOAD_FACTOR_MIN = 0.15;
 
 /** An empty table. */
 export function createSessionTable(): SessionTable {
@@ -86,7 +86,7 @@ export function createSessionTable(): SessionTable {
       let row = find(low, high);
       isNew = isEmpty(columns, row);
       if (!isNew) return row;
-      if (size + 1 > columns.capacity * LOAD_MAX) {
+      if (size + 1 > columns.capacity * LOAD_FACTOR_MAX) {
         resize(columns.capacity * 2);
         row = find(low, high);
       }
@@ -111,7 +111,7 @@ export function createSessionTable(): SessionTable {
         // A removal may move another session into this very row: look again.
         while (!isEmpty(columns, row) && leaves(row)) remove(row);
       }
-      while (columns.capacity > CAPACITY_MIN && size < columns.capacity * LOAD_MIN) resize(columns.capacity / 2);
+      while (columns.capacity > CAPACITY_MIN && size < columns.capacity * LOAD_FACTOR_MIN) resize(columns.capacity / 2);
     },
   };
 }
@@ -148,11 +148,11 @@ function hash(id: string): readonly [number, number] {
     low = Math.imul(low ^ code, 0x01000193);
     high = Math.imul(high ^ code, 0x85ebca6b);
   }
-  const mixed = mix(low);
-  return [mixed, mix(high) || (mixed === 0 ? 1 : 0)];
+  const mixed = mixBits(low);
+  return [mixed, mixBits(high) || (mixed === 0 ? 1 : 0)];
 }
 
-function mix(value: number): number {
+function mixBits(value: number): number {
   value ^= value >>> 16;
   value = Math.imul(value, 0x85ebca6b);
   value ^= value >>> 13;

@@ -1,26 +1,26 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { OnFolded } from "../../model/label-caps.ts";
+import type { OnLabelsFolded } from "../../model/label-caps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
-import { ENDED_MS_MAX, type SessionsView } from "../../model/snapshot.ts";
+import { RECENT_SESSION_MS, type SessionSummary } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { createDurations } from "./session-durations.ts";
 import { createLabelCounts } from "../label-counts.ts";
-import { createSessionNodes } from "./sessions-by-node.ts";
+import { createSessionDurations } from "./session-durations.ts";
 import { createSessionTable } from "./session-table.ts";
+import { createSessionNodeTable } from "./sessions-by-node.ts";
 
 /** Sessions folded page by page into counts and byte counters; of each session only its last numbers are kept. */
-export interface SessionFold {
+export interface SessionTotals {
   /** Begins a walk; `serviceNow` is the service's clock. */
   beginWalk(serviceNow: EpochMs): void;
   /** Takes in one session. True if this walk had not met it before. */
   add(session: SessionRecord): boolean;
   /**
    * Ends a walk. Its counts replace those before, unless it was cut off before the end of the list: those of a walk that was
-   * are taken only where there are no others, or after {@link CUT_WALKS_MAX} of them in a row. Bytes gained always count.
+   * are taken only where there are no others, or after {@link ABORTED_WALKS_MAX} of them in a row. Bytes gained always count.
    */
   endWalk(end: SessionWalkEnd, at: MonotonicMs): void;
   /** What is known; null before the first walk. */
-  view(): SessionsView | null;
+  view(): SessionSummary | null;
   /** Sessions remembered. */
   size(): number;
 }
@@ -32,7 +32,7 @@ export interface SessionFold {
 export type SessionWalkEnd = "complete" | "incomplete" | "cut" | "failed";
 
 /** Cut-off walks in a row after which what they show replaces an older view. */
-const CUT_WALKS_MAX = 3;
+const ABORTED_WALKS_MAX = 3;
 
 /** A session has left when this many complete walks in a row did not meet it: a walk may miss one in a hundred. */
 const ABSENCES_MAX = 2;
@@ -41,7 +41,7 @@ const ABSENCES_MAX = 2;
 const WALKS_REMEMBERED = 20;
 
 /** A failure tells of its node for so long: a node that heals goes on being listed with the failures it had. */
-const FAILURE_MS_MAX: DurationMs = MINUTE_MS;
+const FAILING_MS_MAX: DurationMs = MINUTE_MS;
 
 const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
 const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [type, index]));
@@ -49,22 +49,25 @@ const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"
 const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
 
 /** What a fold asks and tells beside its walks. */
-export interface FoldParts {
+export interface SessionTotalsDeps {
   /** Whether the fleet has the node. */
   readonly isKnownNode: (nodeId: string) => boolean;
-  readonly onFolded: OnFolded;
+  readonly onFolded: OnLabelsFolded;
 }
 
 /**
  * `failedListed`: whether an earlier process has seen a failed session in the list. Byte counters and the histogram
  * begin at 0 with each process, as Prometheus' counters do; nothing of them is kept over a restart.
  */
-export function createSessionFold(failedListedBefore: boolean, { isKnownNode, onFolded }: FoldParts): SessionFold {
+export function createSessionTotals(
+  failedListedBefore: boolean,
+  { isKnownNode, onFolded }: SessionTotalsDeps,
+): SessionTotals {
   const table = createSessionTable();
-  const nodes = createSessionNodes(isKnownNode, onFolded);
+  const nodes = createSessionNodeTable(isKnownNode, onFolded);
   const countries = createLabelCounts("proxynet_country_sessions", onFolded);
   const customers = createLabelCounts("proxynet_customer_sessions", onFolded);
-  const durations = createDurations();
+  const durations = createSessionDurations();
   let failedListed = failedListedBefore;
   let walk = 0;
   let walkBeganAt: EpochMs = 0;
@@ -73,8 +76,8 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
   let counts = createCounts();
   /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
   let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
-  let view: SessionsView | null = null;
-  let cutWalks = 0;
+  let view: SessionSummary | null = null;
+  let abortedWalks = 0;
 
   function count(session: SessionRecord, row: number, status: number, type: number): void {
     counts[status * SESSION_TYPES.length + type]!++;
@@ -83,10 +86,10 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
     if (session.nodeId !== null) nodes.count(session.nodeId, status, isRecent(session, row));
   }
 
-  function gain(session: SessionRecord, row: number, from: number): void {
-    const sent = gained(table.columns.sent, row, session.bytesSent, from);
-    const received = gained(table.columns.received, row, session.bytesReceived, from);
-    if (session.nodeId !== null && sent + received > 0) nodes.gain(session.nodeId, sent, received);
+  function addBytes(session: SessionRecord, row: number, from: number): void {
+    const sent = byteGain(table.columns.sent, row, session.bytesSent, from);
+    const received = byteGain(table.columns.received, row, session.bytesReceived, from);
+    if (session.nodeId !== null && sent + received > 0) nodes.addBytes(session.nodeId, sent, received);
   }
 
   /** Whether it ended within so long; where times don't tell, by the walks that have met it so. */
@@ -97,15 +100,15 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
   }
 
   const isRecent = (session: SessionRecord, row: number): boolean =>
-    !endedStatuses.has(session.status) || endedWithin(session, row, ENDED_MS_MAX, walks.before);
+    !endedStatuses.has(session.status) || endedWithin(session, row, RECENT_SESSION_MS, walks.before);
 
   const failsNow = (session: SessionRecord, row: number): boolean =>
     failedStatuses.has(session.status) &&
     lastCompleteWalk > 0 &&
-    endedWithin(session, row, FAILURE_MS_MAX, lastCompleteWalk);
+    endedWithin(session, row, FAILING_MS_MAX, lastCompleteWalk);
 
   /** After a complete walk: forgets the sessions that have left, and counts how long they lasted. */
-  function sweepLeft(): void {
+  function sweepEnded(): void {
     table.sweep((row) => {
       if (table.columns.walk[row] === walk) return false;
       table.columns.absences[row]!++;
@@ -134,7 +137,7 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
       // At first sight only what started since the last complete walk is known to have gained its bytes since.
       const counts = !table.isNew() || startedSince;
       const type = typeIndex.get(session.type)!;
-      gain(session, row, table.isNew() && startedSince ? 0 : Number.NaN);
+      addBytes(session, row, table.isNew() && startedSince ? 0 : Number.NaN);
       table.columns.type[row] = type;
       table.columns.durationSeconds[row] = session.durationSeconds ?? table.columns.durationSeconds[row]!;
       table.columns.absences[row] = 0;
@@ -151,20 +154,20 @@ export function createSessionFold(failedListedBefore: boolean, { isKnownNode, on
     },
     endWalk(end, at) {
       const complete = end === "complete";
-      cutWalks = end === "cut" ? cutWalks + 1 : 0;
-      if (complete) sweepLeft();
+      abortedWalks = end === "cut" ? abortedWalks + 1 : 0;
+      if (complete) sweepEnded();
       // A walk need never be complete: what none of the last ones has shown is forgotten.
       else table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
-      const isTaken = end === "cut" ? view === null || cutWalks >= CUT_WALKS_MAX : end !== "failed";
-      if (isTaken) nodes.settle(complete);
+      const isAccepted = end === "cut" ? view === null || abortedWalks >= ABORTED_WALKS_MAX : end !== "failed";
+      if (isAccepted) nodes.finishWalk(complete);
       else nodes.forgetIdle();
-      if (isTaken) {
+      if (isAccepted) {
         view = {
           settledAt: at,
           complete,
           counts,
-          countries: countries.settle(),
-          customers: ranked(customers.settle()),
+          countries: countries.finish(),
+          customers: rankCustomers(customers.finish()),
           failedListed,
           nodes: nodes.view(),
           durations: durations.copy(),
@@ -184,7 +187,7 @@ function createWalkTimes() {
   let before = 0;
   return {
     begin(walk: number, at: EpochMs): void {
-      const old = begun.filter((each) => each.at < at - ENDED_MS_MAX);
+      const old = begun.filter((each) => each.at < at - RECENT_SESSION_MS);
       before = old.at(-1)?.walk ?? before;
       begun = [...begun.slice(old.length), { walk, at }];
     },
@@ -201,7 +204,7 @@ const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TY
  * Notes the new value; returns what was gained since the one before, or since `from` where there was none (NaN: nobody
  * knows). A missing value keeps the old one, a smaller one gains nothing.
  */
-function gained(column: Float64Array, row: number, value: number | null, from: number): number {
+function byteGain(column: Float64Array, row: number, value: number | null, from: number): number {
   if (value === null) return 0;
   const before = Number.isNaN(column[row]!) ? from : column[row]!;
   column[row] = value;
@@ -209,7 +212,7 @@ function gained(column: Float64Array, row: number, value: number | null, from: n
 }
 
 /** Most sessions first; among equals by name, so that the same sessions always give the same order. */
-const ranked = (customers: ReadonlyMap<string, number>) =>
+const rankCustomers = (customers: ReadonlyMap<string, number>) =>
   [...customers]
     .map(([customerId, sessions]) => ({ customerId, sessions }))
     .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));

@@ -1,4 +1,4 @@
-import { LABEL_CAPS, type OnFolded, OTHER } from "../../model/label-caps.ts";
+import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-caps.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
 
@@ -6,15 +6,15 @@ import type { SessionNodes } from "../../model/snapshot.ts";
  * Sessions and bytes by node. Nodes here are those that sessions name: all that the fleet has, and of the others as many
  * as the cap of the label allows; sessions of further ones are counted under the node `other`.
  */
-export interface SessionNodeColumns {
+export interface SessionNodeTable {
   beginWalk(): void;
   /** `isRecent`: it lives, or ended a short while ago. */
   count(nodeId: string, status: number, isRecent: boolean): void;
   /** A session of it fails now. */
   failing(nodeId: string): void;
-  gain(nodeId: string, sent: number, received: number): void;
+  addBytes(nodeId: string, sent: number, received: number): void;
   /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. Only a complete walk shows that no session fails. */
-  settle(complete: boolean): void;
+  finishWalk(complete: boolean): void;
   /** Forgets the nodes that no count speaks of and that are not known otherwise. */
   forgetIdle(): void;
   /** An immutable copy: the counts last settled, the bytes as they are. */
@@ -25,45 +25,48 @@ const SLOTS_MIN = 64;
 /** Counted no further. */
 const QUIET_WALKS_MAX = 255;
 
-const { values: STRANGERS_MAX } = LABEL_CAPS.proxynet_node_sessions;
+const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
 
 /** No node yet. `isKnownNode`: whether the fleet has the node. */
-export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onFolded: OnFolded): SessionNodeColumns {
+export function createSessionNodeTable(
+  isKnownNode: (nodeId: string) => boolean,
+  onFolded: OnLabelsFolded,
+): SessionNodeTable {
   const slots = new Map<string, number>();
   const free: number[] = [];
   const ids: string[] = [];
   let sent = new Float64Array(0);
   let received = new Float64Array(0);
   let quietWalks = new Uint8Array(0);
-  let counting = createTally(0);
+  let counting = createCounts(0);
   let settled = counting;
   /** Nodes here that the fleet did not have when it was last asked. */
-  let strangers = 0;
-  let folded = 0;
+  let unknownNodes = 0;
+  let foldedCount = 0;
 
   /** The slot of the node, or that of `other`; null where the fleet has a node of that very name. */
   function slotOf(nodeId: string): number | null {
     const own = slots.get(nodeId);
     if (own !== undefined) return own;
     if (isKnownNode(nodeId)) return newSlot(nodeId);
-    if (nodeId !== OTHER && strangers < STRANGERS_MAX) {
-      strangers++;
+    if (nodeId !== OTHER_LABEL && unknownNodes < UNKNOWN_NODES_MAX) {
+      unknownNodes++;
       return newSlot(nodeId);
     }
-    return isKnownNode(OTHER) ? null : (slots.get(OTHER) ?? newSlot(OTHER));
+    return isKnownNode(OTHER_LABEL) ? null : (slots.get(OTHER_LABEL) ?? newSlot(OTHER_LABEL));
   }
 
   function newSlot(nodeId: string): number {
     const slot = free.pop() ?? ids.length;
     if (slot >= sent.length) {
       const length = Math.max(SLOTS_MIN, 2 * sent.length);
-      sent = widened(sent, length);
-      received = widened(received, length);
-      quietWalks = widenedBytes(quietWalks, length);
+      sent = growColumn(sent, length);
+      received = growColumn(received, length);
+      quietWalks = growBytes(quietWalks, length);
       counting = {
-        counts: counting.counts.map((column) => widened(column, length)),
-        recent: counting.recent.map((column) => widened(column, length)),
-        failing: widenedBytes(counting.failing, length),
+        counts: counting.counts.map((column) => growColumn(column, length)),
+        recent: counting.recent.map((column) => growColumn(column, length)),
+        failing: growBytes(counting.failing, length),
       };
     }
     slots.set(nodeId, slot);
@@ -76,11 +79,11 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
 
   function forgetIdle(): void {
     const isCounted = (column: Float64Array, slot: number) => (column[slot] ?? 0) > 0;
-    strangers = 0;
+    unknownNodes = 0;
     for (const [nodeId, slot] of slots) {
       if (isKnownNode(nodeId)) continue;
       if ([...settled.counts, ...counting.counts].some((column) => isCounted(column, slot))) {
-        if (nodeId !== OTHER) strangers++;
+        if (nodeId !== OTHER_LABEL) unknownNodes++;
         continue;
       }
       slots.delete(nodeId);
@@ -91,13 +94,13 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
 
   return {
     beginWalk() {
-      if (folded > 0) onFolded("proxynet_node_sessions", folded);
-      folded = 0;
-      counting = createTally(sent.length);
+      if (foldedCount > 0) onFolded("proxynet_node_sessions", foldedCount);
+      foldedCount = 0;
+      counting = createCounts(sent.length);
     },
     count(nodeId, status, isRecent) {
       const slot = slotOf(nodeId);
-      if (slot === null || ids[slot] !== nodeId) folded++;
+      if (slot === null || ids[slot] !== nodeId) foldedCount++;
       if (slot === null) return;
       counting.counts[status]![slot]!++;
       if (isRecent) counting.recent[status]![slot]!++;
@@ -106,13 +109,13 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
       const slot = slotOf(nodeId);
       if (slot !== null) counting.failing[slot] = 1;
     },
-    gain(nodeId, moreSent, moreReceived) {
+    addBytes(nodeId, moreSent, moreReceived) {
       const slot = slotOf(nodeId);
       if (slot === null) return;
       sent[slot]! += moreSent;
       received[slot]! += moreReceived;
     },
-    settle(complete) {
+    finishWalk(complete) {
       settled = counting;
       for (let slot = 0; slot < ids.length; slot++) {
         if (counting.failing[slot] === 1) quietWalks[slot] = 0;
@@ -125,8 +128,8 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
       slots: ids.length,
       ids: ids.slice(),
       // A node first seen after the counts were settled has none: its column is widened with zeros.
-      counts: settled.counts.map((column) => widened(column, ids.length)),
-      recent: settled.recent.map((column) => widened(column, ids.length)),
+      counts: settled.counts.map((column) => growColumn(column, ids.length)),
+      recent: settled.recent.map((column) => growColumn(column, ids.length)),
       quietWalks: quietWalks.slice(0, ids.length),
       sentBytes: sent.slice(0, ids.length),
       receivedBytes: received.slice(0, ids.length),
@@ -134,19 +137,19 @@ export function createSessionNodes(isKnownNode: (nodeId: string) => boolean, onF
   };
 }
 
-const createTally = (length: number) => ({
+const createCounts = (length: number) => ({
   counts: SESSION_STATUSES.map(() => new Float64Array(length)),
   recent: SESSION_STATUSES.map(() => new Float64Array(length)),
   failing: new Uint8Array(length),
 });
 
-function widenedBytes(column: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+function growBytes(column: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   const wider = new Uint8Array(length);
   wider.set(column.subarray(0, length));
   return wider;
 }
 
-function widened(column: Float64Array, length: number): Float64Array<ArrayBuffer> {
+function growColumn(column: Float64Array, length: number): Float64Array<ArrayBuffer> {
   const wider = new Float64Array(length);
   wider.set(column.subarray(0, length));
   return wider;

@@ -1,9 +1,8 @@
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
-import { OPEN_STATES, OUTCOMES } from "../../model/remediation/episode.ts";
-import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { COLLECTORS } from "../../model/snapshot.ts";
 import { CAPPED_FAMILIES } from "../../model/label-caps.ts";
-import type { FamilyType } from "../text-format.ts";
+import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
 import {
   CATEGORY_LABELS,
   DECISION_REASONS,
@@ -17,9 +16,10 @@ import {
   REJECT_REASONS,
   WEB_REFUSALS,
 } from "../label-values.ts";
+import type { FamilyType } from "../text-format.ts";
 
 /** One family of the daemon's own. */
-export interface WardenFamily {
+export interface DaemonFamily {
   readonly type: FamilyType;
   readonly help: string;
   /** By label the closed list of its values, or null where the values are not known beforehand. */
@@ -29,43 +29,43 @@ export interface WardenFamily {
 }
 
 /** From a loopback answer to the longest time-out one would configure, seconds. */
-const requestBucketsSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+const REQUEST_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
 /** From a disconnect that helps at once to a ladder's longest usual step, seconds. */
-const actionBucketsSeconds = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
+const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
-const collector = { collector: COLLECTORS } as const;
-const category = { category: CATEGORY_LABELS } as const;
+const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
+const CATEGORY_LABEL = { category: CATEGORY_LABELS } as const;
 
 /**
  * Every `proxywarden_*` family: what this daemon does. A counter or histogram whose labels are all closed starts at zero in
  * every combination, so that its first increase is an increase; a gauge is absent until it is first set.
  */
-export const WARDEN_FAMILIES = {
+export const DAEMON_FAMILIES = {
   proxywarden_collect_last_success_timestamp_seconds: {
     type: "gauge",
     help: "Time of the last successful collection.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_collect_duration_seconds: {
     type: "gauge",
     help: "Duration of the last collection, whether or not it succeeded.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_collect_complete: {
     type: "gauge",
     help: "Whether the last collection covered every record (1) or not (0).",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_collect_completeness_ratio: {
     type: "gauge",
     help: "Share of the list's records that the last collection returned, 0 to 1.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_collect_last_complete_timestamp_seconds: {
     type: "gauge",
     help: "Time of the last complete collection.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_inventory_nodes: {
     type: "gauge",
@@ -101,42 +101,42 @@ export const WARDEN_FAMILIES = {
     type: "histogram",
     help: "Duration of requests to the management service, including the response body.",
     labels: { endpoint: ENDPOINT_LABELS },
-    buckets: requestBucketsSeconds,
+    buckets: REQUEST_BUCKETS_SECONDS,
   },
   proxywarden_ratelimit_limit: {
     type: "gauge",
     help: "Requests allowed per window, as last reported by the service; for `plan`, as configured.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_ratelimit_learned_limit: {
     type: "gauge",
     help: "Requests allowed per window, learned from 429 responses that no header explains; absent if there were none.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_ratelimit_remaining: {
     type: "gauge",
     help: "Requests remaining in the window, as last reported by the service.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_ratelimit_reset_timestamp_seconds: {
     type: "gauge",
     help: "Time at which the window resets, on the service's clock.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_ratelimit_wait_seconds_total: {
     type: "counter",
     help: "Time that calls waited for the rate limiter.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_ratelimit_exceeded_total: {
     type: "counter",
     help: "Responses with status 429. More than a few a day indicate another user of the key, or a rate limit in front of the service.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_foreign_calls_total: {
     type: "counter",
     help: "Calls by other users of the key, derived from X-RateLimit-Remaining; for `plan`, where the headers describe the plan.",
-    labels: category,
+    labels: CATEGORY_LABEL,
   },
   proxywarden_month_calls: { type: "gauge", help: "Calls made in the current plan month.", labels: {} },
   proxywarden_month_calls_limit: {
@@ -152,32 +152,32 @@ export const WARDEN_FAMILIES = {
   proxywarden_plan_interval_seconds: {
     type: "gauge",
     help: "Planned interval of the collector; while the month has no calls left for it, the last planned interval.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_fresh_seconds: {
     type: "gauge",
     help: "Age up to which the collector's data counts as fresh: three planned intervals or three run durations, capped at a fixed limit. Older samples are not exported.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_stretch_ratio: {
     type: "gauge",
     help: "Ratio of the planned interval to the requested interval; 1 if the limits allow the requested interval.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_calls_per_minute: {
     type: "gauge",
     help: "Planned calls per minute of the collector.",
-    labels: collector,
+    labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_age_seconds: {
     type: "gauge",
     help: "Expected age of the collector's data: median and worst case.",
-    labels: { ...collector, age: ["median", "worst"] },
+    labels: { ...COLLECTOR_LABEL, age: ["median", "worst"] },
   },
   proxywarden_plan_bound: {
     type: "gauge",
     help: "1 for the limit that slows the collector down, 0 for the others.",
-    labels: { ...collector, limit: PLAN_LIMITS },
+    labels: { ...COLLECTOR_LABEL, limit: PLAN_LIMITS },
   },
   proxywarden_decisions_total: {
     type: "counter",
@@ -187,13 +187,13 @@ export const WARDEN_FAMILIES = {
   proxywarden_actions_total: {
     type: "counter",
     help: "Actions by outcome; an action in doubt is also counted as in_doubt until observation settles it.",
-    labels: { policy: null, action: ACTION_KINDS, outcome: OUTCOMES },
+    labels: { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
   },
   proxywarden_action_duration_seconds: {
     type: "histogram",
     help: "Time from sending an action until it was verified.",
     labels: { action: ACTION_KINDS },
-    buckets: actionBucketsSeconds,
+    buckets: ACTION_BUCKETS_SECONDS,
   },
   proxywarden_episodes: {
     type: "gauge",
@@ -288,4 +288,4 @@ export const WARDEN_FAMILIES = {
     help: "Duration of the last rendering of a snapshot, including other work done in between.",
     labels: {},
   },
-} as const satisfies Readonly<Record<string, WardenFamily>>;
+} as const satisfies Readonly<Record<string, DaemonFamily>>;

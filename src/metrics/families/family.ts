@@ -34,13 +34,13 @@ export interface FamilyRow extends FamilyHead {
 }
 
 /** Which columns a family is read from: those of the fleet, or those of the sessions by node. */
-export type Roster = "fleet" | "session_nodes";
+export type NodeSource = "fleet" | "session_nodes";
 
 /**
  * By slot, whether a sample of it may be shown: 1 where there is a node whose datum is fresh. Counters do not age, so
  * for them being there is enough.
  */
-export interface Presence {
+export interface Visibility {
   readonly listed: Uint8Array;
   readonly detailed: Uint8Array;
   readonly sessions: Uint8Array;
@@ -49,11 +49,11 @@ export interface Presence {
 
 /** A family with one line a node, or one for each value of a further label. */
 export interface NodeFamily extends FamilyRow {
-  readonly roster: Roster;
+  readonly nodeSource: NodeSource;
   /** The label that tells a node's lines apart, and its values, one a line; null: one line a node. */
-  readonly split: { readonly label: string; readonly values: readonly string[] } | null;
+  readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
   /** Writes the values of the slots from `start` to before `end` into `out`, a node's lines together; NaN: left out. */
-  fill(input: RenderInput, presence: Presence, start: number, end: number, out: Float64Array): void;
+  fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
 }
 
 /** One sample. NaN is left out. */
@@ -67,7 +67,7 @@ export interface Sample {
 /** A family read whole: its samples do not grow with the nodes. */
 export interface AggregateFamily extends FamilyRow {
   /** How many samples there can be at most. */
-  width(input: RenderInput): number;
+  maxSamples(input: RenderInput): number;
   samples(input: RenderInput): Iterable<Sample>;
 }
 

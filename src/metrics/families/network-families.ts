@@ -1,12 +1,12 @@
 import type { Collector } from "../../model/snapshot.ts";
 import type { AggregateFamily, NodeFamily } from "./family.ts";
-import { NODE_FAMILIES, NODES } from "./node-families.ts";
+import { NODE_COUNTS, NODE_FAMILIES } from "./node-families.ts";
 import { SESSION_FAMILIES, SESSION_NODE_FAMILIES } from "./session-families.ts";
 import { STATISTICS_FAMILIES } from "./statistics-families.ts";
 
 /** Every `proxynet_*` family, what the network looks like, in the order of the page. */
-export const FAMILIES: readonly (NodeFamily | AggregateFamily)[] = [
-  NODES,
+export const NETWORK_FAMILIES: readonly (NodeFamily | AggregateFamily)[] = [
+  NODE_COUNTS,
   ...NODE_FAMILIES,
   ...SESSION_FAMILIES,
   ...SESSION_NODE_FAMILIES,
@@ -14,8 +14,8 @@ export const FAMILIES: readonly (NodeFamily | AggregateFamily)[] = [
 ];
 
 /** Names of all of them: what `export.deny` may name. */
-export const familyNames = (): readonly string[] => FAMILIES.map(({ name }) => name);
+export const networkFamilyNames = (): readonly string[] => NETWORK_FAMILIES.map(({ name }) => name);
 
 /** The collectors without which some family that is not denied would stay empty. */
 export const neededCollectors = (deny: ReadonlySet<string>): ReadonlySet<Collector> =>
-  new Set(FAMILIES.filter(({ name }) => !deny.has(name)).map(({ source }) => source));
+  new Set(NETWORK_FAMILIES.filter(({ name }) => !deny.has(name)).map(({ source }) => source));

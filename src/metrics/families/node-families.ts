@@ -12,23 +12,29 @@ interface ColumnRow {
   readonly source: "nodes" | "details";
   readonly column: (fleet: Fleet) => Float64Array;
   /** The sample is the column's value times this, over {@link per}. Two numbers, since 1/1000 is not exact. */
-  readonly times?: number;
-  readonly per?: number;
+  readonly multiplyBy?: number;
+  readonly divideBy?: number;
   /** Rounds away what a product leaves behind the point. */
-  readonly whole?: boolean;
+  readonly isRounded?: boolean;
 }
 
 /** A gauge of one column of the fleet, one line a node. */
-function columnFamily({ column, times = 1, per = 1, whole = false, ...row }: ColumnRow): NodeFamily {
+function columnFamily({
+  column,
+  multiplyBy: times = 1,
+  divideBy: per = 1,
+  isRounded: whole = false,
+  ...row
+}: ColumnRow): NodeFamily {
   return {
     ...row,
     type: "gauge",
     labels: ["node_id"],
-    roster: "fleet",
-    split: null,
-    fill(input, presence, start, end, out) {
+    nodeSource: "fleet",
+    splitBy: null,
+    fill(input, visibility, start, end, out) {
       const values = column(input.snapshot.fleet);
-      const fresh = row.source === "nodes" ? presence.listed : presence.detailed;
+      const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
       for (let slot = start; slot < end; slot++) {
         const value = (values[slot]! * times) / per;
         out[slot - start] = fresh[slot] === 0 ? Number.NaN : whole ? Math.round(value) : value;
@@ -44,8 +50,8 @@ export const NODE_INFO: NodeFamily = {
   help: "Node information; always 1.",
   labels: ["node_id"],
   source: "nodes",
-  roster: "fleet",
-  split: null,
+  nodeSource: "fleet",
+  splitBy: null,
   fill(_input, { listed }, start, end, out) {
     for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
   },
@@ -57,8 +63,8 @@ const nodeStatus: NodeFamily = {
   help: "1 for the node's current status, 0 for the others.",
   labels: ["node_id", "status"],
   source: "nodes",
-  roster: "fleet",
-  split: { label: "status", values: NODE_STATUSES },
+  nodeSource: "fleet",
+  splitBy: { label: "status", values: NODE_STATUSES },
   fill({ snapshot }, { listed }, start, end, out) {
     const { status } = snapshot.fleet;
     const states = NODE_STATUSES.length;
@@ -80,14 +86,14 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
     help: "Time at which the service last saw the node, on the service's clock.",
     source: "nodes",
     column: (fleet) => fleet.lastSeenMs,
-    per: SECOND_MS,
+    divideBy: SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_uptime_seconds",
     help: "Uptime of the node, reported by the service in whole hours.",
     source: "nodes",
     column: (fleet) => fleet.uptimeHours,
-    times: HOUR_MS / SECOND_MS,
+    multiplyBy: HOUR_MS / SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_active_sessions",
@@ -100,8 +106,8 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
     help: "Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.",
     source: "nodes",
     column: (fleet) => fleet.bandwidthGb,
-    times: GB_BYTES,
-    whole: true,
+    multiplyBy: GB_BYTES,
+    isRounded: true,
   }),
   columnFamily({
     name: "proxynet_node_cpu_usage_ratio",
@@ -126,37 +132,37 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
     help: "Time at which the node's details were read; its usage is as old.",
     source: "details",
     column: (fleet) => fleet.detailedAtEpochMs,
-    per: SECOND_MS,
+    divideBy: SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_created_timestamp_seconds",
     help: "Creation time of the node.",
     source: "details",
     column: (fleet) => fleet.createdAtMs,
-    per: SECOND_MS,
+    divideBy: SECOND_MS,
   }),
   columnFamily({
     name: "proxynet_node_updated_timestamp_seconds",
     help: "Time of the last update of the node's record.",
     source: "details",
     column: (fleet) => fleet.updatedAtMs,
-    per: SECOND_MS,
+    divideBy: SECOND_MS,
   }),
 ];
 
 /** Nodes by state and place: zeros too, so that a state that empties is seen to. */
-export const NODES: AggregateFamily = {
+export const NODE_COUNTS: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
   help: "Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.",
   labels: ["status", "country", "region"],
   source: "nodes",
-  width: ({ snapshot }) => snapshot.fleet.places.length * NODE_STATUSES.length,
+  maxSamples: ({ snapshot }) => snapshot.fleet.locations.length * NODE_STATUSES.length,
   *samples(input) {
     const { fleet } = input.snapshot;
     if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;
     const counts = countNodes(input);
-    for (const [place, { country, region }] of fleet.places.entries()) {
+    for (const [place, { country, region }] of fleet.locations.entries()) {
       for (const [state, status] of NODE_STATUSES.entries()) {
         const value = counts[place * NODE_STATUSES.length + state]!;
         yield { labels: { status, country, region }, value } satisfies Sample;
@@ -168,11 +174,11 @@ export const NODES: AggregateFamily = {
 function countNodes(input: RenderInput): Uint32Array {
   const { fleet } = input.snapshot;
   const states = NODE_STATUSES.length;
-  const counts = new Uint32Array(fleet.places.length * states);
+  const counts = new Uint32Array(fleet.locations.length * states);
   for (let slot = 0; slot < fleet.slots; slot++) {
     // A node that walks no longer show has an old record: it is none of those that are there now.
     if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt[slot]!))
-      counts[fleet.place[slot]! * states + fleet.status[slot]!]!++;
+      counts[fleet.locationIndex[slot]! * states + fleet.status[slot]!]!++;
   }
   return counts;
 }

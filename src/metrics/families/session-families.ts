@@ -1,20 +1,20 @@
+import { OTHER_LABEL } from "../../model/label-caps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import {
   type Histogram,
   SESSION_DURATION_BUCKETS_SECONDS,
   type SessionNodes,
-  type SessionsView,
+  type SessionSummary,
 } from "../../model/snapshot.ts";
-import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
-import { OTHER } from "../../model/label-caps.ts";
 import { boundText } from "../text-format.ts";
+import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
 /** Whether the list shows sessions of that state at all: of failures it may not, and then they are unknown, not zero. */
-const isListed = (status: SessionStatus, { failedListed }: SessionsView): boolean =>
+const isListed = (status: SessionStatus, { failedListed }: SessionSummary): boolean =>
   failedListed || (status !== "error" && status !== "timeout");
 
 /** A state or a type that the spec doesn't know is shown only where there is one. */
-const shown = (value: number, ...labels: readonly string[]): number =>
+const zeroAsMissing = (value: number, ...labels: readonly string[]): number =>
   value === 0 && labels.includes("unknown") ? Number.NaN : value;
 
 const nodeSessions: NodeFamily = {
@@ -23,17 +23,17 @@ const nodeSessions: NodeFamily = {
   help: "Sessions on the node by status, counted from the session list.",
   labels: ["node_id", "status"],
   source: "sessions",
-  roster: "session_nodes",
-  split: { label: "status", values: SESSION_STATUSES },
-  fill({ snapshot }, presence, start, end, out) {
+  nodeSource: "session_nodes",
+  splitBy: { label: "status", values: SESSION_STATUSES },
+  fill({ snapshot }, visibility, start, end, out) {
     const view = snapshot.sessions!;
     const states = SESSION_STATUSES.length;
     for (const [state, status] of SESSION_STATUSES.entries()) {
       const counts = view.nodes.counts[state]!;
       const listed = isListed(status, view);
       for (let slot = start; slot < end; slot++) {
-        const present = listed && presence.sessions[slot] === 1;
-        out[(slot - start) * states + state] = present ? shown(counts[slot]!, status) : Number.NaN;
+        const present = listed && visibility.sessions[slot] === 1;
+        out[(slot - start) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
       }
     }
   },
@@ -50,8 +50,8 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   type: "counter",
   labels: ["node_id"],
   source: "sessions",
-  roster: "session_nodes",
-  split: null,
+  nodeSource: "session_nodes",
+  splitBy: null,
   fill({ snapshot }, { sessionCounters }, start, end, out) {
     const values = column(snapshot.sessions!.nodes);
     for (let slot = start; slot < end; slot++) {
@@ -79,8 +79,8 @@ interface SessionsRow {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  readonly width: (view: SessionsView, input: RenderInput) => number;
-  readonly samples: (view: SessionsView, input: RenderInput) => Iterable<Sample>;
+  readonly width: (view: SessionSummary, input: RenderInput) => number;
+  readonly samples: (view: SessionSummary, input: RenderInput) => Iterable<Sample>;
 }
 
 /** A gauge of the session walk as a whole. */
@@ -88,14 +88,14 @@ const sessionsGauge = ({ width, samples, ...row }: SessionsRow): AggregateFamily
   ...row,
   type: "gauge",
   source: "sessions",
-  width: (input) => (input.snapshot.sessions === null ? 0 : width(input.snapshot.sessions, input)),
+  maxSamples: (input) => (input.snapshot.sessions === null ? 0 : width(input.snapshot.sessions, input)),
   samples(input) {
     const { sessions } = input.snapshot;
     return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? samples(sessions, input) : [];
   },
 });
 
-const COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
+const STATUS_TYPE_COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
 
 /** Families of all sessions together. */
 export const SESSION_FAMILIES: readonly AggregateFamily[] = [
@@ -103,13 +103,13 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_sessions",
     help: "Sessions by status and type, counted from the session list.",
     labels: ["status", "session_type"],
-    width: () => COMBINATIONS,
+    width: () => STATUS_TYPE_COMBINATIONS,
     *samples(view) {
       for (const [state, status] of SESSION_STATUSES.entries()) {
         if (!isListed(status, view)) continue;
         for (const [type, sessionType] of SESSION_TYPES.entries()) {
           const count = view.counts[state * SESSION_TYPES.length + type]!;
-          yield { labels: { status, session_type: sessionType }, value: shown(count, status, sessionType) };
+          yield { labels: { status, session_type: sessionType }, value: zeroAsMissing(count, status, sessionType) };
         }
       }
     },
@@ -133,12 +133,12 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
       let left = options.topCustomers;
       for (const { customerId, sessions } of customers) {
         // One who is called other is among the others: a series must not be there twice.
-        if (left > 0 && customerId !== OTHER) {
+        if (left > 0 && customerId !== OTHER_LABEL) {
           left--;
           yield { labels: { customer_id: customerId }, value: sessions };
         } else rest += sessions;
       }
-      if (rest > 0) yield { labels: { customer_id: OTHER }, value: rest };
+      if (rest > 0) yield { labels: { customer_id: OTHER_LABEL }, value: rest };
     },
   }),
   {
@@ -147,7 +147,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     help: "Duration of sessions that left the list, as last observed.",
     labels: ["session_type"],
     source: "sessions",
-    width: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),
+    maxSamples: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),
     *samples({ snapshot }) {
       for (const [type, sessionType] of SESSION_TYPES.entries()) {
         const histogram = snapshot.sessions?.durations[type];

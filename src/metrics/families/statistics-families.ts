@@ -3,7 +3,7 @@ import type { HourlyEntry, SessionStatistics } from "../../model/session.ts";
 import { type AggregateFamily, isFresh, type RenderInput, type Sample } from "./family.ts";
 import { GB_BYTES } from "./node-families.ts";
 
-const bytes = (gigabytes: number | null): number | null => gigabytes && Math.round(gigabytes * GB_BYTES);
+const gigabytesToBytes = (gigabytes: number | null): number | null => gigabytes && Math.round(gigabytes * GB_BYTES);
 
 const freshStatistics = (input: RenderInput): SessionStatistics | null => {
   const { stats } = input.snapshot;
@@ -11,7 +11,7 @@ const freshStatistics = (input: RenderInput): SessionStatistics | null => {
 };
 
 /** The newest entry whose hour is over on the service's clock: the one that is still running would look like a fall. */
-function lastWholeHour(input: RenderInput): HourlyEntry | null {
+function lastFullHour(input: RenderInput): HourlyEntry | null {
   const { hourly } = input.snapshot;
   if (hourly === null || !isFresh(input, "hourly", hourly.at)) return null;
   let newest: HourlyEntry | null = null;
@@ -22,31 +22,31 @@ function lastWholeHour(input: RenderInput): HourlyEntry | null {
   return newest;
 }
 
-interface SingleRow<Datum> {
+interface SingleGaugeRow<Datum> {
   readonly name: string;
   readonly help: string;
   readonly value: (datum: Datum) => number | null;
 }
 
 /** A gauge without labels, absent where the service left its field out. */
-const single =
+const singleGauge =
   <Datum>(source: "stats" | "hourly", read: (input: RenderInput) => Datum | null) =>
-  ({ value, ...row }: SingleRow<Datum>): AggregateFamily => ({
+  ({ value, ...row }: SingleGaugeRow<Datum>): AggregateFamily => ({
     ...row,
     type: "gauge",
     labels: [],
     source,
-    width: () => 1,
+    maxSamples: () => 1,
     samples(input) {
       const datum = read(input);
       return datum === null ? [] : [{ labels: {}, value: value(datum) ?? Number.NaN }];
     },
   });
 
-const statistic = single("stats", freshStatistics);
-const hourly = single("hourly", lastWholeHour);
+const statsGauge = singleGauge("stats", freshStatistics);
+const hourlyGauge = singleGauge("hourly", lastFullHour);
 
-interface TopRow {
+interface TopListRow {
   readonly name: string;
   readonly help: string;
   readonly label: string;
@@ -54,12 +54,12 @@ interface TopRow {
 }
 
 /** A top list of the statistics. */
-const topList = ({ label, entries, ...row }: TopRow): AggregateFamily => ({
+const topListFamily = ({ label, entries, ...row }: TopListRow): AggregateFamily => ({
   ...row,
   type: "gauge",
   labels: [label],
   source: "stats",
-  width({ snapshot }) {
+  maxSamples({ snapshot }) {
     return snapshot.stats === null ? 0 : entries(snapshot.stats.value).length;
   },
   *samples(input) {
@@ -71,59 +71,59 @@ const topList = ({ label, entries, ...row }: TopRow): AggregateFamily => ({
 
 /** Families of the service's own statistics. */
 export const STATISTICS_FAMILIES: readonly AggregateFamily[] = [
-  statistic({
+  statsGauge({
     name: "proxynet_stats_active_sessions",
     help: "Active sessions, as reported by the service's statistics.",
     value: (stats) => stats.activeSessions,
   }),
-  statistic({
+  statsGauge({
     name: "proxynet_stats_sessions_today",
     help: "Sessions today, by the service's definition of a day.",
     value: (stats) => stats.sessionsToday,
   }),
-  statistic({
+  statsGauge({
     name: "proxynet_stats_bandwidth_today_bytes",
     help: "Bandwidth today, reported by the service in gigabytes.",
-    value: (stats) => bytes(stats.bandwidthTodayGb),
+    value: (stats) => gigabytesToBytes(stats.bandwidthTodayGb),
   }),
-  statistic({
+  statsGauge({
     name: "proxynet_stats_peak_concurrent_sessions",
     help: "Peak concurrent sessions, as reported by the service.",
     value: (stats) => stats.peakConcurrentSessions,
   }),
-  statistic({
+  statsGauge({
     name: "proxynet_stats_session_duration_average_seconds",
     help: "Mean session duration, as reported by the service.",
     value: (stats) => stats.averageDurationSeconds,
   }),
-  topList({
+  topListFamily({
     name: "proxynet_stats_country_sessions",
     help: "Sessions by country, for the top countries reported by the service.",
     label: "country",
     entries: (stats) => stats.topCountries.map(({ country, sessions }) => [country, sessions] as const),
   }),
-  topList({
+  topListFamily({
     name: "proxynet_stats_protocol_sessions",
     help: "Sessions by protocol, for the top protocols reported by the service.",
     label: "protocol",
     entries: (stats) => stats.topProtocols.map(({ protocol, sessions }) => [protocol, sessions] as const),
   }),
-  hourly({
+  hourlyGauge({
     name: "proxynet_hourly_active_sessions",
     help: "Active sessions in the last full hour.",
     value: (entry) => entry.activeSessions,
   }),
-  hourly({
+  hourlyGauge({
     name: "proxynet_hourly_new_sessions",
     help: "Sessions started in the last full hour.",
     value: (entry) => entry.newSessions,
   }),
-  hourly({
+  hourlyGauge({
     name: "proxynet_hourly_bandwidth_bytes",
     help: "Bandwidth in the last full hour, reported by the service in gigabytes.",
-    value: (entry) => bytes(entry.bandwidthGb),
+    value: (entry) => gigabytesToBytes(entry.bandwidthGb),
   }),
-  hourly({
+  hourlyGauge({
     name: "proxynet_hourly_timestamp_seconds",
     help: "Start time of the last full hour reported by the service.",
     value: (entry) => entry.hourMs / SECOND_MS,

@@ -1,19 +1,19 @@
 import type { AggregateFamily } from "../families/family.ts";
-import { createPiece, type Piece, release } from "./chunk.ts";
-import type { Run } from "./render-pass.ts";
 import { seriesText, valueText } from "../text-format.ts";
+import { type Chunk, createChunk, release } from "./chunk.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
+import type { FamilyRenderer } from "./render-pass.ts";
 
 /** The lines of one aggregate family. They are few and rendered anew each time; pieces that come out equal are kept. */
-export function createAggregateRun(family: AggregateFamily): Run {
-  const pieces: Piece[] = [];
+export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer {
+  const chunks: Chunk[] = [];
   let series = 0;
 
   function put(index: number, text: string): void {
     const bytes = Buffer.from(text);
-    const old = pieces[index];
+    const old = chunks[index];
     if (old !== undefined && bytes.equals(old.bytes)) return;
-    pieces[index] = createPiece(bytes);
+    chunks[index] = createChunk(bytes);
     if (old !== undefined) release(old);
   }
 
@@ -31,11 +31,11 @@ export function createAggregateRun(family: AggregateFamily): Run {
         yield;
       }
       if (text !== "") put(index++, text);
-      for (const gone of pieces.splice(index)) release(gone);
+      for (const unused of chunks.splice(index)) release(unused);
       series = count;
     },
-    pieces: () => pieces,
-    series: () => series,
-    drop: () => pieces.splice(0).forEach(release),
+    chunks: () => chunks,
+    sampleCount: () => series,
+    release: () => chunks.splice(0).forEach(release),
   };
 }

@@ -1,37 +1,41 @@
-import { hold, type Piece, release } from "./chunk.ts";
 import type { Format } from "../text-format.ts";
+import { type Chunk, release, retain } from "./chunk.ts";
 
 /** The `proxynet_*` families of one snapshot, finished: what /metrics shows but for the daemon's own. */
-export interface Exposition {
+export interface NetworkExposition {
   /** Samples on it. */
   readonly series: number;
   /** Names of the families left out for `export.series_max`. */
-  readonly dropped: readonly string[];
+  readonly droppedFamilies: readonly string[];
   /** The bytes in order. Sample lines are the same pieces in both formats; header lines differ. */
-  readonly pieces: Readonly<Record<Format, readonly Piece[]>>;
+  readonly chunks: Readonly<Record<Format, readonly Chunk[]>>;
 }
 
 /** Before the first snapshot. */
-export const EMPTY_EXPOSITION: Exposition = { series: 0, dropped: [], pieces: { text: [], openmetrics: [] } };
+export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
+  series: 0,
+  droppedFamilies: [],
+  chunks: { text: [], openmetrics: [] },
+};
 
 /** Keeps the bytes from being written to. */
-export function holdAll(pieces: readonly Piece[]): void {
-  for (const piece of pieces) hold(piece);
+export function retainAll(chunks: readonly Chunk[]): void {
+  for (const chunk of chunks) retain(chunk);
 }
 
-/** Gives the bytes back, once for every {@link holdAll}. */
-export function releaseAll(pieces: readonly Piece[]): void {
-  for (const piece of pieces) release(piece);
+/** Gives the bytes back, once for every {@link retainAll}. */
+export function releaseAll(chunks: readonly Chunk[]): void {
+  for (const chunk of chunks) release(chunk);
 }
 
 /** Keeps the whole exposition, in both formats. */
-export function holdExposition({ pieces }: Exposition): void {
-  holdAll(pieces.text);
-  holdAll(pieces.openmetrics);
+export function retainExposition({ chunks }: NetworkExposition): void {
+  retainAll(chunks.text);
+  retainAll(chunks.openmetrics);
 }
 
-/** Gives it back, once for every {@link holdExposition}. */
-export function releaseExposition({ pieces }: Exposition): void {
-  releaseAll(pieces.text);
-  releaseAll(pieces.openmetrics);
+/** Gives it back, once for every {@link retainExposition}. */
+export function releaseExposition({ chunks }: NetworkExposition): void {
+  releaseAll(chunks.text);
+  releaseAll(chunks.openmetrics);
 }

@@ -1,24 +1,28 @@
 import type { NodeLabel } from "../../model/node-labels.ts";
 import type { NodeFamily, RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
-import { release } from "./chunk.ts";
-import { markDescribedAnew, nodeLabel } from "./node-visibility.ts";
-import type { Frame, Run } from "./render-pass.ts";
-import { createSegment, type Relabelled, rewrite, type Segment } from "./segment.ts";
-import { linesPerNode } from "./selection.ts";
 import { escapeLabelValue } from "../text-format.ts";
-import { SEGMENT_LINES_MAX, type Workbench } from "./render-buffers.ts";
+import { release } from "./chunk.ts";
+import { markInfoChanged, nodeLabel } from "./node-visibility.ts";
+import { type RenderBuffers, SEGMENT_LINES_MAX } from "./render-buffers.ts";
+import type { FamilyRenderer, RenderFrame } from "./render-pass.ts";
+import { createSegment, type IsRelabelled, rewriteSegment, type Segment } from "./segment.ts";
+import { linesPerNode } from "./selection.ts";
 
 /**
  * The lines of one node family, in segments of as many nodes as fill one. `nodeLabels` are those of the info family; a
  * change of them needs a new run.
  */
-export function createNodeRun(family: NodeFamily, bench: Workbench, nodeLabels: readonly NodeLabel[]): Run {
+export function createNodeRenderer(
+  family: NodeFamily,
+  buffers: RenderBuffers,
+  nodeLabels: readonly NodeLabel[],
+): FamilyRenderer {
   const perNode = linesPerNode(family);
   const nodesPerSegment = Math.floor(SEGMENT_LINES_MAX / perNode);
   const segments: Segment[] = [];
   const head = `${family.name}{node_id="`;
-  const tails = family.split?.values.map((value) => `",${family.split?.label}="${escapeLabelValue(value)}"} `) ?? [
+  const tails = family.splitBy?.values.map((value) => `",${family.splitBy?.label}="${escapeLabelValue(value)}"} `) ?? [
     '"} ',
   ];
 
@@ -29,47 +33,51 @@ export function createNodeRun(family: NodeFamily, bench: Workbench, nodeLabels: 
   }
 
   /** Which lines of the segment that begins at slot `start` speak of another series; null: none. */
-  function relabelledIn({ input, relabelled, fleetBefore }: Frame, start: number, end: number): Relabelled | null {
+  function relabelledIn(
+    { input, relabelled, previousFleet: fleetBefore }: RenderFrame,
+    start: number,
+    end: number,
+  ): IsRelabelled | null {
     const { fleet } = input.snapshot;
-    const all = relabelled[family.roster];
-    const marks = all?.subarray(start, end).includes(1) ? all : null;
-    const described =
+    const all = relabelled[family.nodeSource];
+    const relabelledSlots = all?.subarray(start, end).includes(1) ? all : null;
+    const redescribed =
       family === NODE_INFO && fleetBefore !== null && fleetBefore !== fleet
-        ? markDescribedAnew(fleetBefore, fleet, nodeLabels, start, end)
+        ? markInfoChanged(fleetBefore, fleet, nodeLabels, start, end)
         : null;
-    if (marks === null && described === null) return null;
+    if (relabelledSlots === null && redescribed === null) return null;
     return (line) => {
       const slot = Math.floor(line / perNode);
-      return marks?.[start + slot] === 1 || described?.[slot] === 1;
+      return relabelledSlots?.[start + slot] === 1 || redescribed?.[slot] === 1;
     };
   }
 
   return {
     *refresh(frame) {
-      const { input, presence } = frame;
-      const ids = family.roster === "fleet" ? input.snapshot.fleet.ids : (input.snapshot.sessions?.nodes.ids ?? []);
+      const { input, presence: visibility } = frame;
+      const ids = family.nodeSource === "fleet" ? input.snapshot.fleet.ids : (input.snapshot.sessions?.nodes.ids ?? []);
       const count = Math.ceil(ids.length / nodesPerSegment);
       while (segments.length < count) segments.push(createSegment(nodesPerSegment * perNode));
-      for (const gone of segments.splice(count)) dropSegment(gone);
+      for (const isRemoved of segments.splice(count)) releaseSegment(isRemoved);
       for (const [index, segment] of segments.entries()) {
         const start = index * nodesPerSegment;
         const end = Math.min(ids.length, start + nodesPerSegment);
-        family.fill(input, presence, start, end, bench.values);
-        bench.values.fill(Number.NaN, (end - start) * perNode);
+        family.fill(input, visibility, start, end, buffers.values);
+        buffers.values.fill(Number.NaN, (end - start) * perNode);
         const seriesText = (line: number) => {
           const slot = start + Math.floor(line / perNode);
           return head + escapeLabelValue(ids[slot]!) + tailOf(line, slot, input);
         };
-        rewrite(segment, bench, seriesText, relabelledIn(frame, start, end));
+        rewriteSegment(segment, buffers, seriesText, relabelledIn(frame, start, end));
         yield;
       }
     },
-    pieces: () => segments.flatMap(({ piece }) => piece ?? []),
-    series: () => segments.reduce((sum, segment) => sum + segment.series, 0),
-    drop: () => segments.splice(0).forEach(dropSegment),
+    chunks: () => segments.flatMap(({ chunk }) => chunk ?? []),
+    sampleCount: () => segments.reduce((sum, segment) => sum + segment.series, 0),
+    release: () => segments.splice(0).forEach(releaseSegment),
   };
 }
 
-function dropSegment({ piece }: Segment): void {
-  if (piece !== null) release(piece);
+function releaseSegment({ chunk }: Segment): void {
+  if (chunk !== null) release(chunk);
 }

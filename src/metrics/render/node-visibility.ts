@@ -1,9 +1,9 @@
 import type { NodeLabel } from "../../model/node-labels.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import { isFresh, type Presence, type RenderInput } from "../families/family.ts";
+import { isFresh, type RenderInput, type Visibility } from "../families/family.ts";
 
 /** Sees which slots may be shown. */
-export function seePresence(input: RenderInput): Presence {
+export function computeVisibility(input: RenderInput): Visibility {
   const { fleet, sessions } = input.snapshot;
   const sessionCounters = new Uint8Array(sessions?.nodes.slots ?? 0);
   for (let slot = 0; slot < sessionCounters.length; slot++) {
@@ -11,14 +11,14 @@ export function seePresence(input: RenderInput): Presence {
   }
   const sessionsFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
   return {
-    listed: seeFresh(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
-    detailed: seeFresh(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
+    listed: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
+    detailed: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
     sessions: sessionsFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
     sessionCounters,
   };
 }
 
-function seeFresh({ slots, ids }: Fleet, observedAt: Float64Array, since: number): Uint8Array {
+function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: number): Uint8Array {
   const fresh = new Uint8Array(slots);
   for (let slot = 0; slot < slots; slot++) {
     if (observedAt[slot]! >= since && ids[slot] !== "") fresh[slot] = 1;
@@ -42,7 +42,7 @@ export function markRelabelled(before: readonly string[], ids: readonly string[]
  * Marks with 1 the slots from `start` to before `end` of which `proxynet_node_info` says something else than before,
  * counted from `start`; null: of none. Slots that only one of the fleets has are not looked at.
  */
-export function markDescribedAnew(
+export function markInfoChanged(
   before: Fleet,
   fleet: Fleet,
   labels: readonly NodeLabel[],
@@ -66,9 +66,9 @@ export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string 
     case "name":
       return fleet.names[slot]!;
     case "country":
-      return fleet.places[fleet.place[slot]!]?.country ?? "";
+      return fleet.locations[fleet.locationIndex[slot]!]?.country ?? "";
     case "region":
-      return fleet.places[fleet.place[slot]!]?.region ?? "";
+      return fleet.locations[fleet.locationIndex[slot]!]?.region ?? "";
     case "version":
       return fleet.versions[slot]!;
     case "ip_address":

@@ -4,9 +4,9 @@ import { valueText } from "../text-format.ts";
  * Sample values on their way into a buffer: taken first, which tells how long their text is, written later, when it is
  * known where. The text is that of {@link valueText}.
  */
-export interface Numerals {
+export interface NumberWriter {
   /** Takes `value` as number `index`, which is under the capacity, and gives the length of its text in bytes. */
-  take(index: number, value: number): number;
+  measure(index: number, value: number): number;
   /** Writes the text of number `index` so that it ends just before `end`. */
   write(index: number, target: Uint8Array, end: number): void;
 }
@@ -16,19 +16,19 @@ const DECIMAL_MAX = 1e15;
 /** Below it, numbers are written with an exponent. */
 const DECIMAL_MIN = 1e-6;
 /** Marks a number kept as text: negative, not finite, or of more digits than a decimal here has. */
-const AS_TEXT = 255;
-const LOWER_DIGITS = 8;
-const LOWER = 10 ** LOWER_DIGITS;
+const KEPT_AS_TEXT = 255;
+const LOW_DIGITS = 8;
+const LOW_FACTOR = 10 ** LOW_DIGITS;
 
 /** Room for `capacity` values at a time. */
-export function createNumerals(capacity: number): Numerals {
+export function createNumberWriter(capacity: number): NumberWriter {
   const whole = new Float64Array(capacity);
   const fraction = new Int32Array(capacity);
   const decimals = new Uint8Array(capacity);
   const texts = new Array<string>(capacity).fill("");
 
   /** True if `value` has at most `places` decimals; then it is taken. `scale` is ten to the power of `places`. */
-  function takeDecimal(index: number, value: number, places: number, scale: number): boolean {
+  function measureDecimal(index: number, value: number, places: number, scale: number): boolean {
     const scaled = Math.round(value * scale);
     // A quotient of two exact numbers is correctly rounded: equal means that the decimal reads back as the same number.
     if (scaled >= DECIMAL_MAX || scaled / scale !== value) return false;
@@ -45,40 +45,42 @@ export function createNumerals(capacity: number): Numerals {
   }
 
   return {
-    take(index, value) {
+    measure(index, value) {
       if (value >= 0 && value < DECIMAL_MAX) {
         const integer = Math.floor(value);
         if (integer === value) {
           whole[index] = integer;
           decimals[index] = 0;
-          return digits(integer);
+          return countDigits(integer);
         }
-        const taken =
+        const decimalLength =
           value >= DECIMAL_MIN &&
-          (takeDecimal(index, value, 3, 1e3) || takeDecimal(index, value, 6, 1e6) || takeDecimal(index, value, 9, 1e9));
-        if (taken) return digits(integer) + 1 + decimals[index]!;
+          (measureDecimal(index, value, 3, 1e3) ||
+            measureDecimal(index, value, 6, 1e6) ||
+            measureDecimal(index, value, 9, 1e9));
+        if (decimalLength) return countDigits(integer) + 1 + decimals[index]!;
       }
       const text = valueText(value);
       texts[index] = text;
-      decimals[index] = AS_TEXT;
+      decimals[index] = KEPT_AS_TEXT;
       return text.length;
     },
     write(index, target, end) {
       const places = decimals[index]!;
-      if (places === AS_TEXT) return writeAscii(texts[index]!, target, end);
+      if (places === KEPT_AS_TEXT) return writeAscii(texts[index]!, target, end);
       if (places > 0) {
         writeDigits(fraction[index]!, places, target, end);
         end -= places + 1;
         target[end] = POINT;
       }
       let rest = whole[index]!;
-      if (rest >= LOWER) {
-        const upper = Math.floor(rest / LOWER);
-        writeDigits(rest - upper * LOWER, LOWER_DIGITS, target, end);
-        end -= LOWER_DIGITS;
+      if (rest >= LOW_FACTOR) {
+        const upper = Math.floor(rest / LOW_FACTOR);
+        writeDigits(rest - upper * LOW_FACTOR, LOW_DIGITS, target, end);
+        end -= LOW_DIGITS;
         rest = upper;
       }
-      writeDigits(rest, digits(rest), target, end);
+      writeDigits(rest, countDigits(rest), target, end);
     },
   };
 }
@@ -102,7 +104,7 @@ function writeAscii(text: string, target: Uint8Array, end: number): void {
 }
 
 /** Digits of a whole number under {@link DECIMAL_MAX}. */
-function digits(value: number): number {
+function countDigits(value: number): number {
   if (value < 10) return 1;
   if (value < 100) return 2;
   if (value < 1_000) return 3;

@@ -1,24 +1,24 @@
-import { createNumerals, type Numerals } from "./number-format.ts";
-import { createPool, type Pool } from "./buffer-pool.ts";
+import { type BufferPool, createBufferPool } from "./buffer-pool.ts";
+import { createNumberWriter, type NumberWriter } from "./number-format.ts";
 
 /** Lines of a segment: some hundred kilobytes, rendered in well under a millisecond, and still deflated well. */
 export const SEGMENT_LINES_MAX = 4_096;
 
 /** What the segments of one renderer share while one of them is rewritten. */
-export interface Workbench {
+export interface RenderBuffers {
   /** Values of the lines as they are to be; NaN: the line is left out. */
   readonly values: Float64Array;
-  readonly changes: Changes;
+  readonly changes: LineChanges;
   /** The new values of the changes, by their index. */
-  readonly numerals: Numerals;
+  readonly numberWriter: NumberWriter;
   /** Where segments take their memory from. */
-  readonly pool: Pool;
+  readonly pool: BufferPool;
   /** Label bytes of the lines that come, one after the other. */
   labels: Buffer;
 }
 
 /** The lines that differ from the last rendering, in order. */
-export interface Changes {
+export interface LineChanges {
   readonly line: Uint32Array;
   /** Where the line begins in the old bytes. */
   readonly start: Uint32Array;
@@ -30,16 +30,16 @@ export interface Changes {
 }
 
 /** Kinds of change: another value of the same length or of another, a line that goes, a line that comes. */
-export const SAME_LENGTH = 0;
-export const RESIZED = 1;
-export const GONE = 2;
-export const FRESH = 3;
+export const VALUE_SAME_LENGTH = 0;
+export const VALUE_RESIZED = 1;
+export const LINE_REMOVED = 2;
+export const LINE_ADDED = 3;
 
 /** Room for labels of the usual length; it grows where they are longer. */
 const LABELS_BYTES = SEGMENT_LINES_MAX * 128;
 
 /** A bench for segments of up to {@link SEGMENT_LINES_MAX} lines. */
-export const createWorkbench = (): Workbench => ({
+export const createRenderBuffers = (): RenderBuffers => ({
   values: new Float64Array(SEGMENT_LINES_MAX),
   changes: {
     line: new Uint32Array(SEGMENT_LINES_MAX),
@@ -48,8 +48,8 @@ export const createWorkbench = (): Workbench => ({
     valueLength: new Uint8Array(SEGMENT_LINES_MAX),
     labelsLength: new Uint32Array(SEGMENT_LINES_MAX),
   },
-  numerals: createNumerals(SEGMENT_LINES_MAX),
-  pool: createPool(),
+  numberWriter: createNumberWriter(SEGMENT_LINES_MAX),
+  pool: createBufferPool(),
   labels: Buffer.allocUnsafeSlow(LABELS_BYTES),
 });
 
@@ -57,12 +57,12 @@ export const createWorkbench = (): Workbench => ({
 const UTF8_BYTES_MAX = 3;
 
 /** Writes `text` at `at` into the room for labels, and gives its length in bytes. */
-export function writeLabels(bench: Workbench, text: string, at: number): number {
+export function writeLabels(buffers: RenderBuffers, text: string, at: number): number {
   const needed = at + text.length * UTF8_BYTES_MAX;
-  if (needed > bench.labels.length) {
+  if (needed > buffers.labels.length) {
     const larger = Buffer.allocUnsafeSlow(needed * 2);
-    larger.set(bench.labels.subarray(0, at));
-    bench.labels = larger;
+    larger.set(buffers.labels.subarray(0, at));
+    buffers.labels = larger;
   }
-  return bench.labels.write(text, at);
+  return buffers.labels.write(text, at);
 }

@@ -1,24 +1,24 @@
 import type { Fleet } from "../../model/snapshot.ts";
-import type { Presence, RenderInput, Roster } from "../families/family.ts";
-import type { Piece } from "./chunk.ts";
+import type { NodeSource, RenderInput, Visibility } from "../families/family.ts";
+import type { Chunk } from "./chunk.ts";
 
 /** What one rendering knows of its snapshot, and of the one before. */
-export interface Frame {
+export interface RenderFrame {
   readonly input: RenderInput;
-  readonly presence: Presence;
+  readonly presence: Visibility;
   /** Slots that speak of another node than before are marked with 1; null: none. */
-  readonly relabelled: Readonly<Record<Roster, Uint8Array | null>>;
+  readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
   /** The fleet of the rendering before. */
-  readonly fleetBefore: Fleet | null;
+  readonly previousFleet: Fleet | null;
 }
 
 /** The lines of one family, from one rendering to the next. */
-export interface Run {
+export interface FamilyRenderer {
   /** Brings the lines to the frame; yields after every piece. */
-  refresh(frame: Frame): Generator<void, void>;
-  pieces(): readonly Piece[];
+  refresh(frame: RenderFrame): Generator<void, void>;
+  chunks(): readonly Chunk[];
   /** Samples in the pieces. */
-  series(): number;
+  sampleCount(): number;
   /** Lets go of all pieces; the run is not used any more. */
-  drop(): void;
+  release(): void;
 }

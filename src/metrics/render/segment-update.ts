@@ -1,5 +1,5 @@
+import { LINE_ADDED, LINE_REMOVED, type RenderBuffers, VALUE_RESIZED, VALUE_SAME_LENGTH } from "./render-buffers.ts";
 import type { Segment } from "./segment.ts";
-import { FRESH, GONE, RESIZED, SAME_LENGTH, type Workbench } from "./render-buffers.ts";
 
 const LINE_FEED = 10;
 
@@ -8,40 +8,46 @@ const LINE_FEED = 10;
  * values and lengths follow. Values that keep their length wait until the run of old bytes around them was copied, and
  * are then written over: one copy serves as many lines as possible.
  */
-export function splice(segment: Segment, bench: Workbench, count: number, old: Uint8Array, target: Uint8Array): void {
+export function spliceLines(
+  segment: Segment,
+  buffers: RenderBuffers,
+  count: number,
+  old: Uint8Array,
+  target: Uint8Array,
+): void {
   const { values, lengths, valueLengths } = segment;
-  const { changes, numerals } = bench;
+  const { changes, numberWriter } = buffers;
   let from = 0;
   let to = 0;
   let labelsStart = 0;
-  let waiting = 0;
+  let pendingChange = 0;
   for (let change = 0; change < count; change++) {
     const line = changes.line[change]!;
     const kind = changes.kind[change]!;
-    if (kind === SAME_LENGTH) continue;
+    if (kind === VALUE_SAME_LENGTH) continue;
 
     const start = changes.start[change]!;
     const length = lengths[line]!;
     // A line whose value gets longer or shorter keeps its labels before it, and its line feed for the next run.
-    const cut = kind === RESIZED ? start + length - 1 - valueLengths[line]! : start;
+    const cut = kind === VALUE_RESIZED ? start + length - 1 - valueLengths[line]! : start;
     if (cut > from) {
       target.set(old.subarray(from, cut), to);
-      overwrite(segment, bench, target, waiting, change, to - from);
+      overwriteValues(segment, buffers, target, pendingChange, change, to - from);
       to += cut - from;
     }
-    from = kind === RESIZED ? start + length - 1 : start + length;
-    waiting = change + 1;
-    values[line] = bench.values[line]!;
+    from = kind === VALUE_RESIZED ? start + length - 1 : start + length;
+    pendingChange = change + 1;
+    values[line] = buffers.values[line]!;
 
-    if (kind === GONE) {
+    if (kind === LINE_REMOVED) {
       lengths[line] = 0;
       if (length > 0) segment.series--;
       continue;
     }
     const valueLength = changes.valueLength[change]!;
-    if (kind === FRESH) {
+    if (kind === LINE_ADDED) {
       const labelsLength = changes.labelsLength[change]!;
-      target.set(bench.labels.subarray(labelsStart, labelsStart + labelsLength), to);
+      target.set(buffers.labels.subarray(labelsStart, labelsStart + labelsLength), to);
       labelsStart += labelsLength;
       to += labelsLength;
       lengths[line] = labelsLength + valueLength + 1;
@@ -51,20 +57,20 @@ export function splice(segment: Segment, bench: Workbench, count: number, old: U
     }
     valueLengths[line] = valueLength;
     to += valueLength;
-    numerals.write(change, target, to);
-    if (kind === FRESH) target[to++] = LINE_FEED;
+    numberWriter.write(change, target, to);
+    if (kind === LINE_ADDED) target[to++] = LINE_FEED;
   }
   if (from < old.length) target.set(old.subarray(from), to);
-  overwrite(segment, bench, target, waiting, count, to - from);
+  overwriteValues(segment, buffers, target, pendingChange, count, to - from);
 }
 
 /**
  * Writes the values of the changes from `first` to before `last`, all of which kept their length, over the old ones,
  * `shift` bytes from where these were.
  */
-export function overwrite(
+export function overwriteValues(
   { values, lengths }: Segment,
-  { values: next, changes, numerals }: Workbench,
+  { values: next, changes, numberWriter }: RenderBuffers,
   bytes: Uint8Array,
   first: number,
   last: number,
@@ -73,6 +79,6 @@ export function overwrite(
   for (let change = first; change < last; change++) {
     const line = changes.line[change]!;
     values[line] = next[line]!;
-    numerals.write(change, bytes, changes.start[change]! + lengths[line]! - 1 + shift);
+    numberWriter.write(change, bytes, changes.start[change]! + lengths[line]! - 1 + shift);
   }
 }

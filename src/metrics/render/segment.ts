@@ -1,11 +1,19 @@
-import { createPiece, type Piece, release } from "./chunk.ts";
-import { overwrite, splice } from "./segment-update.ts";
-import { type Changes, FRESH, GONE, RESIZED, SAME_LENGTH, type Workbench, writeLabels } from "./render-buffers.ts";
+import { type Chunk, createChunk, release } from "./chunk.ts";
+import {
+  LINE_ADDED,
+  LINE_REMOVED,
+  type LineChanges,
+  type RenderBuffers,
+  VALUE_RESIZED,
+  VALUE_SAME_LENGTH,
+  writeLabels,
+} from "./render-buffers.ts";
+import { overwriteValues, spliceLines } from "./segment-update.ts";
 
 /** A run of a family's sample lines, kept from one rendering to the next. */
 export interface Segment {
   /** The finished lines; null while there are none. */
-  piece: Piece | null;
+  chunk: Chunk | null;
   /** Lines in the piece. */
   series: number;
   /** Values as rendered; NaN: left out. */
@@ -20,11 +28,11 @@ export interface Segment {
 export type SeriesText = (line: number) => string;
 
 /** Whether the line speaks of another series than it did. */
-export type Relabelled = (line: number) => boolean;
+export type IsRelabelled = (line: number) => boolean;
 
 /** A segment of at most `lines` lines, none of them present. */
 export const createSegment = (lines: number): Segment => ({
-  piece: null,
+  chunk: null,
   series: 0,
   values: new Float64Array(lines).fill(Number.NaN),
   lengths: new Uint32Array(lines),
@@ -36,37 +44,37 @@ export const createSegment = (lines: number): Segment => ({
  * where nobody else holds the piece and no line moves; labels are written only for lines that come. If nothing changed,
  * the piece stays as it is; otherwise it is another one.
  */
-export function rewrite(
+export function rewriteSegment(
   segment: Segment,
-  bench: Workbench,
+  buffers: RenderBuffers,
   seriesText: SeriesText,
-  relabelled: Relabelled | null,
+  relabelled: IsRelabelled | null,
 ): void {
-  const count = relabelled === null ? findChanges(segment, bench) : findAllChanges(segment, bench, relabelled);
+  const count = relabelled === null ? findChanges(segment, buffers) : findAllChanges(segment, buffers, relabelled);
   if (count === 0) return;
-  const size = measure(segment, bench, count, seriesText);
-  const old = segment.piece;
-  if (old?.holders === 1 && keepsLayout(bench.changes, count)) {
-    overwrite(segment, bench, old.bytes, 0, count, 0);
-    segment.piece = createPiece(old.bytes, old.recycle);
+  const size = measureChanges(segment, buffers, count, seriesText);
+  const oldBytes = segment.chunk;
+  if (oldBytes?.references === 1 && keepsLayout(buffers.changes, count)) {
+    overwriteValues(segment, buffers, oldBytes.bytes, 0, count, 0);
+    segment.chunk = createChunk(oldBytes.bytes, oldBytes.recycle);
     return;
   }
-  const memory = bench.pool.claim(size);
-  splice(segment, bench, count, old?.bytes ?? nothing, memory);
-  segment.piece = size === 0 ? null : createPiece(memory.subarray(0, size), () => bench.pool.giveBack(memory));
-  if (old !== null) release(old);
+  const memory = buffers.pool.claim(size);
+  spliceLines(segment, buffers, count, oldBytes?.bytes ?? EMPTY_BYTES, memory);
+  segment.chunk = size === 0 ? null : createChunk(memory.subarray(0, size), () => buffers.pool.giveBack(memory));
+  if (oldBytes !== null) release(oldBytes);
 }
 
-const nothing = new Uint8Array(0);
+const EMPTY_BYTES = new Uint8Array(0);
 
 /** Whether no line comes, goes or moves. */
-function keepsLayout({ kind }: Changes, count: number): boolean {
-  for (let change = 0; change < count; change++) if (kind[change] !== SAME_LENGTH) return false;
+function keepsLayout({ kind }: LineChanges, count: number): boolean {
+  for (let change = 0; change < count; change++) if (kind[change] !== VALUE_SAME_LENGTH) return false;
   return true;
 }
 
 /** Finds the lines whose value changed, and gives their count. */
-function findChanges({ values, lengths }: Segment, { values: next, changes }: Workbench): number {
+function findChanges({ values, lengths }: Segment, { values: next, changes }: RenderBuffers): number {
   let count = 0;
   let start = 0;
   for (let line = 0; line < values.length; line++) {
@@ -75,7 +83,7 @@ function findChanges({ values, lengths }: Segment, { values: next, changes }: Wo
     if (value !== before && !(Number.isNaN(value) && Number.isNaN(before))) {
       changes.line[count] = line;
       changes.start[count] = start;
-      changes.kind[count++] = SAME_LENGTH;
+      changes.kind[count++] = VALUE_SAME_LENGTH;
     }
     start += lengths[line]!;
   }
@@ -85,8 +93,8 @@ function findChanges({ values, lengths }: Segment, { values: next, changes }: Wo
 /** The same, with the lines that speak of another series, whatever their value. Apart, to keep the usual case lean. */
 function findAllChanges(
   { values, lengths }: Segment,
-  { values: next, changes }: Workbench,
-  relabelled: Relabelled,
+  { values: next, changes }: RenderBuffers,
+  relabelled: IsRelabelled,
 ): number {
   let count = 0;
   let start = 0;
@@ -98,7 +106,7 @@ function findAllChanges(
     if (renamed || (value !== before && !absent)) {
       changes.line[count] = line;
       changes.start[count] = start;
-      changes.kind[count++] = renamed ? FRESH : SAME_LENGTH;
+      changes.kind[count++] = renamed ? LINE_ADDED : VALUE_SAME_LENGTH;
     }
     start += lengths[line]!;
   }
@@ -106,29 +114,29 @@ function findAllChanges(
 }
 
 /** Settles kind and lengths of each change, and gives the size of the bytes to come. */
-function measure(segment: Segment, bench: Workbench, count: number, seriesText: SeriesText): number {
+function measureChanges(segment: Segment, buffers: RenderBuffers, count: number, seriesText: SeriesText): number {
   const { lengths, valueLengths } = segment;
-  const { values: next, changes, numerals } = bench;
-  let size = segment.piece?.bytes.length ?? 0;
+  const { values: next, changes, numberWriter } = buffers;
+  let size = segment.chunk?.bytes.length ?? 0;
   let labelsEnd = 0;
   for (let change = 0; change < count; change++) {
     const line = changes.line[change]!;
     const value = next[line]!;
     if (Number.isNaN(value)) {
-      changes.kind[change] = GONE;
+      changes.kind[change] = LINE_REMOVED;
       size -= lengths[line]!;
       continue;
     }
-    const valueLength = numerals.take(change, value);
+    const valueLength = numberWriter.measure(change, value);
     changes.valueLength[change] = valueLength;
-    if (changes.kind[change] === FRESH || lengths[line] === 0) {
-      const labelsLength = writeLabels(bench, seriesText(line), labelsEnd);
-      changes.kind[change] = FRESH;
+    if (changes.kind[change] === LINE_ADDED || lengths[line] === 0) {
+      const labelsLength = writeLabels(buffers, seriesText(line), labelsEnd);
+      changes.kind[change] = LINE_ADDED;
       changes.labelsLength[change] = labelsLength;
       labelsEnd += labelsLength;
       size += labelsLength + valueLength + 1 - lengths[line]!;
     } else if (valueLength !== valueLengths[line]) {
-      changes.kind[change] = RESIZED;
+      changes.kind[change] = VALUE_RESIZED;
       size += valueLength - valueLengths[line]!;
     }
   }

@@ -1,21 +1,22 @@
-import { FAMILIES } from "../families/network-families.ts";
-import type { AggregateFamily, NodeFamily, Presence, RenderInput } from "../families/family.ts";
+import type { AggregateFamily, NodeFamily, RenderInput, Visibility } from "../families/family.ts";
+import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
 
 /** What goes on the page. */
-export interface Selection {
+export interface FamilySelection {
   readonly families: readonly (NodeFamily | AggregateFamily)[];
   /** Names of the families that would have made it too wide. */
   readonly dropped: readonly string[];
 }
 
 /** Every family that is not denied, less the widest ones while all together pass `seriesMax`. Yields in between. */
-export function* selectFamilies(input: RenderInput, presence: Presence): Generator<void, Selection> {
+export function* selectFamilies(input: RenderInput, visibility: Visibility): Generator<void, FamilySelection> {
   const { deny, seriesMax } = input.options;
-  const families = FAMILIES.filter(({ name }) => !deny.has(name));
+  const families = NETWORK_FAMILIES.filter(({ name }) => !deny.has(name));
   const nodes = { fleet: input.snapshot.fleet.count, session_nodes: input.snapshot.sessions?.nodes.slots ?? 0 };
   const widthMax = families.reduce(
-    (sum, family) => sum + ("fill" in family ? nodes[family.roster] * linesPerNode(family) : family.width(input)),
+    (sum, family) =>
+      sum + ("fill" in family ? nodes[family.nodeSource] * linesPerNode(family) : family.maxSamples(input)),
     0,
   );
   // Counting takes a while; what can't be too wide needs none.
@@ -25,7 +26,7 @@ export function* selectFamilies(input: RenderInput, presence: Presence): Generat
   for (const family of families) {
     widths.set(
       family,
-      "fill" in family ? yield* countNodeSamples(family, input, presence) : countSamples(family, input),
+      "fill" in family ? yield* countNodeSamples(family, input, visibility) : countSamples(family, input),
     );
     yield;
   }
@@ -41,17 +42,17 @@ export function* selectFamilies(input: RenderInput, presence: Presence): Generat
 }
 
 /** Lines of one node. */
-export const linesPerNode = ({ split }: NodeFamily): number => split?.values.length ?? 1;
+export const linesPerNode = ({ splitBy: split }: NodeFamily): number => split?.values.length ?? 1;
 
-function* countNodeSamples(family: NodeFamily, input: RenderInput, presence: Presence): Generator<void, number> {
-  const slots = (family.roster === "fleet" ? presence.listed : presence.sessions).length;
+function* countNodeSamples(family: NodeFamily, input: RenderInput, visibility: Visibility): Generator<void, number> {
+  const slots = (family.nodeSource === "fleet" ? visibility.listed : visibility.sessions).length;
   const perNode = linesPerNode(family);
   const nodes = Math.floor(SEGMENT_LINES_MAX / perNode);
   const values = new Float64Array(nodes * perNode);
   let count = 0;
   for (let start = 0; start < slots; start += nodes) {
     const end = Math.min(slots, start + nodes);
-    family.fill(input, presence, start, end, values);
+    family.fill(input, visibility, start, end, values);
     for (let line = 0; line < (end - start) * perNode; line++) if (!Number.isNaN(values[line])) count++;
     yield;
   }

@@ -9,7 +9,7 @@ export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
 
 /** How a step is judged: it ends after `withinMs`, or as soon as `expect` holds. */
-export interface Verify {
+export interface StepVerification {
   readonly withinMs: DurationMs;
   /** A CEL expression; null: what is expected of that action by itself. */
   readonly expect: string | null;
@@ -20,20 +20,20 @@ export const REASON_PLACEHOLDERS = ["policy", "when", "episode", "node"] as cons
 
 /** One rung of a policy's ladder. */
 export type Step =
-  | { readonly action: "disconnect"; readonly verify: Verify }
-  | { readonly action: "reboot"; readonly force: boolean; readonly verify: Verify }
+  | { readonly action: "disconnect"; readonly verify: StepVerification }
+  | { readonly action: "reboot"; readonly force: boolean; readonly verify: StepVerification }
   | {
       readonly action: "quarantine";
       /** Whole minutes (spec, section 4.3). */
       readonly durationMs: DurationMs;
       /** A template: see {@link REASON_PLACEHOLDERS}. */
       readonly reason: string;
-      readonly verify: Verify;
+      readonly verify: StepVerification;
     }
   | { readonly action: "notify"; readonly receiver: string };
 
 /** What must be quiet before anybody is touched: a Prometheus query that gives nothing, or no such alert firing. */
-export type BlockedBy =
+export type ExternalBlocker =
   | { readonly kind: "query"; readonly query: string }
   | { readonly kind: "alerts"; readonly matchers: readonly string[] };
 
@@ -54,5 +54,5 @@ export interface PolicyRule {
   readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
   /** Names of time intervals; none: always. */
   readonly windows: readonly string[];
-  readonly blockedBy: readonly BlockedBy[];
+  readonly blockedBy: readonly ExternalBlocker[];
 }

@@ -3,11 +3,11 @@ import type { Share } from "../../base/percent.ts";
 import type { Mode } from "./policy.ts";
 
 /** What a place is counted by. */
-export const DOMAINS = ["region", "country"] as const;
-export type Domain = (typeof DOMAINS)[number];
+export const FAILURE_DOMAINS = ["region", "country"] as const;
+export type FailureDomain = (typeof FAILURE_DOMAINS)[number];
 
 /** A number of nodes for each kind of place; null: no such limit. */
-export type PerDomain = Readonly<Record<Domain, number | null>>;
+export type PerFailureDomain = Readonly<Record<FailureDomain, number | null>>;
 
 /** The limits over all policies: the section `safety` of the configuration. */
 export interface Safety {
@@ -27,9 +27,9 @@ export interface Safety {
   readonly maxUnhealthy: { readonly share: Share };
   /** Nodes that our actions make unavailable at once; the smaller holds. */
   readonly maxDisrupted: { readonly share: Share; readonly amount: number };
-  readonly maxDisruptedPer: PerDomain;
+  readonly maxDisruptedPer: PerFailureDomain;
   /** An online node is not taken out where fewer than this would stay online. */
-  readonly minOnlinePer: PerDomain;
+  readonly minOnlinePer: PerFailureDomain;
   /** Actions sent and not yet verified. */
   readonly maxInFlight: number;
   /** Actions sent, of any kind; every attempt counts. */
@@ -43,7 +43,7 @@ export interface Safety {
   readonly stormCooldownMs: DurationMs;
   /** The smaller of both, at least 2, of one place going bad together: one incident, not acted on. */
   readonly correlated: {
-    readonly by: Domain;
+    readonly by: FailureDomain;
     readonly nodes: number;
     readonly share: Share;
     readonly withinMs: DurationMs;

@@ -31,13 +31,13 @@ export interface TimeInterval {
 export const LOCAL_ZONE = "Local";
 
 /** Whether the lists of days fit a day of the zone's calendar, counted from 1970-01-01. Times are not looked at. */
-export function fitsDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
+export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
   const date = new Date(day * DAY_MS);
   const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
   return (
-    isIn(weekdays, date.getUTCDay()) &&
-    isIn(months, month + 1) &&
-    isIn(years, year) &&
+    isWithin(weekdays, date.getUTCDay()) &&
+    isWithin(months, month + 1) &&
+    isWithin(years, year) &&
     isDayOfMonth(daysOfMonth, dayOfMonth, year, month)
   );
 }
@@ -55,5 +55,5 @@ function isDayOfMonth(
   return ranges.some(({ begin, end }) => dayOfMonth >= fromStart(begin) && dayOfMonth <= fromStart(end));
 }
 
-const isIn = (ranges: readonly NumberRange[] | undefined, value: number): boolean =>
+const isWithin = (ranges: readonly NumberRange[] | undefined, value: number): boolean =>
   ranges === undefined || ranges.some(({ begin, end }) => value >= begin && value <= end);

@@ -1,12 +1,12 @@
-import { HOLDS } from "./hold-reasons.ts";
 import type { NodeId } from "../node.ts";
 import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
+import { HOLD_REASON_ROWS } from "./hold-reasons.ts";
 
-/** A reason for which a node is held: a row of {@link HOLDS}. */
-export type HoldReason = keyof typeof HOLDS;
+/** A reason for which a node is held: a row of {@link HOLD_REASON_ROWS}. */
+export type HoldReason = keyof typeof HOLD_REASON_ROWS;
 /** All reasons for which a node is held. All that apply are given, not the first one. */
-export const HOLD_REASONS = Object.keys(HOLDS) as [HoldReason, ...HoldReason[]];
+export const HOLD_REASONS = Object.keys(HOLD_REASON_ROWS) as [HoldReason, ...HoldReason[]];
 
 /** One reason to hold, in words that name the numbers. */
 export interface Blocker {

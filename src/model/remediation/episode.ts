@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { Evidence } from "./decision.ts";
 import type { NodeId, NodeStatus } from "../node.ts";
 import type { EpochMs } from "../time.ts";
+import type { Evidence } from "./decision.ts";
 
 /** A timer of one policy over one node, as the journal keeps it. A pair without one is inactive. */
 export interface TimerRow {
@@ -86,8 +86,8 @@ export interface Quarantine {
 }
 
 /** How an action ended. */
-export const OUTCOMES = ["verified", "ineffective", "refused", "failed", "in_doubt", "dry_run"] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export const ACTION_OUTCOMES = ["verified", "ineffective", "refused", "failed", "in_doubt", "dry_run"] as const;
+export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
 
 /**
  * Where an action stands. `awaiting`: a person is to approve it; `approved`; `intended`: written down, nothing sent;
@@ -107,7 +107,7 @@ export type ActionState =
   | "lapsed";
 
 /** What shows that a reboot took place: uptime fell; `rebooting` was seen; or the boot lies after the POST. */
-export type Proof = "uptime_fell" | "rebooting_seen" | "boot_after_post" | "none";
+export type RebootProof = "uptime_fell" | "rebooting_seen" | "boot_after_post" | "none";
 
 /** One step done to one node. */
 export interface Action {
@@ -130,7 +130,7 @@ export interface Action {
   /** When it was sent, or would have been; null: not yet, or nothing of it reached the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
-  readonly outcome: Outcome | null;
+  readonly outcome: ActionOutcome | null;
   /** Whether no clear answer came: observation settles it. */
   readonly inDoubt: boolean;
   /** What the service said, or why it failed. */
@@ -141,13 +141,13 @@ export interface Action {
   readonly statusBefore?: NodeStatus;
   /** Whether the node was seen rebooting after it was sent. */
   readonly rebootingSeen: boolean;
-  readonly proof: Proof | null;
+  readonly proof: RebootProof | null;
   /** The operator who approved or rejected it, and when; absent: it has no answer yet, or no operators were configured. */
-  readonly answered?: Answer;
+  readonly answered?: OperatorAnswer;
 }
 
 /** The answer of an operator to an action that waits for one. */
-export interface Answer {
+export interface OperatorAnswer {
   readonly operator: string;
   readonly at: EpochMs;
 }

@@ -3,13 +3,13 @@ import type { NodeId } from "../node.ts";
 import type { EpochMs } from "../time.ts";
 
 /** What is told to people: an alert that begins and ends, as Alertmanager's do. */
-export interface Notice {
+export interface Notification {
   /**
    * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `lost`: a node left the list
    * after an action; `overdue`; `incident`: many nodes of one place went bad together; `storm`; `breaker`; `untrusted`;
    * `credentials`: the service refuses the API key for actions; `efficacy`; `approval`: an operator is wanted.
    */
-  readonly kind: NoticeKind;
+  readonly kind: NotificationKind;
   /** Equal for the beginning and the end of the same thing. */
   readonly key: string;
   readonly severity: "info" | "warning" | "critical";
@@ -24,8 +24,8 @@ export interface Notice {
   readonly endsAt: EpochMs | null;
 }
 
-/** The kinds of {@link Notice}. */
-export const NOTICE_KINDS = [
+/** The kinds of {@link Notification}. */
+export const NOTIFICATION_KINDS = [
   "episode",
   "step",
   "given_up",
@@ -39,13 +39,13 @@ export const NOTICE_KINDS = [
   "efficacy",
   "approval",
 ] as const;
-export type NoticeKind = (typeof NOTICE_KINDS)[number];
+export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
 /**
  * Kinds that last until their end is told. All others are told once, and nobody need tell an end: they are about a
  * moment, or about what a person ends without us. An end that is told of one all the same is passed on.
  */
-const LASTING_KINDS: ReadonlySet<NoticeKind> = new Set([
+const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "episode",
   "incident",
   "storm",
@@ -55,17 +55,17 @@ const LASTING_KINDS: ReadonlySet<NoticeKind> = new Set([
 ]);
 
 /** Whether what the notice tells lasts, for all that it says. */
-export const isLasting = ({ kind, endsAt }: Notice): boolean => endsAt === null && LASTING_KINDS.has(kind);
+export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
 
 /** Where notices go. Each is tried once a call: whoever calls keeps the bounds of retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
   /** What lasts is to be told again this often, or the receiver takes it for over; absent: once is enough. */
   readonly repeatMs?: DurationMs;
-  send(notices: readonly Notice[], signal: AbortSignal): Promise<ReceiverResult>;
+  send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }
 
 /** How a sending went. `isFinal`: the receiver refused what was sent, and another try would be refused as well. */
-export type ReceiverResult =
+export type DeliveryResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly error: string; readonly isFinal: boolean };

@@ -2,7 +2,7 @@ import type { NodeId } from "../node.ts";
 import type { EpochMs } from "../time.ts";
 
 /** What an operator may order. */
-export const ORDERS = [
+export const OPERATOR_COMMANDS = [
   "pause",
   "resume",
   "approve",
@@ -13,12 +13,12 @@ export const ORDERS = [
   "accept-inventory",
   "reload",
 ] as const;
-export type OrderName = (typeof ORDERS)[number];
+export type OperatorCommandName = (typeof OPERATOR_COMMANDS)[number];
 
 /** An order that was carried out, or a reload that was tried, as the journal keeps it. */
-export interface OrderRow {
+export interface OperatorCommandRow {
   readonly at: EpochMs;
-  readonly order: OrderName;
+  readonly order: OperatorCommandName;
   /** Name of the operator whose token was given; null: no operators are configured, or the reload came by SIGHUP. */
   readonly operator: string | null;
   /** The node that it is about, also by its action; null: none. */

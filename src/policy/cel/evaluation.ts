@@ -1,10 +1,18 @@
 import type { Field } from "./fields.ts";
-import { type Arithmetic, type Comparison, fieldsOf, type Method, type Pair, type Term, type Value } from "./term.ts";
+import {
+  type Arithmetic,
+  type Comparison,
+  fieldsOfTerm,
+  type Method,
+  type Term,
+  type TermPair,
+  type Value,
+} from "./term.ts";
 
 /** Values of the fields, in the order of {@link Program.fields}; null: unknown. */
-type Cells = readonly (Value | null)[];
+type FieldValues = readonly (Value | null)[];
 /** Reads a value; null: unknown. */
-type Read<V extends Value> = (cells: Cells) => V | null;
+type Reader<V extends Value> = (cells: FieldValues) => V | null;
 
 /** An expression that was checked, ready to run. */
 export interface Program {
@@ -13,7 +21,7 @@ export interface Program {
    * The value over `values`, one a field, null where a field is unknown. Null: unknown. It is unknown where any part of it
    * is, unless the other operand of `&&` or `||` settles it, or the part is the branch of a choice that is not taken.
    */
-  run(values: Cells): boolean | null;
+  run(values: FieldValues): boolean | null;
 }
 
 /**
@@ -23,30 +31,30 @@ export interface Program {
  * A number that is not finite (a ratio by 0, or an overflow) is unknown.
  */
 export function compileProgram(condition: Term): Program {
-  const fields = fieldsOf(condition);
+  const fields = fieldsOfTerm(condition);
 
-  function read(term: Term): Read<Value> {
+  function read(term: Term): Reader<Value> {
     switch (term.kind) {
       case "literal":
         return () => term.value;
       case "field":
-        return cell(fields.indexOf(term.field));
+        return fieldReader(fields.indexOf(term.field));
       case "arithmetic":
-        return binary(...numbers(term.sides), sums[term.operator]);
+        return binary(...numbers(term.sides), ARITHMETIC_OPERATIONS[term.operator]);
       case "ratio":
-        return binary(...numbers(term.sides), (left, right) => finite(left / right));
+        return binary(...numbers(term.sides), (left, right) => finiteOrNull(left / right));
       case "minus":
-        return unary(read(term.operand) as Read<number>, (operand) => -operand);
+        return unary(read(term.operand) as Reader<number>, (operand) => -operand);
       case "not":
         return unary(truthOf(term.operand), (operand) => !operand);
       case "logic":
-        return logic(truthOf(term.sides[0]), truthOf(term.sides[1]), term.operator === "||");
+        return threeValuedLogic(truthOf(term.sides[0]), truthOf(term.sides[1]), term.operator === "||");
       case "comparison":
-        return binary(read(term.sides[0]), read(term.sides[1]), comparisons[term.operator]);
+        return binary(read(term.sides[0]), read(term.sides[1]), COMPARISON_OPERATIONS[term.operator]);
       case "method":
-        return binary(textOf(term.sides[0]), textOf(term.sides[1]), methods[term.method]);
+        return binary(textOf(term.sides[0]), textOf(term.sides[1]), METHOD_OPERATIONS[term.method]);
       case "choice":
-        return choice(truthOf(term.test), read(term.sides[0]), read(term.sides[1]));
+        return conditional(truthOf(term.test), read(term.sides[0]), read(term.sides[1]));
       case "in": {
         const list = new Set(term.list.map(({ value }) => value));
         return unary(read(term.member), (member) => list.has(member));
@@ -56,27 +64,27 @@ export function compileProgram(condition: Term): Program {
     }
   }
   // CEL has checked the types of what stands here.
-  const truthOf = (term: Term) => read(term) as Read<boolean>;
-  const textOf = (term: Term) => read(term) as Read<string>;
-  const numbers = ([left, right]: Pair) => [read(left) as Read<number>, read(right) as Read<number>] as const;
+  const truthOf = (term: Term) => read(term) as Reader<boolean>;
+  const textOf = (term: Term) => read(term) as Reader<string>;
+  const numbers = ([left, right]: TermPair) => [read(left) as Reader<number>, read(right) as Reader<number>] as const;
 
   return { fields, run: truthOf(condition) };
 }
 
-const cell =
-  (index: number): Read<Value> =>
+const fieldReader =
+  (index: number): Reader<Value> =>
   (cells) =>
     cells[index]!;
 
-const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
+const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-const sums: Readonly<Record<Arithmetic, (left: number, right: number) => number | null>> = {
-  "+": (left, right) => finite(left + right),
-  "-": (left, right) => finite(left - right),
-  "*": (left, right) => finite(left * right),
+const ARITHMETIC_OPERATIONS: Readonly<Record<Arithmetic, (left: number, right: number) => number | null>> = {
+  "+": (left, right) => finiteOrNull(left + right),
+  "-": (left, right) => finiteOrNull(left - right),
+  "*": (left, right) => finiteOrNull(left * right),
 };
 
-const comparisons: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
+const COMPARISON_OPERATIONS: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
   "==": (left, right) => left === right,
   "!=": (left, right) => left !== right,
   "<": (left, right) => left < right,
@@ -85,13 +93,16 @@ const comparisons: Readonly<Record<Comparison, (left: Value, right: Value) => bo
   ">=": (left, right) => left >= right,
 };
 
-const methods: Readonly<Record<Method, (text: string, other: string) => boolean>> = {
+const METHOD_OPERATIONS: Readonly<Record<Method, (text: string, other: string) => boolean>> = {
   contains: (text, other) => text.includes(other),
   startsWith: (text, other) => text.startsWith(other),
   endsWith: (text, other) => text.endsWith(other),
 };
 
-function unary<From extends Value, To extends Value>(operand: Read<From>, apply: (value: From) => To | null): Read<To> {
+function unary<From extends Value, To extends Value>(
+  operand: Reader<From>,
+  apply: (value: From) => To | null,
+): Reader<To> {
   return (cells) => {
     const value = operand(cells);
     return value === null ? null : apply(value);
@@ -99,10 +110,10 @@ function unary<From extends Value, To extends Value>(operand: Read<From>, apply:
 }
 
 function binary<From extends Value, To extends Value>(
-  left: Read<From>,
-  right: Read<From>,
+  left: Reader<From>,
+  right: Reader<From>,
   apply: (left: From, right: From) => To | null,
-): Read<To> {
+): Reader<To> {
   return (cells) => {
     const one = left(cells);
     if (one === null) return null;
@@ -112,18 +123,18 @@ function binary<From extends Value, To extends Value>(
 }
 
 /** `&&` and `||` of three values: an operand that is `settling` settles it, whatever the other one is. */
-function logic(left: Read<boolean>, right: Read<boolean>, settling: boolean): Read<boolean> {
+function threeValuedLogic(left: Reader<boolean>, right: Reader<boolean>, dominant: boolean): Reader<boolean> {
   return (cells) => {
     const one = left(cells);
-    if (one === settling) return settling;
+    if (one === dominant) return dominant;
     const other = right(cells);
-    if (other === settling) return settling;
-    return one === null || other === null ? null : !settling;
+    if (other === dominant) return dominant;
+    return one === null || other === null ? null : !dominant;
   };
 }
 
-const choice =
-  (test: Read<boolean>, yes: Read<Value>, no: Read<Value>): Read<Value> =>
+const conditional =
+  (test: Reader<boolean>, yes: Reader<Value>, no: Reader<Value>): Reader<Value> =>
   (cells) => {
     const is = test(cells);
     return is === null ? null : is ? yes(cells) : no(cells);

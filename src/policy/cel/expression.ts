@@ -1,11 +1,11 @@
 import { type ASTNode, Environment, ParseError, type TypeError as TypeFault } from "@marcbachmann/cel-js";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { FIELDS, type Field, type FieldType } from "./fields.ts";
-import { termOf } from "./grammar.ts";
-import { findImplausible } from "./plausibility.ts";
-import { type ExpressionProblem, parseProblem, plainTypes, typeProblem } from "./type-errors.ts";
 import { compileProgram } from "./evaluation.ts";
+import { FIELDS, type Field, type FieldType } from "./fields.ts";
+import { parseTerm } from "./grammar.ts";
+import { findImplausible } from "./plausibility.ts";
 import type { Term, Value } from "./term.ts";
+import { type ExpressionProblem, parseProblem, typeProblem, withoutTypeNames } from "./type-errors.ts";
 
 /** A condition of a policy, checked and ready. It reads nothing but the fields it names. */
 export interface Expression {
@@ -25,7 +25,7 @@ export interface Expression {
 /** Longest text of an expression, in characters: two hundred node ids in a list fit. */
 const TEXT_CHARACTERS_MAX = 8_192;
 /** Parts of an expression: each costs some nanoseconds a node and look. */
-const PARTS_MAX = 1_000;
+const EXPRESSION_NODES_MAX = 1_000;
 /** How deep parentheses, calls and selections nest. */
 const DEPTH_MAX = 32;
 const LIST_ELEMENTS_MAX = 256;
@@ -43,12 +43,12 @@ export function compileExpression(text: string): Result<Expression, ExpressionPr
   }
   const parsed = parse(text);
   if (!parsed.ok) return parsed;
-  const term = termOf(parsed.value.ast);
+  const term = parseTerm(parsed.value.ast);
   if (!term.ok) return term;
   const checked = parsed.value.check();
   if (checked.error !== undefined) return fail(typeProblem(checked.error, text));
   if (checked.type !== "bool") {
-    const message = `the expression must be true or false, and is of the type ${plainTypes(checked.type ?? "dyn")}`;
+    const message = `the expression must be true or false, and is of the type ${withoutTypeNames(checked.type ?? "dyn")}`;
     return fail({ message, offset: parsed.value.ast.start });
   }
   const implausible = findImplausible(term.value);
@@ -71,7 +71,7 @@ function parse(text: string): Result<Parsed, ExpressionProblem> {
   }
 }
 
-const celTypes: Readonly<Record<FieldType, string>> = {
+const CEL_TYPES: Readonly<Record<FieldType, string>> = {
   string: "string",
   int: "int",
   double: "double",
@@ -89,22 +89,22 @@ const environment = createEnvironment();
 function createEnvironment(): Environment {
   const created = new Environment({
     limits: {
-      maxAstNodes: PARTS_MAX,
+      maxAstNodes: EXPRESSION_NODES_MAX,
       maxDepth: DEPTH_MAX,
       maxListElements: LIST_ELEMENTS_MAX,
       maxMapEntries: 0,
       maxCallArguments: CALL_ARGUMENTS_MAX,
     },
   });
-  for (const [name, declared] of Object.entries(declarations())) {
+  for (const [name, declared] of Object.entries(fieldDeclarations())) {
     if (typeof declared === "string") created.registerVariable(name, declared);
     else created.registerVariable({ name, schema: declared });
   }
-  registerNumbers(created);
+  registerMixedNumbers(created);
   return created;
 }
 
-function declarations(): Declarations {
+function fieldDeclarations(): Declarations {
   const roots: Declarations = {};
   for (const { name, type } of FIELDS) {
     const path = name.split(".");
@@ -114,7 +114,7 @@ function declarations(): Declarations {
       section[segment] ??= {};
       section = section[segment] as Declarations;
     }
-    section[last] = celTypes[type];
+    section[last] = CEL_TYPES[type];
   }
   return roots;
 }
@@ -123,22 +123,24 @@ function declarations(): Declarations {
  * Numbers of any kind go together. CEL orders an int and a double as they come, but to it their equality and their sum
  * are type errors.
  */
-function registerNumbers(created: Environment): void {
+function registerMixedNumbers(created: Environment): void {
   const mixed = [
     ["int", "double"],
     ["double", "int"],
   ] as const;
   // Declared this way round, equality is declared the other way round as well.
-  created.registerOperator("int == double", unrun);
+  created.registerOperator("int == double", throwNotExecutable);
   for (const [left, right] of mixed) {
-    for (const operator of ["+", "-", "*"]) created.registerOperator(`${left} ${operator} ${right}: double`, unrun);
-    created.registerOperator(`${left} in list<${right}>`, unrun);
+    for (const operator of ["+", "-", "*"])
+      created.registerOperator(`${left} ${operator} ${right}: double`, throwNotExecutable);
+    created.registerOperator(`${left} in list<${right}>`, throwNotExecutable);
   }
   for (const left of ["int", "double"]) {
-    for (const right of ["int", "double"]) created.registerFunction(`ratio(${left}, ${right}): double`, unrun);
+    for (const right of ["int", "double"])
+      created.registerFunction(`ratio(${left}, ${right}): double`, throwNotExecutable);
   }
 }
 
-function unrun(): never {
+function throwNotExecutable(): never {
   throw new Error("CEL only checks expressions");
 }

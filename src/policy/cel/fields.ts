@@ -9,7 +9,7 @@ export type FieldType = "string" | "int" | "double" | "timestamp";
  */
 export type FieldRange = "status" | "country" | "node_id" | "ratio" | null;
 
-interface Row<Name extends string> {
+interface FieldRow<Name extends string> {
   /** As expressions write it. */
   readonly name: Name;
   readonly type: FieldType;
@@ -22,21 +22,21 @@ interface Row<Name extends string> {
   readonly help: string;
 }
 
-const row = <Name extends string>(
+const fieldRow = <Name extends string>(
   name: Name,
   type: FieldType,
-  source: Row<Name>["source"],
+  source: FieldRow<Name>["source"],
   help: string,
   { range = null, isUsage = false }: { range?: FieldRange; isUsage?: boolean } = {},
-): Row<Name> => ({ name, type, source, range, isUsage, help });
+): FieldRow<Name> => ({ name, type, source, range, isUsage, help });
 
-const usage = { range: "ratio", isUsage: true } as const;
-const ratio = { range: "ratio" } as const;
+const USAGE_RANGE = { range: "ratio", isUsage: true } as const;
+const RATIO_RANGE = { range: "ratio" } as const;
 
 const nodeRows = [
-  row("node.id", "string", "nodes", "Identifier of the node.", { range: "node_id" }),
-  row("node.name", "string", "nodes", "Name of the node."),
-  row(
+  fieldRow("node.id", "string", "nodes", "Identifier of the node.", { range: "node_id" }),
+  fieldRow("node.name", "string", "nodes", "Name of the node."),
+  fieldRow(
     "node.status",
     "string",
     "nodes",
@@ -45,91 +45,107 @@ const nodeRows = [
       range: "status",
     },
   ),
-  row("node.country", "string", "nodes", "Two-letter country code.", { range: "country" }),
-  row("node.region", "string", "nodes", "Region label."),
-  row("node.ip_address", "string", "nodes", "IP address of the node."),
-  row("node.version", "string", "nodes", "Software version of the node."),
-  row("node.last_seen", "timestamp", "nodes", "When the service last saw the node."),
-  row("node.uptime_hours", "int", "nodes", "Whole hours of uptime."),
-  row("node.active_sessions", "int", "nodes", "Sessions, as the node's record counts them."),
-  row("node.bandwidth_gb", "double", "nodes", "Bandwidth in gigabytes of 1e9 bytes."),
-  row("node.cpu_usage", "double", "details", "CPU usage, 0 to 1.", usage),
-  row("node.memory_usage", "double", "details", "Memory usage, 0 to 1.", usage),
-  row("node.disk_usage", "double", "details", "Disk usage, 0 to 1.", usage),
-  row("node.created_at", "timestamp", "details", "When the node was created."),
-  row("node.updated_at", "timestamp", "details", "When the node was last changed."),
+  fieldRow("node.country", "string", "nodes", "Two-letter country code.", { range: "country" }),
+  fieldRow("node.region", "string", "nodes", "Region label."),
+  fieldRow("node.ip_address", "string", "nodes", "IP address of the node."),
+  fieldRow("node.version", "string", "nodes", "Software version of the node."),
+  fieldRow("node.last_seen", "timestamp", "nodes", "When the service last saw the node."),
+  fieldRow("node.uptime_hours", "int", "nodes", "Whole hours of uptime."),
+  fieldRow("node.active_sessions", "int", "nodes", "Sessions, as the node's record counts them."),
+  fieldRow("node.bandwidth_gb", "double", "nodes", "Bandwidth in gigabytes of 1e9 bytes."),
+  fieldRow("node.cpu_usage", "double", "details", "CPU usage, 0 to 1.", USAGE_RANGE),
+  fieldRow("node.memory_usage", "double", "details", "Memory usage, 0 to 1.", USAGE_RANGE),
+  fieldRow("node.disk_usage", "double", "details", "Disk usage, 0 to 1.", USAGE_RANGE),
+  fieldRow("node.created_at", "timestamp", "details", "When the node was created."),
+  fieldRow("node.updated_at", "timestamp", "details", "When the node was last changed."),
 ] as const;
 
 const sessionRows = [
-  row(
+  fieldRow(
     "sessions.total",
     "int",
     "sessions",
     "Sessions of the node: those that live, and those that ended within the last five minutes.",
   ),
-  row("sessions.active", "int", "sessions", "Those that transfer data; missing where the state of one is not known."),
-  row(
+  fieldRow(
+    "sessions.active",
+    "int",
+    "sessions",
+    "Those that transfer data; missing where the state of one is not known.",
+  ),
+  fieldRow(
     "sessions.connecting",
     "int",
     "sessions",
     "Those being established; missing where the state of one is not known.",
   ),
-  row(
+  fieldRow(
     "sessions.closed",
     "int",
     "sessions",
     "Those that ended normally within the last five minutes; missing where the state of one is not known.",
   ),
-  row(
+  fieldRow(
     "sessions.error",
     "int",
     "sessions",
     "Those that ended by an error within the last five minutes; missing until the list has ever shown a failed one, and unknown where none failed in the last minute.",
   ),
-  row(
+  fieldRow(
     "sessions.timeout",
     "int",
     "sessions",
     "Those that timed out within the last five minutes; missing until the list has ever shown a failed one, and unknown where none failed in the last minute.",
   ),
-  row(
+  fieldRow(
     "sessions.failed_ratio",
     "double",
     "sessions",
     "Share of those in sessions.total that ended by error or timeout; missing without any, and until the list has ever shown a failed one; unknown where none failed in the last minute.",
-    ratio,
+    RATIO_RANGE,
   ),
 ] as const;
 
-const fleetRows = placeRows("fleet", "the fleet");
-const regionRows = placeRows("region", "the node's region");
+const fleetRows = aggregateRows("fleet", "the fleet");
+const regionRows = aggregateRows("region", "the node's region");
 
-const nowRow = row("now", "timestamp", "nodes", "When the node's record was observed, on the service's clock.");
+const nowRow = fieldRow("now", "timestamp", "nodes", "When the node's record was observed, on the service's clock.");
 
 const rows = [...nodeRows, ...sessionRows, ...fleetRows, ...regionRows, nowRow] as const;
 
 /** Name of a field, as expressions write it. */
 export type FieldName = (typeof rows)[number]["name"];
 /** Something that expressions read of a node, its sessions, its region or the fleet. */
-export type Field = Row<FieldName>;
+export type Field = FieldRow<FieldName>;
 
 /** Every field, in the order in which the docs show them. */
 export const FIELDS: readonly Field[] = rows;
 
-const byName: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
+const fieldsByName: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 
 /** The field of that name; null: there is none. */
-export const fieldNamed = (name: string): Field | null => byName.get(name) ?? null;
+export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
 
-function placeRows<Place extends "fleet" | "region">(place: Place, words: string) {
+function aggregateRows<Place extends "fleet" | "region">(prefix: Place, subject: string) {
   const median = (part: string) =>
-    `Median ${part} usage of ${words}; missing unless half of its nodes have a value within max_age.`;
+    `Median ${part} usage of ${subject}; missing unless half of its nodes have a value within max_age.`;
   return [
-    row(`${place}.nodes`, "int", "nodes", `Nodes of ${words}.`),
-    row(`${place}.online`, "int", "nodes", `Nodes of ${words} that are online; one whose state is not known is not.`),
-    row(`${place}.online_ratio`, "double", "nodes", `Share of the nodes of ${words} that are online.`, ratio),
-    row(`${place}.median.cpu_usage`, "double", "details", median("CPU"), usage),
-    row(`${place}.median.memory_usage`, "double", "details", median("memory"), usage),
-    row(`${place}.median.disk_usage`, "double", "details", median("disk"), usage),
+    fieldRow(`${prefix}.nodes`, "int", "nodes", `Nodes of ${subject}.`),
+    fieldRow(
+      `${prefix}.online`,
+      "int",
+      "nodes",
+      `Nodes of ${subject} that are online; one whose state is not known is not.`,
+    ),
+    fieldRow(
+      `${prefix}.online_ratio`,
+      "double",
+      "nodes",
+      `Share of the nodes of ${subject} that are online.`,
+      RATIO_RANGE,
+    ),
+    fieldRow(`${prefix}.median.cpu_usage`, "double", "details", median("CPU"), USAGE_RANGE),
+    fieldRow(`${prefix}.median.memory_usage`, "double", "details", median("memory"), USAGE_RANGE),
+    fieldRow(`${prefix}.median.disk_usage`, "double", "details", median("disk"), USAGE_RANGE),
   ] as const;
 }

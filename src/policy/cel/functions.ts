@@ -38,23 +38,23 @@ export const FUNCTIONS: readonly FunctionRow[] = [
   { name: "endsWith", isMethod: true, form: 'TEXT.endsWith("-1")', help: "Whether the text ends with the other." },
 ];
 
-const each = "write the cases out, joined by || or &&";
+const WRITE_OUT_CASES = "write the cases out, joined by || or &&";
 
 /** What CEL has and policies refuse, by how it is written, and what to do instead. */
-export const REFUSALS: ReadonlyMap<string, string> = new Map([
+export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["/", "division by 0 is undefined; use ratio(a, b), which is unknown if b is 0"],
   ["%", "the remainder by 0 is undefined"],
   ["matches", "regular expressions can take unbounded time; use contains, startsWith or endsWith"],
   ["has", "a field that is missing is unknown by itself"],
-  ["exists", each],
-  ["exists_one", each],
-  ["all", each],
-  ["filter", each],
-  ["map", each],
-  ["bind", each],
+  ["exists", WRITE_OUT_CASES],
+  ["exists_one", WRITE_OUT_CASES],
+  ["all", WRITE_OUT_CASES],
+  ["filter", WRITE_OUT_CASES],
+  ["map", WRITE_OUT_CASES],
+  ["bind", WRITE_OUT_CASES],
   ["dyn", "it would hide the type of what it wraps"],
   ["null", "a field that is missing is unknown by itself"],
 ]);
 
 /** The function of that name; null: there is none. */
-export const functionNamed = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;
+export const findFunction = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;

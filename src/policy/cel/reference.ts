@@ -1,5 +1,5 @@
 import { FIELDS, type Field } from "./fields.ts";
-import { FUNCTIONS, REFUSALS } from "./functions.ts";
+import { FUNCTIONS, UNSUPPORTED_SYNTAX } from "./functions.ts";
 import { ARITHMETIC, COMPARISONS } from "./term.ts";
 
 const operators = [...COMPARISONS, ...ARITHMETIC, "&&", "||", "!", "? :", "in"].map((operator) => `\`${operator}\``);
@@ -20,7 +20,7 @@ is offline, whatever its usage. Of \`? :\` only the branch that is taken counts.
 A policy never acts on an unknown condition, and its timer stands still. A condition that stays unknown for longer than
 \`max_age + for\` suspends the episode and frees the node for other policies.`;
 
-const sources: Readonly<Record<Field["source"], string>> = {
+const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   nodes: "node list",
   details: "detail of the node",
   sessions: "session list",
@@ -33,7 +33,7 @@ export const expressionReference = (): string =>
     "### Fields",
     table(
       ["field", "type", "read from", "meaning"],
-      FIELDS.map(({ name, type, source, help }) => [code(name), type, sources[source], help]),
+      FIELDS.map(({ name, type, source, help }) => [code(name), type, SOURCE_TEXTS[source], help]),
     ),
     "### Functions",
     table(
@@ -43,7 +43,7 @@ export const expressionReference = (): string =>
     "### What CEL has and policies refuse",
     table(
       ["written", "why, and what to write instead"],
-      [...REFUSALS].map(([name, why]) => [code(name), why]),
+      [...UNSUPPORTED_SYNTAX].map(([name, why]) => [code(name), why]),
     ),
   ].join("\n\n");
 

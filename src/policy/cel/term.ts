@@ -17,17 +17,17 @@ export type Method = (typeof METHODS)[number];
 export type Term =
   | LiteralTerm
   | { readonly kind: "field"; readonly offset: number; readonly field: Field }
-  | { readonly kind: "comparison"; readonly offset: number; readonly operator: Comparison; readonly sides: Pair }
-  | { readonly kind: "arithmetic"; readonly offset: number; readonly operator: Arithmetic; readonly sides: Pair }
-  | { readonly kind: "ratio"; readonly offset: number; readonly sides: Pair }
+  | { readonly kind: "comparison"; readonly offset: number; readonly operator: Comparison; readonly sides: TermPair }
+  | { readonly kind: "arithmetic"; readonly offset: number; readonly operator: Arithmetic; readonly sides: TermPair }
+  | { readonly kind: "ratio"; readonly offset: number; readonly sides: TermPair }
   | { readonly kind: "minus" | "not"; readonly offset: number; readonly operand: Term }
-  | { readonly kind: "logic"; readonly offset: number; readonly operator: "&&" | "||"; readonly sides: Pair }
-  | { readonly kind: "choice"; readonly offset: number; readonly test: Term; readonly sides: Pair }
-  | { readonly kind: "method"; readonly offset: number; readonly method: Method; readonly sides: Pair }
+  | { readonly kind: "logic"; readonly offset: number; readonly operator: "&&" | "||"; readonly sides: TermPair }
+  | { readonly kind: "choice"; readonly offset: number; readonly test: Term; readonly sides: TermPair }
+  | { readonly kind: "method"; readonly offset: number; readonly method: Method; readonly sides: TermPair }
   | { readonly kind: "in"; readonly offset: number; readonly member: Term; readonly list: readonly LiteralTerm[] };
 
 /** Two terms, in the order of the text. Of a method: what it is called on, and its argument; of a choice: yes and no. */
-export type Pair = readonly [Term, Term];
+export type TermPair = readonly [Term, Term];
 
 /** A value written out; a constant `duration` or `timestamp` is one as well. */
 export interface LiteralTerm {
@@ -37,7 +37,7 @@ export interface LiteralTerm {
 }
 
 /** The terms that a term is made of. */
-export function parts(term: Term): readonly Term[] {
+export function childTerms(term: Term): readonly Term[] {
   switch (term.kind) {
     case "literal":
     case "field":
@@ -61,15 +61,15 @@ export function parts(term: Term): readonly Term[] {
 }
 
 /** The term itself and all within it, in the order of the text. */
-export function* walk(term: Term): Generator<Term> {
+export function* walkTerms(term: Term): Generator<Term> {
   yield term;
-  for (const part of parts(term)) yield* walk(part);
+  for (const part of childTerms(term)) yield* walkTerms(part);
 }
 
 /** Every field that the term names, once, in the order of the text. */
-export function fieldsOf(term: Term): readonly Field[] {
+export function fieldsOfTerm(term: Term): readonly Field[] {
   const fields = new Set<Field>();
-  for (const part of walk(term)) if (part.kind === "field") fields.add(part.field);
+  for (const part of walkTerms(term)) if (part.kind === "field") fields.add(part.field);
   return [...fields];
 }
 

@@ -7,7 +7,7 @@ export interface ExpressionProblem {
 }
 
 /** What CEL's errors tell. */
-interface Fault {
+interface CelError {
   readonly code: string;
   readonly summary: string;
   /** The part that it is about; of one that selects a field, the range begins at the field. */
@@ -21,7 +21,7 @@ interface Range {
 }
 
 /** A text that is no CEL. */
-export function parseProblem({ code, summary, range }: Fault, text: string): ExpressionProblem {
+export function parseProblem({ code, summary, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = range ?? { start: 0, end: 0 };
   const written = text.slice(start, Math.max(end, start + 1)).trim();
   const found = written === "" ? "the expression ends too early" : `unexpected ${written}`;
@@ -29,31 +29,33 @@ export function parseProblem({ code, summary, range }: Fault, text: string): Exp
   switch (code) {
     case "unexpected_character":
     case "unexpected_token":
-      return problem(meant.has(written) ? `${found}; did you mean ${meant.get(written)}?` : found);
+      return problem(
+        SUGGESTED_OPERATORS.has(written) ? `${found}; did you mean ${SUGGESTED_OPERATORS.get(written)}?` : found,
+      );
     case "expected_token":
-      return problem(`${found}; expected ${tokens.get(wordAfter("Expected", summary)) ?? "something else"}`);
+      return problem(`${found}; expected ${TOKEN_TEXTS.get(wordAfter("Expected", summary)) ?? "something else"}`);
     case "limit_exceeded":
-      return problem(limits.get(wordAfter("Exceeded", summary)) ?? plain(summary));
+      return problem(LIMIT_MESSAGES.get(wordAfter("Exceeded", summary)) ?? celMessage(summary));
     default:
-      return problem(plain(summary));
+      return problem(celMessage(summary));
   }
 }
 
 /** A text whose types do not go together. */
-export function typeProblem({ summary, node, range }: Fault, text: string): ExpressionProblem {
+export function typeProblem({ summary, node, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
-  const written = shortened(text.slice(start, end));
-  return { message: `${plain(summary)}, in ${written}`, offset: start };
+  const written = truncated(text.slice(start, end));
+  return { message: `${celMessage(summary)}, in ${written}`, offset: start };
 }
 
 const wordAfter = (word: string, summary: string): string => new RegExp(`^${word} (\\w+)`).exec(summary)?.[1] ?? "";
 
 /** What people write who know other languages. */
-const meant: ReadonlyMap<string, string> = new Map(
+const SUGGESTED_OPERATORS: ReadonlyMap<string, string> = new Map(
   Object.entries({ "=": "==", "&": "&&", "|": "||", and: "&&", or: "||" }),
 );
 
-const tokens: ReadonlyMap<string, string> = new Map(
+const TOKEN_TEXTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     RPAREN: ")",
     RBRACKET: "]",
@@ -63,7 +65,7 @@ const tokens: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-const limits: ReadonlyMap<string, string> = new Map(
+const LIMIT_MESSAGES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     maxAstNodes: "the expression has too many parts",
     maxDepth: "the expression is nested too deeply",
@@ -74,12 +76,12 @@ const limits: ReadonlyMap<string, string> = new Map(
 );
 
 /** CEL's words, without its names of types that no policy writes. */
-export const plainTypes = (words: string): string =>
+export const withoutTypeNames = (words: string): string =>
   words.replaceAll("google.protobuf.Timestamp", "timestamp").replaceAll("google.protobuf.Duration", "duration");
 
 /** CEL's words, beginning as ours do. */
-function plain(summary: string): string {
-  const words = plainTypes(summary)
+function celMessage(summary: string): string {
+  const words = withoutTypeNames(summary)
     .replace(/^no such overload: (.+)$/, "$1 is not possible")
     .replace(/^found no matching overload for '(.+)'$/, "$1 is not possible");
   return words.charAt(0).toLowerCase() + words.slice(1);
@@ -88,5 +90,5 @@ function plain(summary: string): string {
 /** Most characters of a text that a message repeats. */
 const QUOTED_CHARACTERS_MAX = 60;
 
-const shortened = (text: string): string =>
+const truncated = (text: string): string =>
   text.length <= QUOTED_CHARACTERS_MAX ? text : `${text.slice(0, QUOTED_CHARACTERS_MAX)}…`;

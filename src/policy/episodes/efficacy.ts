@@ -1,6 +1,6 @@
-import type { Episode } from "../../model/remediation/episode.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Safety } from "../../model/policy/safety.ts";
+import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** How the last nodes that a policy treated went. */
@@ -9,7 +9,7 @@ export interface Efficacy {
   readonly nodes: number;
   readonly healed: number;
   /** Whether enough of them were tried, and too few healed. */
-  readonly isPoor: boolean;
+  readonly isTooLow: boolean;
 }
 
 /**
@@ -17,7 +17,7 @@ export interface Efficacy {
  * whose node is lost (it is suspended), in which something was done and that ended by itself: what an operator lifted or
  * repaired, or a change of the policy, says nothing about it.
  */
-export function efficacyOf(
+export function measureEfficacy(
   closed: Iterable<Episode>,
   { policy, fingerprint, since }: { readonly policy: string; readonly fingerprint: string; readonly since: EpochMs },
   { window, minSuccess }: Safety["efficacy"],
@@ -26,8 +26,8 @@ export function efficacyOf(
     .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
     .filter(({ repaired }) => repaired !== true)
     .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")
-    .filter((each) => endOf(each) > since)
-    .sort((a, b) => endOf(a) - endOf(b));
+    .filter((each) => endedAt(each) > since)
+    .sort((a, b) => endedAt(a) - endedAt(b));
   const lastOfNode = new Map<NodeId, Episode>();
   for (const episode of counted) {
     // Last of all, so that the map is in the order in which the nodes were treated last.
@@ -37,8 +37,8 @@ export function efficacyOf(
   const last = [...lastOfNode.values()].slice(-window);
   const healed = last.filter(({ state }) => state === "healed").length;
   const isPoor = window > 0 && last.length >= window && healed < minSuccess * last.length - 1e-9;
-  return { nodes: last.length, healed, isPoor };
+  return { nodes: last.length, healed, isTooLow: isPoor };
 }
 
 /** When an episode closed, or its node was lost. */
-const endOf = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;
+const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

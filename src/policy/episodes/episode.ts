@@ -1,35 +1,35 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../../model/remediation/episode.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, isShadow, isUnlisted, type NodeSight } from "../facts.ts";
-import type { StepEnd } from "./verification.ts";
+import { type ActivePolicy, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
+import type { StepResult } from "./verification.ts";
 
 /** Sends that never left are tried again after this, doubled each time, up to the most. */
-const BACKOFF_MS = MINUTE_MS;
-const BACKOFF_MS_MAX = 30 * MINUTE_MS;
+const SEND_BACKOFF_MS = MINUTE_MS;
+const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 /** The wait after the first 429, doubled with each. */
-const LIMITED_MS: DurationMs = SECOND_MS;
+const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
 /** Attempts of one step that may be answered with 429: more would only add to what the service refuses. */
-export const LIMITED_MAX = 5;
+export const RATE_LIMITED_ATTEMPTS_MAX = 5;
 /** A quarantine that ends this much before its time has ended by itself: clocks differ, and minutes are whole. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** One that is still on this long after its end is overdue. */
-const OVERDUE_MS = 5 * MINUTE_MS;
+const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
 /** So many looks in a row that show a node online, and it was freed: one may come from a moment before. */
-const FREED_LOOKS = 2;
+const FREED_OBSERVATIONS_MIN = 2;
 
 /** What an episode remembers of the attempts of a step, before the first. */
-const FRESH_STEP = { failures: 0, limited: 0, retryAt: null } as const;
+const NO_ATTEMPTS = { failures: 0, limited: 0, retryAt: null } as const;
 
 /** An episode that begins. */
-export function begun(active: ActivePolicy, node: NodeSight, id: string, now: EpochMs): Episode {
+export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: string, now: EpochMs): Episode {
   return {
     id,
     policy: active.policy.rule.name,
     node: node.id,
-    shadow: isShadow(active),
+    shadow: isDryRun(active),
     fingerprint: active.policy.fingerprint,
     country: node.country,
     region: node.region,
@@ -39,7 +39,7 @@ export function begun(active: ActivePolicy, node: NodeSight, id: string, now: Ep
     closedAt: null,
     step: 0,
     acted: 0,
-    ...FRESH_STEP,
+    ...NO_ATTEMPTS,
     quarantine: null,
     healed: false,
   };
@@ -91,7 +91,7 @@ export type EpisodeEvent =
 type OpenState = (typeof OPEN_STATES)[number];
 
 /** The state after an event, by the state before it; absent: the event can't happen in that state. */
-export const EPISODE_MOVES: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
+export const EPISODE_TRANSITIONS: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
   firing: {
     ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },
     ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
@@ -116,36 +116,36 @@ export const EPISODE_MOVES: Readonly<Record<OpenState, Readonly<Partial<Record<E
 };
 
 /** The episode after an event. Throws where the event can't happen in its state. */
-function after(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
+function transition(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
   const { id, state: before } = episode;
-  const state = EPISODE_MOVES[before as OpenState]?.[event];
+  const state = EPISODE_TRANSITIONS[before as OpenState]?.[event];
   if (state === undefined) throw new Error(`${id} is ${before}: ${event} can't happen to it`);
   if (state === before) return episode;
   const moved = { ...episode, state, stateAt: now };
-  return state in EPISODE_MOVES ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
+  return state in EPISODE_TRANSITIONS ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
 }
 
 /** After `when` was observed to be false for `clear_for`: closed. */
-export const afterClearing = (episode: Episode, now: EpochMs): Episode => {
+export const clearEpisode = (episode: Episode, now: EpochMs): Episode => {
   const recovered = episode.state === "suspended" ? episode.healed : episode.state !== "firing";
   // What an operator has repaired is not healed by the policy.
-  return after(episode, recovered && episode.repaired !== true ? "healed" : "cleared", now);
+  return transition(episode, recovered && episode.repaired !== true ? "healed" : "cleared", now);
 };
 
 /** Closes an episode that can't go on. */
-export const withdrawn = (episode: Episode, now: EpochMs): Episode => after(episode, "withdrawn", now);
+export const withdrawEpisode = (episode: Episode, now: EpochMs): Episode => transition(episode, "withdrawn", now);
 
 /** After its verdict was unknown for too long. */
-export const suspended = (episode: Episode, now: EpochMs): Episode => after(episode, "unseen", now);
+export const suspendEpisode = (episode: Episode, now: EpochMs): Episode => transition(episode, "unseen", now);
 
 /** After its node left the list. */
-export const unlisted = (episode: Episode, now: EpochMs): Episode => ({
-  ...(episode.state === "suspended" ? episode : suspended(episode, now)),
+export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
+  ...(episode.state === "suspended" ? episode : suspendEpisode(episode, now)),
   unlistedAt: now,
 });
 
 /** After a step was sent, or may have been. `minutes`: how long a quarantine lasts, as the service said or as it was asked. */
-export function afterSending(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
+export function recordSent(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
   const quarantine: Quarantine | null =
     action.request.kind !== "quarantine"
       ? episode.quarantine
@@ -157,70 +157,76 @@ export function afterSending(episode: Episode, action: Action, minutes: number |
           seenOnline: 0,
           overdue: false,
         };
-  const sent = { ...episode, acted: episode.acted + 1, ...FRESH_STEP, quarantine, healed: false, repaired: false };
-  return after(sent, "sent", now);
+  const sent = { ...episode, acted: episode.acted + 1, ...NO_ATTEMPTS, quarantine, healed: false, repaired: false };
+  return transition(sent, "sent", now);
 }
 
 /** After a step that never left: the same one is decided on again, later. */
-export function afterFailure(episode: Episode, now: EpochMs): Episode {
-  const wait = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** Math.min(episode.failures, 16));
-  return after({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);
+export function recordUnsent(episode: Episode, now: EpochMs): Episode {
+  const wait = Math.min(SEND_BACKOFF_MS_MAX, SEND_BACKOFF_MS * 2 ** Math.min(episode.failures, 16));
+  return transition({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);
 }
 
 /**
  * After a 429: nothing was executed, and the same step is sent again. `retryAfterMs`: the wait that the service asks for;
- * null: it names none, and the wait doubles from 1 s (spec, section 7.1). After {@link LIMITED_MAX} the episode is given up,
+ * null: it names none, and the wait doubles from 1 s (spec, section 7.1). After {@link RATE_LIMITED_ATTEMPTS_MAX} the episode is given up,
  * unless our quarantine is still to be watched.
  */
-export function afterLimit(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
+export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
   const limited = (episode.limited ?? 0) + 1;
-  const wait = retryAfterMs ?? LIMITED_MS * 2 ** (limited - 1);
+  const wait = retryAfterMs ?? RATE_LIMIT_BACKOFF_MS * 2 ** (limited - 1);
   const next: Episode = { ...episode, limited, retryAt: now + wait };
-  if (limited < LIMITED_MAX) return after(next, "unsent", now);
-  return after(next, next.quarantine === null ? "steps_over" : "quarantined", now);
+  if (limited < RATE_LIMITED_ATTEMPTS_MAX) return transition(next, "unsent", now);
+  return transition(next, next.quarantine === null ? "steps_over" : "quarantined", now);
 }
 
 /** After the service refused a step: the episode is given up, unless our quarantine is still to be watched. */
-export function afterRefusal(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
+export function recordRefused(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const atEnd = { ...episode, step: rule.steps.length };
-  return after(atEnd, atEnd.quarantine === null ? "steps_over" : "quarantined", now);
+  return transition(atEnd, atEnd.quarantine === null ? "steps_over" : "quarantined", now);
 }
 
 /** After a step ended. Only an ineffective one leads to the next. */
-export function afterStep(episode: Episode, action: Action, end: StepEnd, rule: PolicyRule, now: EpochMs): Episode {
+export function recordStepResult(
+  episode: Episode,
+  action: Action,
+  end: StepResult,
+  rule: PolicyRule,
+  now: EpochMs,
+): Episode {
   const isQuarantine = action.request.kind === "quarantine";
   switch (end) {
     case "verified":
-      if (isQuarantine && episode.quarantine?.seen === true) return after(episode, "quarantined", now);
-      return after({ ...withoutUnseen(episode, action), healed: true }, "verified", now);
+      if (isQuarantine && episode.quarantine?.seen === true) return transition(episode, "quarantined", now);
+      return transition({ ...withoutUnseenQuarantine(episode, action), healed: true }, "verified", now);
     case "ineffective":
-      return nextRung(withoutUnseen(episode, action), rule, now);
+      return advanceStep(withoutUnseenQuarantine(episode, action), rule, now);
     case "in_doubt":
-      return afterRefusal(withoutUnseen(episode, action), rule, now);
+      return recordRefused(withoutUnseenQuarantine(episode, action), rule, now);
     default:
       return end satisfies never;
   }
 }
 
 /** After the time of a step ended while its node was lost: it stays lost, and the next step follows once it is back. */
-export function afterLoss(episode: Episode, action: Action, now: EpochMs): Episode {
-  const next = { ...withoutUnseen(episode, action), step: episode.step + 1, ...FRESH_STEP, healed: false };
-  return after(next, "step_lost", now);
+export function recordStepLost(episode: Episode, action: Action, now: EpochMs): Episode {
+  const next = { ...withoutUnseenQuarantine(episode, action), step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
+  return transition(next, "step_lost", now);
 }
 
 /** The next step, or, where none is left, the end. */
-export function nextRung(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
-  const next = { ...episode, step: episode.step + 1, ...FRESH_STEP, healed: false };
-  return next.step < rule.steps.length ? after(next, "next_step", now) : afterRefusal(next, rule, now);
+export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
+  const next = { ...episode, step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
+  return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
 }
 
 /** What a look at the node's status makes of our quarantine. */
-export function afterLook(before: Episode, status: NodeStatus, now: EpochMs): Episode {
-  const episode = isRepaired(before, status) ? { ...before, repaired: true } : before;
+export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs): Episode {
+  const episode = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
   if (status === "quarantined") {
-    const overdue = now > quarantine.endsAt + OVERDUE_MS;
+    const overdue = now > quarantine.endsAt + QUARANTINE_OVERDUE_MS;
     if (quarantine.seen && quarantine.seenOnline === 0 && quarantine.overdue === overdue) return episode;
     return { ...episode, quarantine: { ...quarantine, seen: true, seenOnline: 0, overdue } };
   }
@@ -228,38 +234,38 @@ export function afterLook(before: Episode, status: NodeStatus, now: EpochMs): Ep
     if (episode.state !== "quarantined") return now >= quarantine.endsAt ? { ...episode, quarantine: null } : episode;
     // Healed until the contrary shows: if the node vanishes now, the step is not taken once more when it is back.
     return now >= quarantine.endsAt
-      ? after({ ...episode, quarantine: null, healed: true }, "quarantine_over", now)
+      ? transition({ ...episode, quarantine: null, healed: true }, "quarantine_over", now)
       : episode;
   }
   // Until the node was observed in quarantine, the quarantine may not have taken effect yet.
   if (status !== "online" || !quarantine.seen || episode.shadow) return episode;
   const seenOnline = quarantine.seenOnline + 1;
-  if (seenOnline >= FREED_LOOKS) return after(episode, "freed", now);
+  if (seenOnline >= FREED_OBSERVATIONS_MIN) return transition(episode, "freed", now);
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
 /** Whether a look at the node's status is the first to show that an operator works on it while our step lasts. */
-const isRepaired = ({ state, shadow, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
+const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
-  !shadow &&
+  !dryRun &&
   repaired !== true &&
   (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
 /** The state of a suspended episode whose node is seen again: what is under way goes on, all else waits for its timer. */
-export function resumed(before: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
+export function resumeEpisode(before: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
   const episode = isUnlisted(before) ? { ...before, unlistedAt: null } : before;
-  if (hasActionUnderWay) return after(episode, "acting", now);
-  return episode.quarantine === null ? episode : after(episode, "quarantined", now);
+  if (hasActionUnderWay) return transition(episode, "acting", now);
+  return episode.quarantine === null ? episode : transition(episode, "quarantined", now);
 }
 
 /** A suspended episode after `for` was proven again: what a step has healed is a relapse, and gets the next step. */
-export function proven(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
-  if (episode.healed) return nextRung(episode, rule, now);
-  return episode.step < rule.steps.length ? after(episode, "proven", now) : afterRefusal(episode, rule, now);
+export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
+  if (episode.healed) return advanceStep(episode, rule, now);
+  return episode.step < rule.steps.length ? transition(episode, "proven", now) : recordRefused(episode, rule, now);
 }
 
 /** Drops a quarantine that was never observed: it did not take effect. */
-const withoutUnseen = (episode: Episode, action: Action): Episode =>
+const withoutUnseenQuarantine = (episode: Episode, action: Action): Episode =>
   episode.quarantine !== null && episode.quarantine.action === action.id && !episode.quarantine.seen
     ? { ...episode, quarantine: null }
     : episode;

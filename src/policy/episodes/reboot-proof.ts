@@ -1,9 +1,9 @@
 import { HOUR_MS } from "../../base/duration.ts";
-import type { Proof } from "../../model/remediation/episode.ts";
+import type { RebootProof } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** What is known of a reboot, before and after it was sent. Instants are on the service's clock. */
-export interface RebootTraces {
+export interface RebootEvidence {
   readonly uptimeHoursBefore: number | null;
   readonly uptimeHoursNow: number | null;
   readonly rebootingSeen: boolean;
@@ -16,8 +16,8 @@ export interface RebootTraces {
  * What shows that a reboot took place. Uptime is in whole hours (spec, section 2.1), so that a boot is known to an hour:
  * it surely lies after the POST only where even the earliest that the hours allow does.
  */
-export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, ...traces }: RebootTraces): Proof {
-  const { rebootingSeen, observedAt, postedAt } = traces;
+export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, ...evidence }: RebootEvidence): RebootProof {
+  const { rebootingSeen, observedAt, postedAt } = evidence;
   // A record from before the POST knows nothing of it.
   const isAfter = observedAt === null || postedAt === null || observedAt > postedAt;
   const uptime = isAfter ? uptimeHoursNow : null;

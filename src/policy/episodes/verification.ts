@@ -1,11 +1,11 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
-import type { Action } from "../../model/remediation/episode.ts";
 import type { NodeStatus } from "../../model/node.ts";
-import type { Verify } from "../../model/policy/policy.ts";
+import type { StepVerification } from "../../model/policy/policy.ts";
+import type { Action } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** What was observed of a node after an action was sent. */
-export interface Aftermath {
+export interface StepObservation {
   /** The journal's clock. */
   readonly now: EpochMs;
   /** Whether its record was observed after the step was sent; if not, nothing else here counts. */
@@ -18,31 +18,34 @@ export interface Aftermath {
 }
 
 /** How a step ended. `in_doubt`: the result can't be determined, and waiting longer would not help. */
-export type StepEnd = "verified" | "ineffective" | "in_doubt";
+export type StepResult = "verified" | "ineffective" | "in_doubt";
 
 /** What can't be judged when the time is up gets so much longer, at least. */
-const PATIENCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
+const EXTENSION_MS_MIN: DurationMs = 10 * MINUTE_MS;
 
 /**
  * A step whose node is not seen stays under way so long, and counts as such: two walks of a large fleet on a small plan
  * settle by then whether the node is there or has left the list.
  */
-export const UNSEEN_MS_MAX: DurationMs = 6 * HOUR_MS;
+export const UNOBSERVED_MS_MAX: DurationMs = 6 * HOUR_MS;
 
 /** When a step is over, and when it is given up waiting to tell how it ended. */
-export function deadlines({ sentAt }: Action, { withinMs }: Verify): { readonly end: EpochMs; readonly last: EpochMs } {
+export function stepDeadlines(
+  { sentAt }: Action,
+  { withinMs }: StepVerification,
+): { readonly end: EpochMs; readonly last: EpochMs } {
   const end = (sentAt ?? 0) + withinMs;
-  return { end, last: end + Math.max(PATIENCE_MS_MIN, withinMs) };
+  return { end, last: end + Math.max(EXTENSION_MS_MIN, withinMs) };
 }
 
 /**
  * Judges a step by what is seen: it ends as soon as what is expected holds, or when its time is up; ended with `when`
  * false it is verified, with `when` true ineffective. Null: it goes on.
  */
-export function stepEnd(action: Action, verify: Verify, seen: Aftermath): StepEnd | null {
-  const { end, last } = deadlines(action, verify);
-  if (!seen.isFresh) return seen.now >= Math.max(last, end + UNSEEN_MS_MAX) ? "in_doubt" : null;
-  const isMet = seen.expect === null ? meetsDefault(action, seen) : seen.expect === "true";
+export function evaluateStep(action: Action, verify: StepVerification, seen: StepObservation): StepResult | null {
+  const { end, last } = stepDeadlines(action, verify);
+  if (!seen.isFresh) return seen.now >= Math.max(last, end + UNOBSERVED_MS_MAX) ? "in_doubt" : null;
+  const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true";
   if (!isMet && seen.now < end) return null;
   if (action.request.kind === "quarantine" && seen.status === "quarantined") {
     // Whether it is still ill inside of a quarantine may well be unknown; that it is in there is what was asked for.
@@ -58,7 +61,7 @@ export function stepEnd(action: Action, verify: Verify, seen: Aftermath): StepEn
 }
 
 /** What an action is expected to bring where its step does not say. Nothing shows that clients were disconnected. */
-function meetsDefault({ request }: Action, { when, status }: Aftermath): boolean {
+function meetsDefaultExpectation({ request }: Action, { when, status }: StepObservation): boolean {
   switch (request.kind) {
     case "reboot":
       return when === "false" && status === "online";

@@ -18,7 +18,7 @@ export interface Onset {
  * Nodes of one place that went bad together; they are not acted on.
  *
  *   begins: enough onsets in one place within the time ──▶ lasts ◀──▶ cools down ──▶ over
- *   lasts → cools down: fewer of its nodes are bad than {@link sizeToLast}
+ *   lasts → cools down: fewer of its nodes are bad than {@link nodesToContinue}
  *   lasts or cools down → over: {@link INCIDENT_MS_MAX} after the last onset
  */
 export interface Incident {
@@ -37,7 +37,7 @@ export interface Incident {
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
 /** As long as so many of its nodes are bad an incident lasts: half of them, and as many as make one (`size`). */
-export const sizeToLast = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
+export const nodesToContinue = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
 
 /** Onsets that can still be part of an incident that begins. */
 export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: DurationMs): readonly Onset[] =>
@@ -47,45 +47,49 @@ export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: D
  * The incidents after some onsets. `withinMs` is at least what two walks take, because nodes that go dark together are not
  * all seen in one walk. `sizeOf`: how many nodes of a place make an incident.
  */
-export function withOnsets(
+export function addOnsets(
   before: readonly Incident[],
   onsets: readonly Onset[],
   withinMs: DurationMs,
   sizeOf: (place: string) => number,
 ): readonly Incident[] {
   let incidents = before;
-  for (const [place, there] of Map.groupBy(onsets, (onset) => onset.place)) {
-    for (const span of clusters(there, withinMs, sizeOf(place))) {
-      incidents = merged(incidents, { place, ...span, nodes: new Set(), until: null });
+  for (const [place, onsetsOfPlace] of Map.groupBy(onsets, (onset) => onset.place)) {
+    for (const span of findClusters(onsetsOfPlace, withinMs, sizeOf(place))) {
+      incidents = mergeIncident(incidents, { place, ...span, nodes: new Set(), until: null });
     }
-    incidents = incidents.map((incident) => (incident.place === place ? joined(incident, there, withinMs) : incident));
+    incidents = incidents.map((incident) =>
+      incident.place === place ? extendIncident(incident, onsetsOfPlace, withinMs) : incident,
+    );
   }
   return incidents;
 }
 
 /** The incidents with another one, which is one with those of its place that it overlaps. */
-export function merged(incidents: readonly Incident[], more: Incident): readonly Incident[] {
+export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
   const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
-  const whole: Incident = {
+  const combined: Incident = {
     place: more.place,
     from: Math.min(more.from, ...same.map(({ from }) => from)),
     to: Math.max(more.to, ...same.map(({ to }) => to)),
     nodes: new Set([...same.flatMap(({ nodes }) => [...nodes]), ...more.nodes]),
     until: more.until,
   };
-  return [...incidents.filter((each) => !isSame(each)), whole];
+  return [...incidents.filter((each) => !isSame(each)), combined];
 }
 
 /** The incident with the nodes that went bad during it, or within the time before or after. */
-function joined(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
+function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
   const { from, to, nodes } = incident;
-  const more = onsets.filter(({ node, at }) => at >= from - withinMs && at <= to + withinMs && !nodes.has(node));
-  return more.length === 0 ? incident : { ...incident, nodes: new Set([...nodes, ...more.map(({ node }) => node)]) };
+  const newOnsets = onsets.filter(({ node, at }) => at >= from - withinMs && at <= to + withinMs && !nodes.has(node));
+  return newOnsets.length === 0
+    ? incident
+    : { ...incident, nodes: new Set([...nodes, ...newOnsets.map(({ node }) => node)]) };
 }
 
 /** The incidents that are not over as of `now`. `isBad`: whether a node is bad now. */
-export function incidentsNow(
+export function updateIncidents(
   before: readonly Incident[],
   isBad: (node: NodeId) => boolean,
   {
@@ -101,7 +105,7 @@ export function incidentsNow(
   return before.flatMap((incident) => {
     if (now >= incident.to + INCIDENT_MS_MAX) return [];
     const bad = [...incident.nodes].filter(isBad).length;
-    if (bad >= sizeToLast(incident, sizeOf(incident.place))) {
+    if (bad >= nodesToContinue(incident, sizeOf(incident.place))) {
       return incident.until === null ? incident : { ...incident, until: null };
     }
     const until = incident.until ?? now + cooldownMs;
@@ -111,11 +115,11 @@ export function incidentsNow(
 }
 
 /** The incident that a node is part of; null: none. */
-export const incidentOf = (incidents: readonly Incident[], node: NodeId): Incident | null =>
+export const findIncident = (incidents: readonly Incident[], node: NodeId): Incident | null =>
   incidents.find(({ nodes }) => nodes.has(node)) ?? null;
 
 /** Spans of onsets in which at least `size` different nodes lie within `withinMs` of each other. */
-function clusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) {
+function findClusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) {
   const sorted = onsets.toSorted((a, b) => a.at - b.at);
   // On most days there is none, which is seen without counting nodes.
   if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
@@ -125,7 +129,7 @@ function clusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) 
   let begin = 0;
   for (const { node, at } of sorted) {
     inWindow.set(node, (inWindow.get(node) ?? 0) + 1);
-    for (; at - sorted[begin]!.at > withinMs; begin++) leave(inWindow, sorted[begin]!.node);
+    for (; at - sorted[begin]!.at > withinMs; begin++) removeFromWindow(inWindow, sorted[begin]!.node);
     if (inWindow.size < size) continue;
     const from = sorted[begin]!.at;
     const last = found.at(-1);
@@ -135,7 +139,7 @@ function clusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) 
   return found;
 }
 
-function leave(inWindow: Map<NodeId, number>, node: NodeId): void {
+function removeFromWindow(inWindow: Map<NodeId, number>, node: NodeId): void {
   const left = inWindow.get(node)! - 1;
   if (left > 0) inWindow.set(node, left);
   else inWindow.delete(node);

@@ -1,10 +1,10 @@
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
-import { DOMAINS, type Domain, type Safety } from "../../model/policy/safety.ts";
+import { FAILURE_DOMAINS, type FailureDomain, type Safety } from "../../model/policy/safety.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** What each limit comes to, in nodes or actions, for a fleet of some size. */
-export interface NodeLimits {
+export interface EffectiveLimits {
   /** More nodes than this unhealthy at once are a storm. */
   readonly maxUnhealthy: number;
   readonly maxDisrupted: number;
@@ -15,26 +15,26 @@ export interface NodeLimits {
 }
 
 /** The limits of a fleet of `nodes` nodes. */
-export function nodeLimits(safety: Safety, nodes: number): NodeLimits {
+export function effectiveLimits(safety: Safety, nodes: number): EffectiveLimits {
   return {
-    maxUnhealthy: shareOf(safety.maxUnhealthy.share, nodes),
-    maxDisrupted: Math.min(safety.maxDisrupted.amount, shareOf(safety.maxDisrupted.share, nodes)),
-    breaker: Math.max(safety.breaker.amount, shareOf(safety.breaker.share, nodes)),
+    maxUnhealthy: nodesOfShare(safety.maxUnhealthy.share, nodes),
+    maxDisrupted: Math.min(safety.maxDisrupted.amount, nodesOfShare(safety.maxDisrupted.share, nodes)),
+    breaker: Math.max(safety.breaker.amount, nodesOfShare(safety.breaker.share, nodes)),
     maxInFlight: safety.maxInFlight,
     maxActions: safety.maxActions.amount,
   };
 }
 
 /** A journal warms up within this, however long max_actions counts. */
-const WARM_UP_MS: DurationMs = HOUR_MS;
+const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
  * Returns when actions were sent that a new journal can't know of: a state folder that was lost, or moved, must not give
  * max_actions back at once. The limit is taken for used up, evenly over its time. `beganAt`: null where the journal knows all.
  */
-export function assumedActions(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
+export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;
-  const spreadMs = Math.min(perMs, WARM_UP_MS);
+  const spreadMs = Math.min(perMs, JOURNAL_WARMUP_MS);
   if (beganAt === null || now - beganAt >= spreadMs) return [];
   const freed = Math.floor((amount * Math.max(0, now - beganAt)) / spreadMs);
   return Array.from({ length: amount - freed }, (_, index) => {
@@ -44,15 +44,17 @@ export function assumedActions(beganAt: EpochMs | null, { maxActions }: Safety, 
 }
 
 /** Nodes of one place that must go bad together to be one incident. */
-export function incidentSize({ correlated }: Safety, nodesOfPlace: number): number {
-  return Math.max(INCIDENT_NODES_MIN, Math.min(correlated.nodes, shareOf(correlated.share, nodesOfPlace)));
+export function incidentNodesMin({ correlated }: Safety, nodesOfPlace: number): number {
+  return Math.max(INCIDENT_NODES_MIN, Math.min(correlated.nodes, nodesOfShare(correlated.share, nodesOfPlace)));
 }
 
 /** The limits by the names that they have in the configuration: values of the label `limit`. */
-export function namedLimits(safety: Safety, nodes: number): Readonly<Record<string, number>> {
-  const limits = nodeLimits(safety, nodes);
-  const per = (name: string, limit: Readonly<Record<Domain, number | null>>) =>
-    DOMAINS.flatMap((domain) => (limit[domain] === null ? [] : [[`${name}.${domain}`, limit[domain]] as const]));
+export function limitsByName(safety: Safety, nodes: number): Readonly<Record<string, number>> {
+  const limits = effectiveLimits(safety, nodes);
+  const per = (name: string, limit: Readonly<Record<FailureDomain, number | null>>) =>
+    FAILURE_DOMAINS.flatMap((domain) =>
+      limit[domain] === null ? [] : [[`${name}.${domain}`, limit[domain]] as const],
+    );
   return Object.fromEntries([
     ["max_unhealthy", limits.maxUnhealthy],
     ["max_disrupted", limits.maxDisrupted],
@@ -71,7 +73,7 @@ const INCIDENT_NODES_MIN = 2;
  * A share of a fleet or place in whole nodes, rounded down; but a share above zero is never nobody: a fleet of three
  * must not be frozen by its size.
  */
-function shareOf(share: Share, nodes: number): number {
+function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;
   // What binary fractions lose of a whole number is given back: 5 % of 20 is 1.
   return Math.max(1, Math.floor(share * nodes + 1e-9));

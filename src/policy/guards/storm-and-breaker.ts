@@ -2,7 +2,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** A node that began to fire. */
-export interface Firing {
+export interface FiringNode {
   readonly node: NodeId;
   readonly at: EpochMs;
 }
@@ -10,7 +10,7 @@ export interface Firing {
 /** The circuit breaker: counts nodes that start firing. Once open, it stays open until an operator resets it. */
 export interface Breaker {
   /** Of the time that counts, one a node: the last. */
-  readonly firings: readonly Firing[];
+  readonly firings: readonly FiringNode[];
   readonly open: { readonly openedAt: EpochMs; readonly nodes: number } | null;
 }
 
@@ -21,17 +21,17 @@ export const CLOSED_BREAKER: Breaker = { firings: [], open: null };
  * Counts nodes that began to fire at `now`. `limit`: more than this open it. Only a node that begins to fire does so: a
  * fleet that is not all listed yet, and makes the limit small for a moment, does not.
  */
-export function countFirings(
+export function recordFirings(
   breaker: Breaker,
   nodes: readonly NodeId[],
   { now, withinMs, limit }: { readonly now: EpochMs; readonly withinMs: number; readonly limit: number },
 ): Breaker {
-  const begun = new Set(nodes);
-  const kept = breaker.firings.filter(({ node, at }) => at > now - withinMs && !begun.has(node));
-  if (begun.size === 0 && kept.length === breaker.firings.length) return breaker;
+  const newlyFiring = new Set(nodes);
+  const recentFirings = breaker.firings.filter(({ node, at }) => at > now - withinMs && !newlyFiring.has(node));
+  if (newlyFiring.size === 0 && recentFirings.length === breaker.firings.length) return breaker;
   if (breaker.open !== null) return { firings: [], open: breaker.open };
-  const firings = [...kept, ...[...begun].map((node) => ({ node, at: now }))];
-  return begun.size > 0 && firings.length > limit
+  const firings = [...recentFirings, ...[...newlyFiring].map((node) => ({ node, at: now }))];
+  return newlyFiring.size > 0 && firings.length > limit
     ? { firings: [], open: { openedAt: now, nodes: firings.length } }
     : { firings, open: null };
 }
@@ -44,7 +44,7 @@ export interface Storm {
 }
 
 /** Returns the storm as of `now`; null: no storm, and the cool-down is over. */
-export function weather(
+export function evaluateStorm(
   storm: Storm | null,
   unhealthy: { readonly nodes: number; readonly limit: number },
   now: EpochMs,

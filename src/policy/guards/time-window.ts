@@ -1,16 +1,16 @@
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../../base/duration.ts";
+import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { fitsDay, type IntervalSpec, LOCAL_ZONE, type TimeInterval } from "../../model/policy/time-interval.ts";
 
 /** A week and a day: whatever opens every week opens within it, also where the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
 /** Zones come from the configuration, some few; reloads may bring new ones. */
-const ZONES_MAX = 64;
+const CACHED_ZONES_MAX = 64;
 const UTC = "UTC";
 
 /** Milliseconds since 1970 as a zone's clocks and calendars show them: as if the zone were UTC. */
-type WallMs = number;
+type LocalTimeMs = number;
 
 /**
  * Whether an instant is within a time interval, which is within any of its specs, by Alertmanager's rules: every list
@@ -22,11 +22,11 @@ type WallMs = number;
  * belongs to Saturday.
  */
 export const isWithin = (interval: TimeInterval, at: EpochMs): boolean =>
-  interval.intervals.some((spec) => fits(spec, wallOf(spec, at)));
+  interval.intervals.some((spec) => matchesSpec(spec, localTimeOf(spec, at)));
 
-function fits(spec: IntervalSpec, wall: WallMs): boolean {
+function matchesSpec(spec: IntervalSpec, wall: LocalTimeMs): boolean {
   const day = Math.floor(wall / DAY_MS);
-  if (!fitsDay(spec, day)) return false;
+  if (!matchesDay(spec, day)) return false;
   const minute = Math.floor((wall - day * DAY_MS) / MINUTE_MS);
   const { times } = spec;
   return times === undefined || times.some(({ startMinute, endMinute }) => minute >= startMinute && minute < endMinute);
@@ -51,7 +51,7 @@ export function nextOpening(
   let first: Opening | null = null;
   let until = at + Math.min(horizonMs, OPENING_HORIZON_MS);
   for (const spec of intervals.flatMap(({ intervals: specs }) => specs)) {
-    const opening = specOpening(spec, at, until);
+    const opening = nextSpecOpening(spec, at, until);
     if (opening === null) continue;
     first = { at: opening, zone: spec.location ?? UTC };
     until = opening - 1;
@@ -59,32 +59,32 @@ export function nextOpening(
   return first;
 }
 
-function specOpening(spec: IntervalSpec, from: EpochMs, until: EpochMs): EpochMs | null {
-  for (let at = from; at <= until; at = nextChance(spec, at)) {
-    if (fits(spec, wallOf(spec, at))) return at;
+function nextSpecOpening(spec: IntervalSpec, from: EpochMs, until: EpochMs): EpochMs | null {
+  for (let at = from; at <= until; at = nextPossibleOpening(spec, at)) {
+    if (matchesSpec(spec, localTimeOf(spec, at))) return at;
   }
   return null;
 }
 
 /** The next time of the day at which the spec may begin, or the next change of the clocks if that is earlier. */
-function nextChance(spec: IntervalSpec, at: EpochMs): EpochMs {
-  const wall = wallOf(spec, at);
+function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
+  const wall = localTimeOf(spec, at);
   const day = Math.floor(wall / DAY_MS) * DAY_MS;
-  const chances = (spec.times ?? [])
+  const candidates = (spec.times ?? [])
     .map(({ startMinute }) => day + startMinute * MINUTE_MS)
-    .filter((chance) => chance > wall);
-  const next = at + Math.min(...chances, day + DAY_MS) - wall;
+    .filter((candidate) => candidate > wall);
+  const next = at + Math.min(...candidates, day + DAY_MS) - wall;
   const offset = wall - at;
-  return wallOf(spec, next) - next === offset ? next : clockChange(spec, at, next);
+  return localTimeOf(spec, next) - next === offset ? next : offsetChangeAt(spec, at, next);
 }
 
 /** The first instant after `before` at which the zone's clocks differ from UTC by as much as they do at `after`. */
-function clockChange(spec: IntervalSpec, before: EpochMs, after: EpochMs): EpochMs {
-  const offset = wallOf(spec, before) - before;
+function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): EpochMs {
+  const offset = localTimeOf(spec, before) - before;
   let [low, high] = [before, after];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (wallOf(spec, middle) - middle === offset) low = middle;
+    if (localTimeOf(spec, middle) - middle === offset) low = middle;
     else high = middle;
   }
   return high;
@@ -120,14 +120,14 @@ export function windowBlockers(
 
 function openingText(opening: Opening | null): string {
   if (opening === null) return `does not open within ${formatDuration(OPENING_HORIZON_MS)}`;
-  const wall = new Date(wallIn(opening.zone, opening.at)).toISOString();
+  const wall = new Date(localTimeIn(opening.zone, opening.at)).toISOString();
   return `opens at ${wall.slice(0, 10)} ${wall.slice(11, 16)} ${opening.zone}`;
 }
 
-const wallOf = (spec: IntervalSpec, at: EpochMs): WallMs => wallIn(spec.location ?? UTC, at);
+const localTimeOf = (spec: IntervalSpec, at: EpochMs): LocalTimeMs => localTimeIn(spec.location ?? UTC, at);
 
 /** Throws on a zone that the platform doesn't know: the configuration has been asked about it. */
-function wallIn(zone: string, at: EpochMs): WallMs {
+function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   if (zone === UTC) return at;
   const [month, day, year, hour, minute, second] = formatterOf(zone).format(at).match(/\d+/g)!.map(Number);
   const wall = Date.UTC(year!, month! - 1, day!, hour!, minute!, second!);
@@ -140,7 +140,7 @@ const formatters = new Map<string, Intl.DateTimeFormat>();
 function formatterOf(zone: string): Intl.DateTimeFormat {
   const known = formatters.get(zone);
   if (known !== undefined) return known;
-  if (formatters.size >= ZONES_MAX) formatters.clear();
+  if (formatters.size >= CACHED_ZONES_MAX) formatters.clear();
   const formatter = new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
     ...(zone === LOCAL_ZONE ? {} : { timeZone: zone }),
     hourCycle: "h23",

@@ -3,7 +3,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import type { Timer, TimerRule } from "./timer.ts";
 
 /** What is known of the detail that a timer's policy reads. */
-export interface DetailAge {
+export interface DetailFreshness {
   /** When it was observed; NaN: never. */
   readonly observedAt: MonotonicMs;
   /** The oldest that the policy reads. */
@@ -13,28 +13,32 @@ export interface DetailAge {
 }
 
 /** A detail is read again after this share of its max_age, so that it does not grow stale under the timer. */
-const AGE_SHARE = 0.75;
+const REREAD_AGE_SHARE = 0.75;
 /** A timer that fires on, and one whose verdict is not known, are looked at so many times a round. */
-const FIRING_LOOKS = 2;
-const UNKNOWN_LOOKS = 4;
+const FIRING_READS_PER_ROUND = 2;
+const UNKNOWN_READS_PER_ROUND = 4;
 
 /**
  * From when on a look at the detail brings a timer on: one that is pending to fire, or one that fires to its end.
  * A look before that would tell nothing that counts, but for what has changed since. Infinity: nothing waits.
  */
-export function nextLook(timer: Timer, rule: Pick<TimerRule, "forMs" | "clearForMs">, detail: DetailAge): MonotonicMs {
+export function nextUsefulReadAt(
+  timer: Timer,
+  rule: Pick<TimerRule, "forMs" | "clearForMs">,
+  detail: DetailFreshness,
+): MonotonicMs {
   if (timer.state === "inactive") return Number.POSITIVE_INFINITY;
   // Never read, or not since the start of this process: at once.
   if (timer.last === null || Number.isNaN(detail.observedAt)) return Number.NEGATIVE_INFINITY;
-  return Math.min(completesAt(timer, rule, detail), detail.observedAt + AGE_SHARE * detail.maxAgeMs);
+  return Math.min(completesAt(timer, rule, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
 }
 
 function completesAt(
   { state, trueMs, clearMs, last }: Timer,
   { forMs, clearForMs }: Pick<TimerRule, "forMs" | "clearForMs">,
-  { observedAt, roundMs }: DetailAge,
+  { observedAt, roundMs }: DetailFreshness,
 ): MonotonicMs {
-  if (last === null || last.verdict === "unknown") return observedAt + roundMs / UNKNOWN_LOOKS;
+  if (last === null || last.verdict === "unknown") return observedAt + roundMs / UNKNOWN_READS_PER_ROUND;
   if (last.verdict === "false") return last.at + clearForMs - clearMs;
-  return state === "firing" ? observedAt + roundMs / FIRING_LOOKS : last.at + forMs - trueMs;
+  return state === "firing" ? observedAt + roundMs / FIRING_READS_PER_ROUND : last.at + forMs - trueMs;
 }

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { TimerRow } from "../../model/remediation/episode.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { TimerRow } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
 /**
@@ -30,7 +30,7 @@ export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 export type TimerEvent = "true" | "proven" | "false" | "cleared" | "unknown" | "unseen" | "distrusted";
 
 /** The state after an event, by the state before it. */
-export const TIMER_STATES: Readonly<Record<TimerState, Readonly<Record<TimerEvent, TimerState>>>> = {
+export const TIMER_TRANSITIONS: Readonly<Record<TimerState, Readonly<Record<TimerEvent, TimerState>>>> = {
   inactive: {
     ...{ true: "pending", proven: "firing", false: "inactive", cleared: "inactive" },
     ...{ unknown: "inactive", unseen: "inactive", distrusted: "inactive" },
@@ -60,13 +60,13 @@ export interface Timer {
   /** When this run of it began, on the journal's clock; null: inactive. */
   readonly since: EpochMs | null;
   /** What this process saw last in this run of it; null: nothing yet. */
-  readonly last: LastSeen | null;
+  readonly last: LastObservation | null;
   /** Since when nothing is known of `when`, on the journal's clock; null: the last look knew it. */
   readonly unknownSince: EpochMs | null;
 }
 
 /** Where an observation is to take up from. */
-export interface LastSeen {
+export interface LastObservation {
   /** `unknown`: continuity is lost, and counting restarts with the next observation. */
   readonly verdict: Observation["verdict"];
   /** Time has been counted up to here. */
@@ -105,47 +105,47 @@ export const INACTIVE: Timer = Object.freeze({
  * `clearFrozen`: while an action or a quarantine of ours is under way, a false says nothing about the node's health, so
  * it does not drive `clear_for`; and the timer does not lapse.
  */
-export function observe(
+export function observeCondition(
   timer: Timer,
   observation: Observation,
   rule: TimerRule,
   options?: { readonly clearFrozen?: boolean },
 ): Timer {
-  const isFrozen = options?.clearFrozen === true;
+  const clearFrozen = options?.clearFrozen === true;
   const { verdict, now } = observation;
-  const before = !isFrozen && isUnseen(timer, now, rule) ? unseen(timer) : timer;
-  if (before.state === "inactive") return verdict === "true" ? begun(observation, rule) : INACTIVE;
-  if (verdict === "unknown") return broken(before, isFrozen ? null : now);
-  const newest = newestOf(observation);
+  const before = !clearFrozen && isUnknownTooLong(timer, now, rule) ? markUnseen(timer) : timer;
+  if (before.state === "inactive") return verdict === "true" ? startTimer(observation, rule) : INACTIVE;
+  if (verdict === "unknown") return interrupt(before, clearFrozen ? null : now);
+  const newest = newestDatumAt(observation);
   if (before.last !== null && newest < before.last.newest) return before;
-  if (verdict === "false" && before.state !== "pending" && isFrozen) {
+  if (verdict === "false" && before.state !== "pending" && clearFrozen) {
     // The look is remembered, so that the same data don't clear the timer as soon as it thaws.
     return { ...before, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
   }
-  if (before.last !== null && newest === before.last.newest) return lookedAgain(before, verdict);
-  return verdict === "true" ? seenTrue(before, observation, rule) : seenFalse(before, observation, rule);
+  if (before.last !== null && newest === before.last.newest) return reobserve(before, verdict);
+  return verdict === "true" ? observeTrue(before, observation, rule) : observeFalse(before, observation, rule);
 }
 
-const newestOf = ({ at, newest = at }: Observation): MonotonicMs => newest;
+const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
 
 /** Whether nothing was known of `when` for longer than `max_age + for`. */
-const isUnseen = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerRule): boolean =>
+const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerRule): boolean =>
   unknownSince !== null && now - unknownSince > gapMsMax + forMs;
 
 /** The timer of a node that left the fleet, or of which nothing was known for too long. */
-export function unseen(timer: Timer): Timer {
-  const state = TIMER_STATES[timer.state].unseen;
+export function markUnseen(timer: Timer): Timer {
+  const state = TIMER_TRANSITIONS[timer.state].unseen;
   if (state === "inactive") return INACTIVE;
-  const cut = broken(timer, null);
-  if (state === cut.state && cut.trueMs === 0 && cut.clearMs === 0) return cut;
-  return { ...cut, state, trueMs: 0, clearMs: 0 };
+  const interrupted = interrupt(timer, null);
+  if (state === interrupted.state && interrupted.trueMs === 0 && interrupted.clearMs === 0) return interrupted;
+  return { ...interrupted, state, trueMs: 0, clearMs: 0 };
 }
 
 /** The oldest datum may be older than the run: counting begins with the youngest, by which it became true. */
-function begun(observation: Observation, { forMs }: TimerRule): Timer {
-  const newest = newestOf(observation);
+function startTimer(observation: Observation, { forMs }: TimerRule): Timer {
+  const newest = newestDatumAt(observation);
   return {
-    state: TIMER_STATES.inactive[forMs === 0 ? "proven" : "true"],
+    state: TIMER_TRANSITIONS.inactive[forMs === 0 ? "proven" : "true"],
     trueMs: 0,
     clearMs: 0,
     since: observation.now,
@@ -154,78 +154,78 @@ function begun(observation: Observation, { forMs }: TimerRule): Timer {
   };
 }
 
-function seenTrue(timer: Timer, observation: Observation, rule: TimerRule): Timer {
+function observeTrue(timer: Timer, observation: Observation, rule: TimerRule): Timer {
   const trueMs = timer.trueMs + creditMs(timer.last, observation, rule);
   return {
-    state: TIMER_STATES[timer.state][trueMs >= rule.forMs ? "proven" : "true"],
+    state: TIMER_TRANSITIONS[timer.state][trueMs >= rule.forMs ? "proven" : "true"],
     trueMs,
     clearMs: 0,
     since: timer.since,
-    last: followed(timer.last, observation, rule),
+    last: nextLastObservation(timer.last, observation, rule),
     unknownSince: null,
   };
 }
 
-function seenFalse(timer: Timer, observation: Observation, rule: TimerRule): Timer {
+function observeFalse(timer: Timer, observation: Observation, rule: TimerRule): Timer {
   const clearMs = timer.clearMs + creditMs(timer.last, observation, rule);
-  const state = TIMER_STATES[timer.state][clearMs >= rule.clearForMs ? "cleared" : "false"];
+  const state = TIMER_TRANSITIONS[timer.state][clearMs >= rule.clearForMs ? "cleared" : "false"];
   if (state === "inactive") return INACTIVE;
-  const last = followed(timer.last, observation, rule);
-  return { ...timer, state, trueMs: provenBefore(timer), clearMs, last, unknownSince: null };
+  const last = nextLastObservation(timer.last, observation, rule);
+  return { ...timer, state, trueMs: retainedTrueMs(timer), clearMs, last, unknownSince: null };
 }
 
 /** A false takes nothing from what has fired; one that is to prove `for` again begins from zero. */
-const provenBefore = ({ state, trueMs }: Timer): DurationMs => (state === "lapsed" ? 0 : trueMs);
+const retainedTrueMs = ({ state, trueMs }: Timer): DurationMs => (state === "lapsed" ? 0 : trueMs);
 
 /**
  * The same data again: nothing is news. If yet the verdict is another one (or the thread was broken in between), what
  * it forbids is heeded, and nothing counts until there is younger data.
  */
-function lookedAgain(timer: Timer, verdict: "true" | "false"): Timer {
+function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
   if (timer.last?.verdict === verdict) return timer;
-  const state = TIMER_STATES[timer.state][verdict];
+  const state = TIMER_TRANSITIONS[timer.state][verdict];
   if (state === "inactive") return INACTIVE;
-  const trueMs = verdict === "false" ? provenBefore(timer) : timer.trueMs;
+  const trueMs = verdict === "false" ? retainedTrueMs(timer) : timer.trueMs;
   const clearMs = verdict === "true" ? 0 : timer.clearMs;
   const isSame = trueMs === timer.trueMs && clearMs === timer.clearMs;
-  return broken(isSame ? timer : { ...timer, trueMs, clearMs }, null);
+  return interrupt(isSame ? timer : { ...timer, trueMs, clearMs }, null);
 }
 
 /** Time that the observation adds to what was counted before. */
-function creditMs(last: LastSeen | null, observation: Observation, rule: TimerRule): DurationMs {
-  return last !== null && follows(last, observation, rule) ? Math.max(0, observation.at - last.at) : 0;
+function creditMs(last: LastObservation | null, observation: Observation, rule: TimerRule): DurationMs {
+  return last !== null && isContinuous(last, observation, rule) ? Math.max(0, observation.at - last.at) : 0;
 }
 
-function followed(last: LastSeen | null, observation: Observation, rule: TimerRule): LastSeen {
-  const newest = newestOf(observation);
-  const isThread = last !== null && follows(last, observation, rule);
-  return { verdict: observation.verdict, at: isThread ? Math.max(last.at, observation.at) : newest, newest };
+function nextLastObservation(last: LastObservation | null, observation: Observation, rule: TimerRule): LastObservation {
+  const newest = newestDatumAt(observation);
+  const isContinuation = last !== null && isContinuous(last, observation, rule);
+  return { verdict: observation.verdict, at: isContinuation ? Math.max(last.at, observation.at) : newest, newest };
 }
 
 /** Whether what lies between both was seen to be all of one verdict. */
-const follows = (last: LastSeen, observation: Observation, { gapMsMax }: TimerRule): boolean =>
-  last.verdict === observation.verdict && newestOf(observation) - last.newest <= gapMsMax;
+const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerRule): boolean =>
+  last.verdict === observation.verdict && newestDatumAt(observation) - last.newest <= gapMsMax;
 
 /** Keeps the state and both sums, and restarts counting with the next observation. `now`: the condition is unknown since then; null: it is known. */
-function broken(timer: Timer, now: EpochMs | null): Timer {
+function interrupt(timer: Timer, now: EpochMs | null): Timer {
   const unknownSince = now === null ? null : (timer.unknownSince ?? now);
   const { last } = timer;
-  const isBroken = last === null || last.verdict === "unknown";
-  if (isBroken && unknownSince === timer.unknownSince) return timer;
-  return { ...timer, last: isBroken ? last : { ...last, verdict: "unknown" }, unknownSince };
+  const isInterrupted = last === null || last.verdict === "unknown";
+  if (isInterrupted && unknownSince === timer.unknownSince) return timer;
+  return { ...timer, last: isInterrupted ? last : { ...last, verdict: "unknown" }, unknownSince };
 }
 
 /**
  * The timer after a view that can't be trusted: a pending and a lapsed one start from zero when trust returns; a firing one
  * goes on as it is, unless that takes longer than `max_age + for`.
  */
-export function distrusted(timer: Timer, now: EpochMs): Timer {
-  if (TIMER_STATES[timer.state].distrusted === "inactive") return INACTIVE;
-  return timer.state === "lapsed" ? unseen(timer) : broken(timer, now);
+export function markUntrusted(timer: Timer, now: EpochMs): Timer {
+  if (TIMER_TRANSITIONS[timer.state].distrusted === "inactive") return INACTIVE;
+  return timer.state === "lapsed" ? markUnseen(timer) : interrupt(timer, now);
 }
 
 /** The timer of a journal's row. The time since the row was written counts for nothing. */
-export const restarted = ({ state, trueMs, clearMs, since }: TimerRow): Timer => ({
+export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer => ({
   ...{ state, trueMs, clearMs, since },
   last: null,
   unknownSince: null,
@@ -234,7 +234,7 @@ export const restarted = ({ state, trueMs, clearMs, since }: TimerRow): Timer =>
 /**
  * The row that the journal keeps of a timer; null: it keeps none. `nodeCreatedAt`: the node's `created_at`; null: not known.
  */
-export function rowOf(
+export function toTimerRow(
   policy: string,
   node: NodeId,
   timer: Timer,
@@ -247,12 +247,12 @@ export function rowOf(
 }
 
 /** A timer as it is shown: one that lapsed has to prove `for` again, and so is pending. */
-export interface ShownTimer extends Omit<TimerRow, "state"> {
+export interface PresentedTimer extends Omit<TimerRow, "state"> {
   readonly state: "pending" | "firing";
 }
 
 /** Shows a timer. */
-export const shownTimer = (row: TimerRow): ShownTimer => ({
+export const presentTimer = (row: TimerRow): PresentedTimer => ({
   ...row,
   state: row.state === "lapsed" ? "pending" : row.state,
 });
@@ -262,7 +262,7 @@ export const shownTimer = (row: TimerRow): ShownTimer => ({
  * takes a firing one back to pending, or, if it was seen false since, to inactive, as a pending one would be. A lowered
  * one fires nothing by itself: the next look that finds `when` true does.
  */
-export function reruled(timer: Timer, rule: TimerRule): Timer {
+export function applyRuleChange(timer: Timer, rule: TimerRule): Timer {
   if (timer.state !== "firing" || timer.trueMs >= rule.forMs) return timer;
   const isClearing = timer.clearMs > 0 || timer.last?.verdict === "false";
   return isClearing ? INACTIVE : { ...timer, state: "pending" };

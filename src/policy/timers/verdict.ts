@@ -2,26 +2,26 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
+import type { EvaluatedNode, MissingReason } from "../cel/field-values.ts";
 import type { Field, FieldName } from "../cel/fields.ts";
-import type { Absence, Subject } from "../cel/field-values.ts";
 import type { Value } from "../cel/term.ts";
 
 /** Three values: what is not known for sure is neither true nor false. */
 export type Verdict = "true" | "false" | "unknown";
 
 /** Something that keeps a verdict from being known. */
-export interface Unknown {
+export interface UnknownCause {
   /** Null: the expression itself: a ratio by 0, or a number that is too large. */
   readonly field: FieldName | null;
   /** `stale`: older than its max_age; `error`: all fields are known, and what is computed from them is not. */
-  readonly why: Absence | "stale" | "error";
+  readonly why: MissingReason | "stale" | "error";
 }
 
 /** What an expression says of a node, and on what grounds. */
-export interface Answer {
+export interface ExpressionResult {
   readonly verdict: Verdict;
   /** All of them, in the order of the text; none: the verdict is known. */
-  readonly unknowns: readonly Unknown[];
+  readonly unknowns: readonly UnknownCause[];
   /**
    * When the oldest datum that was read was observed: of those that are fresh, or, of an unknown verdict, of all. Where
    * there was none, the moment of asking.
@@ -34,7 +34,7 @@ export interface Answer {
 }
 
 /** What a policy says of a node. */
-export interface Judgement extends Answer {
+export interface PolicyEvaluation extends ExpressionResult {
   /** Whether the policy is about the node at all; null: not known. */
   readonly matched: boolean | null;
 }
@@ -48,16 +48,16 @@ export type MaxAgeOf = (source: Collector) => DurationMs;
  *
  * `now` is best the same for all nodes that are judged together.
  */
-export function judge(
+export function evaluatePolicy(
   policy: { readonly match: Expression | null; readonly when: Expression },
-  subject: Subject,
+  subject: EvaluatedNode,
   maxAgeOf: MaxAgeOf,
   now: MonotonicMs,
-): Judgement {
-  if (policy.match === null) return { ...holds(policy.when, subject, maxAgeOf, now), matched: true };
-  const match = holds(policy.match, subject, maxAgeOf, now);
+): PolicyEvaluation {
+  if (policy.match === null) return { ...evaluateExpression(policy.when, subject, maxAgeOf, now), matched: true };
+  const match = evaluateExpression(policy.match, subject, maxAgeOf, now);
   if (match.verdict === "false") return { ...match, matched: false };
-  const when = holds(policy.when, subject, maxAgeOf, now);
+  const when = evaluateExpression(policy.when, subject, maxAgeOf, now);
   const matched = match.verdict === "true" ? true : null;
   if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
   return {
@@ -74,9 +74,14 @@ export function judge(
  * Whether an expression holds of a node. A field that is missing or older than its max_age is unknown, and so is the
  * expression, unless the other operand of `&&` or `||` settles it.
  */
-export function holds(expression: Expression, subject: Subject, maxAgeOf: MaxAgeOf, now: MonotonicMs): Answer {
+export function evaluateExpression(
+  expression: Expression,
+  subject: EvaluatedNode,
+  maxAgeOf: MaxAgeOf,
+  now: MonotonicMs,
+): ExpressionResult {
   const values: (Value | null)[] = [];
-  const unknowns: Unknown[] = [];
+  const unknowns: UnknownCause[] = [];
   let oldestFresh = Number.POSITIVE_INFINITY;
   let oldest = Number.POSITIVE_INFINITY;
   let newest = Number.NEGATIVE_INFINITY;
@@ -105,11 +110,11 @@ export function holds(expression: Expression, subject: Subject, maxAgeOf: MaxAge
     unknowns: known === null ? unknowns : [],
     at: at === Number.POSITIVE_INFINITY ? now : at,
     newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
-    fields: () => evidence(expression.fields, subject, maxAgeOf, now),
+    fields: () => evidenceFields(expression.fields, subject, maxAgeOf, now),
   };
 }
 
-function evidence(fields: readonly Field[], subject: Subject, maxAgeOf: MaxAgeOf, now: MonotonicMs) {
+function evidenceFields(fields: readonly Field[], subject: EvaluatedNode, maxAgeOf: MaxAgeOf, now: MonotonicMs) {
   const read: Record<string, Value> = {};
   for (const field of fields) {
     const datum = subject.read(field, now - maxAgeOf(field.source));

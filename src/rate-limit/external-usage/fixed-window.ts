@@ -1,63 +1,63 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { type LimiterKind, SLIPS_MAX, type Statement } from "./limiter-hypothesis.ts";
-import type { OwnCalls } from "./own-calls.ts";
 import { ROUNDING_MS } from "../limit-headers.ts";
+import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import type { OwnCalls } from "./own-calls.ts";
 
 /** By so much a window may begin before its time. */
-const SLIP_MS: DurationMs = SECOND_MS;
+const CLOCK_SLIP_MS: DurationMs = SECOND_MS;
 /** A reset may be stated so much later than a window from now: reset and Date are both rounded, and so is their difference. */
 const RESET_SLIP_MS: DurationMs = 3 * ROUNDING_MS;
 /** The end of a window that went unseen is reckoned to have gone on as the last part of it that was seen. */
-const PARTS = 4;
+const OBSERVATIONS_PER_WINDOW = 4;
 
 /** When a window began: its reset is cut to seconds, and so is the clock that it is counted from. */
-interface Span {
+interface StartRange {
   readonly earliest: MonotonicMs;
   readonly latest: MonotonicMs;
 }
 
 /** Calls of others in the window, as they were seen at a moment. */
-interface Sight {
+interface Observation {
   readonly at: MonotonicMs;
   readonly calls: number;
 }
 
 /** A window that begins anew as a whole, when it was said to: what is left only falls until then. */
-export function createFixedKind(): LimiterKind {
-  let last: Statement | null = null;
-  let began: Span | null = null;
+export function createFixedWindowHypothesis(): LimiterHypothesis {
+  let last: LimitStatement | null = null;
+  let began: StartRange | null = null;
   /** Of the first window: what was spent before it was first looked at, by whomever. */
   let before = 0;
   /** The last part of a window up to the last statement, and what was seen just before that. */
-  let sights: Sight[] = [];
+  let observations: Observation[] = [];
   let lastWindow = 0;
   let proved = 0;
   let hidden = 0;
 
-  const seen = (): number => sights.at(-1)?.calls ?? 0;
+  const seen = (): number => observations.at(-1)?.calls ?? 0;
 
   /** What others did after the last statement of a window went with the window, unseen: not more than was left. */
-  function turn(next: Span, windowMs: DurationMs): void {
-    const first = sights[0]!;
-    const { at, calls } = sights.at(-1)!;
-    const endedAt = Math.min(middleOf(next), middleOf(began!) + windowMs);
-    const seenMs = Math.max(windowMs / PARTS, at - first.at);
-    const unseen = Math.min(last!.remaining, ((calls - first.calls) * Math.max(0, endedAt - at)) / seenMs);
-    hidden += unseen;
-    lastWindow = calls + unseen;
+  function endWindow(next: StartRange, windowMs: DurationMs): void {
+    const first = observations[0]!;
+    const { at, calls } = observations.at(-1)!;
+    const endedAt = Math.min(middle(next), middle(began!) + windowMs);
+    const seenMs = Math.max(windowMs / OBSERVATIONS_PER_WINDOW, at - first.at);
+    const unseenMs = Math.min(last!.remaining, ((calls - first.calls) * Math.max(0, endedAt - at)) / seenMs);
+    hidden += unseenMs;
+    lastWindow = calls + unseenMs;
     begin(next);
   }
 
-  function begin(span: Span): void {
+  function begin(span: StartRange): void {
     began = span;
-    sights = [{ at: middleOf(span), calls: 0 }];
+    observations = [{ at: middle(span), calls: 0 }];
   }
 
   /** Follows windows that begin anew; false: one did that can't have, or something came back without one. */
-  function follow(statement: Statement, own: OwnCalls): boolean {
+  function recordStart(statement: LimitStatement, own: OwnCalls): boolean {
     const { sentAt, remaining, windowMs } = statement;
-    const span = spanOf(statement);
+    const span = startRangeOf(statement);
     if (began === null || last === null) {
       begin(span);
       const ownLeast = Math.max(0, own.endedBefore(sentAt) - own.sentBy(span.latest)) + 1;
@@ -65,50 +65,50 @@ export function createFixedKind(): LimiterKind {
       return true;
     }
     if (span.earliest > began.latest) {
-      if (span.latest < began.earliest + windowMs - SLIP_MS) return false;
-      turn(span, windowMs);
+      if (span.latest < began.earliest + windowMs - CLOCK_SLIP_MS) return false;
+      endWindow(span, windowMs);
       before = 0;
       return true;
     }
     if (span.latest < began.earliest) return false;
     began = { earliest: Math.max(began.earliest, span.earliest), latest: Math.min(began.latest, span.latest) };
-    const ownSince = own.endedBefore(sentAt) - own.sentBy(last.answeredAt) - own.doubtfulAfter(last.sentAt);
-    return remaining <= last.remaining - Math.max(0, ownSince) - 1 + SLIPS_MAX;
+    const ownSince = own.endedBefore(sentAt) - own.sentBy(last.answeredAt) - own.inDoubtAfter(last.sentAt);
+    return remaining <= last.remaining - Math.max(0, ownSince) - 1 + MISMATCHES_MAX;
   }
 
-  function see(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
+  function observe(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
     proved += calls - seen();
-    sights.push({ at, calls });
-    sights = sights.slice(
+    observations.push({ at, calls });
+    observations = observations.slice(
       Math.max(
         0,
-        sights.findLastIndex((sight) => sight.at <= at - windowMs / PARTS),
+        observations.findLastIndex((observation) => observation.at <= at - windowMs / OBSERVATIONS_PER_WINDOW),
       ),
     );
   }
 
   return {
-    isBucket: false,
-    proved: () => proved,
-    hidden: () => hidden,
-    inWindow: (now) => (began === null || last === null || now >= began.latest + last.windowMs ? 0 : seen()),
-    lastWindow: () => lastWindow,
-    read(statement, own) {
+    isTokenBucket: false,
+    provenCalls: () => proved,
+    hiddenCalls: () => hidden,
+    callsInWindow: (now) => (began === null || last === null || now >= began.latest + last.windowMs ? 0 : seen()),
+    lastWindowCalls: () => lastWindow,
+    update(statement, own) {
       const { answeredAt, limit, remaining, windowMs } = statement;
       if (remaining >= limit || statement.resetAt === null) return false;
       if (statement.resetAt > answeredAt + windowMs + RESET_SLIP_MS) return false;
-      if (!follow(statement, own)) return false;
+      if (!recordStart(statement, own)) return false;
       last = statement;
       const ownMost = own.sentBy(answeredAt) - own.endedBefore(began!.earliest);
-      see(answeredAt, Math.max(seen(), limit - remaining - ownMost - before), windowMs);
+      observe(answeredAt, Math.max(seen(), limit - remaining - ownMost - before), windowMs);
       return true;
     },
   };
 }
 
-function spanOf({ sentAt, answeredAt, resetAt, windowMs }: Statement): Span {
+function startRangeOf({ sentAt, answeredAt, resetAt, windowMs }: LimitStatement): StartRange {
   const latest = resetAt! - windowMs;
   return { earliest: latest - (answeredAt - sentAt) - 2 * ROUNDING_MS, latest };
 }
 
-const middleOf = ({ earliest, latest }: Span): MonotonicMs => (earliest + latest) / 2;
+const middle = ({ earliest, latest }: StartRange): MonotonicMs => (earliest + latest) / 2;

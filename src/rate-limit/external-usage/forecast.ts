@@ -3,11 +3,11 @@ import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
 /** Foretells from what others did in a window what they may do in the next. */
-export interface Forecast {
+export interface UsageForecast {
   /** They made so many calls in the window that it is. */
-  note(calls: number, windowMs: DurationMs, at: MonotonicMs): void;
+  record(calls: number, windowMs: DurationMs, at: MonotonicMs): void;
   /** They made so many in some window up to now; how fast they go on it doesn't say. */
-  remember(calls: number, windowMs: DurationMs, at: MonotonicMs): void;
+  restore(calls: number, windowMs: DurationMs, at: MonotonicMs): void;
   /** Calls that they may make in a window; 0: there are none, or none any more. */
   expected(now: MonotonicMs): number;
 }
@@ -15,11 +15,11 @@ export interface Forecast {
 /** Others are expected to do again what they did in any of so many windows … */
 const WINDOWS_REMEMBERED_MIN = 5;
 /** … and those who make pauses, after the longest pause from which they came back, and half as much again … */
-const PAUSES_REMEMBERED = 1.5;
+const PAUSES_COVERED = 1.5;
 /** … but not for ever: who comes more seldom lives in the reserve. */
 const WINDOWS_REMEMBERED_MAX = 30;
 /** Pauses are looked for in so many windows. */
-const WINDOWS_KEPT = 60;
+const STORED_WINDOWS_MAX = 60;
 /** They pause where they do less than this of what they do when they come back. */
 const PAUSE_SHARE: Share = 0.5;
 /** Beyond what they did, others may do so much more … */
@@ -38,46 +38,45 @@ interface Window {
 }
 
 /** Nothing noted yet. */
-export function createForecast(): Forecast {
+export function createUsageForecast(): UsageForecast {
   let windows: Window[] = [];
   /** Of all windows: while it is none, there is nothing to reckon. */
   let highest = 0;
   let remembered = WINDOWS_REMEMBERED_MIN;
   let rise = { calls: 0, until: Number.NEGATIVE_INFINITY };
   let length: DurationMs = 1;
-  const pace = createPace();
+  const callRate = createCallRate();
 
   /** The most of the windows that are remembered in the one of `index`, without those from `end` on. */
   function mostRemembered(index: number, end: number): number {
-    const past = windows.filter((each) => each.index >= index - remembered && each.index < end);
-    return past.reduce((most, each) => Math.max(most, each.most), 0);
+    const pastWindows = windows.filter((each) => each.index >= index - remembered && each.index < end);
+    return pastWindows.reduce((most, each) => Math.max(most, each.most), 0);
   }
 
   function remember(calls: number, windowMs: DurationMs, at: MonotonicMs): void {
     length = windowMs;
     const index = Math.floor(at / windowMs);
     if (windows.at(-1)?.index !== index) {
-      windows = windows.filter((each) => each.index > index - WINDOWS_KEPT);
+      windows = windows.filter((each) => each.index > index - STORED_WINDOWS_MAX);
       highest = windows.reduce((most, each) => Math.max(most, each.most), 0);
       windows.push({ index, most: 0 });
-      remembered = windowsRemembered(windows);
+      remembered = rememberedWindows(windows);
     }
     const current = windows.at(-1)!;
     if (calls <= current.most) return;
     current.most = calls;
     highest = Math.max(highest, calls);
-    remembered = windowsRemembered(windows);
+    remembered = rememberedWindows(windows);
   }
 
   return {
-    remember,
-    note(calls, windowMs, at) {
+    restore: remember,
+    record(calls, windowMs, at) {
       remember(calls, windowMs, at);
       const { index } = windows.at(-1)!;
       const before = mostRemembered(index, index);
-      const calledOn = pace.goesOnTo(calls, windowMs, at);
-      if (calls > withMargin(before) && calledOn > calls)
-        rise = { calls: calledOn, until: at + windowMs / TREND_PARTS };
+      const calledOn = callRate.goesOnTo(calls, windowMs, at);
+      if (calls > addMargin(before) && calledOn > calls) rise = { calls: calledOn, until: at + windowMs / TREND_PARTS };
       else if (at >= rise.until) rise = { calls: 0, until: at };
     },
     expected(now) {
@@ -86,25 +85,25 @@ export function createForecast(): Forecast {
       const seen = mostRemembered(index, index + 1);
       // A rise ends with a count that says so, for others go on while we wait; without one, after a window.
       const most = now < rise.until + length ? Math.max(seen, rise.calls) : seen;
-      return most < 1 ? 0 : Math.ceil(withMargin(most));
+      return most < 1 ? 0 : Math.ceil(addMargin(most));
     },
   };
 }
 
-const withMargin = (calls: number): number => calls * (1 + MARGIN) + MARGIN_CALLS;
+const addMargin = (calls: number): number => calls * (1 + MARGIN) + MARGIN_CALLS;
 
 /** For how many windows others are remembered, by the longest pause that they made. */
-function windowsRemembered(windows: readonly Window[]): number {
+function rememberedWindows(windows: readonly Window[]): number {
   const pauses = windows.map(({ index, most }, place) => {
     const before = windows.slice(0, place).findLast((each) => each.most >= Math.max(1, most * PAUSE_SHARE));
     return before === undefined || most < 1 ? 0 : index - before.index;
   });
-  const longest = Math.ceil(PAUSES_REMEMBERED * Math.max(0, ...pauses));
+  const longest = Math.ceil(PAUSES_COVERED * Math.max(0, ...pauses));
   return Math.min(WINDOWS_REMEMBERED_MAX, Math.max(WINDOWS_REMEMBERED_MIN, longest));
 }
 
 /** How fast a count grows. */
-function createPace() {
+function createCallRate() {
   /** The least count of each slice of the last part of a window, and of the one before them. */
   let slices: { readonly index: number; readonly at: MonotonicMs; least: number }[] = [];
   return {

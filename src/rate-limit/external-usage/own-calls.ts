@@ -5,13 +5,13 @@ import type { MonotonicMs } from "../../model/time.ts";
  * from the beginning on, so that they can be subtracted from one another; what is long past is forgotten.
  */
 export interface OwnCalls {
-  send(at: MonotonicMs): void;
+  recordSent(at: MonotonicMs): void;
   /** Takes back the sending at `at`: nothing went out. */
-  unsend(at: MonotonicMs): void;
+  recordUnsent(at: MonotonicMs): void;
   /** A call was answered, and so was counted by now. */
-  end(at: MonotonicMs): void;
+  recordEnd(at: MonotonicMs): void;
   /** A call came to an end of which nobody knows whether it was counted; if it is, then by `countedBy`. */
-  endInDoubt(at: MonotonicMs, countedBy: MonotonicMs): void;
+  recordInDoubt(at: MonotonicMs, countedBy: MonotonicMs): void;
   /** Calls sent at `at` or before. */
   sentBy(at: MonotonicMs): number;
   /** When the last call was sent; -Infinity: none was, of late. */
@@ -19,7 +19,7 @@ export interface OwnCalls {
   /** Calls that had ended before `at`. */
   endedBefore(at: MonotonicMs): number;
   /** Calls that ended in doubt after `at`. */
-  doubtfulAfter(at: MonotonicMs): number;
+  inDoubtAfter(at: MonotonicMs): number;
   /** The moment at which the n-th call from the beginning ended; Infinity: it has not. Of one long past, any moment then. */
   endOf(n: number): MonotonicMs;
   /** Forgets what lies before `at`, now and then. */
@@ -31,30 +31,30 @@ const ENTRIES_MAX = 512;
 
 /** No calls yet. */
 export function createOwnCalls(): OwnCalls {
-  const sent = createTimes();
-  const ended = createTimes();
-  const doubtful = createTimes();
+  const sent = createTimeList();
+  const ended = createTimeList();
+  const inDoubt = createTimeList();
   return {
-    send: (at) => sent.add(at),
-    unsend: (at) => sent.remove(at),
-    end: (at) => ended.add(at),
-    endInDoubt(at, countedBy) {
+    recordSent: (at) => sent.add(at),
+    recordUnsent: (at) => sent.remove(at),
+    recordEnd: (at) => ended.add(at),
+    recordInDoubt(at, countedBy) {
       ended.add(countedBy);
-      doubtful.add(at);
+      inDoubt.add(at);
     },
     lastSent: () => sent.last(),
     sentBy: (at) => sent.upTo(at),
     endedBefore: (at) => ended.before(at),
-    doubtfulAfter: (at) => doubtful.upTo(Number.POSITIVE_INFINITY) - doubtful.upTo(at),
+    inDoubtAfter: (at) => inDoubt.upTo(Number.POSITIVE_INFINITY) - inDoubt.upTo(at),
     endOf: (n) => ended.nth(n),
     forget(at) {
-      for (const times of [sent, ended, doubtful]) times.forget(at);
+      for (const times of [sent, ended, inDoubt]) times.forget(at);
     },
   };
 }
 
 /** Moments in their order, counted from the first one ever. */
-function createTimes() {
+function createTimeList() {
   const times: MonotonicMs[] = [];
   let forgotten = 0;
 

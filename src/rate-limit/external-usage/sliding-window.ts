@@ -1,5 +1,5 @@
 import type { MonotonicMs } from "../../model/time.ts";
-import { type LimiterKind, SLIPS_MAX } from "./limiter-hypothesis.ts";
+import { type LimiterHypothesis, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 
 /** What was proved by when. */
 interface Proof {
@@ -8,7 +8,7 @@ interface Proof {
 }
 
 /** A window that slides: what is left is the limit less the calls of the last window's length, whoever made them. */
-export function createSlidingKind(): LimiterKind {
+export function createSlidingWindowHypothesis(): LimiterHypothesis {
   let firstAt: MonotonicMs | null = null;
   /** What was spent when it was first looked at: it may have been the process before this one, so it is no others'. */
   let before = 0;
@@ -19,15 +19,15 @@ export function createSlidingKind(): LimiterKind {
   let proofs: Proof[] = [{ at: Number.NEGATIVE_INFINITY, calls: 0 }];
 
   return {
-    isBucket: false,
-    proved: () => proofs.at(-1)!.calls,
-    hidden: () => 0,
-    inWindow: (now) => (now < readAt + length ? inWindow : 0),
-    lastWindow: () => 0,
-    read({ sentAt, answeredAt, limit, remaining, windowMs }, own) {
+    isTokenBucket: false,
+    provenCalls: () => proofs.at(-1)!.calls,
+    hiddenCalls: () => 0,
+    callsInWindow: (now) => (now < readAt + length ? inWindow : 0),
+    lastWindowCalls: () => 0,
+    update({ sentAt, answeredAt, limit, remaining, windowMs }, own) {
       const spent = limit - remaining;
       const ownLeast = own.endedBefore(sentAt) + 1 - own.sentBy(answeredAt - windowMs);
-      if (spent < ownLeast - own.doubtfulAfter(sentAt - 2 * windowMs) - SLIPS_MAX) return false;
+      if (spent < ownLeast - own.inDoubtAfter(sentAt - 2 * windowMs) - MISMATCHES_MAX) return false;
       const ownMost = own.sentBy(answeredAt) - own.endedBefore(sentAt - windowMs);
       if (firstAt === null) before = Math.max(0, spent - ownLeast);
       firstAt ??= answeredAt;

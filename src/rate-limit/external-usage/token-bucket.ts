@@ -1,17 +1,17 @@
 import type { MonotonicMs } from "../../model/time.ts";
-import { type LimiterKind, SLIPS_MAX, type Statement } from "./limiter-hypothesis.ts";
+import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
 /** Calls that are reckoned to have hidden, at most, for each time that one shows. */
-const HIDDEN_MAX = 8;
+const HIDDEN_CALLS_MAX = 8;
 
 /**
  * A bucket that fills evenly. Its balance is what is left, with our own calls added and without what flowed in since the
  * clock's beginning: calls of others lower it, and so does time while the bucket is full, and nothing ever raises it. A
  * full bucket hides calls: those that it made good by the time of our next one.
  */
-export function createBucketKind(): LimiterKind {
-  let last: Statement | null = null;
+export function createTokenBucketHypothesis(): LimiterHypothesis {
+  let last: LimitStatement | null = null;
   /** The most that was ever left after a call of ours: a full bucket holds that, and the call. */
   let most = 0;
   /** Own calls that surely were counted when the last statement was made. */
@@ -24,11 +24,11 @@ export function createBucketKind(): LimiterKind {
   let recent: { readonly at: MonotonicMs; readonly calls: number }[] = [];
 
   /** Takes down that others made so many calls since the statement `before`; for `hidingMs` the bucket may have been full. */
-  function show(
+  function prove(
     calls: number,
     hidingMs: number,
-    before: Statement,
-    { sentAt, answeredAt, windowMs, limit }: Statement,
+    before: LimitStatement,
+    { sentAt, answeredAt, windowMs, limit }: LimitStatement,
   ) {
     proved += calls;
     recent = recent.filter(({ at }) => at > answeredAt - windowMs);
@@ -36,14 +36,19 @@ export function createBucketKind(): LimiterKind {
     // As many more hid as the time in which they could is longer than the time in which they could not.
     const gapMs = (sentAt + answeredAt - before.sentAt - before.answeredAt) / 2;
     const showingMs = Math.max(gapMs - hidingMs, windowMs / limit);
-    hidden += Math.min(HIDDEN_MAX, Math.max(0, gapMs - showingMs) / showingMs);
+    hidden += Math.min(HIDDEN_CALLS_MAX, Math.max(0, gapMs - showingMs) / showingMs);
   }
 
   /**
    * What is left and our own calls come to at least, if the bucket was full at some moment since the last statement: it
    * may have been before any of the calls that were counted since, and the longer ago, the more flowed in.
    */
-  function leastIfFull(from: number, to: number, { sentAt, limit, windowMs }: Statement, own: OwnCalls): number {
+  function leastCallsIfFull(
+    from: number,
+    to: number,
+    { sentAt, limit, windowMs }: LimitStatement,
+    own: OwnCalls,
+  ): number {
     let least = most + to;
     for (let calls = from; calls < to - 1; calls++) {
       const inflow = (Math.max(0, sentAt - own.endOf(calls + 1)) * limit) / windowMs;
@@ -53,12 +58,13 @@ export function createBucketKind(): LimiterKind {
   }
 
   return {
-    isBucket: true,
-    proved: () => proved,
-    hidden: () => hidden,
-    lastWindow: () => 0,
-    inWindow: (now) => recent.reduce((sum, { at, calls }) => sum + (at > now - (last?.windowMs ?? 0) ? calls : 0), 0),
-    read(statement, own) {
+    isTokenBucket: true,
+    provenCalls: () => proved,
+    hiddenCalls: () => hidden,
+    lastWindowCalls: () => 0,
+    callsInWindow: (now) =>
+      recent.reduce((sum, { at, calls }) => sum + (at > now - (last?.windowMs ?? 0) ? calls : 0), 0),
+    update(statement, own) {
       const { sentAt, answeredAt, limit, remaining, windowMs } = statement;
       const before = last;
       last = statement;
@@ -74,17 +80,17 @@ export function createBucketKind(): LimiterKind {
         [low, high] = [atLeast, below];
         return true;
       }
-      const full = leastIfFull(countedBefore, ownLeast, statement, own);
+      const full = leastCallsIfFull(countedBefore, ownLeast, statement, own);
       const unhindered = low + perMs * sentAt;
       const calls = Math.floor(Math.min(unhindered, full) - (remaining + 1 + ownMost)) + 1;
       low = Math.min(low, full - perMs * answeredAt);
       if (calls > 0) {
-        show(calls, Math.max(0, unhindered - full) / perMs, before, statement);
+        prove(calls, Math.max(0, unhindered - full) / perMs, before, statement);
         [low, high] = [low - calls, high - calls];
       }
       // A call that was never counted is added all the same.
-      high += own.doubtfulAfter(before.sentAt);
-      if (atLeast > high + SLIPS_MAX) return false;
+      high += own.inDoubtAfter(before.sentAt);
+      if (atLeast > high + MISMATCHES_MAX) return false;
       [low, high] = atLeast > high ? [atLeast, below] : [Math.max(low, atLeast), Math.min(high, below)];
       return true;
     },

@@ -1,49 +1,49 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
-import type { Action } from "../../model/remediation/episode.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import type { Action } from "../../model/remediation/episode.ts";
 import type { Candidate } from "../../policy/candidate.ts";
-import { type ActivePolicy, isShadow, type NodeSight } from "../../policy/facts.ts";
-import { sourcesOf } from "../../policy/policy.ts";
-import { createScope, type Scope } from "../../policy/cel/field-values.ts";
-import { holds, judge } from "../../policy/timers/verdict.ts";
-import { maxAgeOf, slotOf, type Ward } from "../context.ts";
+import { createEvaluationScope, type EvaluationScope } from "../../policy/cel/field-values.ts";
+import { type ActivePolicy, isDryRun, type NodeObservation } from "../../policy/facts.ts";
+import { policySources } from "../../policy/policy.ts";
+import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
+import { maxAgeFor, type RemediationContext, slotOfNode } from "../context.ts";
 
 /** Of a walk of the sessions, when a node is touched by what it showed. */
 const WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 
 /** What is seen of a node now, as guards see it; null: it is not in the fleet. */
-export function nodeSight(ward: Ward, node: NodeId): NodeSight | null {
-  const slot = slotOf(ward, node);
-  if (slot === null || ward.view === null) return null;
-  const { fleet } = ward.view.snapshot;
-  const place = fleet.places[fleet.place[slot]!]!;
+export function observeNode(context: RemediationContext, node: NodeId): NodeObservation | null {
+  const slot = slotOfNode(context, node);
+  if (slot === null || context.view === null) return null;
+  const { fleet } = context.view.snapshot;
+  const location = fleet.locations[fleet.locationIndex[slot]!]!;
   return {
     id: node,
     status: NODE_STATUSES[fleet.status[slot]!]!,
-    country: place.country,
-    region: place.region,
-    protected: isProtected(ward, slot),
+    country: location.country,
+    region: location.region,
+    protected: isProtected(context, slot),
   };
 }
 
 /** The node under a policy, as everything that is known now makes it; null: it is not in the fleet. */
-export function candidateOf(ward: Ward, active: ActivePolicy, node: NodeId): Candidate | null {
-  const sight = nodeSight(ward, node);
-  if (sight === null) return null;
-  const { books, clock } = ward;
+export function buildCandidate(context: RemediationContext, active: ActivePolicy, node: NodeId): Candidate | null {
+  const trust = observeNode(context, node);
+  if (trust === null) return null;
+  const { remediationState, clock } = context;
   const { rule } = active.policy;
-  const subject = scopeOf(ward).find(node)!;
-  const judgement = judge(active.policy, subject, maxAgeOf(ward, rule), clock.monotonic());
-  const open = books.casebook.open(node, isShadow(active));
+  const subject = currentScope(context).find(node)!;
+  const evaluation = evaluatePolicy(active.policy, subject, maxAgeFor(context, rule), clock.monotonic());
+  const open = remediationState.records.openEpisode(node, isDryRun(active));
   const episode = open?.policy === rule.name ? open : null;
   return {
     active,
-    node: sight,
-    timer: books.casebook.timer(rule.name, node),
+    node: trust,
+    timer: remediationState.records.timer(rule.name, node),
     episode,
-    judgement,
-    observedAt: books.epochOf(judgement.at),
-    approved: episode !== null && approvedAction(ward, episode.id, episode.step) !== null,
+    evaluation,
+    observedAt: remediationState.epochOf(evaluation.at),
+    approved: episode !== null && findApprovedAction(context, episode.id, episode.step) !== null,
   };
 }
 
@@ -51,33 +51,44 @@ export function candidateOf(ward: Ward, active: ActivePolicy, node: NodeId): Can
  * Whether it may be acted on at this moment. No read of a node shows its sessions, so that what they say can't be seen
  * again before it is touched: it is then touched right after they were walked, or after they are walked next.
  */
-export function isTimely({ view, clock }: Ward, { active }: Candidate): boolean {
-  if (!sourcesOf(active.policy).includes("sessions")) return true;
+export function isCurrentEnough({ view, clock }: RemediationContext, { active }: Candidate): boolean {
+  if (!policySources(active.policy).includes("sessions")) return true;
   const walkedAt = view?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
   return clock.monotonic() - walkedAt <= WALK_AGE_MS_MAX;
 }
 
 /** The action of a step that an operator has approved and that was not sent yet; null: none, or it has expired. */
-export const approvedAction = (ward: Ward, episode: string, step: number): Action | null =>
-  ward.books.casebook
+export const findApprovedAction = (context: RemediationContext, episode: string, step: number): Action | null =>
+  context.remediationState.records
     .actionsOf(episode)
-    .find((action) => action.step === step && action.state === "approved" && expiryOf(ward, action) === null) ?? null;
+    .find(
+      (action) => action.step === step && action.state === "approved" && approvalExpiry(context, action) === null,
+    ) ?? null;
 
 /**
  * Why an approval, or a request for one, is too old (`safety.approval_ttl`, on the journal's clock: downtime counts); null:
  * it is not.
  */
-export function expiryOf({ books, rules }: Ward, { state, createdAt, approvedAt }: Action): string | null {
+export function approvalExpiry(
+  { remediationState, rules }: RemediationContext,
+  { state, createdAt, approvedAt }: Action,
+): string | null {
   const { approvalTtlMs } = rules.safety;
-  if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;
+  if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;
   const ttl = formatDuration(approvalTtlMs);
   return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
 }
 
 /** The snapshot of now, as expressions read it. */
-export const scopeOf = ({ view, client }: Ward): Scope => createScope(view!.snapshot, client.serviceTime);
+export const currentScope = ({ view, client }: RemediationContext): EvaluationScope =>
+  createEvaluationScope(view!.snapshot, client.serviceTime);
 
-function isProtected(ward: Ward, slot: number): NodeSight["protected"] {
-  if (ward.protected === null) return "false";
-  return holds(ward.protected, scopeOf(ward).subject(slot), maxAgeOf(ward, null), ward.clock.monotonic()).verdict;
+function isProtected(context: RemediationContext, slot: number): NodeObservation["protected"] {
+  if (context.protected === null) return "false";
+  return evaluateExpression(
+    context.protected,
+    currentScope(context).nodeAt(slot),
+    maxAgeFor(context, null),
+    context.clock.monotonic(),
+  ).verdict;
 }

@@ -1,61 +1,61 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { ok } from "../../base/result.ts";
+import type { ExternalBlocker } from "../../model/policy/policy.ts";
+import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
-import type { BlockedBy } from "../../model/policy/policy.ts";
-import type { Clock, Obstacles } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Policy } from "../../policy/policy.ts";
 
 /** What Prometheus and Alertmanager last said about what blocks policies. */
-export interface ObstacleCache {
+export interface ExternalBlockerCache {
   /** What blocks a policy as far as is known; what is not known blocks. */
   blockers(policy: Policy): readonly Blocker[];
   /** Asks anew for a policy; `within`: an answer that young will do. Never rejects. */
-  ask(policy: Policy, signal: AbortSignal, within?: DurationMs): Promise<void>;
+  refresh(policy: Policy, signal: AbortSignal, within?: DurationMs): Promise<void>;
 }
 
-interface Answer {
+interface CachedAnswer {
   readonly at: MonotonicMs;
   /** Null: nothing blocks. */
   readonly blocks: string | null;
 }
 
 /** An answer that is older says nothing. */
-const ANSWER_MS_MAX: DurationMs = 2 * MINUTE_MS;
+const ANSWER_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** While a policy has candidates it is asked for this often. */
-export const ASK_MS: DurationMs = 30 * SECOND_MS;
+export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;
 
 /** A cache that knows nothing. */
-export function createObstacleCache(obstacles: Obstacles, clock: Clock): ObstacleCache {
-  const answers = new Map<string, Answer>();
-  const keyOf = (blockedBy: BlockedBy): string => JSON.stringify(blockedBy);
+export function createExternalBlockerCache(externalBlockers: ExternalBlockers, clock: Clock): ExternalBlockerCache {
+  const answers = new Map<string, CachedAnswer>();
+  const keyOf = (blockedBy: ExternalBlocker): string => JSON.stringify(blockedBy);
 
-  async function askOne(blockedBy: BlockedBy, signal: AbortSignal): Promise<void> {
-    const asked =
+  async function queryOne(blockedBy: ExternalBlocker, signal: AbortSignal): Promise<void> {
+    const askedAt =
       blockedBy.kind === "query"
-        ? await obstacles.query(blockedBy.query, signal)
-        : await obstacles.alerts(blockedBy.matchers, signal);
-    const answer = asked.ok ? asked : ok(`it could not be asked: ${asked.error}`);
+        ? await externalBlockers.hasQueryResult(blockedBy.query, signal)
+        : await externalBlockers.hasFiringAlerts(blockedBy.matchers, signal);
+    const answer = askedAt.ok ? askedAt : ok(`it could not be asked: ${askedAt.error}`);
     const blocks = typeof answer.value === "string" ? answer.value : answer.value ? "it says so" : null;
     answers.set(keyOf(blockedBy), { at: clock.monotonic(), blocks });
   }
 
-  const ageOf = (blockedBy: BlockedBy): DurationMs =>
+  const ageOf = (blockedBy: ExternalBlocker): DurationMs =>
     clock.monotonic() - (answers.get(keyOf(blockedBy))?.at ?? Number.NEGATIVE_INFINITY);
 
   return {
     blockers: ({ rule }) =>
       rule.blockedBy.flatMap((blockedBy) => {
-        const answer = ageOf(blockedBy) <= ANSWER_MS_MAX ? answers.get(keyOf(blockedBy))! : null;
+        const answer = ageOf(blockedBy) <= ANSWER_AGE_MS_MAX ? answers.get(keyOf(blockedBy))! : null;
         const blocks = answer === null ? "it was not asked yet" : answer.blocks;
         return blocks === null ? [] : [{ reason: "blocked_by" as const, detail: `${nameOf(blockedBy)}: ${blocks}` }];
       }),
-    async ask({ rule }, signal, within = 0) {
+    async refresh({ rule }, signal, within = 0) {
       const due = rule.blockedBy.filter((blockedBy) => ageOf(blockedBy) > within);
-      await Promise.all(due.map((blockedBy) => askOne(blockedBy, signal)));
+      await Promise.all(due.map((blockedBy) => queryOne(blockedBy, signal)));
     },
   };
 }
 
-const nameOf = (blockedBy: BlockedBy): string =>
+const nameOf = (blockedBy: ExternalBlocker): string =>
   blockedBy.kind === "query" ? `the query ${blockedBy.query}` : `alerts with ${blockedBy.matchers.join(", ")}`;

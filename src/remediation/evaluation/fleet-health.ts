@@ -1,26 +1,39 @@
 import { DAY_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import type { Change } from "../../model/remediation/journal.ts";
-import type { NodeId } from "../../model/node.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type Breaker, CLOSED_BREAKER, countFirings, type Storm, weather } from "../../policy/guards/storm-and-breaker.ts";
-import { canaryOf } from "../../policy/episodes/canary.ts";
 import { canProceed } from "../../policy/decision.ts";
-import { type ActivePolicy, type Facts, isShadow, isUnderWay, type Survey, surveyFleet } from "../../policy/facts.ts";
+import { findCanary } from "../../policy/episodes/canary.ts";
+import {
+  type ActivePolicy,
+  countFleet,
+  type FleetCounts,
+  type GuardFacts,
+  isDryRun,
+  isInFlight,
+} from "../../policy/facts.ts";
 import type { Incident } from "../../policy/guards/correlated-failure.ts";
-import { assumedActions, nodeLimits } from "../../policy/guards/limits.ts";
-import type { Policy } from "../../policy/policy.ts";
+import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
+import {
+  type Breaker,
+  CLOSED_BREAKER,
+  evaluateStorm,
+  recordFirings,
+  type Storm,
+} from "../../policy/guards/storm-and-breaker.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
-import type { Proposal } from "../state/journaled-state.ts";
-import { candidateOf } from "./candidates.ts";
+import type { Policy } from "../../policy/policy.ts";
+import { activePolicies, type RemediationContext } from "../context.ts";
+import type { PendingUpdate } from "../state/journaled-state.ts";
+import { buildCandidate } from "./candidates.ts";
+import type { ExternalBlockerCache } from "./external-blockers.ts";
 import { createIncidentTracker, INCIDENTS } from "./incidents.ts";
-import type { ObstacleCache } from "./external-blockers.ts";
-import type { Sight } from "./inventory-trust.ts";
-import { activePolicies, type Ward } from "../context.ts";
+import type { InventoryTrust } from "./inventory-trust.ts";
 
 /** What a look at the fleet brought, by policy. */
-export interface News {
+export interface ObservedChanges {
   /** Nodes that began to fire. */
   readonly firing: ReadonlyMap<string, readonly NodeId[]>;
   /** Nodes that went bad, and were observed not to be so before. */
@@ -28,15 +41,15 @@ export interface News {
 }
 
 /** Everything beyond the single node that decisions rest on: real ones, and dry runs on their own. */
-export interface Situation {
+export interface FleetHealth {
   /**
    * Counts what a look brought. Returns what is to be written in the same transaction as the timers of that look, so that
    * a kill between two transactions loses nothing that limits count.
    */
-  note(news: News): readonly Change[];
+  recordChanges(news: ObservedChanges): readonly JournalChange[];
   /** Brings alarms up to date with the fleet and the timers. `isBroken`: fleet data is not trusted. */
   update(isBroken: boolean): void;
-  facts(shadow: boolean, sight: Sight): Facts;
+  guardFacts(dryRun: boolean, trust: InventoryTrust): GuardFacts;
   breaker(): Breaker;
   storm(): Storm | null;
   incidents(): readonly Incident[];
@@ -44,10 +57,10 @@ export interface Situation {
    * Closes the breaker if it is open, once that was written down. What fires now is not counted again, also under the
    * policies `reset`, which act again.
    */
-  resetBreaker(reset: readonly string[]): Proposal;
+  resetBreaker(reset: readonly string[]): PendingUpdate;
 }
 
-interface Alerts {
+interface AlertState {
   breaker: Breaker;
   storm: Storm | null;
 }
@@ -60,93 +73,97 @@ const ACTING = "warden.acting";
 /** The fact that says since when, and why, everything is paused. */
 export const PAUSED = "warden.paused";
 /** How long the end of a storm may move on before it is written down again. */
-const REWRITE_MS = MINUTE_MS;
+const STORM_REWRITE_MS = MINUTE_MS;
 
 /** The situation as the books remember it. */
-export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation {
-  const { books, rules, clock, client } = ward;
-  const { casebook } = books;
-  const incidents = createIncidentTracker(ward);
-  let counted: readonly string[] = parsed<string[]>(casebook.fact(ACTING)) ?? [];
-  const real: Alerts = {
-    breaker: parsed<Breaker>(casebook.fact(BREAKER)) ?? CLOSED_BREAKER,
+export function createFleetHealth(context: RemediationContext, externalBlockers: ExternalBlockerCache): FleetHealth {
+  const { remediationState, rules, clock, client } = context;
+  const { records } = remediationState;
+  const incidents = createIncidentTracker(context);
+  let counted: readonly string[] = parseFact<string[]>(records.fact(ACTING)) ?? [];
+  const real: AlertState = {
+    breaker: parseFact<Breaker>(records.fact(BREAKER)) ?? CLOSED_BREAKER,
     storm: resumedStorm(),
   };
   // Dry runs have a breaker and a storm of their own, which begin anew with the process.
-  const shadowed: Alerts = { breaker: CLOSED_BREAKER, storm: null };
+  const dryRunAlerts: AlertState = { breaker: CLOSED_BREAKER, storm: null };
   /** Losses after this instant are new to the breaker. Those of the last hour are counted again after a restart. */
-  let lossesCountedTo = books.now() - rules.safety.breaker.withinMs;
+  let lossesCountedUntil = remediationState.now() - rules.safety.breaker.withinMs;
   const written = new Map<string, { at: EpochMs; text: string }>();
 
   /** A storm that lasted when the process stopped may have lasted until now: its cool-down begins anew. */
   function resumedStorm(): Storm | null {
-    const storm = parsed<Storm>(casebook.fact(STORM));
-    return storm?.blowing === true ? { ...storm, until: books.now() + rules.safety.stormCooldownMs } : storm;
+    const storm = parseFact<Storm>(records.fact(STORM));
+    return storm?.blowing === true ? { ...storm, until: remediationState.now() + rules.safety.stormCooldownMs } : storm;
   }
 
-  const survey = (shadow: boolean): Survey =>
-    surveyFleet(ward.view!.snapshot.fleet, casebook, activePolicies(ward), shadow);
+  const fleetCounts = (dryRun: boolean): FleetCounts =>
+    countFleet(context.view!.snapshot.fleet, records, activePolicies(context), dryRun);
 
-  function count(alerts: Alerts, firing: readonly NodeId[]): void {
+  function updateBreaker(alerts: AlertState, firing: readonly NodeId[]): void {
     const { withinMs: breakerWithin } = rules.safety.breaker;
-    const limit = nodeLimits(rules.safety, ward.view!.snapshot.fleet.count).breaker;
-    alerts.breaker = countFirings(alerts.breaker, firing, { now: books.now(), withinMs: breakerWithin, limit });
+    const limit = effectiveLimits(rules.safety, context.view!.snapshot.fleet.count).breaker;
+    alerts.breaker = recordFirings(alerts.breaker, firing, {
+      now: remediationState.now(),
+      withinMs: breakerWithin,
+      limit,
+    });
   }
 
   /**
    * Policies that act since a moment ago: what fired under them in a dry run counts now, and the incidents that the dry
    * run saw hold the nodes that are still bad.
    */
-  function takeOver(policies: readonly ActivePolicy[]): void {
-    const acting = policies.filter((each) => !isShadow(each));
+  function adoptPolicies(policies: readonly ActivePolicy[]): void {
+    const acting = policies.filter((each) => !isDryRun(each));
     const names = acting.map(({ policy }) => policy.rule.name);
     const added = acting.filter(({ policy }) => !counted.includes(policy.rule.name));
     counted = names;
     if (added.length === 0) return;
     const firing = added.flatMap(({ policy }) =>
-      [...casebook.timersOf(policy.rule.name)].flatMap(([node, { state }]) => (state === "firing" ? [node] : [])),
+      [...records.timersOf(policy.rule.name)].flatMap(([node, { state }]) => (state === "firing" ? [node] : [])),
     );
-    if (firing.length > 0) count(real, firing);
-    incidents.takeOver(added);
+    if (firing.length > 0) updateBreaker(real, firing);
+    incidents.adoptPolicies(added);
   }
 
-  function updateStorm(alerts: Alerts, { nodes, unhealthy }: Survey): void {
-    const limit = nodeLimits(rules.safety, nodes).maxUnhealthy;
+  function updateStorm(alerts: AlertState, { nodes, unhealthy }: FleetCounts): void {
+    const limit = effectiveLimits(rules.safety, nodes).maxUnhealthy;
     const { stormCooldownMs } = rules.safety;
-    alerts.storm = weather(alerts.storm, { nodes: unhealthy, limit }, books.now(), stormCooldownMs);
+    alerts.storm = evaluateStorm(alerts.storm, { nodes: unhealthy, limit }, remediationState.now(), stormCooldownMs);
   }
 
   /** A fact, where it has changed. */
-  function changed(key: string, value: unknown): Change[] {
+  function changed(key: string, value: unknown): JournalChange[] {
     const text = JSON.stringify(value);
-    if (text === (written.get(key)?.text ?? casebook.fact(key))) return [];
-    written.set(key, { at: books.now(), text });
+    if (text === (written.get(key)?.text ?? records.fact(key))) return [];
+    written.set(key, { at: remediationState.now(), text });
     return [{ kind: "fact", key, value: text }];
   }
 
-  function changedCounts(): Change[] {
+  function changedCounts(): JournalChange[] {
     return [...changed(ACTING, counted), ...changed(BREAKER, real.breaker), ...changed(INCIDENTS, incidents.row())];
   }
 
   /** The end of a storm moves on at every look: that alone is not worth a write each time. */
-  function changedStorm(before: Storm | null): Change[] {
-    const isNews = (real.storm === null) !== (before === null) || real.storm?.blowing !== before?.blowing;
-    const isDue = books.now() - (written.get(STORM)?.at ?? Number.NEGATIVE_INFINITY) >= REWRITE_MS;
-    return isNews || isDue ? changed(STORM, real.storm) : [];
+  function changedStorm(before: Storm | null): JournalChange[] {
+    const hasChanged = (real.storm === null) !== (before === null) || real.storm?.blowing !== before?.blowing;
+    const isDue = remediationState.now() - (written.get(STORM)?.at ?? Number.NEGATIVE_INFINITY) >= STORM_REWRITE_MS;
+    return hasChanged || isDue ? changed(STORM, real.storm) : [];
   }
 
-  function inFlight(shadow: boolean): Action[] {
-    return [...casebook.actions()].filter((action) => action.shadow === shadow && isUnderWay(action));
+  function inFlight(dryRun: boolean): Action[] {
+    return [...records.actions()].filter((action) => action.shadow === dryRun && isInFlight(action));
   }
 
   /** Windows are looked up once a policy: many candidates ask. */
-  function closedNow(): Facts["closed"] {
+  function policyBlockersNow(): GuardFacts["policyBlockers"] {
     const at = instants();
     const known = new Map<Policy, readonly Blocker[]>();
     return (policy) => {
-      const found = known.get(policy) ?? windowBlockers(policy.rule.windows, ward.intervals, at);
+      const found = known.get(policy) ?? windowBlockers(policy.rule.windows, context.intervals, at);
       known.set(policy, found);
-      return [...found, ...obstacles.blockers(policy)];
+      return [...found, ...externalBlockers.blockers(policy)];
     };
   }
 
@@ -156,76 +173,77 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
   }
 
   function pausedSince(): string | null {
-    const paused = parsed<{ at: EpochMs; reason: string; operator?: string }>(casebook.fact(PAUSED));
+    const paused = parseFact<{ at: EpochMs; reason: string; operator?: string }>(records.fact(PAUSED));
     if (paused === null) return null;
     const by = paused.operator === undefined ? "" : ` by ${paused.operator}`;
     return `since ${new Date(paused.at).toISOString()}${by}: ${paused.reason}`;
   }
 
   return {
-    note(news) {
-      const policies = activePolicies(ward);
-      takeOver(policies);
-      const firing = policies.filter(({ policy }) => news.firing.has(policy.rule.name));
-      const nodesOf = (of: readonly ActivePolicy[]) => of.flatMap(({ policy }) => news.firing.get(policy.rule.name)!);
-      count(real, nodesOf(firing.filter((each) => !isShadow(each))));
-      count(shadowed, nodesOf(firing));
-      incidents.add(news.onsets, policies);
+    recordChanges(observedChanges) {
+      const policies = activePolicies(context);
+      adoptPolicies(policies);
+      const firing = policies.filter(({ policy }) => observedChanges.firing.has(policy.rule.name));
+      const nodesOf = (of: readonly ActivePolicy[]) =>
+        of.flatMap(({ policy }) => observedChanges.firing.get(policy.rule.name)!);
+      updateBreaker(real, nodesOf(firing.filter((each) => !isDryRun(each))));
+      updateBreaker(dryRunAlerts, nodesOf(firing));
+      incidents.add(observedChanges.onsets, policies);
       return changedCounts();
     },
     update(isBroken) {
-      const policies = activePolicies(ward);
+      const policies = activePolicies(context);
       const before = real.storm;
-      takeOver(policies);
-      const seen = survey(false);
-      count(
+      adoptPolicies(policies);
+      const seen = fleetCounts(false);
+      updateBreaker(
         real,
-        seen.lost.flatMap(({ node, unlistedAt }) => (unlistedAt! > lossesCountedTo ? [node] : [])),
+        seen.lost.flatMap(({ node, unlistedAt }) => (unlistedAt! > lossesCountedUntil ? [node] : [])),
       );
-      lossesCountedTo = books.now();
-      count(shadowed, []);
+      lossesCountedUntil = remediationState.now();
+      updateBreaker(dryRunAlerts, []);
       // A breaker of dry runs closes by itself, once nothing fired for its time.
-      const { open } = shadowed.breaker;
-      if (open !== null && books.now() - open.openedAt > rules.safety.breaker.withinMs) {
-        shadowed.breaker = CLOSED_BREAKER;
+      const { open } = dryRunAlerts.breaker;
+      if (open !== null && remediationState.now() - open.openedAt > rules.safety.breaker.withinMs) {
+        dryRunAlerts.breaker = CLOSED_BREAKER;
       }
       updateStorm(real, seen);
-      updateStorm(shadowed, survey(true));
+      updateStorm(dryRunAlerts, fleetCounts(true));
       // Timers that were taken back because nothing is trusted don't show that a node recovered.
       if (!isBroken) incidents.end(policies);
       const changes = [...changedCounts(), ...changedStorm(before)];
-      if (changes.length > 0) books.record(changes);
+      if (changes.length > 0) remediationState.record(changes);
     },
-    facts(shadow, sight) {
-      const now = books.now();
-      const seen = survey(shadow);
-      const alerts = shadow ? shadowed : real;
+    guardFacts(dryRun, trust) {
+      const now = remediationState.now();
+      const seen = fleetCounts(dryRun);
+      const alerts = dryRun ? dryRunAlerts : real;
       const { perMs } = rules.safety.maxActions;
-      const assumed = shadow ? [] : assumedActions(books.beganAt(), rules.safety, now);
+      const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
       const canaries = new Map<Policy, Episode | null>();
-      const facts: Facts = {
+      const facts: GuardFacts = {
         now,
         instants: instants(),
-        shadow,
+        dryRun,
         safety: rules.safety,
-        limits: nodeLimits(rules.safety, seen.nodes),
-        survey: seen,
-        casebook,
-        paused: pausedSince(),
-        journal: books.problem(),
-        credentials: shadow || ward.credentials === null ? null : ward.credentials.message,
-        trust: sight.blockers,
+        limits: effectiveLimits(rules.safety, seen.nodes),
+        fleetCounts: seen,
+        records,
+        pauseDetail: pausedSince(),
+        journalError: remediationState.journalProblem(),
+        credentialsError: dryRun || context.keyRejection === null ? null : context.keyRejection.message,
+        trustBlockers: trust.blockers,
         ...alerts,
-        incidents: incidents.current(shadow),
-        inFlight: inFlight(shadow),
-        actedAt: [...assumed, ...actedSince(casebook.actions(), shadow, now - Math.min(perMs, DAY_MS))],
-        assumedActions: assumed.length,
-        closed: closedNow(),
-        canary(active) {
+        incidents: incidents.current(dryRun),
+        inFlight: inFlight(dryRun),
+        sentAtTimes: [...assumed, ...actionTimesSince(records.actions(), dryRun, now - Math.min(perMs, DAY_MS))],
+        assumedActionCount: assumed.length,
+        policyBlockers: policyBlockersNow(),
+        canaryEpisode(active) {
           const found = canaries.get(active.policy);
           if (found !== undefined) return found;
-          const canary = canaryOf(active.policy, casebook, ({ node }) => {
-            const candidate = candidateOf(ward, active, node);
+          const canary = findCanary(active.policy, records, ({ node }) => {
+            const candidate = buildCandidate(context, active, node);
             return candidate !== null && canProceed(candidate, facts);
           });
           canaries.set(active.policy, canary);
@@ -246,10 +264,10 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
       ] as const;
       return {
         changes: facts.map(([key, value]) => ({ kind: "fact", key, value })),
-        adopt() {
+        apply() {
           real.breaker = breaker;
           counted = acting;
-          for (const [key, text] of facts) written.set(key, { at: books.now(), text });
+          for (const [key, text] of facts) written.set(key, { at: remediationState.now(), text });
         },
       };
     },
@@ -257,12 +275,12 @@ export function createSituation(ward: Ward, obstacles: ObstacleCache): Situation
 }
 
 /** When actions were sent since then. */
-function actedSince(actions: Iterable<Action>, shadow: boolean, since: EpochMs): EpochMs[] {
+function actionTimesSince(actions: Iterable<Action>, dryRun: boolean, since: EpochMs): EpochMs[] {
   const instants: EpochMs[] = [];
   for (const { shadow: isShadow, sentAt } of actions) {
-    if (isShadow === shadow && sentAt !== null && sentAt > since) instants.push(sentAt);
+    if (isShadow === dryRun && sentAt !== null && sentAt > since) instants.push(sentAt);
   }
   return instants;
 }
 
-const parsed = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T));
+const parseFact = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T));

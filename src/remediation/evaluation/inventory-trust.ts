@@ -1,35 +1,35 @@
 import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../../base/duration.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
+import type { Inventory } from "../../inventory/inventory.ts";
+import { assessTrust, type InventoryStatus } from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Safety } from "../../model/policy/safety.ts";
+import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { distrust, type Sighting } from "../../inventory/trust.ts";
-import type { Books, Proposal } from "../state/journaled-state.ts";
-import type { Inventory } from "../../inventory/inventory.ts";
+import type { PendingUpdate, RemediationState } from "../state/journaled-state.ts";
 
 /** What is thought of our own eyes. */
-export interface Sight {
+export interface InventoryTrust {
   /** Everything that speaks against believing what is seen; none: it is trusted. */
   readonly blockers: readonly Blocker[];
   /** Whether what is seen is not to be believed, rather than merely not all there yet. */
-  readonly isBroken: boolean;
+  readonly isUntrusted: boolean;
 }
 
 /** The trust gate over time: keeps the baseline of the inventory, and the cool-down after broken sight. */
-export interface SightKeeper {
-  look(fleet: Fleet, context: SightContext): Sight;
+export interface InventoryTrustTracker {
+  update(fleet: Fleet, context: TrustContext): InventoryTrust;
   /** The largest complete walk that counts; 0: none yet. */
-  baseline(): number;
+  largestWalkNodes(): number;
   /**
    * Takes the inventory as it is now for the right one: so many nodes, and so many of those that the list counts not shown.
    * In force once it is written to the journal.
    */
-  accept(nodes: number, missing: number): Proposal;
+  acceptMissing(nodes: number, missing: number): PendingUpdate;
 }
 
 /** What a look needs beside the fleet. */
-export interface SightContext {
+export interface TrustContext {
   readonly at: MonotonicMs;
   /** How long a walk of the nodes counts as fresh, by the plan. */
   readonly freshMs: DurationMs;
@@ -43,66 +43,66 @@ const COOLDOWN = "warden.sight_cooldown";
 export const ACCEPTED_MISSING = "warden.accepted_missing";
 const BASELINE_DAYS = 7;
 /** Fleet data is not trusted now: the cool-down has not begun. */
-const BROKEN = "broken";
+const UNTRUSTED_REASONS = "broken";
 /** `BROKEN`, or when the cool-down ends, on the journal's clock; 0: there was none. */
-type Cooldown = typeof BROKEN | EpochMs;
+type Cooldown = typeof UNTRUSTED_REASONS | EpochMs;
 /** A last_seen this far after its own observation is still one: clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
 /** Creates the trust gate from what the journal remembers. */
-export function createSightKeeper(
-  books: Books,
+export function createInventoryTrustTracker(
+  remediationState: RemediationState,
   safety: () => Safety,
   inventory: Pick<Inventory, "acceptMissing">,
-): SightKeeper {
+): InventoryTrustTracker {
   /** Largest complete walk of each day, by the number of the day. */
-  let days = readDays(books.casebook.fact(BASELINE));
-  let cooldown = readCooldown(books.casebook.fact(COOLDOWN));
+  let days = readDays(remediationState.records.fact(BASELINE));
+  let cooldown = readCooldown(remediationState.records.fact(COOLDOWN));
   /** When this process first looked. */
   let startedAt: MonotonicMs | null = null;
-  let hasSettled = false;
+  let isWarmedUp = false;
   let countedAt: MonotonicMs | null = null;
 
-  inventory.acceptMissing(Number(books.casebook.fact(ACCEPTED_MISSING) ?? 0));
+  inventory.acceptMissing(Number(remediationState.records.fact(ACCEPTED_MISSING) ?? 0));
 
-  const baseline = () => Math.max(0, ...days.values());
+  const largestWalk = () => Math.max(0, ...days.values());
 
-  function count(fleet: Fleet): void {
+  function recordWalk(fleet: Fleet): void {
     if (fleet.lastWalk === null || fleet.settledAt === countedAt || fleet.settledAt === null) return;
     countedAt = fleet.settledAt;
-    const today = dayOf(books.now());
-    const kept = new Map([...days].filter(([day]) => day > today - BASELINE_DAYS));
-    const largest = Math.max(kept.get(today) ?? 0, fleet.lastWalk.met);
-    if (kept.size === days.size && largest === days.get(today)) return;
-    days = kept.set(today, largest);
-    books.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...days]) }]);
+    const today = dayOf(remediationState.now());
+    const stored = new Map([...days].filter(([day]) => day > today - BASELINE_DAYS));
+    const largest = Math.max(stored.get(today) ?? 0, fleet.lastWalk.seenNodes);
+    if (stored.size === days.size && largest === days.get(today)) return;
+    days = stored.set(today, largest);
+    remediationState.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...days]) }]);
   }
 
   function setCooldown(next: Cooldown): void {
     if (next === cooldown) return;
     cooldown = next;
-    books.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
+    remediationState.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
   }
 
   /** Whether no walk was complete for longer than one counts as fresh since this process started. */
-  function wasBlind({ settledAt }: Fleet, freshMs: DurationMs): boolean {
-    if (hasSettled || settledAt === null) return false;
-    hasSettled = true;
-    return freshMs > 0 && startedAt !== null && settledAt - startedAt > freshMs;
+  function hadNoFreshWalk({ settledAt: completeWalkAt }: Fleet, freshMs: DurationMs): boolean {
+    if (isWarmedUp || completeWalkAt === null) return false;
+    isWarmedUp = true;
+    return freshMs > 0 && startedAt !== null && completeWalkAt - startedAt > freshMs;
   }
 
   /** The cool-down lasts from when trust returns, whether or not the process was restarted in between. */
-  function coolDown(isBroken: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
+  function updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
     const { stormCooldownMs } = safety();
-    if (isBroken || wasBlind(fleet, freshMs)) setCooldown(BROKEN);
-    if (isBroken) return [];
+    if (isUntrusted || hadNoFreshWalk(fleet, freshMs)) setCooldown(UNTRUSTED_REASONS);
+    if (isUntrusted) return [];
     const full = formatDuration(stormCooldownMs);
-    if (cooldown === BROKEN && fleet.settledAt === null) {
+    if (cooldown === UNTRUSTED_REASONS && fleet.settledAt === null) {
       const detail = `fleet data was not trusted before the restart; it ends ${full} after the first complete walk`;
       return [{ reason: "sight_cooldown", detail }];
     }
-    const now = books.now();
-    if (cooldown === BROKEN) setCooldown(now + stormCooldownMs);
+    const now = remediationState.now();
+    if (cooldown === UNTRUSTED_REASONS) setCooldown(now + stormCooldownMs);
     const left = Number(cooldown) - now;
     if (left <= 0) return [];
     const detail = `fleet data was not trusted until a while ago; it ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
@@ -110,22 +110,22 @@ export function createSightKeeper(
   }
 
   return {
-    look(fleet, context) {
+    update(fleet, context) {
       startedAt ??= context.at;
-      const { blockers, isBroken } = distrust(sightingOf(fleet, context, baseline()), safety().trust);
+      const { blockers, isUntrusted } = assessTrust(inventoryStatusOf(fleet, context, largestWalk()), safety().trust);
       // A walk that is itself not believed is no measure of later ones, unless it is larger.
-      if (fleet.lastWalk?.complete === true) count(fleet);
-      return { blockers: [...blockers, ...coolDown(isBroken, fleet, context.freshMs)], isBroken };
+      if (fleet.lastWalk?.complete === true) recordWalk(fleet);
+      return { blockers: [...blockers, ...updateCooldown(isUntrusted, fleet, context.freshMs)], isUntrusted };
     },
-    baseline,
-    accept(nodes, missing) {
-      const accepted = new Map([[dayOf(books.now()), nodes]]);
+    largestWalkNodes: largestWalk,
+    acceptMissing(nodes, missing) {
+      const accepted = new Map([[dayOf(remediationState.now()), nodes]]);
       return {
         changes: [
           { kind: "fact", key: BASELINE, value: JSON.stringify([...accepted]) },
           { kind: "fact", key: ACCEPTED_MISSING, value: String(missing) },
         ],
-        adopt() {
+        apply() {
           days = accepted;
           inventory.acceptMissing(missing);
         },
@@ -134,16 +134,20 @@ export function createSightKeeper(
   };
 }
 
-const UNKNOWN = NODE_STATUSES.indexOf("unknown");
+const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
 
-function sightingOf(fleet: Fleet, { at, freshMs, serviceTime }: SightContext, baseline: number): Sighting {
-  const { met = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
-  const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isCut;
+function inventoryStatusOf(
+  fleet: Fleet,
+  { at, freshMs, serviceTime }: TrustContext,
+  baseline: number,
+): InventoryStatus {
+  const { seenNodes: met = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
+  const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
   let unknown = rejected;
   let freshest = Number.POSITIVE_INFINITY;
   for (let slot = 0; slot < fleet.slots; slot++) {
     if (fleet.ids[slot] === "") continue;
-    if (fleet.status[slot] === UNKNOWN) unknown++;
+    if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
     const observedAt = serviceTime(fleet.listedAt[slot]!);
     const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs[slot]!;
     // A node whose clock is ahead says nothing of what the service hears now.
@@ -153,12 +157,12 @@ function sightingOf(fleet: Fleet, { at, freshMs, serviceTime }: SightContext, ba
     completeWalks: fleet.lastWalk?.completeWalks ?? 0,
     lastComplete: fleet.lastWalk?.complete ?? false,
     missing: isShort ? { nodes: missing, of: Math.max(total, met + missing) } : null,
-    settledAgeMs: fleet.settledAt === null ? null : at - fleet.settledAt,
+    completeWalkAgeMs: fleet.settledAt === null ? null : at - fleet.settledAt,
     freshMs,
     nodes: met,
-    records: met + rejected,
-    baseline,
-    unknown,
+    recordsRead: met + rejected,
+    largestWalkNodes: baseline,
+    unknownRecords: unknown,
     freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null,
     hasServiceTime: serviceTime(at) !== null,
   };
@@ -166,7 +170,8 @@ function sightingOf(fleet: Fleet, { at, freshMs, serviceTime }: SightContext, ba
 
 const dayOf = (at: EpochMs): number => Math.floor(at / DAY_MS);
 
-const readCooldown = (text: string | null): Cooldown => (text === BROKEN ? BROKEN : Number(text ?? 0));
+const readCooldown = (text: string | null): Cooldown =>
+  text === UNTRUSTED_REASONS ? UNTRUSTED_REASONS : Number(text ?? 0);
 
 function readDays(text: string | null): Map<number, number> {
   return new Map(text === null ? [] : (JSON.parse(text) as [number, number][]));

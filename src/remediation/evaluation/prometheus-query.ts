@@ -1,7 +1,7 @@
+import { describeJson, excerpt, truncate } from "../../api-client/errors.ts";
+import type { IntegrationClient } from "../../api-client/integration-client.ts";
+import { bodyText, jsonField, parseJson } from "../../api-client/json-body.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { bodyText, fieldOf, jsonOf } from "../../api-client/json-body.ts";
-import { clip, describe, excerpt } from "../../api-client/errors.ts";
-import type { Peer } from "../../api-client/integration-client.ts";
 
 /** An error message becomes the detail of a hold, which the journal keeps; those of PromQL quote the query. */
 const MESSAGE_CHARACTERS_MAX = 500;
@@ -10,38 +10,42 @@ const MESSAGE_CHARACTERS_MAX = 500;
  * Whether an instant query, evaluated now, gives anything. As with an alerting rule, a vector or a matrix does if it has
  * any element, whatever its value; a scalar does unless it is 0. The error says why that is not known.
  */
-export async function queryGives(peer: Peer, query: string, signal: AbortSignal): Promise<Result<boolean, string>> {
+export async function queryHasResult(
+  peer: IntegrationClient,
+  query: string,
+  signal: AbortSignal,
+): Promise<Result<boolean, string>> {
   const path = `/api/v1/query?query=${encodeURIComponent(query)}`;
-  const answer = await peer.exchange({ method: "GET", path }, signal);
+  const answer = await peer.request({ method: "GET", path }, signal);
   if (!answer.ok) return fail(`Prometheus: ${answer.error}`);
   const { status, body } = answer.value;
   const text = bodyText(body);
-  const json = jsonOf(body);
-  if (fieldOf(json, "status") === "error") {
-    const [type, error] = [fieldOf(json, "errorType"), fieldOf(json, "error")].map(textOf);
-    return fail(clip(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));
+  const json = parseJson(body);
+  if (jsonField(json, "status") === "error") {
+    const [type, error] = [jsonField(json, "errorType"), jsonField(json, "error")].map(textOf);
+    return fail(truncate(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));
   }
   if (status !== 200) return fail(`Prometheus answered ${status}: ${excerpt(text)}`);
-  if (fieldOf(json, "status") !== "success") return fail(`this is no answer of Prometheus: ${excerpt(text)}`);
-  return readAnswer(json);
+  if (jsonField(json, "status") !== "success") return fail(`this is no answer of Prometheus: ${excerpt(text)}`);
+  return parseQueryResponse(json);
 }
 
 /** A text as it is, and any other JSON value as JSON: an object may have a field `toString`, which String would call. */
-const textOf = (value: unknown): string => (typeof value === "string" ? value : describe(value));
+const textOf = (value: unknown): string => (typeof value === "string" ? value : describeJson(value));
 
-function readAnswer(json: unknown): Result<boolean, string> {
-  const data = fieldOf(json, "data");
-  const [type, result] = [fieldOf(data, "resultType"), fieldOf(data, "result")];
+function parseQueryResponse(json: unknown): Result<boolean, string> {
+  const data = jsonField(json, "data");
+  const [type, result] = [jsonField(data, "resultType"), jsonField(data, "result")];
   if (!Array.isArray(result)) return fail("Prometheus answered without a result");
-  const gives = givesAnything(textOf(type), result);
+  const gives = hasElements(textOf(type), result);
   if (!gives.ok || gives.value) return gives;
   // A part of what was asked could not be read: nothing found there is no proof that there is nothing.
-  const warnings = fieldOf(json, "warnings");
+  const warnings = jsonField(json, "warnings");
   if (!Array.isArray(warnings) || warnings.length === 0) return gives;
   return fail(`Prometheus found nothing, and warned: ${excerpt(textOf(warnings[0]))}`);
 }
 
-function givesAnything(type: string, result: readonly unknown[]): Result<boolean, string> {
+function hasElements(type: string, result: readonly unknown[]): Result<boolean, string> {
   switch (type) {
     case "vector":
     case "matrix":
@@ -53,6 +57,6 @@ function givesAnything(type: string, result: readonly unknown[]): Result<boolean
       return ok(Number(value) !== 0);
     }
     default:
-      return fail(`the query gives a ${clip(type)}, of which nobody can say whether it is anything`);
+      return fail(`the query gives a ${truncate(type)}, of which nobody can say whether it is anything`);
   }
 }

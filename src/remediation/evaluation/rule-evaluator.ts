@@ -1,74 +1,83 @@
-import type { Episode } from "../../model/remediation/episode.ts";
-import type { Change } from "../../model/remediation/journal.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { Episode } from "../../model/remediation/episode.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { isShadow } from "../../policy/facts.ts";
-import { type Policy, sourcesOf } from "../../policy/policy.ts";
-import { createScope, type Scope } from "../../policy/cel/field-values.ts";
-import { distrusted, INACTIVE, observe, rowOf, type Timer, type TimerRule, unseen } from "../../policy/timers/timer.ts";
-import { judge, type MaxAgeOf } from "../../policy/timers/verdict.ts";
-import { breath } from "../event-loop.ts";
+import { createEvaluationScope, type EvaluationScope } from "../../policy/cel/field-values.ts";
+import { isDryRun } from "../../policy/facts.ts";
+import { type Policy, policySources } from "../../policy/policy.ts";
+import {
+  INACTIVE,
+  markUnseen,
+  markUntrusted,
+  observeCondition,
+  type Timer,
+  type TimerRule,
+  toTimerRow,
+} from "../../policy/timers/timer.ts";
+import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
+import { activePolicy, maxAgeFor, type RemediationContext, slotOfNode } from "../context.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
 import { knownCreatedAt } from "../node-identity.ts";
-import type { Situation } from "./fleet-health.ts";
-import { active, maxAgeOf, slotOf, type Ward } from "../context.ts";
+import type { FleetHealth } from "./fleet-health.ts";
 
 /** Runs the timers of all policies over what is seen. */
-export interface Judging {
+export interface RuleEvaluator {
   /**
    * Looks at every node of which there is something new. `replaced`: nodes whose id another node has by now; their timers
    * begin anew. What `note` returns is written in the same transaction as the timers that it was called for. Works in slices.
    */
-  look(replaced: ReadonlySet<NodeId>, note: Situation["note"]): Promise<void>;
+  evaluate(replaced: ReadonlySet<NodeId>, note: FleetHealth["recordChanges"]): Promise<void>;
   /** The fleet's data can't be trusted: what is pending starts from zero once it can. */
-  distrust(): void;
+  markUntrusted(): void;
 }
 
 /** One policy, and how it looks at a snapshot. */
-interface Course {
+interface PolicyPass {
   readonly policy: Policy;
-  readonly scope: Scope;
+  readonly scope: EvaluationScope;
   readonly ages: MaxAgeOf;
   readonly rule: TimerRule;
-  readonly shadow: boolean;
+  readonly dryRun: boolean;
   /** What was seen under it before. */
-  readonly before: LastFalse;
+  readonly before: LastFalseObservation;
 }
 
 /** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
-interface LastFalse {
+interface LastFalseObservation {
   readonly nodes: (NodeId | undefined)[];
   readonly at: MonotonicMs[];
 }
 
 /** Looks between two breaths: some milliseconds of work. */
-const LOOKS_PER_SLICE = 2_000;
+const EVALUATIONS_PER_SLICE = 2_000;
 /** Timer rows written in one transaction. */
 const ROWS_PER_COMMIT_MAX = 20_000;
 
 /** A judging over what the ward sees. */
-export function createJudging(ward: Ward): Judging {
-  const { books } = ward;
-  const { casebook } = books;
+export function createRuleEvaluator(context: RemediationContext): RuleEvaluator {
+  const { remediationState } = context;
+  const { records } = remediationState;
   /** By policy; empty where this process has looked at nothing, or trusts nothing that it saw. */
-  const lastFalse = new Map<string, LastFalse>();
-  let seen: { fleet: Fleet; sessionsAt: MonotonicMs | null } | null = null;
+  const lastFalse = new Map<string, LastFalseObservation>();
+  let lastEvaluated: { fleet: Fleet; sessionsAt: MonotonicMs | null } | null = null;
 
-  function courseOf(policy: Policy, scope: Scope): Course {
+  function preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
     const { forMs, clearForMs } = policy.rule;
-    const ages = maxAgeOf(ward, policy.rule);
-    const gapMsMax = Math.max(...sourcesOf(policy).map(ages));
+    const ages = maxAgeFor(context, policy.rule);
+    const gapMsMax = Math.max(...policySources(policy).map(ages));
     const before = lastFalse.get(policy.rule.name) ?? { nodes: [], at: [] };
     lastFalse.set(policy.rule.name, before);
-    const shadow = isShadow(active(ward, policy));
-    return { policy, scope, ages, rule: { forMs, clearForMs, gapMsMax }, shadow, before };
+    const dryRun = isDryRun(activePolicy(context, policy));
+    return { policy, scope, ages, rule: { forMs, clearForMs, gapMsMax }, dryRun, before };
   }
 
   /** The slots of which something is new since the look before. */
-  function slotsToLookAt({ fleet, sessions }: Snapshot): number[] {
-    const before = seen;
-    seen = { fleet, sessionsAt: sessions?.settledAt ?? null };
-    const all = before === null || before.fleet.settledAt !== fleet.settledAt || before.sessionsAt !== seen.sessionsAt;
+  function slotsToEvaluate({ fleet, sessions }: Snapshot): number[] {
+    const before = lastEvaluated;
+    lastEvaluated = { fleet, sessionsAt: sessions?.settledAt ?? null };
+    const all =
+      before === null || before.fleet.settledAt !== fleet.settledAt || before.sessionsAt !== lastEvaluated.sessionsAt;
     const slots: number[] = [];
     for (let slot = 0; slot < fleet.slots; slot++) {
       if (fleet.ids[slot] === "") continue;
@@ -79,14 +88,18 @@ export function createJudging(ward: Ward): Judging {
   }
 
   /** The timer of a node after a look, and whether it was observed to go bad; null: the timer is as it was. */
-  function lookAt({ policy, scope, ages, rule, shadow, before }: Course, node: NodeId, slot: number): Looked | null {
+  function evaluateNode(
+    { policy, scope, ages, rule, dryRun, before }: PolicyPass,
+    node: NodeId,
+    slot: number,
+  ): NodeEvaluation | null {
     const { name } = policy.rule;
-    const judgement = judge(policy, scope.subject(slot), ages, ward.clock.monotonic());
-    const timer = casebook.timer(name, node);
-    const episode = episodeOf(name, node, shadow);
+    const evaluation = evaluatePolicy(policy, scope.nodeAt(slot), ages, context.clock.monotonic());
+    const timer = records.timer(name, node);
+    const episode = episodeOf(name, node, dryRun);
     const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
-    const { verdict, at, newest } = judgement;
-    const next = observe(timer, { verdict, at, newest, now: books.now() }, rule, { clearFrozen });
+    const { verdict, at, newest } = evaluation;
+    const next = observeCondition(timer, { verdict, at, newest, now: remediationState.now() }, rule, { clearFrozen });
     const wasFalse = before.nodes[slot] === node && newest - before.at[slot]! <= rule.gapMsMax;
     if (verdict === "false") {
       before.nodes[slot] = node;
@@ -96,76 +109,77 @@ export function createJudging(ward: Ward): Judging {
   }
 
   /** The open episode of a policy on a node, also a suspended one. */
-  function episodeOf(policy: string, node: NodeId, shadow: boolean): Episode | null {
-    const open = casebook.open(node, shadow);
-    return open?.policy === policy ? open : casebook.suspended(policy, node, shadow);
+  function episodeOf(policy: string, node: NodeId, dryRun: boolean): Episode | null {
+    const open = records.openEpisode(node, dryRun);
+    return open?.policy === policy ? open : records.suspendedEpisode(policy, node, dryRun);
   }
 
-  const write = (changes: readonly Change[]) => {
-    if (changes.length > 0) books.record(changes);
+  const write = (changes: readonly JournalChange[]) => {
+    if (changes.length > 0) remediationState.record(changes);
   };
 
   /** Takes back the timers of nodes that left the fleet, and drops those of nodes whose id another node has. */
-  function forgetGone(replaced: ReadonlySet<NodeId>): Change[] {
-    return casebook.timedPolicies().flatMap((policy) =>
-      [...casebook.timersOf(policy)].flatMap(([node, timer]) => {
-        const isGone = slotOf(ward, node) === null;
+  function forgetRemovedNodes(replaced: ReadonlySet<NodeId>): JournalChange[] {
+    return records.policiesWithTimers().flatMap((policy) =>
+      [...records.timersOf(policy)].flatMap(([node, timer]) => {
+        const isGone = slotOfNode(context, node) === null;
         if (!isGone && !replaced.has(node)) return [];
-        const next = isGone && hasEpisode(node, policy) ? unseen(timer) : INACTIVE;
+        const next = isGone && hasEpisode(node, policy) ? markUnseen(timer) : INACTIVE;
         return next === timer ? [] : [setTimer(policy, node, next)];
       }),
     );
   }
 
   const hasEpisode = (node: NodeId, policy: string) =>
-    [true, false].some((shadow) => episodeOf(policy, node, shadow) !== null);
+    [true, false].some((dryRun) => episodeOf(policy, node, dryRun) !== null);
 
-  function setTimer(policy: string, node: NodeId, timer: Timer): Change {
-    casebook.setTimer(policy, node, timer);
-    const row = rowOf(policy, node, timer, knownCreatedAt(ward, node));
+  function setTimer(policy: string, node: NodeId, timer: Timer): JournalChange {
+    records.setTimer(policy, node, timer);
+    const row = toTimerRow(policy, node, timer, knownCreatedAt(context, node));
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 
   return {
-    async look(replaced, note) {
-      const { snapshot } = ward.view!;
-      const slots = slotsToLookAt(snapshot);
-      const scope = createScope(snapshot, ward.client.serviceTime);
-      let changes: Change[] = forgetGone(replaced);
-      let news = createNews();
-      let looks = 0;
+    async evaluate(replaced, note) {
+      const { snapshot } = context.view!;
+      const slots = slotsToEvaluate(snapshot);
+      const scope = createEvaluationScope(snapshot, context.client.serviceTime);
+      let changes: JournalChange[] = forgetRemovedNodes(replaced);
+      let observedChanges = createObservedChanges();
+      let evaluations = 0;
       const flush = () => {
-        write([...changes, ...note(news)]);
+        write([...changes, ...note(observedChanges)]);
         changes = [];
-        news = createNews();
+        observedChanges = createObservedChanges();
       };
-      for (const policy of ward.policies) {
-        const course = courseOf(policy, scope);
+      for (const policy of context.policies) {
+        const pass = preparePass(policy, scope);
         const { name } = policy.rule;
         for (const slot of slots) {
           const node = snapshot.fleet.ids[slot]!;
-          const before = casebook.timer(name, node).state;
-          const looked = lookAt(course, node, slot);
-          if (looked !== null) {
-            const { timer, isOnset } = looked;
+          const before = records.timer(name, node).state;
+          const evaluated = evaluateNode(pass, node, slot);
+          if (evaluated !== null) {
+            const { timer, isOnset } = evaluated;
             changes.push(setTimer(name, node, timer));
             // One that lapsed was counted when it fired first.
-            if (timer.state === "firing" && before !== "firing" && before !== "lapsed") addTo(news.firing, name, node);
-            if (isOnset) addTo(news.onsets, name, node);
+            if (timer.state === "firing" && before !== "firing" && before !== "lapsed")
+              addNode(observedChanges.firing, name, node);
+            if (isOnset) addNode(observedChanges.onsets, name, node);
           }
-          looks++;
-          if (looks % LOOKS_PER_SLICE === 0) await breath();
+          evaluations++;
+          if (evaluations % EVALUATIONS_PER_SLICE === 0) await yieldToEventLoop();
         }
         if (changes.length > ROWS_PER_COMMIT_MAX) flush();
       }
       flush();
     },
-    distrust() {
+    markUntrusted() {
       lastFalse.clear();
-      const changes: Change[] = [];
-      for (const policy of casebook.timedPolicies()) {
-        for (const [node, timer] of [...casebook.timersOf(policy)]) {
-          const next = distrusted(timer, books.now());
+      const changes: JournalChange[] = [];
+      for (const policy of records.policiesWithTimers()) {
+        for (const [node, timer] of [...records.timersOf(policy)]) {
+          const next = markUntrusted(timer, remediationState.now());
           if (next === timer) continue;
           const change = setTimer(policy, node, next);
           if (next.state === "inactive") changes.push(change);
@@ -176,14 +190,14 @@ export function createJudging(ward: Ward): Judging {
   };
 }
 
-interface Looked {
+interface NodeEvaluation {
   readonly timer: Timer;
   readonly isOnset: boolean;
 }
 
-const createNews = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
+const createObservedChanges = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
 
-function addTo(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
+function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
   const known = nodes.get(policy);
   if (known === undefined) nodes.set(policy, [node]);
   else known.push(node);

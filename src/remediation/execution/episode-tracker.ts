@@ -1,182 +1,210 @@
-import type { Action, Episode, Outcome } from "../../model/remediation/episode.ts";
-import type { Change } from "../../model/remediation/journal.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
+import type { Action, ActionOutcome, Episode } from "../../model/remediation/episode.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { isLost, isUnderWay, isUnlisted } from "../../policy/facts.ts";
 import {
-  afterClearing,
-  afterLook,
-  afterLoss,
-  afterRefusal,
-  afterStep,
-  nextRung,
-  proven,
-  resumed,
-  suspended,
-  unlisted,
-  withdrawn,
+  advanceStep,
+  clearEpisode,
+  markUnlisted,
+  observeStatus,
+  recordRefused,
+  recordStepLost,
+  recordStepResult,
+  refireEpisode,
+  resumeEpisode,
+  suspendEpisode,
+  withdrawEpisode,
 } from "../../policy/episodes/episode.ts";
-import { aboutOf, type Policy, sourcesOf } from "../../policy/policy.ts";
 import { rebootProof } from "../../policy/episodes/reboot-proof.ts";
-import { INACTIVE, observe, type Timer } from "../../policy/timers/timer.ts";
-import { holds, type Judgement, judge, type MaxAgeOf } from "../../policy/timers/verdict.ts";
-import { type Aftermath, deadlines, type StepEnd, stepEnd } from "../../policy/episodes/verification.ts";
-import { scopeOf } from "../evaluation/candidates.ts";
-import { disown } from "../node-identity.ts";
-import { endAction, endActions, noteAction, settle } from "./episode-transitions.ts";
-import { active, maxAgeOf, policyAsOf, policyNamed, provenFact, slotOf, type Ward } from "../context.ts";
+import {
+  evaluateStep,
+  type StepObservation,
+  type StepResult,
+  stepDeadlines,
+} from "../../policy/episodes/verification.ts";
+import { isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
+import { conditionKeyOf, type Policy, policySources } from "../../policy/policy.ts";
+import { INACTIVE, observeCondition, type Timer } from "../../policy/timers/timer.ts";
+import {
+  evaluateExpression,
+  evaluatePolicy,
+  type MaxAgeOf,
+  type PolicyEvaluation,
+} from "../../policy/timers/verdict.ts";
+import {
+  activePolicy,
+  canaryFactKey,
+  findPolicy,
+  maxAgeFor,
+  policyByFingerprint,
+  type RemediationContext,
+  slotOfNode,
+} from "../context.ts";
+import { currentScope } from "../evaluation/candidates.ts";
+import { forgetReplacedNode } from "../node-identity.ts";
+import { actionChange, commitTransition, finishAction, finishActions } from "./episode-transitions.ts";
 
 /** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
-export interface Following {
+export interface EpisodeTracker {
   /**
    * Looks at all open episodes. `replaced`: nodes whose id another node has by now. Not to be called while the fleet's data
    * can't be trusted.
    */
-  follow(replaced: ReadonlySet<NodeId>): void;
+  update(replaced: ReadonlySet<NodeId>): void;
 }
 
 /** A following of what the books hold. */
-export function createFollowing(ward: Ward): Following {
-  const { books } = ward;
+export function createEpisodeTracker(context: RemediationContext): EpisodeTracker {
+  const { remediationState } = context;
   /** Records from before were looked at by whoever followed before. */
-  const begunAt = ward.clock.monotonic();
+  const sessionsCountedFrom = context.clock.monotonic();
   /** When the node's record that was looked at last was observed, by episode: one record is one look. */
-  const lookedAt = new Map<string, number>();
+  const lastObservedAt = new Map<string, number>();
   /** Of episodes that a step has healed: how long they are ill again. */
   const relapses = new Map<string, Timer>();
 
-  function followOne(episode: Episode): void {
-    const slot = slotOf(ward, episode.node);
+  function updateEpisode(episode: Episode): void {
+    const slot = slotOfNode(context, episode.node);
     if (slot === null) {
-      missing(episode);
+      handleMissing(episode);
       return;
     }
-    const policy = policyNamed(ward, episode.policy);
-    const present = episode.state === "suspended" ? back(episode) : episode;
+    const policy = findPolicy(context, episode.policy);
+    const present = episode.state === "suspended" ? handleReturn(episode) : episode;
     if (present.closedAt !== null) return;
-    const { fleet } = ward.view!.snapshot;
-    const isNew = fleet.listedAt[slot]! > (lookedAt.get(episode.id) ?? begunAt);
-    lookedAt.set(episode.id, fleet.listedAt[slot]!);
-    const looked = isNew ? look(present, NODE_STATUSES[fleet.status[slot]!]!) : present;
-    if (looked.closedAt !== null) return;
-    const action = underWay(looked);
-    if (action !== null) verify(looked, action, slot);
-    const judged = books.casebook.episode(looked.id)!;
+    const { fleet } = context.view!.snapshot;
+    const isNew = fleet.listedAt[slot]! > (lastObservedAt.get(episode.id) ?? sessionsCountedFrom);
+    lastObservedAt.set(episode.id, fleet.listedAt[slot]!);
+    const observedNow = isNew ? updateQuarantine(present, NODE_STATUSES[fleet.status[slot]!]!) : present;
+    if (observedNow.closedAt !== null) return;
+    const action = inFlight(observedNow);
+    if (action !== null) verifyStep(observedNow, action, slot);
+    const judged = remediationState.records.episode(observedNow.id)!;
     if (judged.closedAt !== null) return;
-    if (policy === null || !isAbout(judged, policy) || isElsewhere(judged, policy)) abandon(judged);
-    else if (action === null) mind(judged, policy, slot);
+    if (policy === null || !isAbout(judged, policy) || isHeldByAnother(judged, policy)) abandonStep(judged);
+    else if (action === null) trackRecovery(judged, policy, slot);
   }
 
-  const underWay = ({ id }: Episode): Action | null => books.casebook.actionsOf(id).find(isUnderWay) ?? null;
+  const inFlight = ({ id }: Episode): Action | null => remediationState.records.actionsOf(id).find(isInFlight) ?? null;
 
   /**
    * The node of an episode has left the list. Without an action of ours it is forgotten after `forget_after`. A lost one is
    * not: only its return or accept-inventory ends that.
    */
-  function missing(episode: Episode): void {
-    const now = books.now();
+  function handleMissing(episode: Episode): void {
+    const now = remediationState.now();
     if (!isUnlisted(episode)) {
-      settle(ward, episode, unlisted(episode, now));
+      commitTransition(context, episode, markUnlisted(episode, now));
       return;
     }
-    const action = underWay(episode);
-    if (action !== null && now >= endOfStep(action)) {
-      const change = endAction(ward, action, action.shadow ? "dry_run" : "ineffective", {
+    const action = inFlight(episode);
+    if (action !== null && now >= evaluateStepEnd(action)) {
+      const change = finishAction(context, action, action.shadow ? "dry_run" : "ineffective", {
         detail: "the node left the list",
       });
-      settle(ward, episode, afterLoss(episode, action, now), [change]);
-    } else if (!isLost(episode)) forget(episode, "the node did not come back");
+      commitTransition(context, episode, recordStepLost(episode, action, now), [change]);
+    } else if (!isLost(episode)) closeForgotten(episode, "the node did not come back");
   }
 
   function suspend(episode: Episode): void {
-    settle(ward, episode, suspended(episode, books.now()));
+    commitTransition(context, episode, suspendEpisode(episode, remediationState.now()));
   }
 
   /** Ends an episode that was suspended for `retry.forget_after`. */
-  function forget(episode: Episode, why: string): void {
+  function closeForgotten(episode: Episode, why: string): void {
     if (isForgotten(episode, episode.stateAt)) withdraw(episode, why);
   }
 
   const isForgotten = (episode: Episode, since: EpochMs): boolean =>
-    books.now() - since >= (policyOf(episode)?.rule.retry.forgetAfterMs ?? 0);
+    remediationState.now() - since >= (policyOf(episode)?.rule.retry.forgetAfterMs ?? 0);
 
   function withdraw(episode: Episode, why: string): void {
-    settle(ward, episode, withdrawn(episode, books.now()), endActions(ward, episode, why));
+    commitTransition(
+      context,
+      episode,
+      withdrawEpisode(episode, remediationState.now()),
+      finishActions(context, episode, why),
+    );
   }
 
   /** When the time of a step is up; at once where it is not understood any more. */
-  function endOfStep(action: Action): EpochMs {
-    const step = policyAsOf(ward, action.fingerprint)?.rule.steps[action.step];
-    return step === undefined || step.action === "notify" ? 0 : deadlines(action, step.verify).end;
+  function evaluateStepEnd(action: Action): EpochMs {
+    const step = policyByFingerprint(context, action.fingerprint)?.rule.steps[action.step];
+    return step === undefined || step.action === "notify" ? 0 : stepDeadlines(action, step.verify).end;
   }
 
   /** The policy of an episode as it is now; if it is no more, as it was. */
   const policyOf = ({ policy, fingerprint }: Episode): Policy | null =>
-    policyNamed(ward, policy) ?? policyAsOf(ward, fingerprint);
+    findPolicy(context, policy) ?? policyByFingerprint(context, fingerprint);
 
-  function back(episode: Episode): Episode {
+  function handleReturn(episode: Episode): Episode {
     if (isUnlisted(episode) && isForgotten(episode, episode.unlistedAt!)) {
       withdraw(episode, "the node came back too late");
-      return books.casebook.episode(episode.id)!;
+      return remediationState.records.episode(episode.id)!;
     }
-    const after = resumed(episode, underWay(episode) !== null, books.now());
-    if (after !== episode) settle(ward, episode, after);
+    const after = resumeEpisode(episode, inFlight(episode) !== null, remediationState.now());
+    if (after !== episode) commitTransition(context, episode, after);
     return after;
   }
 
-  function look(episode: Episode, status: NodeStatus): Episode {
-    const after = afterLook(episode, status, books.now());
+  function updateQuarantine(episode: Episode, status: NodeStatus): Episode {
+    const after = observeStatus(episode, status, remediationState.now());
     if (after === episode) return after;
     const detail = "a person lifted the quarantine";
-    settle(ward, episode, after, after.state === "freed" ? [veto(after), ...endActions(ward, after, detail)] : []);
+    commitTransition(
+      context,
+      episode,
+      after,
+      after.state === "freed" ? [recordVeto(after), ...finishActions(context, after, detail)] : [],
+    );
     return after;
   }
 
-  function veto(episode: Episode): Change {
+  function recordVeto(episode: Episode): JournalChange {
     const { node, policy, id } = episode;
-    const now = books.now();
+    const now = remediationState.now();
     const until = now + (policyOf(episode)?.rule.retry.everyMs ?? 0);
     const reason = `a person lifted the quarantine of ${id}`;
     return { kind: "hold", row: { node, policy, kind: "vetoed", at: now, until, reason } };
   }
 
   /** What no policy of now stands behind is watched while our hand is on the node, and no longer. */
-  function abandon(episode: Episode): void {
+  function abandonStep(episode: Episode): void {
     if (episode.state === "acting" || episode.quarantine !== null) return;
     withdraw(episode, "its policy is gone or was changed");
   }
 
   /** Whether an episode is about what its policy is about now. */
   const isAbout = ({ fingerprint }: Episode, policy: Policy): boolean =>
-    fingerprint === policy.fingerprint || aboutOf(fingerprint) === policy.about;
+    fingerprint === policy.fingerprint || conditionKeyOf(fingerprint) === policy.conditionKey;
 
   /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
-  function isElsewhere(episode: Episode, policy: Policy): boolean {
-    const shadow = active(ward, policy).mode === "dry_run";
-    return shadow !== episode.shadow && episode.state !== "acting" && episode.quarantine === null;
+  function isHeldByAnother(episode: Episode, policy: Policy): boolean {
+    const dryRun = activePolicy(context, policy).mode === "dry_run";
+    return dryRun !== episode.shadow && episode.state !== "acting" && episode.quarantine === null;
   }
 
   /** A step is judged by the policy under which it was sent, whatever became of that since. */
-  function verify(episode: Episode, action: Action, slot: number): void {
-    const policy = policyAsOf(ward, action.fingerprint);
+  function verifyStep(episode: Episode, action: Action, slot: number): void {
+    const policy = policyByFingerprint(context, action.fingerprint);
     const step = policy?.rule.steps[action.step];
     if (policy === null || step === undefined || step.action === "notify") {
       withdraw(episode, "what it was sent for is not understood any more");
       return;
     }
-    const isMadeUp = episode.shadow && action.request.kind === "quarantine";
-    const seen = aftermath(action, policy, slot);
-    const end = isMadeUp ? "verified" : stepEnd(action, step.verify, seen);
+    const isDryRunStep = episode.shadow && action.request.kind === "quarantine";
+    const seen = observeStep(action, policy, slot);
+    const end = isDryRunStep ? "verified" : evaluateStep(action, step.verify, seen);
     if (seen.isFresh && seen.status === "rebooting" && !action.rebootingSeen) {
-      books.record([noteAction({ ...action, rebootingSeen: true })]);
+      remediationState.record([actionChange({ ...action, rebootingSeen: true })]);
     }
-    if (end !== null) finish(episode, books.casebook.action(action.id)!, end, policy, slot);
+    if (end !== null) finishStep(episode, remediationState.records.action(action.id)!, end, policy, slot);
   }
 
-  function aftermath(action: Action, policy: Policy, slot: number): Aftermath {
-    const { fleet, sessions } = ward.view!.snapshot;
+  function observeStep(action: Action, policy: Policy, slot: number): StepObservation {
+    const { fleet, sessions } = context.view!.snapshot;
     const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
-    const isAfter = (at: number | null | undefined) => books.epochOf(at ?? Number.NaN) > sentAt;
+    const isAfter = (at: number | null | undefined) => remediationState.epochOf(at ?? Number.NaN) > sentAt;
     const observed = {
       nodes: isAfter(fleet.listedAt[slot]),
       details: isAfter(fleet.detailedAt[slot]),
@@ -185,40 +213,45 @@ export function createFollowing(ward: Ward): Following {
       hourly: true,
     };
     // What was observed before the step was sent says nothing of what came of it: it is as unknown as stale data.
-    const ages = maxAgeOf(ward, policy.rule);
-    const sinceSent: MaxAgeOf = (source) => (observed[source] ? ages(source) : Number.NEGATIVE_INFINITY);
-    const subject = scopeOf(ward).subject(slot);
-    const now = ward.clock.monotonic();
+    const maxAges = maxAgeFor(context, policy.rule);
+    const sinceSent: MaxAgeOf = (source) => (observed[source] ? maxAges(source) : Number.NEGATIVE_INFINITY);
+    const subject = currentScope(context).nodeAt(slot);
+    const now = context.clock.monotonic();
     const expectation = policy.expects[action.step] ?? null;
     return {
-      now: books.now(),
+      now: remediationState.now(),
       isFresh: observed.nodes,
       status: NODE_STATUSES[fleet.status[slot]!]!,
-      when: judge(policy, subject, sinceSent, now).verdict,
-      expect: expectation === null ? null : holds(expectation, subject, sinceSent, now).verdict,
+      when: evaluatePolicy(policy, subject, sinceSent, now).verdict,
+      expect: expectation === null ? null : evaluateExpression(expectation, subject, sinceSent, now).verdict,
     };
   }
 
-  const judgement = (policy: Policy, slot: number): Judgement =>
-    judge(policy, scopeOf(ward).subject(slot), maxAgeOf(ward, policy.rule), ward.clock.monotonic());
+  const evaluation = (policy: Policy, slot: number): PolicyEvaluation =>
+    evaluatePolicy(
+      policy,
+      currentScope(context).nodeAt(slot),
+      maxAgeFor(context, policy.rule),
+      context.clock.monotonic(),
+    );
 
-  function finish(episode: Episode, action: Action, end: StepEnd, sentUnder: Policy, slot: number): void {
-    const now = books.now();
-    const policy = policyNamed(ward, episode.policy) ?? sentUnder;
+  function finishStep(episode: Episode, action: Action, end: StepResult, sentUnder: Policy, slot: number): void {
+    const now = remediationState.now();
+    const policy = findPolicy(context, episode.policy) ?? sentUnder;
     const isOurs = end !== "verified" || episode.repaired !== true;
-    const outcome: Outcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
-    const proof = action.request.kind === "reboot" && !action.shadow ? proofOf(action, slot) : null;
-    const changes = [endAction(ward, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED })];
+    const outcome: ActionOutcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
+    const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(action, slot) : null;
+    const changes = [finishAction(context, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED_DETAIL })];
     const isProof = outcome === "verified" && action.fingerprint === policy.fingerprint;
-    if (isProof) changes.push({ kind: "fact", key: provenFact(policy.rule.name), value: policy.fingerprint });
+    if (isProof) changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
     relapses.delete(episode.id);
-    settle(ward, episode, afterStep(episode, action, end, policy.rule, now), changes);
+    commitTransition(context, episode, recordStepResult(episode, action, end, policy.rule, now), changes);
   }
 
-  function proofOf(action: Action, slot: number) {
-    const { fleet } = ward.view!.snapshot;
-    const observedAt = ward.client.serviceTime(fleet.listedAt[slot]!);
-    const elapsed = books.epochOf(fleet.listedAt[slot]!) - action.sentAt!;
+  function rebootProofOf(action: Action, slot: number) {
+    const { fleet } = context.view!.snapshot;
+    const observedAt = context.client.serviceTime(fleet.listedAt[slot]!);
+    const elapsed = remediationState.epochOf(fleet.listedAt[slot]!) - action.sentAt!;
     const uptime = fleet.uptimeHours[slot]!;
     return rebootProof({
       uptimeHoursBefore: action.uptimeHoursBefore,
@@ -230,59 +263,64 @@ export function createFollowing(ward: Ward): Following {
   }
 
   /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or to be seen again. */
-  function mind(episode: Episode, policy: Policy, slot: number): void {
-    const now = books.now();
+  function trackRecovery(episode: Episode, policy: Policy, slot: number): void {
+    const now = remediationState.now();
     const { name, forMs, clearForMs } = policy.rule;
     if (episode.state === "acting") return;
-    const { state } = books.casebook.timer(name, episode.node);
+    const { state } = remediationState.records.timer(name, episode.node);
     if (episode.quarantine === null && state !== "firing") {
       relapses.delete(episode.id);
       if (state !== "lapsed") {
-        settle(ward, episode, afterClearing(episode, now), endActions(ward, episode, "the node is well again"));
+        commitTransition(
+          context,
+          episode,
+          clearEpisode(episode, now),
+          finishActions(context, episode, "the node is well again"),
+        );
       } else if (episode.state !== "suspended") suspend(episode);
-      else forget(episode, "its verdict stayed unknown");
+      else closeForgotten(episode, "its verdict stayed unknown");
       return;
     }
     if (episode.state === "suspended") {
-      if (isNodeFree(episode)) settle(ward, episode, proven(episode, policy.rule, now));
-      else forget(episode, "another episode has the node");
+      if (isNodeFree(episode)) commitTransition(context, episode, refireEpisode(episode, policy.rule, now));
+      else closeForgotten(episode, "another episode has the node");
       return;
     }
     if (episode.state === "firing" && episode.step >= policy.rule.steps.length) {
       // A reload took its steps away.
-      settle(ward, episode, afterRefusal(episode, policy.rule, now));
+      commitTransition(context, episode, recordRefused(episode, policy.rule, now));
       return;
     }
     if (episode.state !== "recovering" && episode.state !== "probation") return;
-    const { verdict, at, newest } = judgement(policy, slot);
-    const gapMsMax = Math.max(...sourcesOf(policy).map(maxAgeOf(ward, policy.rule)));
+    const { verdict, at, newest } = evaluation(policy, slot);
+    const gapMsMax = Math.max(...policySources(policy).map(maxAgeFor(context, policy.rule)));
     const before = relapses.get(episode.id) ?? INACTIVE;
-    const relapse = observe(before, { verdict, at, newest, now }, { forMs, clearForMs, gapMsMax });
+    const relapse = observeCondition(before, { verdict, at, newest, now }, { forMs, clearForMs, gapMsMax });
     relapses.set(episode.id, relapse);
     if (relapse.state !== "firing") return;
     relapses.delete(episode.id);
-    settle(ward, episode, nextRung(episode, policy.rule, now));
+    commitTransition(context, episode, advanceStep(episode, policy.rule, now));
   }
 
   /** Whether a suspended episode may have its node again: no other one has it, or has acted on it a short while ago. */
-  function isNodeFree({ node, shadow, stateAt }: Episode): boolean {
-    if (books.casebook.open(node, shadow) !== null) return false;
-    const other = books.casebook.past(node, shadow).findLast(({ acted }) => acted > 0);
+  function isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
+    if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
+    const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(({ acted }) => acted > 0);
     const closedAt = other?.closedAt ?? Number.NEGATIVE_INFINITY;
-    return closedAt < stateAt || books.now() - closedAt >= ward.rules.safety.cooldownMs;
+    return closedAt < stateAt || remediationState.now() - closedAt >= context.rules.safety.cooldownMs;
   }
 
   return {
-    follow(replaced) {
-      for (const node of replaced) disown(ward, node);
-      const open = books.casebook.openEpisodes();
-      for (const episode of open) followOne(episode);
+    update(replaced) {
+      for (const node of replaced) forgetReplacedNode(context, node);
+      const open = remediationState.records.openEpisodes();
+      for (const episode of open) updateEpisode(episode);
       const ids = new Set(open.map(({ id }) => id));
-      for (const id of lookedAt.keys()) if (!ids.has(id)) lookedAt.delete(id);
+      for (const id of lastObservedAt.keys()) if (!ids.has(id)) lastObservedAt.delete(id);
       for (const id of relapses.keys()) if (!ids.has(id)) relapses.delete(id);
     },
   };
 }
 
 /** Detail of an action whose node recovered while an operator worked on it. */
-const REPAIRED = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
+const REPAIRED_DETAIL = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";

@@ -23,41 +23,41 @@ export interface JournalClock {
 }
 
 /** The wall clock and the service's Date agree where they are no further apart: clocks drift without NTP. */
-const AGREE_MS: DurationMs = 5 * MINUTE_MS;
+const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
 /** A dispute holds actions so long: by then what max_actions and the cool-downs count by default has passed. */
-const DISPUTE_MS: DurationMs = HOUR_MS;
+const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
 /** Creates a clock that goes on from `last`, the time that the journal shows; null: the journal is new. */
 export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log): JournalClock {
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
-  let disputedAt: MonotonicMs | null = null;
+  let disagreesSince: MonotonicMs | null = null;
   let difference: string | null = null;
 
   const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
   const now = (): EpochMs => epochOf(clock.monotonic());
 
-  function settle(at: EpochMs): void {
+  function adoptOffset(at: EpochMs): void {
     offset = (last === null ? at : Math.max(now(), at)) - clock.monotonic();
     isSettled = true;
-    disputedAt = null;
+    disagreesSince = null;
   }
 
   function check(serviceNow: EpochMs | null): void {
     if (isSettled || serviceNow === null) return;
     const wall = clock.now();
     if (isNear(wall, serviceNow)) {
-      settle(wall);
+      adoptOffset(wall);
       return;
     }
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
-    if (disputedAt === null) log.error({ difference }, "the wall clock and the service's Date disagree");
-    disputedAt ??= clock.monotonic();
+    if (disagreesSince === null) log.error({ difference }, "the wall clock and the service's Date disagree");
+    disagreesSince ??= clock.monotonic();
     // A new journal has no times that could be passed over.
-    if (last === null) settle(serviceNow);
-    else if (isNear(now(), serviceNow) || isNear(now(), wall)) settle(now());
+    if (last === null) adoptOffset(serviceNow);
+    else if (isNear(now(), serviceNow) || isNear(now(), wall)) adoptOffset(now());
     // The earlier one passes over no more than was down in truth, unless both are wrong.
-    else if (clock.monotonic() - disputedAt >= DISPUTE_MS) settle(Math.min(wall, serviceNow));
+    else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
   }
 
   return {
@@ -66,15 +66,15 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     check,
     isSettled: () => isSettled,
     problem() {
-      if (disputedAt === null) return null;
-      const left = Math.max(SECOND_MS, DISPUTE_MS - (clock.monotonic() - disputedAt));
-      const seconds = Math.ceil(left / SECOND_MS) * SECOND_MS;
+      if (disagreesSince === null) return null;
+      const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));
+      const seconds = Math.ceil(gap / SECOND_MS) * SECOND_MS;
       return `${difference}, and how long the daemon was down is unknown; it ends once they agree, or in ${formatDuration(seconds)}`;
     },
   };
 }
 
-const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) <= AGREE_MS;
+const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) <= AGREEMENT_MS;
 
 const differenceText = (ms: number): string =>
   `${formatDuration(Math.round(Math.abs(ms) / MINUTE_MS) * MINUTE_MS)} ${ms > 0 ? "ahead of" : "behind"}`;

@@ -1,81 +1,88 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
-import type { Change, Journal } from "../../model/remediation/journal.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { type Casebook, createCasebook } from "../../policy/remediation-state.ts";
+import { createRemediationRecords, type RemediationRecords } from "../../policy/remediation-state.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 
 /** The journal and its image in memory, kept as one. */
-export interface Books {
-  readonly casebook: Casebook;
+export interface RemediationState {
+  readonly records: RemediationRecords;
   readonly clock: Pick<JournalClock, "isSettled" | "problem">;
   /** Compares the journal's clock with the service's Date; null: not known yet. */
   checkClock(serviceNow: EpochMs | null): void;
   /** When the journal was begun, where nothing is known of actions sent before; null: it knows of all. */
-  beganAt(): EpochMs | null;
+  firstStartedAt(): EpochMs | null;
   /** The journal's clock: it goes on from what was written last, and never goes back behind it. */
   now(): EpochMs;
   /** The instant on the journal's clock at which the monotonic clock showed `at`. */
   epochOf(at: MonotonicMs): EpochMs;
   /** Writes down what is about to be done. False: it could not be, so it must not be done; nothing has changed. */
-  commit(changes: readonly Change[]): boolean;
+  commit(changes: readonly JournalChange[]): boolean;
   /**
    * Writes down what has happened, which is so whether or not it can be: memory has it at once, and the journal as soon
    * as it can.
    */
-  record(changes: readonly Change[]): void;
+  record(changes: readonly JournalChange[]): void;
   /** Does some work, and writes down all that it recorded at once. */
-  batch<T>(work: () => T): T;
+  runBatched<T>(work: () => T): T;
   /** Why the journal is behind or can't be written; null: it holds everything. */
-  problem(): string | null;
+  journalProblem(): string | null;
 }
 
 /** Something that is so only once it was written down. */
-export interface Proposal {
-  readonly changes: readonly Change[];
+export interface PendingUpdate {
+  readonly changes: readonly JournalChange[];
   /** Makes it so; to be called after they were written. */
-  adopt(): void;
+  apply(): void;
 }
 
 /** What books stand on. */
-export interface BooksParts {
+export interface RemediationStateDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
   /** Why this journal does not outlive the process, where the real one can't be opened; null: it does. */
-  readonly lost: string | null;
+  readonly lostReason: string | null;
   /** Whether actions may have been sent that a new journal does not know of, as where its folder was lost; absent: no. */
-  readonly assumesActions?: boolean;
+  readonly assumesEarlierActions?: boolean;
   /** Told of everything that is so now, at once: it must neither wait nor throw. */
-  onChange?(changes: readonly Change[]): void;
+  onChange?(changes: readonly JournalChange[]): void;
 }
 
 /** Closed episodes and actions are remembered so long: longer than any policy looks back. */
-const REMEMBERED_MS: DurationMs = 30 * DAY_MS;
+const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** Rows that wait to be written while the journal refuses. Beyond it the oldest decisions go: they are only told. */
-const BACKLOG_MAX = 50_000;
+const PENDING_CHANGES_MAX = 50_000;
 /** The time is written at least this often: what a restart finds older than that it takes for downtime. */
-const STAMP_MS: DurationMs = MINUTE_MS;
+const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /** The fact that keeps the journal's clock from going back. */
 const CLOCK_FACT = "warden.clock";
 
 /** The fact that says when a journal was begun of whose past nothing is known. */
-const BEGAN_FACT = "warden.began";
+const FIRST_START_FACT = "warden.began";
 
 /** Opens the books: reads what the journal holds. Throws where it can't be read. */
-export function openBooks({ journal, clock, log, lost, assumesActions = false, onChange }: BooksParts): Books {
-  const stamp = journal.facts().get(CLOCK_FACT);
-  const journalClock = createJournalClock(stamp === undefined ? null : Number(stamp), clock, log);
+export function openRemediationState({
+  journal,
+  clock,
+  log,
+  lostReason,
+  assumesEarlierActions = false,
+  onChange,
+}: RemediationStateDeps): RemediationState {
+  const clockStamp = journal.facts().get(CLOCK_FACT);
+  const journalClock = createJournalClock(clockStamp === undefined ? null : Number(clockStamp), clock, log);
   const { now, epochOf } = journalClock;
-  const casebook = createCasebook(journal.load(now() - REMEMBERED_MS));
-  const backlog = new Map<string, Change>();
-  let refusal: string | null = null;
-  let serial = 0;
-  let stampedAt = Number.NEGATIVE_INFINITY;
+  const records = createRemediationRecords(journal.load(now() - EPISODE_MEMORY_MS));
+  const pendingChanges = new Map<string, JournalChange>();
+  let writeError: string | null = null;
+  let changeNumber = 0;
+  let clockWrittenAt = Number.NEGATIVE_INFINITY;
   /** What a batch recorded so far; null: there is none. */
-  let batched: Change[] | null = null;
+  let batch: JournalChange[] | null = null;
 
-  function keyOf(change: Change): string {
+  function keyOf(change: JournalChange): string {
     switch (change.kind) {
       case "timer":
         return `timer ${change.row.policy} ${change.row.node}`;
@@ -91,100 +98,101 @@ export function openBooks({ journal, clock, log, lost, assumesActions = false, o
       case "fact":
         return `fact ${change.key}`;
       case "decision":
-        serial++;
-        return `decision ${serial}`;
+        changeNumber++;
+        return `decision ${changeNumber}`;
       case "order":
-        serial++;
-        return `order ${serial}`;
+        changeNumber++;
+        return `order ${changeNumber}`;
       default:
         return change satisfies never;
     }
   }
 
-  function write(changes: readonly Change[]): boolean {
+  function write(changes: readonly JournalChange[]): boolean {
     try {
       // A new journal is stamped only once it is known what time it is.
-      const isDated = stamp !== undefined || journalClock.isSettled();
-      const dated: Change[] = isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(now()) }] : [];
-      journal.commit([...backlog.values(), ...changes, ...dated]);
-      stampedAt = clock.monotonic();
-      if (refusal !== null) log.info({}, "the journal can be written again");
-      backlog.clear();
-      refusal = null;
+      const isDated = clockStamp !== undefined || journalClock.isSettled();
+      const dated: JournalChange[] = isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(now()) }] : [];
+      journal.commit([...pendingChanges.values(), ...changes, ...dated]);
+      clockWrittenAt = clock.monotonic();
+      if (writeError !== null) log.info({}, "the journal can be written again");
+      pendingChanges.clear();
+      writeError = null;
       return true;
     } catch (error) {
       // Said when it begins, not at every try.
-      if (refusal === null) log.error({ err: error }, "the journal can't be written: no node is touched until it can");
-      refusal = error instanceof Error ? error.message : String(error);
+      if (writeError === null)
+        log.error({ err: error }, "the journal can't be written: no node is touched until it can");
+      writeError = error instanceof Error ? error.message : String(error);
       return false;
     }
   }
 
-  function keep(change: Change): void {
+  function keepPending(change: JournalChange): void {
     const key = keyOf(change);
     // Last of its key, and in the order in which things happened.
-    backlog.delete(key);
-    backlog.set(key, change);
-    if (backlog.size <= BACKLOG_MAX) return;
-    for (const old of backlog.keys()) {
+    pendingChanges.delete(key);
+    pendingChanges.set(key, change);
+    if (pendingChanges.size <= PENDING_CHANGES_MAX) return;
+    for (const old of pendingChanges.keys()) {
       if (!old.startsWith("decision ")) continue;
-      backlog.delete(old);
+      pendingChanges.delete(old);
       return;
     }
   }
 
-  function writeOrKeep(changes: readonly Change[]): void {
-    const isDue = changes.length > 0 || backlog.size > 0 || refusal !== null;
-    if (!isDue && (!journalClock.isSettled() || clock.monotonic() - stampedAt < STAMP_MS)) return;
-    if (!write(changes)) for (const change of changes) keep(change);
+  function writeOrKeepPending(changes: readonly JournalChange[]): void {
+    const isDue = changes.length > 0 || pendingChanges.size > 0 || writeError !== null;
+    if (!isDue && (!journalClock.isSettled() || clock.monotonic() - clockWrittenAt < CLOCK_WRITE_INTERVAL_MS)) return;
+    if (!write(changes)) for (const change of changes) keepPending(change);
   }
 
-  function apply(changes: readonly Change[]): void {
-    casebook.apply(changes);
+  function apply(changes: readonly JournalChange[]): void {
+    records.apply(changes);
     onChange?.(changes);
   }
 
-  function record(changes: readonly Change[]): void {
+  function record(changes: readonly JournalChange[]): void {
     apply(changes);
-    if (batched !== null) batched.push(...changes);
-    else writeOrKeep(changes);
+    if (batch !== null) batch.push(...changes);
+    else writeOrKeepPending(changes);
   }
 
   function checkClock(serviceNow: EpochMs | null): void {
     const isKnown = journalClock.isSettled();
     journalClock.check(serviceNow);
-    const isBegun = !isKnown && journalClock.isSettled() && stamp === undefined && assumesActions;
-    if (isBegun) record([{ kind: "fact", key: BEGAN_FACT, value: String(now()) }]);
+    const hasStarted = !isKnown && journalClock.isSettled() && clockStamp === undefined && assumesEarlierActions;
+    if (hasStarted) record([{ kind: "fact", key: FIRST_START_FACT, value: String(now()) }]);
   }
 
   return {
-    casebook,
+    records,
     clock: journalClock,
     checkClock,
-    beganAt() {
-      const began = casebook.fact(BEGAN_FACT);
-      return began === null ? null : Number(began);
+    firstStartedAt() {
+      const firstStart = records.fact(FIRST_START_FACT);
+      return firstStart === null ? null : Number(firstStart);
     },
     now,
     epochOf,
     commit(changes) {
       // What does not outlive the process is as good as not written.
-      if (lost !== null || !write(changes)) return false;
+      if (lostReason !== null || !write(changes)) return false;
       apply(changes);
       return true;
     },
     record,
-    batch(work) {
-      if (batched !== null) return work();
-      batched = [];
+    runBatched(work) {
+      if (batch !== null) return work();
+      batch = [];
       try {
         return work();
       } finally {
-        const changes = batched;
-        batched = null;
-        writeOrKeep(changes);
+        const changes = batch;
+        batch = null;
+        writeOrKeepPending(changes);
       }
     },
-    problem: () => refusal ?? lost,
+    journalProblem: () => writeError ?? lostReason,
   };
 }

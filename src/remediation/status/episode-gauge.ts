@@ -1,7 +1,7 @@
 import type { LabelsOf } from "../../metrics/daemon-metrics.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
-import type { Books } from "../state/journaled-state.ts";
-import type { Ward } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
+import type { RemediationState } from "../state/journaled-state.ts";
 
 /** Shows each open episode as a series, by its node. */
 export interface EpisodeGauge {
@@ -22,11 +22,13 @@ const FAMILY = "proxywarden_node_episode";
 type Labels = LabelsOf<typeof FAMILY>;
 
 /** What the gauge is read off, and where it is set. */
-export type EpisodeGaugeParts = Pick<Ward, "metrics"> & { readonly books: Pick<Books, "casebook"> };
+export type EpisodeGaugeDeps = Pick<RemediationContext, "metrics"> & {
+  readonly remediationState: Pick<RemediationState, "records">;
+};
 
 /** A gauge of no episode yet. */
-export function createEpisodeGauge({ books, metrics }: EpisodeGaugeParts): EpisodeGauge {
-  const { casebook } = books;
+export function createEpisodeGauge({ remediationState, metrics }: EpisodeGaugeDeps): EpisodeGauge {
+  const { records } = remediationState;
   let shown: ReadonlyMap<string, Labels> = new Map();
 
   const labelsOf = ({ id, node, policy, state }: Episode): Labels => ({
@@ -34,10 +36,10 @@ export function createEpisodeGauge({ books, metrics }: EpisodeGaugeParts): Episo
     policy,
     // Only closed episodes stand elsewhere.
     state: state as Labels["state"],
-    action: casebook.actionsOf(id).findLast(({ sentAt }) => sentAt !== null)?.request.kind ?? "none",
+    action: records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null)?.request.kind ?? "none",
   });
 
-  function put(labels: readonly Labels[]): void {
+  function setSeries(labels: readonly Labels[]): void {
     const wanted = new Map(labels.map((each) => [JSON.stringify(each), each]));
     for (const [key, each] of shown) if (!wanted.has(key)) metrics.remove(FAMILY, each);
     for (const [key, each] of wanted) if (!shown.has(key)) metrics.set(FAMILY, each, 1);
@@ -46,11 +48,11 @@ export function createEpisodeGauge({ books, metrics }: EpisodeGaugeParts): Episo
 
   return {
     show() {
-      const open = casebook.openEpisodes();
-      const [firing, beyond] = [open.filter(isFiring), open.filter((episode) => !isFiring(episode))];
-      put([...beyond, ...firing].slice(0, EPISODE_SERIES_MAX).map(labelsOf));
+      const open = records.openEpisodes();
+      const [firing, omitted] = [open.filter(isFiring), open.filter((episode) => !isFiring(episode))];
+      setSeries([...omitted, ...firing].slice(0, EPISODE_SERIES_MAX).map(labelsOf));
     },
-    clear: () => put([]),
+    clear: () => setSeries([]),
   };
 }
 

@@ -1,95 +1,99 @@
 import { EPISODE_STATES } from "../../metrics/label-values.ts";
-import { OUTCOMES } from "../../model/remediation/episode.ts";
-import type { Journal } from "../../model/remediation/journal.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { blockersOf } from "../../policy/decision.ts";
-import { type ActivePolicy, type Facts, isShadow } from "../../policy/facts.ts";
-import { namedLimits } from "../../policy/guards/limits.ts";
-import { rowOf, shownTimer } from "../../policy/timers/timer.ts";
-import { candidateOf } from "../evaluation/candidates.ts";
+import { ACTION_OUTCOMES } from "../../model/remediation/episode.ts";
+import type { Journal } from "../../model/remediation/journal.ts";
+import { findBlockers } from "../../policy/decision.ts";
+import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
+import { limitsByName } from "../../policy/guards/limits.ts";
+import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
+import { activePolicies, type RemediationContext, slotOfNode } from "../context.ts";
+import { buildCandidate } from "../evaluation/candidates.ts";
+import { type FleetHealth, PAUSED } from "../evaluation/fleet-health.ts";
+import type { InventoryTrust, InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
 import {
   NODE_MARKS,
   type NodeMark,
   type PolicyExplanation,
   type PolicyStatus,
-  type WardenStatus,
-  type WardenView,
+  type RemediationStatus,
+  type RemediationView,
 } from "./views.ts";
-import type { Sight, SightKeeper } from "../evaluation/inventory-trust.ts";
-import { PAUSED, type Situation } from "../evaluation/fleet-health.ts";
-import { activePolicies, slotOf, type Ward } from "../context.ts";
 
 /** What a portrait is drawn from. */
-export interface PortraitParts {
-  readonly ward: Ward;
-  readonly situation: Situation;
-  readonly keeper: SightKeeper;
-  readonly journal: Pick<Journal, "decisions" | "actions" | "episodes" | "orders">;
+export interface StatusViewDeps {
+  readonly context: RemediationContext;
+  readonly fleetHealth: FleetHealth;
+  readonly trustTracker: InventoryTrustTracker;
+  readonly journal: Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands">;
   /** What is thought of our eyes now. */
-  readonly sight: () => Sight;
+  readonly trust: () => InventoryTrust;
 }
 
 /** Rows of each kind in an explanation. */
-const ROWS_OF_NODE = 50;
+const ROWS_PER_NODE_MAX = 50;
 
 /** Shows the warden as it stands. */
-export function createPortrait(parts: PortraitParts): WardenView {
-  const { ward, journal } = parts;
-  const { casebook } = ward.books;
+export function createStatusView(parts: StatusViewDeps): RemediationView {
+  const { context, journal } = parts;
+  const { records } = context.remediationState;
   return {
-    status: () => statusOf(parts),
-    policies: () => activePolicies(ward).map((active) => policyStatus(ward, active)),
+    status: () => remediationStatus(parts),
+    policies: () => activePolicies(context).map((active) => policyStatus(context, active)),
     explain(node) {
-      const known = slotOf(ward, node) !== null;
-      const query = { node, limit: ROWS_OF_NODE };
+      const known = slotOfNode(context, node) !== null;
+      const query = { node, limit: ROWS_PER_NODE_MAX };
       return {
         node,
         known,
-        at: ward.books.now(),
+        at: context.remediationState.now(),
         policies: known ? explainPolicies(parts, node) : [],
         // A given-up node that was released keeps its row for the tries that count since.
-        holds: casebook.holds(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
+        holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
         episodes: journal.episodes(query),
         actions: journal.actions(query),
         decisions: journal.decisions(query),
-        orders: journal.orders(query),
+        operatorCommands: journal.operatorCommands(query),
       };
     },
     decisions: (query) => journal.decisions(query),
     actions: (query) => journal.actions(query),
-    orders: (query) => journal.orders(query),
-    approvals: () => [...casebook.actions()].filter(({ state }) => state === "awaiting"),
-    marks: () => marksOf(ward),
+    operatorCommands: (query) => journal.operatorCommands(query),
+    approvals: () => [...records.actions()].filter(({ state }) => state === "awaiting"),
+    nodeMarks: () => nodeMarksOf(context),
   };
 }
 
-function statusOf({ ward, situation, keeper, sight }: PortraitParts): WardenStatus {
-  const { books, rules, view } = ward;
-  const paused = books.casebook.fact(PAUSED);
+function remediationStatus({ context, fleetHealth, trustTracker, trust }: StatusViewDeps): RemediationStatus {
+  const { remediationState, rules, view } = context;
+  const paused = remediationState.records.fact(PAUSED);
   return {
     mode: rules.safety.mode,
-    paused: paused === null ? null : (JSON.parse(paused) as WardenStatus["paused"]),
-    breaker: situation.breaker().open,
-    trust: sight().blockers,
-    stormUntil: situation.storm()?.until ?? null,
-    journal: books.problem(),
-    baseline: keeper.baseline(),
-    limits: namedLimits(rules.safety, view?.snapshot.fleet.count ?? 0),
-    inFlight: [...books.casebook.actions()].filter(({ state, shadow }) => state === "sent" && !shadow).length,
+    paused: paused === null ? null : (JSON.parse(paused) as RemediationStatus["paused"]),
+    breaker: fleetHealth.breaker().open,
+    trust: trust().blockers,
+    stormUntil: fleetHealth.storm()?.until ?? null,
+    journal: remediationState.journalProblem(),
+    largestWalkNodes: trustTracker.largestWalkNodes(),
+    limits: limitsByName(rules.safety, view?.snapshot.fleet.count ?? 0),
+    inFlight: [...remediationState.records.actions()].filter(({ state, shadow: dryRun }) => state === "sent" && !dryRun)
+      .length,
   };
 }
 
-function policyStatus({ books }: Ward, active: ActivePolicy): PolicyStatus {
+function policyStatus({ remediationState }: RemediationContext, active: ActivePolicy): PolicyStatus {
   const { rule } = active.policy;
-  const { casebook } = books;
-  const timers = [...casebook.timersOf(rule.name)];
+  const { records } = remediationState;
+  const timers = [...records.timersOf(rule.name)];
   const firing = timers.filter(([, { state }]) => state === "firing").map(([node]) => node);
-  const open = casebook
+  const open = records
     .openEpisodes()
-    .filter(({ policy, shadow }) => policy === rule.name && shadow === isShadow(active));
+    .filter(({ policy, shadow: dryRun }) => policy === rule.name && dryRun === isDryRun(active));
   const givenUp = firing.filter((node) => {
-    if (casebook.open(node, isShadow(active)) !== null) return false;
-    return casebook.past(node, isShadow(active)).findLast(({ policy }) => policy === rule.name)?.state === "given_up";
+    if (records.openEpisode(node, isDryRun(active)) !== null) return false;
+    return (
+      records.closedEpisodesOf(node, isDryRun(active)).findLast(({ policy }) => policy === rule.name)?.state ===
+      "given_up"
+    );
   });
   const counts = Object.fromEntries(
     EPISODE_STATES.map((state) => [state, open.filter((episode) => episode.state === state).length]),
@@ -97,69 +101,70 @@ function policyStatus({ books }: Ward, active: ActivePolicy): PolicyStatus {
   return {
     rule,
     mode: active.mode,
-    fallen: active.fallen,
-    proven: active.proven,
+    hasFallenBack: active.hasFallenBack,
+    isProven: active.proven,
     pending: timers.length - firing.length,
     firing: firing.length,
     episodes: { ...counts, pending: timers.length - firing.length, given_up: givenUp.length },
   };
 }
 
-function explainPolicies({ ward, situation, sight }: PortraitParts, node: string): PolicyExplanation[] {
-  const facts = new Map<boolean, Facts>();
-  const factsOf = (shadow: boolean): Facts => {
-    const known = facts.get(shadow) ?? situation.facts(shadow, sight());
-    facts.set(shadow, known);
+function explainPolicies({ context, fleetHealth, trust }: StatusViewDeps, node: string): PolicyExplanation[] {
+  const facts = new Map<boolean, GuardFacts>();
+  const factsOf = (dryRun: boolean): GuardFacts => {
+    const known = facts.get(dryRun) ?? fleetHealth.guardFacts(dryRun, trust());
+    facts.set(dryRun, known);
     return known;
   };
-  return activePolicies(ward).flatMap((active): PolicyExplanation[] => {
-    const candidate = candidateOf(ward, active, node);
+  return activePolicies(context).flatMap((active): PolicyExplanation[] => {
+    const candidate = buildCandidate(context, active, node);
     if (candidate === null) return [];
-    const { judgement } = candidate;
+    const { evaluation } = candidate;
     const { name, forMs } = active.policy.rule;
-    const timer = rowOf(name, node, candidate.timer);
-    const episode = candidate.episode ?? ward.books.casebook.suspended(name, node, isShadow(active));
+    const timer = toTimerRow(name, node, candidate.timer);
+    const episode =
+      candidate.episode ?? context.remediationState.records.suspendedEpisode(name, node, isDryRun(active));
     return [
       {
         policy: name,
         mode: active.mode,
-        verdict: judgement.verdict,
-        matched: judgement.matched,
-        unknowns: judgement.unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
-        fields: judgement.fields(),
-        timer: timer === null ? null : shownTimer(timer),
+        verdict: evaluation.verdict,
+        matched: evaluation.matched,
+        unknowns: evaluation.unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
+        fields: evaluation.fields(),
+        timer: timer === null ? null : presentTimer(timer),
         forMs,
         episode,
-        blockers: blockersOf(candidate, factsOf(isShadow(active))),
+        blockers: findBlockers(candidate, factsOf(isDryRun(active))),
       },
     ];
   });
 }
 
-function marksOf({ books, policies }: Ward): ReadonlyMap<string, NodeMark> {
-  const { casebook } = books;
+function nodeMarksOf({ remediationState, policies }: RemediationContext): ReadonlyMap<string, NodeMark> {
+  const { records } = remediationState;
   const marks = new Map<string, NodeMark>();
   const mark = (node: string, what: NodeMark) => {
     if (NODE_MARKS.indexOf(what) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, what);
   };
   for (const { rule } of policies) {
-    for (const [node, { state }] of casebook.timersOf(rule.name)) mark(node, state === "firing" ? "firing" : "pending");
+    for (const [node, { state }] of records.timersOf(rule.name)) mark(node, state === "firing" ? "firing" : "pending");
   }
-  for (const { node, shadow, state } of casebook.openEpisodes()) {
-    if (shadow) mark(node, "shadow");
+  for (const { node, shadow: dryRun, state } of records.openEpisodes()) {
+    if (dryRun) mark(node, "shadow");
     else mark(node, state === "acting" ? "acting" : "episode");
   }
-  const now = books.now();
-  for (const { node, kind, until } of casebook.allHolds()) {
+  const now = remediationState.now();
+  for (const { node, kind, until } of records.allHolds()) {
     if (kind !== "given_up" && (until === null || until > now)) mark(node, "held");
   }
-  for (const { node, state } of casebook.actions()) if (state === "awaiting") mark(node, "awaiting");
+  for (const { node, state } of records.actions()) if (state === "awaiting") mark(node, "awaiting");
   return marks;
 }
 
 /** Sets the gauges of what a portrait shows. */
-export function showPortrait(ward: Ward, view: WardenView): void {
-  const { metrics } = ward;
+export function setStatusGauges(context: RemediationContext, view: RemediationView): void {
+  const { metrics } = context;
   const status = view.status();
   metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
   metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);
@@ -176,19 +181,19 @@ export function showPortrait(ward: Ward, view: WardenView): void {
 }
 
 /** Begins the counters of a policy at zero, so that their first increase is one. */
-export function beginCounters({ metrics, policies }: Ward): void {
+export function initializeCounters({ metrics, policies }: RemediationContext): void {
   for (const { rule } of policies) {
     metrics.inc("proxywarden_decisions_total", { policy: rule.name, verdict: "act", reason: "all_clear" }, 0);
     const kinds = ACTION_KINDS.filter((kind) => rule.steps.some(({ action }) => action === kind));
     for (const action of kinds) {
-      for (const outcome of OUTCOMES)
+      for (const outcome of ACTION_OUTCOMES)
         metrics.inc("proxywarden_actions_total", { policy: rule.name, action, outcome }, 0);
     }
   }
 }
 
 /** Takes away the gauges of policies that are no more. */
-export function removeGauges({ metrics, policies }: Ward): void {
+export function removePolicyGauges({ metrics, policies }: RemediationContext): void {
   for (const { rule } of policies) {
     for (const state of EPISODE_STATES) metrics.remove("proxywarden_episodes", { policy: rule.name, state });
     for (const mode of MODES) metrics.remove("proxywarden_policy_mode", { policy: rule.name, mode });

@@ -1,26 +1,32 @@
 import { MINUTE_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { BadDetail } from "../../model/scenario.ts";
-import { type Call, type Outcome, type Refusal, refuse, struck } from "./endpoint-context.ts";
-import { nodesAt } from "../sessions/count-history.ts";
-import { badDetailFault } from "../http/faults.ts";
 import { findNode, quarantine, reboot } from "../fleet/fleet.ts";
 import type { SimulatedNode } from "../fleet/node.ts";
-import { detailedNode, listedNode } from "./node-view.ts";
-import { answerPage, listSieve } from "./paging.ts";
+import { badDetailFault } from "../http/faults.ts";
+import { nodesAt } from "../sessions/count-history.ts";
 import { cutSessions } from "../sessions/traffic.ts";
+import {
+  type EndpointCall,
+  type EndpointError,
+  type EndpointResult,
+  endpointError,
+  findFault,
+} from "./endpoint-context.ts";
+import { detailedNode, listedNode } from "./node-view.ts";
+import { answerPage, listFilter } from "./paging.ts";
 
 /** A quarantine lasts from a minute to 30 days; the spec shows no bounds. */
 const QUARANTINE_MINUTES_MAX = 43_200;
 const REASON_LENGTH_MAX = 500;
 
 /** GET /v1/nodes (spec, section 4.1). */
-export function listNodes(call: Call): Outcome {
+export function listNodes(call: EndpointCall): EndpointResult {
   const { service, at } = call;
   const options = service.options.nodeList;
-  const seenUntil = lastReportKnown(call);
+  const seenUntil = reportsKnownUntil(call);
   const nodes = service.nodeOrder(at, seenUntil);
-  const lagging = options.totalLagMs === 0 ? null : nodesAt(service.world.counts, at - options.totalLagMs);
+  const lagging = options.totalLagMs === 0 ? null : nodesAt(service.world.countHistory, at - options.totalLagMs);
   return answerPage(call, {
     options,
     length: nodes.length,
@@ -30,27 +36,27 @@ export function listNodes(call: Call): Outcome {
 }
 
 /** GET /v1/nodes/{id} (spec, section 4.2). */
-export function readNode(call: Call): Outcome {
+export function readNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
-  const bad = badDetailFault(call.strikes, call.service.world.seed, node.value.index);
-  if (bad !== null) return badDetail(call, bad.answer);
-  return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, lastReportKnown(call)) });
+  const bad = badDetailFault(call.activeFaults, call.service.world.seed, node.value.index);
+  if (bad !== null) return badDetailResult(call, bad.answer);
+  return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, reportsKnownUntil(call)) });
 }
 
 /** POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required; a second one replaces the first. */
-export function quarantineNode(call: Call): Outcome {
+export function quarantineNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
   const body = readBody(call);
   if (!body.ok) return body;
   const { reason, duration_minutes: minutes } = body.value;
   if (typeof reason !== "string" || reason === "" || reason.length > REASON_LENGTH_MAX) {
-    return refuse(400, "invalid_reason", `reason must be a text of 1 to ${REASON_LENGTH_MAX} characters`);
+    return endpointError(400, "invalid_reason", `reason must be a text of 1 to ${REASON_LENGTH_MAX} characters`);
   }
   if (!isWhole(minutes) || minutes < 1 || minutes > QUARANTINE_MINUTES_MAX) {
     const message = `duration_minutes must be a whole number from 1 to ${QUARANTINE_MINUTES_MAX}`;
-    return refuse(400, "invalid_duration_minutes", message);
+    return endpointError(400, "invalid_duration_minutes", message);
   }
   const { world } = call.service;
   // Cut first, so that their number is known: with the quarantine the node stops serving, and would cut them itself.
@@ -69,31 +75,31 @@ export function quarantineNode(call: Call): Outcome {
 }
 
 /** POST /v1/nodes/{id}/reboot (spec, section 4.4). A reboot that is under way is not begun again: 409. */
-export function rebootNode(call: Call): Outcome {
+export function rebootNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
   const body = readBody(call);
   if (!body.ok) return body;
   const { force = false } = body.value;
-  if (typeof force !== "boolean") return refuse(400, "invalid_force", "force must be true or false");
+  if (typeof force !== "boolean") return endpointError(400, "invalid_force", "force must be true or false");
   const { id, status } = node.value;
-  if (status === "rebooting") return refuse(409, "node_rebooting", `Node ${id} is rebooting already`);
+  if (status === "rebooting") return endpointError(409, "node_rebooting", `Node ${id} is rebooting already`);
   reboot(call.service.world.fleet, node.value, force, call.at);
-  return actionDone(call, { message: `${force ? "Forced" : "Graceful"} reboot of node ${id} requested`, force });
+  return actionResult(call, { message: `${force ? "Forced" : "Graceful"} reboot of node ${id} requested`, force });
 }
 
 /** POST /v1/nodes/{id}/disconnect (spec, section 4.5). A body is not read. */
-export function disconnectNode(call: Call): Outcome {
+export function disconnectNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
   const { world } = call.service;
   const count = cutSessions(world.traffic, node.value, call.at - world.startMs, "closed");
   const message = `All sessions of node ${node.value.id} have been disconnected`;
-  return actionDone(call, { message, disconnected_sessions: count });
+  return actionResult(call, { message, disconnected_sessions: count });
 }
 
 /** What reboot and disconnect answer is not shown: the option says. */
-function actionDone({ service }: Call, facts: Readonly<Record<string, unknown>>): Outcome {
+function actionResult({ service }: EndpointCall, facts: Readonly<Record<string, unknown>>): EndpointResult {
   switch (service.options.actionReply) {
     case "success":
       return ok({ status: 200, value: { success: true, ...facts } });
@@ -106,47 +112,47 @@ function actionDone({ service }: Call, facts: Readonly<Record<string, unknown>>)
   }
 }
 
-function nodeOf(call: Call): Result<SimulatedNode, Refusal> {
+function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
   const node = findNode(call.service.world.fleet, call.id);
-  return node === null || hasVanished(call, node) ? notFound(call.id) : ok(node);
+  return node === null || isHidden(call, node) ? notFound(call.id) : ok(node);
 }
 
 /** Whether a fault leaves the node out of the lists: then it is not found by its id either. */
-function hasVanished(call: Call, node: SimulatedNode): boolean {
-  if (struck(call.strikes, "vanished") === null) return false;
-  const position = call.service.nodeOrder(call.at, lastReportKnown(call)).indexOf(node);
-  return !listSieve(call).has(position);
+function isHidden(call: EndpointCall, node: SimulatedNode): boolean {
+  if (findFault(call.activeFaults, "vanished") === null) return false;
+  const position = call.service.nodeOrder(call.at, reportsKnownUntil(call)).indexOf(node);
+  return !listFilter(call).has(position);
 }
 
-const notFound = (id: string) => refuse(404, "node_not_found", `There is no node ${JSON.stringify(id)}`);
+const notFound = (id: string) => endpointError(404, "node_not_found", `There is no node ${JSON.stringify(id)}`);
 
-function badDetail({ id }: Call, answer: BadDetail): Outcome {
+function badDetailResult({ id }: EndpointCall, answer: BadDetail): EndpointResult {
   switch (answer) {
     case "not_found":
       return notFound(id);
     case "unreadable":
       return ok({ status: 200, value: { error: "node_unavailable" } });
     case "server_error":
-      return refuse(500, "internal_error", `Node ${JSON.stringify(id)} can't be read`);
+      return endpointError(500, "internal_error", `Node ${JSON.stringify(id)} can't be read`);
     default:
       return answer satisfies never;
   }
 }
 
 /** No body is an empty object; anything but an object is refused. */
-function readBody({ body }: Call): Result<Readonly<Record<string, unknown>>, Refusal> {
+function readBody({ body }: EndpointCall): Result<Readonly<Record<string, unknown>>, EndpointError> {
   if (body === "") return ok({});
   try {
     const value: unknown = JSON.parse(body);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return ok({ ...value });
   } catch {
-    return refuse(400, "invalid_json", "The body is not JSON");
+    return endpointError(400, "invalid_json", "The body is not JSON");
   }
-  return refuse(400, "invalid_body", "The body must be a JSON object");
+  return endpointError(400, "invalid_body", "The body must be a JSON object");
 }
 
 const isWhole = (value: unknown): value is number => Number.isSafeInteger(value);
 
 /** The last report that the service knows of: with the fault on, none that came since it began. */
-const lastReportKnown = ({ strikes }: Call): number =>
-  struck(strikes, "stale_last_seen")?.sinceMs ?? Number.POSITIVE_INFINITY;
+const reportsKnownUntil = ({ activeFaults }: EndpointCall): number =>
+  findFault(activeFaults, "stale_last_seen")?.sinceMs ?? Number.POSITIVE_INFINITY;

@@ -1,17 +1,22 @@
 import type { NODE_ORDERS, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { SimulatedNode } from "../fleet/node.ts";
-import { bandwidthOf, reportedAt, uptimeHours } from "./node-view.ts";
 import type { World } from "../network.ts";
+import { bandwidthOf, reportedAt, uptimeHours } from "./node-view.ts";
 
 /** The nodes in the order of the list at `at`. No report after `seenUntil` is known to the service. */
 export type NodeOrder = (at: EpochMs, seenUntil: EpochMs) => readonly SimulatedNode[];
 
 type Field = (typeof NODE_ORDERS)[number];
-type Key = number | string;
+type SortKey = number | string;
 
 /** Fields that change with every report or session, and so with time alone. */
-const MOVING: ReadonlySet<Field> = new Set<Field>(["last_seen", "uptime_hours", "active_sessions", "bandwidth_gb"]);
+const TIME_DEPENDENT_FIELDS: ReadonlySet<Field> = new Set<Field>([
+  "last_seen",
+  "uptime_hours",
+  "active_sessions",
+  "bandwidth_gb",
+]);
 
 /**
  * The order of a world's node list. It is derived anew only where something that it depends on has changed, and from the
@@ -23,7 +28,7 @@ export function createNodeOrder(order: ServiceOptions["nodeList"]["order"], worl
   const isDescending = order.startsWith("-");
   const field = (isDescending ? order.slice(1) : order) as Field;
   const sign = isDescending ? -1 : 1;
-  const keys: Key[] = [];
+  const keys: SortKey[] = [];
   let sorted: SimulatedNode[] = [];
   let moves = -1;
   let state = "";
@@ -34,17 +39,17 @@ export function createNodeOrder(order: ServiceOptions["nodeList"]["order"], worl
   }
 
   return (at, seenUntil) => {
-    const now = MOVING.has(field) ? `${fleet.changes} ${at} ${seenUntil}` : `${fleet.changes}`;
+    const now = TIME_DEPENDENT_FIELDS.has(field) ? `${fleet.changeCount} ${at} ${seenUntil}` : `${fleet.changeCount}`;
     if (now === state) return sorted;
     state = now;
-    if (moves !== fleet.moveCount) sorted = [...fleet.nodes];
-    moves = fleet.moveCount;
-    for (const node of sorted) keys[node.index] = keyOf(field, world, node, at, seenUntil);
+    if (moves !== fleet.membershipChangeCount) sorted = [...fleet.nodes];
+    moves = fleet.membershipChangeCount;
+    for (const node of sorted) keys[node.index] = sortKey(field, world, node, at, seenUntil);
     return sorted.sort(compare);
   };
 }
 
-function keyOf(field: Field, world: World, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): Key {
+function sortKey(field: Field, world: World, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): SortKey {
   switch (field) {
     case "last_seen":
       return reportedAt(node, at, seenUntil);

@@ -1,11 +1,11 @@
 import { HOUR_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type Backend, stamp } from "./endpoint-context.ts";
-import { RATE_MEAN } from "../sessions/demand.ts";
 import { lastHeartbeat, type SimulatedNode } from "../fleet/node.ts";
-import { gigabytes, tallyBytes } from "../sessions/byte-counter.ts";
-import { usage } from "../fleet/resource-usage.ts";
+import { resourceUsage } from "../fleet/resource-usage.ts";
 import type { World } from "../network.ts";
+import { countedBytes, gigabytes } from "../sessions/byte-counter.ts";
+import { BYTES_PER_MS_MEAN } from "../sessions/demand.ts";
+import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
 
 /** Mean size of a node, as `node.ts` deals them. */
 const SIZE_MEAN = 2;
@@ -48,12 +48,12 @@ export const uptimeHours = (node: SimulatedNode, at: EpochMs): number =>
 /** All that the node ever carried: what it had before the start is what a node of its size and age would have. */
 export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
   const { traffic, startMs } = world;
-  const before = Math.max(0, startMs - node.createdAt) * RATE_MEAN * fairShare(world, node);
-  return gigabytes(before + tallyBytes(traffic.population.nodes[node.index]!, at - startMs));
+  const before = Math.max(0, startMs - node.createdAt) * BYTES_PER_MS_MEAN * fairShare(world, node);
+  return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
 /** The list form of a node at `at`. No report after `seenUntil` is known to the service. */
-export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): ListedNode {
+export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): ListedNode {
   const { active } = service.world.traffic.population.nodes[node.index]!;
   return {
     id: node.id,
@@ -63,7 +63,7 @@ export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, s
     region: node.region,
     ip_address: node.ipAddress,
     version: node.version,
-    last_seen: stamp(service, reportedAt(node, at, seenUntil)),
+    last_seen: serviceTimestamp(service, reportedAt(node, at, seenUntil)),
     uptime_hours: uptimeHours(node, at),
     active_sessions: active,
     bandwidth_gb: bandwidthOf(service.world, node, at),
@@ -71,11 +71,16 @@ export function listedNode(service: Backend, node: SimulatedNode, at: EpochMs, s
 }
 
 /** The detail form of a node at `at`. */
-export function detailedNode(service: Backend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): DetailedNode {
+export function detailedNode(
+  service: ServiceBackend,
+  node: SimulatedNode,
+  at: EpochMs,
+  seenUntil: EpochMs,
+): DetailedNode {
   const { world, options } = service;
   const { active } = world.traffic.population.nodes[node.index]!;
   const capacity = Math.max(CAPACITY_MIN, fairShare(world, node) * HEADROOM);
-  const { cpu, memory, disk } = usage(world.seed, node, Math.min(1, active / capacity), at);
+  const { cpu, memory, disk } = resourceUsage(world.seed, node, Math.min(1, active / capacity), at);
   const scaled = (ratio: number): number =>
     options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
   return {
@@ -83,8 +88,8 @@ export function detailedNode(service: Backend, node: SimulatedNode, at: EpochMs,
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),
     disk_usage: scaled(disk),
-    created_at: stamp(service, node.createdAt),
-    updated_at: stamp(service, node.changedAt),
+    created_at: serviceTimestamp(service, node.createdAt),
+    updated_at: serviceTimestamp(service, node.changedAt),
   };
 }
 

@@ -1,8 +1,14 @@
 import { ok, type Result } from "../../base/result.ts";
 import type { ListOptions } from "../../model/scenario.ts";
-import { type Call, type Outcome, type Refusal, refuse, struck } from "./endpoint-context.ts";
 import { hash } from "../hash.ts";
-import { createSieve, OPEN_SIEVE, type Sieve } from "./record-filter.ts";
+import {
+  type EndpointCall,
+  type EndpointError,
+  type EndpointResult,
+  endpointError,
+  findFault,
+} from "./endpoint-context.ts";
+import { createRecordFilter, PASS_ALL_FILTER, type RecordFilter } from "./record-filter.ts";
 
 /** Which page was asked for (spec, section 2.5). */
 interface PageRequest {
@@ -10,29 +16,33 @@ interface PageRequest {
   /** The limit in force, after clamping. */
   readonly limit: number;
   /** The limit that the reply states. */
-  readonly echo: number;
+  readonly statedLimit: number;
   readonly offset: number;
 }
 
 /** Reads page and limit from the query, by the service's options. */
-function readPage({ service, query }: Call): Result<PageRequest, Refusal> {
+function readPage({ service, query }: EndpointCall): Result<PageRequest, EndpointError> {
   const { firstPage, pageLimitDefault, pageLimitMax, pageLimitOver, pageLimitEcho } = service.options;
   const page = wholeNumber(query.get("page"), firstPage);
   if (page === null || page < firstPage) {
-    return refuse(400, "invalid_page", `page must be a whole number from ${firstPage}, not ${quoted(query, "page")}`);
+    return endpointError(
+      400,
+      "invalid_page",
+      `page must be a whole number from ${firstPage}, not ${quoted(query, "page")}`,
+    );
   }
   const asked = wholeNumber(query.get("limit"), pageLimitDefault);
   if (asked === null || asked < 1 || (asked > pageLimitMax && pageLimitOver === "reject")) {
     const message = `limit must be a whole number from 1 to ${pageLimitMax}, not ${quoted(query, "limit")}`;
-    return refuse(400, "invalid_limit", message);
+    return endpointError(400, "invalid_limit", message);
   }
   const limit = Math.min(asked, pageLimitMax);
   const echo = pageLimitEcho === "effective" ? limit : asked;
-  return ok({ page, limit, echo, offset: (page - firstPage) * limit });
+  return ok({ page, limit, statedLimit: echo, offset: (page - firstPage) * limit });
 }
 
 /** A list that is paged through. */
-export interface List<T extends { readonly id: string }> {
+export interface PagedList<T extends { readonly id: string }> {
   readonly options: ListOptions<string>;
   /** Records that it holds. */
   readonly length: number;
@@ -43,28 +53,32 @@ export interface List<T extends { readonly id: string }> {
 }
 
 /** Answers with the page that is asked for, by the options of the list and what the faults make of it. */
-export function answerPage<T extends { readonly id: string }>(call: Call, list: List<T>): Outcome {
+export function answerPage<T extends { readonly id: string }>(call: EndpointCall, list: PagedList<T>): EndpointResult {
   const asked = readPage(call);
   if (!asked.ok) return asked;
-  const { limit, echo } = asked.value;
-  const ignored = struck(call.strikes, "page_ignored");
+  const { limit, statedLimit: echo } = asked.value;
+  const ignored = findFault(call.activeFaults, "page_ignored");
   const offset = ignored === null ? asked.value.offset : 0;
   const { recordsMax } = list.options;
   if (offset >= recordsMax) {
-    return refuse(400, "page_too_far", `only the first ${recordsMax} records can be listed; offset is ${offset}`);
+    return endpointError(
+      400,
+      "page_too_far",
+      `only the first ${recordsMax} records can be listed; offset is ${offset}`,
+    );
   }
-  const sieve = listSieve(call);
-  const left = sieve.count(list.length);
-  const twice = Math.min(left, struck(call.strikes, "duplicates")?.records ?? 0);
+  const recordFilter = listFilter(call);
+  const left = recordFilter.count(list.length);
+  const twice = Math.min(left, findFault(call.activeFaults, "duplicates")?.records ?? 0);
   const from = Math.max(offset, left);
   const again = Math.max(0, Math.min(offset + limit, left + twice) - from);
   const data = [
-    ...list.read(sieve.positions(offset, limit, list.length)),
-    ...list.read(sieve.positions(from - left, again, list.length)),
+    ...list.read(recordFilter.positions(offset, limit, list.length)),
+    ...list.read(recordFilter.positions(from - left, again, list.length)),
   ];
-  const total = statedTotal(list.options, sieve.count(list.counted) + twice, data.length);
+  const total = statedTotal(list.options, recordFilter.count(list.counted) + twice, data.length);
   const page = ignored?.states === "first" ? call.service.options.firstPage : asked.value.page;
-  return ok({ status: 200, value: { data: spoilRecords(call, data), pagination: { page, limit: echo, total } } });
+  return ok({ status: 200, value: { data: corruptRecords(call, data), pagination: { page, limit: echo, total } } });
 }
 
 function statedTotal(
@@ -76,36 +90,39 @@ function statedTotal(
 }
 
 /** What the faults leave of a list. */
-export function listSieve({ service, strikes }: Call): Sieve {
-  if (struck(strikes, "empty_list") !== null) return createSieve(0, 1);
-  const vanished = struck(strikes, "vanished");
-  return vanished === null ? OPEN_SIEVE : createSieve(service.world.seed, vanished.share);
+export function listFilter({ service, activeFaults }: EndpointCall): RecordFilter {
+  if (findFault(activeFaults, "empty_list") !== null) return createRecordFilter(0, 1);
+  const vanished = findFault(activeFaults, "vanished");
+  return vanished === null ? PASS_ALL_FILTER : createRecordFilter(service.world.seed, vanished.share);
 }
 
 /** Does to the records what the faults say; which ones are hit, and how, stays the same while a fault lasts. */
-function spoilRecords<T extends { readonly id: string }>(call: Call, sound: readonly T[]): readonly unknown[] {
-  const records = relabelled(call, sound);
-  const fault = struck(call.strikes, "bad_records");
+function corruptRecords<T extends { readonly id: string }>(
+  call: EndpointCall,
+  validRecords: readonly T[],
+): readonly unknown[] {
+  const records = withManyLabels(call, validRecords);
+  const fault = findFault(call.activeFaults, "bad_records");
   if (fault === null) return records;
   return records.map((record) => {
-    const fate = hash(call.service.world.seed ^ 0xbad, textWord(record.id));
+    const fate = hash(call.service.world.seed ^ 0xbad, hashText(record.id));
     if ((fate % 1_000) / 1_000 >= fault.share) return record;
-    return { ...record, ...SPOILS[Math.floor(fate / 1_000) % SPOILS.length] };
+    return { ...record, ...CORRUPTIONS[Math.floor(fate / 1_000) % CORRUPTIONS.length] };
   });
 }
 
 /** Gives each record one of many values in each label of its own; a node takes no notice of those of a session. */
-function relabelled<T extends { readonly id: string }>(call: Call, records: readonly T[]): readonly T[] {
-  const fault = struck(call.strikes, "many_labels");
+function withManyLabels<T extends { readonly id: string }>(call: EndpointCall, records: readonly T[]): readonly T[] {
+  const fault = findFault(call.activeFaults, "many_labels");
   if (fault === null) return records;
   return records.map((record) => {
-    const value = hash(call.service.world.seed ^ 0x1abe1, textWord(record.id)) % fault.values;
+    const value = hash(call.service.world.seed ^ 0x1abe1, hashText(record.id)) % fault.values;
     const labels = { country: `country_${value}`, region: `region_${value}` };
     return { ...record, ...labels, customer_id: `cust_${value}`, node_id: `node_many_${value}` };
   });
 }
 
-const SPOILS: readonly Readonly<Record<string, unknown>>[] = [
+const CORRUPTIONS: readonly Readonly<Record<string, unknown>>[] = [
   { status: "hibernating" },
   { uptime_hours: "many", active_sessions: "12", duration_seconds: "many", bytes_sent: "12" },
   { id: undefined },
@@ -127,7 +144,7 @@ function wholeNumber(text: string | null, absent: number): number | null {
 
 const quoted = (query: URLSearchParams, name: string): string => JSON.stringify(query.get(name));
 
-const textWord = (text: string): number => {
+const hashText = (text: string): number => {
   let word = 0;
   for (let index = 0; index < text.length; index += 1) word = (Math.imul(word, 31) + text.charCodeAt(index)) >>> 0;
   return word;

@@ -1,6 +1,6 @@
 import type { Category } from "../http/rate-limits.ts";
-import type { Call, Outcome } from "./endpoint-context.ts";
 import type { Scope } from "./api-keys.ts";
+import type { EndpointCall, EndpointResult } from "./endpoint-context.ts";
 import { disconnectNode, listNodes, quarantineNode, readNode, rebootNode } from "./node-endpoints.ts";
 import { listSessions, readHourly, readSession, readStatistics } from "./session-endpoints.ts";
 
@@ -10,7 +10,7 @@ export interface Route {
   /** The path as the spec writes it. */
   readonly path: string;
   readonly scope: Scope;
-  readonly answer: (call: Call) => Outcome;
+  readonly answer: (call: EndpointCall) => EndpointResult;
 }
 
 const ROUTES: readonly Route[] = [
@@ -32,13 +32,13 @@ const MATCHERS = ROUTES.map((route) => ({
 }));
 
 /** Where a request leads: to an endpoint, to a path that has other methods only, or nowhere. */
-export type Destination =
+export type RouteMatch =
   | { readonly kind: "endpoint"; readonly route: Route; readonly id: string }
   | { readonly kind: "method_not_allowed"; readonly allowed: readonly string[] }
   | { readonly kind: "nowhere" };
 
 /** Finds the endpoint of a path without its query. */
-export function findRoute(method: string, pathname: string): Destination {
+export function findRoute(method: string, pathname: string): RouteMatch {
   const here = MATCHERS.map(({ route, pattern }) => ({ route, match: pattern.exec(pathname) })).filter(
     ({ match }) => match !== null,
   );
@@ -47,14 +47,14 @@ export function findRoute(method: string, pathname: string): Destination {
   const found = here.find(({ route }) => route.method === method);
   if (found === undefined)
     return { kind: "method_not_allowed", allowed: [...new Set(here.map(({ route }) => route.method))] };
-  return { kind: "endpoint", route: found.route, id: decoded(found.match?.[1] ?? "") };
+  return { kind: "endpoint", route: found.route, id: decodeSegment(found.match?.[1] ?? "") };
 }
 
 /** The category whose limit a path falls under. What is no session endpoint has the standard tier (section 8.2). */
 export const categoryOf = (pathname: string): Category =>
   /^\/v1\/sessions(\/|$)/.test(pathname) ? "session_monitoring" : "node_management";
 
-function decoded(segment: string): string {
+function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {

@@ -1,37 +1,44 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
 import { ok } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type Backend, type Call, type Outcome, refuse, struck } from "./endpoint-context.ts";
-import { sessionsAt } from "../sessions/count-history.ts";
-import { skewAt } from "../http/faults.ts";
-import { sessionSlot } from "../fleet/node-identity.ts";
-import { answerPage } from "./paging.ts";
 import { COUNTRIES } from "../fleet/locations.ts";
-import type { Groups } from "../sessions/ordered-groups.ts";
+import { sessionSlot } from "../fleet/node-identity.ts";
+import { clockSkewAt } from "../http/faults.ts";
+import { countedBytes, gigabytes } from "../sessions/byte-counter.ts";
+import { sessionsAt } from "../sessions/count-history.ts";
+import type { GroupMask } from "../sessions/ordered-groups.ts";
+import { isReadable, SESSION_KINDS, SESSION_STATES, STATE_INDEX } from "../sessions/sessions.ts";
+import {
+  type EndpointCall,
+  type EndpointResult,
+  endpointError,
+  findFault,
+  type ServiceBackend,
+} from "./endpoint-context.ts";
+import { answerPage } from "./paging.ts";
 import { slotsAt } from "./session-order.ts";
 import { detailedSession, listedSession } from "./session-view.ts";
-import { isThere, STATE, STATES, TYPES } from "../sessions/sessions.ts";
-import { gigabytes, tallyBytes } from "../sessions/byte-counter.ts";
 
-const LIVING: Groups = (1 << STATE.connecting) | (1 << STATE.active);
-const ALL: Groups = (1 << STATES.length) - 1;
+const LIVE_STATES: GroupMask = (1 << STATE_INDEX.connecting) | (1 << STATE_INDEX.active);
+const ALL_STATES: GroupMask = (1 << SESSION_STATES.length) - 1;
 const TOP_COUNTRIES = 10;
 
 /** GET /v1/sessions (spec, section 4.6). Without a filter: all that live, and those that ended if the option says so. */
-export function listSessions(call: Call): Outcome {
+export function listSessions(call: EndpointCall): EndpointResult {
   const { service, at, query } = call;
-  const listed = service.options.listEndedSessions ? ALL : LIVING;
+  const listed = service.options.listEndedSessions ? ALL_STATES : LIVE_STATES;
   const wanted = query.get("status");
-  const state = wanted === null ? -1 : (STATES as readonly string[]).indexOf(wanted);
+  const state = wanted === null ? -1 : (SESSION_STATES as readonly string[]).indexOf(wanted);
   if (wanted !== null && state === -1) {
-    const message = `status must be one of ${STATES.join(", ")}, not ${JSON.stringify(wanted)}`;
-    return refuse(400, "invalid_status", message);
+    const message = `status must be one of ${SESSION_STATES.join(", ")}, not ${JSON.stringify(wanted)}`;
+    return endpointError(400, "invalid_status", message);
   }
   const groups = wanted === null ? listed : listed & (1 << state);
-  const { roster } = service.world.traffic.population.sessions;
+  const { ordered: roster } = service.world.traffic.population.sessions;
   const options = service.options.sessionList;
   const length = roster.count(groups);
-  const lagging = options.totalLagMs === 0 ? null : sessionsAt(service.world.counts, groups, at - options.totalLagMs);
+  const lagging =
+    options.totalLagMs === 0 ? null : sessionsAt(service.world.countHistory, groups, at - options.totalLagMs);
   return answerPage(call, {
     options,
     length,
@@ -41,12 +48,12 @@ export function listSessions(call: Call): Outcome {
 }
 
 /** GET /v1/sessions/{id} (spec, section 4.7). A session that ended can be read for some minutes, listed or not. */
-export function readSession({ service, id, at }: Call): Outcome {
+export function readSession({ service, id, at }: EndpointCall): EndpointResult {
   const { seed, traffic } = service.world;
   const { sessions } = traffic.population;
   const found = sessionSlot(seed, id);
-  if (found === null || !isThere(sessions, found.slot, found.generation)) {
-    return refuse(404, "session_not_found", `There is no session ${JSON.stringify(id)}`);
+  if (found === null || !isReadable(sessions, found.slot, found.generation)) {
+    return endpointError(404, "session_not_found", `There is no session ${JSON.stringify(id)}`);
   }
   return ok({ status: 200, value: detailedSession(service, found.slot, at) });
 }
@@ -56,20 +63,20 @@ export function readSession({ service, id, at }: Call): Outcome {
  * their average age, their countries and protocols. A websocket begins as a request to a web server, mostly encrypted:
  * it counts as https, as the spec has but three protocols there.
  */
-export function readStatistics({ service, at, strikes }: Call): Outcome {
-  const many = Array.from({ length: struck(strikes, "many_labels")?.values ?? 0 }, (_, value) => value);
+export function readStatistics({ service, at, activeFaults }: EndpointCall): EndpointResult {
+  const many = Array.from({ length: findFault(activeFaults, "many_labels")?.values ?? 0 }, (_, value) => value);
   const { traffic, hours, startMs } = service.world;
   const { population } = traffic;
   const { active } = population.all;
   const elapsed = at - startMs;
-  const ofType = (type: (typeof TYPES)[number]): number => population.byType[TYPES.indexOf(type)]!;
+  const ofType = (type: (typeof SESSION_KINDS)[number]): number => population.byType[SESSION_KINDS.indexOf(type)]!;
   return ok({
     status: 200,
     value: {
       active_sessions: active,
-      total_sessions_today: population.entered - hours.dayEntered,
-      bandwidth_today_gb: gigabytes(tallyBytes(population.all, elapsed) - hours.dayBytes),
-      peak_concurrent_sessions: population.peak,
+      total_sessions_today: population.enteredCount - hours.dayEntered,
+      bandwidth_today_gb: gigabytes(countedBytes(population.all, elapsed) - hours.dayBytes),
+      peak_concurrent_sessions: population.peakActive,
       average_session_duration_seconds:
         active === 0 ? 0 : Math.floor((elapsed - population.startSum / active) / SECOND_MS),
       top_countries: COUNTRIES.map((country, index) => ({ country, sessions: population.byCountry[index]! }))
@@ -89,7 +96,7 @@ export function readStatistics({ service, at, strikes }: Call): Outcome {
 }
 
 /** GET /v1/sessions/stats/hourly (spec, section 4.9): the last 24 whole hours, oldest first. */
-export function readHourly({ service }: Call): Outcome {
+export function readHourly({ service }: EndpointCall): EndpointResult {
   const data = service.world.hours.history.map((hour) => ({
     hour: wholeHour(service, hour.startMs),
     active_sessions: hour.active,
@@ -100,7 +107,7 @@ export function readHourly({ service }: Call): Outcome {
 }
 
 /** The label of an hour: whole on the service's own clock, however far that is off. */
-function wholeHour({ world }: Backend, startMs: EpochMs): string {
-  const labelled = Math.round((startMs + skewAt(world.script, startMs)) / HOUR_MS) * HOUR_MS;
+function wholeHour({ world }: ServiceBackend, startMs: EpochMs): string {
+  const labelled = Math.round((startMs + clockSkewAt(world.faultSchedule, startMs)) / HOUR_MS) * HOUR_MS;
   return new Date(labelled).toISOString();
 }

@@ -1,16 +1,21 @@
 import type { SESSION_ORDERS, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { Backend } from "./endpoint-context.ts";
-import type { Groups } from "../sessions/ordered-groups.ts";
+import type { GroupMask } from "../sessions/ordered-groups.ts";
+import type { ServiceBackend } from "./endpoint-context.ts";
 import { type ListedSession, listedSession } from "./session-view.ts";
 
 type Order = ServiceOptions["sessionList"]["order"];
 
 /** The slots of the sessions in those states at these ascending positions of the list. */
-export function slotsAt(service: Backend, groups: Groups, positions: readonly number[], at: EpochMs): number[] {
+export function slotsAt(
+  service: ServiceBackend,
+  groups: GroupMask,
+  positions: readonly number[],
+  at: EpochMs,
+): number[] {
   const [first, last] = [positions[0], positions.at(-1)];
   if (first === undefined || last === undefined) return [];
-  const { roster } = service.world.traffic.population.sessions;
+  const { ordered: roster } = service.world.traffic.population.sessions;
   const { order } = service.options.sessionList;
   const length = last - first + 1;
   if (order === "started_at") {
@@ -26,7 +31,7 @@ export function slotsAt(service: Backend, groups: Groups, positions: readonly nu
   return positions.map((position) => slots[position]!);
 }
 
-function sorted(service: Backend, slots: readonly number[], order: Order, at: EpochMs): number[] {
+function sorted(service: ServiceBackend, slots: readonly number[], order: Order, at: EpochMs): number[] {
   const isDescending = order.startsWith("-");
   const field = (isDescending ? order.slice(1) : order) as (typeof SESSION_ORDERS)[number] & keyof ListedSession;
   const sign = isDescending ? -1 : 1;

@@ -1,10 +1,10 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type Backend, stamp } from "./endpoint-context.ts";
-import { hash, hashUnit } from "../hash.ts";
-import { customerId, nodeId, sessionId, sessionIdentity } from "../fleet/node-identity.ts";
 import { COUNTRIES } from "../fleet/locations.ts";
-import { movedBy, STATE, STATES, TYPES } from "../sessions/sessions.ts";
+import { customerId, nodeId, sessionId, sessionIdentity } from "../fleet/node-identity.ts";
+import { hash, hashUnit } from "../hash.ts";
+import { bytesMovedBy, SESSION_KINDS, SESSION_STATES, STATE_INDEX } from "../sessions/sessions.ts";
+import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
 
 /** Share of a session's bytes that the client sent: from a download to an upload. */
 const SENT_SHARE_MIN = 0.04;
@@ -37,7 +37,7 @@ export interface DetailedSession extends ListedSession {
 }
 
 /** The list form of the session in `slot` at `at`. */
-export function listedSession(service: Backend, slot: number, at: EpochMs): ListedSession {
+export function listedSession(service: ServiceBackend, slot: number, at: EpochMs): ListedSession {
   const { seed, startMs, traffic } = service.world;
   const { sessions } = traffic.population;
   const elapsed = at - startMs;
@@ -45,38 +45,38 @@ export function listedSession(service: Backend, slot: number, at: EpochMs): List
   const { targetHost, targetPort } = sessionIdentity(seed, slot, generation);
   const endedAt = sessions.endedAt[slot]!;
   const startedAt = sessions.startedAt[slot]!;
-  const bytes = movedBy(sessions, slot, elapsed);
+  const bytes = bytesMovedBy(sessions, slot, elapsed);
   const sent = Math.floor(bytes * (SENT_SHARE_MIN + SENT_SHARE_SPREAD * hashUnit(seed ^ 0x5e27, slot, generation)));
   return {
     id: sessionId(seed, slot, generation),
     customer_id: customerId(seed, sessions.customer[slot]!),
     node_id: nodeId(seed, sessions.node[slot]!),
-    status: STATES[sessions.state[slot]!]!,
-    started_at: stamp(service, startMs + startedAt),
+    status: SESSION_STATES[sessions.state[slot]!]!,
+    started_at: serviceTimestamp(service, startMs + startedAt),
     duration_seconds: Math.floor(((Number.isNaN(endedAt) ? elapsed : endedAt) - startedAt) / SECOND_MS),
     bytes_sent: sent,
     bytes_received: bytes - sent,
     target_host: targetHost,
     target_port: targetPort,
     country: COUNTRIES[sessions.country[slot]!]!,
-    session_type: TYPES[sessions.type[slot]!]!,
+    session_type: SESSION_KINDS[sessions.type[slot]!]!,
   };
 }
 
 /** The detail form of the session in `slot` at `at`. */
-export function detailedSession(service: Backend, slot: number, at: EpochMs): DetailedSession {
+export function detailedSession(service: ServiceBackend, slot: number, at: EpochMs): DetailedSession {
   const { seed, startMs, traffic } = service.world;
   const { sessions } = traffic.population;
   const generation = sessions.generation[slot]!;
   const { userAgent, clientIp } = sessionIdentity(seed, slot, generation);
-  const failed = sessions.state[slot] === STATE.error;
-  const moves = !Number.isNaN(sessions.movingSince[slot]!);
+  const failed = sessions.state[slot] === STATE_INDEX.error;
+  const moves = !Number.isNaN(sessions.transferringSince[slot]!);
   return {
     ...listedSession(service, slot, at),
     protocol: "tcp",
     user_agent: userAgent,
     client_ip: clientIp,
     error_count: failed ? 1 + (hash(seed ^ 0xe220, slot, generation) % ERRORS_MAX) : 0,
-    last_activity: stamp(service, moves ? at : startMs + sessions.quietSince[slot]!),
+    last_activity: serviceTimestamp(service, moves ? at : startMs + sessions.idleSince[slot]!),
   };
 }

@@ -1,14 +1,14 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { ChurnRates, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { admitNode, type Fleet, removeNode } from "./fleet.ts";
-import { exponential, hashUnit, type Word } from "../hash.ts";
-import { NEVER } from "./node.ts";
+import { exponential, hashUnit, type Uint32 } from "../hash.ts";
 import { addNode, type Population } from "../sessions/population.ts";
+import { addNewNode, type Fleet, removeNode } from "./fleet.ts";
+import { NEVER } from "./node.ts";
 
 /** When nodes next join and leave the fleet. It follows from the seed and the rates, whatever else happens. */
 export interface Churn {
-  readonly seed: Word;
+  readonly seed: Uint32;
   readonly rates: ChurnRates;
   joinAt: EpochMs;
   leaveAt: EpochMs;
@@ -18,13 +18,13 @@ export interface Churn {
 }
 
 /** What a number is drawn for. */
-const DRAWS = { joinAt: 0x10b1, leaveAt: 0x10b2, leaver: 0x10b3 } as const;
+const DRAW_PURPOSES = { joinAt: 0x10b1, leaveAt: 0x10b2, leaver: 0x10b3 } as const;
 
 /** The churn of a scenario, from `startMs` on. */
 export function createChurn({ seed, churn: rates }: Scenario, startMs: EpochMs): Churn {
   const churn: Churn = { seed, rates, joinAt: NEVER, leaveAt: NEVER, joins: 0, leaves: 0 };
-  churn.joinAt = startMs + wait(rates.joinEveryMs, draw(churn, DRAWS.joinAt, 0));
-  churn.leaveAt = startMs + wait(rates.leaveEveryMs, draw(churn, DRAWS.leaveAt, 0));
+  churn.joinAt = startMs + drawDelay(rates.joinEveryMs, drawUnit(churn, DRAW_PURPOSES.joinAt, 0));
+  churn.leaveAt = startMs + drawDelay(rates.leaveEveryMs, drawUnit(churn, DRAW_PURPOSES.leaveAt, 0));
   return churn;
 }
 
@@ -36,17 +36,17 @@ export function runChurnEvent(churn: Churn, fleet: Fleet, population: Population
   const at = nextChurnEvent(churn);
   if (at === churn.joinAt) {
     churn.joins += 1;
-    churn.joinAt = at + wait(churn.rates.joinEveryMs, draw(churn, DRAWS.joinAt, churn.joins));
+    churn.joinAt = at + drawDelay(churn.rates.joinEveryMs, drawUnit(churn, DRAW_PURPOSES.joinAt, churn.joins));
     addNode(population);
-    admitNode(fleet, at);
+    addNewNode(fleet, at);
     return;
   }
   churn.leaves += 1;
-  churn.leaveAt = at + wait(churn.rates.leaveEveryMs, draw(churn, DRAWS.leaveAt, churn.leaves));
-  const leaver = fleet.nodes[Math.floor(draw(churn, DRAWS.leaver, churn.leaves) * fleet.nodes.length)];
+  churn.leaveAt = at + drawDelay(churn.rates.leaveEveryMs, drawUnit(churn, DRAW_PURPOSES.leaveAt, churn.leaves));
+  const leaver = fleet.nodes[Math.floor(drawUnit(churn, DRAW_PURPOSES.leaver, churn.leaves) * fleet.nodes.length)];
   if (leaver !== undefined) removeNode(fleet, leaver, at, NEVER);
 }
 
-const wait = (meanMs: DurationMs, unit: number): DurationMs => Math.max(1, Math.ceil(exponential(meanMs, unit)));
+const drawDelay = (meanMs: DurationMs, unit: number): DurationMs => Math.max(1, Math.ceil(exponential(meanMs, unit)));
 
-const draw = ({ seed }: Churn, what: Word, count: number): number => hashUnit(seed ^ what, count);
+const drawUnit = ({ seed }: Churn, what: Uint32, count: number): number => hashUnit(seed ^ what, count);

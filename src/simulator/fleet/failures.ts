@@ -1,91 +1,99 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { FleetRates } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { flapMs, type Onset, onset, rebootCures } from "./failure-modes.ts";
-import { exponential, hashUnit, type Word } from "../hash.ts";
+import { exponential, hashUnit, type Uint32 } from "../hash.ts";
+import { drawFailure, type FailureStart, flapMs, rebootRepairs } from "./failure-modes.ts";
 import { NEVER, type SimulatedNode } from "./node.ts";
 
 /** What decides how often nodes fall ill, and which. */
-export interface Hazards {
-  readonly seed: Word;
+export interface HealthModel {
+  readonly seed: Uint32;
   readonly rates: FleetRates;
 }
 
 const REPAIR_MS: DurationMs = 10 * MINUTE_MS;
 
 /** A node's health takes its next turn: it falls ill, or its ailment changes. */
-export function turn(hazards: Hazards, node: SimulatedNode, at: EpochMs): void {
-  if (node.ailment === "none") fallIll(hazards, node, at);
-  else if (node.ailment === "flapping") {
-    node.down = !node.down;
-    node.turnAt = at + flapMs(draw(hazards, node));
+export function advanceHealth(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  if (node.failureMode === "none") drawAndStartFailure(healthModel, node, at);
+  else if (node.failureMode === "flapping") {
+    node.isUnresponsive = !node.isUnresponsive;
+    node.nextPhaseAt = at + flapMs(drawForNode(healthModel, node));
   } else {
-    node.ailment = "outage";
-    node.down = true;
-    node.turnAt = NEVER;
+    node.failureMode = "outage";
+    node.isUnresponsive = true;
+    node.nextPhaseAt = NEVER;
   }
 }
 
-function fallIll(hazards: Hazards, node: SimulatedNode, at: EpochMs): void {
-  const begun = onset(hazards.rates, at, () => draw(hazards, node));
+function drawAndStartFailure(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  const begun = drawFailure(healthModel.rates, at, () => drawForNode(healthModel, node));
   if (begun === null) {
-    node.turnAt = after(hazards, node, at, hazards.rates.faultEveryMs);
-    startReboot(hazards, node, true, at);
+    node.nextPhaseAt = drawInstantAfter(healthModel, node, at, healthModel.rates.faultEveryMs);
+    startReboot(healthModel, node, true, at);
     return;
   }
-  contract(node, begun, at);
+  startFailure(node, begun, at);
 }
 
 /** A node falls ill, whatever ailed it before. */
-export function contract(node: SimulatedNode, { ailment, cure, healAt, turnAt }: Onset, at: EpochMs): void {
-  node.ailment = ailment;
-  node.cure = cure;
-  node.ailingSince = at;
-  node.down = ailment === "outage" || ailment === "flapping";
-  node.healAt = healAt;
-  node.turnAt = turnAt;
+export function startFailure(
+  node: SimulatedNode,
+  { failureMode, remedy, recoverAt, nextPhaseAt }: FailureStart,
+  at: EpochMs,
+): void {
+  node.failureMode = failureMode;
+  node.remedy = remedy;
+  node.failingSince = at;
+  node.isUnresponsive = failureMode === "outage" || failureMode === "flapping";
+  node.recoverAt = recoverAt;
+  node.nextPhaseAt = nextPhaseAt;
 }
 
 /** A node's ailment passes by itself, or a person repairs the node. */
-export function heal(hazards: Hazards, node: SimulatedNode, at: EpochMs): void {
-  if (node.cure !== "time") {
+export function recoverNode(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  if (node.remedy !== "time") {
     // A person takes the node out, mends it and boots it.
     node.maintenanceUntil = at + REPAIR_MS;
     node.unreportedBootAt = at;
   }
-  recover(hazards, node, at);
+  clearFailure(healthModel, node, at);
 }
 
-function recover(hazards: Hazards, node: SimulatedNode, at: EpochMs): void {
-  node.ailment = "none";
-  node.ailingSince = NEVER;
-  node.down = false;
-  node.healAt = NEVER;
-  node.turnAt = after(hazards, node, at, hazards.rates.faultEveryMs);
+function clearFailure(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  node.failureMode = "none";
+  node.failingSince = NEVER;
+  node.isUnresponsive = false;
+  node.recoverAt = NEVER;
+  node.nextPhaseAt = drawInstantAfter(healthModel, node, at, healthModel.rates.faultEveryMs);
 }
 
 /** A reboot begins. */
-export function startReboot(hazards: Hazards, node: SimulatedNode, forced: boolean, at: EpochMs): void {
-  node.rebootUntil = at + hazards.rates.rebootMs;
+export function startReboot(healthModel: HealthModel, node: SimulatedNode, forced: boolean, at: EpochMs): void {
+  node.rebootUntil = at + healthModel.rates.rebootMs;
   node.rebootForced = forced;
 }
 
 /** A reboot ends, and with it what it cures. */
-export function endReboot(hazards: Hazards, node: SimulatedNode, at: EpochMs): void {
+export function endReboot(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
   node.rebootUntil = NEVER;
   node.unreportedBootAt = at;
-  if (node.ailment === "none") return;
-  if (rebootCures(node.cure, node.rebootForced)) recover(hazards, node, at);
+  if (node.failureMode === "none") return;
+  if (rebootRepairs(node.remedy, node.rebootForced)) clearFailure(healthModel, node, at);
   // What fills up or leaks starts over.
-  else node.ailingSince = at;
+  else node.failingSince = at;
 }
 
 /** An instant by chance, in `meanMs` from `at` on average. */
-export const after = (hazards: Hazards, node: SimulatedNode, at: EpochMs, meanMs: DurationMs): EpochMs =>
-  at + Math.max(1, Math.ceil(exponential(meanMs, draw(hazards, node))));
+export const drawInstantAfter = (
+  healthModel: HealthModel,
+  node: SimulatedNode,
+  at: EpochMs,
+  meanMs: DurationMs,
+): EpochMs => at + Math.max(1, Math.ceil(exponential(meanMs, drawForNode(healthModel, node))));
 
 /** The next uniform number drawn for a node. */
-export function draw(hazards: Hazards, node: SimulatedNode): number {
-  node.draws += 1;
-  return hashUnit(hazards.seed, node.index, node.draws);
+export function drawForNode(healthModel: HealthModel, node: SimulatedNode): number {
+  node.drawCount += 1;
+  return hashUnit(healthModel.seed, node.index, node.drawCount);
 }

@@ -1,49 +1,58 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { ChurnRates, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type Agenda, createAgenda } from "../event-queue.ts";
-import type { Onset } from "./failure-modes.ts";
+import { createEventQueue, type EventQueue } from "../event-queue.ts";
 import { hashUnit } from "../hash.ts";
-import { after, contract, draw, endReboot, type Hazards, heal, startReboot, turn } from "./failures.ts";
+import type { FailureStart } from "./failure-modes.ts";
+import {
+  advanceHealth,
+  drawForNode,
+  drawInstantAfter,
+  endReboot,
+  type HealthModel,
+  recoverNode,
+  startFailure,
+  startReboot,
+} from "./failures.ts";
+import { createNode, isServing, NEVER, type SimulatedNode } from "./node.ts";
 import { nodeIndex, VERSIONS } from "./node-identity.ts";
-import { createNode, NEVER, type SimulatedNode, serves } from "./node.ts";
-import { createServing, type Serving } from "./serving-nodes.ts";
+import { createServingNodes, type ServingNodes } from "./serving-nodes.ts";
 
 /** How the sessions of a node end when it stops serving: closed in order, or lost with the node. */
-export type Parting = "closed" | "lost";
+export type SessionEnding = "closed" | "lost";
 
 /** The nodes and their lives. Changed in place by the functions of this file alone. */
-export interface Fleet extends Hazards {
+export interface Fleet extends HealthModel {
   /** When the simulation starts. */
   readonly startMs: EpochMs;
   readonly churn: ChurnRates;
   /** Every node that ever belonged to it, by index; null: it left for good. */
-  readonly all: (SimulatedNode | null)[];
+  readonly allNodes: (SimulatedNode | null)[];
   /** Those that belong to it now, by index. */
   readonly nodes: SimulatedNode[];
   /** The last joins and leaves, oldest first, and how many there ever were. */
-  readonly moves: FleetMove[];
-  moveCount: number;
+  readonly membershipChanges: MembershipChange[];
+  membershipChangeCount: number;
   /** Regions that are cut off. */
-  dark: ReadonlySet<string>;
+  downRegions: ReadonlySet<string>;
   /** Counts changes of any node's status, boot or membership: what was derived from them holds until the next. */
-  changes: number;
-  readonly serving: Serving;
+  changeCount: number;
+  readonly servingNodes: ServingNodes;
   /** Indexes of nodes by the time of their next event; an entry that is not its node's `nextAt` is overtaken. */
-  readonly agenda: Agenda;
+  readonly eventQueue: EventQueue;
   /** Told when a node stops serving. */
-  readonly onStopped: (node: SimulatedNode, at: EpochMs, parting: Parting) => void;
+  readonly onStopped: (node: SimulatedNode, at: EpochMs, ending: SessionEnding) => void;
 }
 
 /** A node that joined the fleet, left it or came back to it. */
-export interface FleetMove {
+export interface MembershipChange {
   readonly at: EpochMs;
   readonly id: string;
   readonly kind: "joined" | "left" | "returned";
 }
 
 /** Moves that are kept: far more than there are within any walk or test. */
-const MOVES_MAX = 10_000;
+const MEMBERSHIP_CHANGES_MAX = 10_000;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
 /** How long a fleet has lived before the start, so that it starts with its share of ailing nodes. */
@@ -55,44 +64,51 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   const nodes = Array.from({ length: scenario.nodes }, (_, index) => createNode(seed, index, startMs));
   const fleet: Fleet = {
     ...{ seed, rates, churn, startMs, onStopped },
-    ...{ all: [...nodes], nodes, moves: [], moveCount: 0, dark: new Set(), changes: 0 },
-    serving: createServing(),
-    agenda: createAgenda(),
+    ...{
+      allNodes: [...nodes],
+      nodes,
+      membershipChanges: [],
+      membershipChangeCount: 0,
+      downRegions: new Set(),
+      changeCount: 0,
+    },
+    servingNodes: createServingNodes(),
+    eventQueue: createEventQueue(),
   };
   // Two lives are enough to even out, and a script of one fault a minute shall not cost a day of them.
   const bornMs = startMs - Math.min(WARMUP_MS_MAX, 2 * rates.faultEveryMs);
   for (const node of nodes) {
-    node.turnAt = after(fleet, node, bornMs, rates.faultEveryMs);
-    node.maintenanceAt = after(fleet, node, bornMs, rates.maintenanceEveryMs);
-    fleet.serving.join(node);
-    schedule(fleet, node);
+    node.nextPhaseAt = drawInstantAfter(fleet, node, bornMs, rates.faultEveryMs);
+    node.maintenanceAt = drawInstantAfter(fleet, node, bornMs, rates.maintenanceEveryMs);
+    fleet.servingNodes.join(node);
+    scheduleNextEvent(fleet, node);
   }
-  while (fleet.agenda.nextAt() <= startMs) runFleetEvent(fleet);
+  while (fleet.eventQueue.nextAt() <= startMs) runFleetEvent(fleet);
   return fleet;
 }
 
 /** The node of that identifier; null if the fleet has none. */
 export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
-  const node = index === null ? undefined : fleet.all[index];
+  const node = index === null ? undefined : fleet.allNodes[index];
   return node?.isPresent === true ? node : null;
 }
 
 /** Lets the fleet's next event happen, at its own time. */
 export function runFleetEvent(fleet: Fleet): void {
-  const at = fleet.agenda.nextAt();
-  const node = fleet.all[fleet.agenda.take()];
+  const at = fleet.eventQueue.nextAt();
+  const node = fleet.allNodes[fleet.eventQueue.take()];
   if (node?.nextAt !== at) return;
   node.nextAt = NEVER;
   if (!node.isPresent) returnNode(fleet, node, at);
-  else if (node.rebootUntil <= at && vanishes(fleet, node, at)) {
+  else if (node.rebootUntil <= at && leavesAfterReboot(fleet, node, at)) {
     removeNode(fleet, node, at, at + fleet.churn.vanishForMs);
-  } else moveOn(fleet, node, at);
+  } else advanceNode(fleet, node, at);
 }
 
 /** Lets all happen to a node that is due. */
-function moveOn(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  let parting: Parting = "lost";
+function advanceNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
+  let ending: SessionEnding = "lost";
   if (node.rebootUntil <= at) endReboot(fleet, node, at);
   if (node.quarantineUntil <= at) node.quarantineUntil = NEVER;
   if (node.maintenanceUntil <= at) {
@@ -100,56 +116,56 @@ function moveOn(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
     node.version = VERSIONS[0].version;
   }
   if (node.maintenanceAt <= at) {
-    parting = "closed";
-    node.maintenanceUntil = at + Math.ceil(MAINTENANCE_MS_MIN + draw(fleet, node) * MAINTENANCE_MS_SPREAD);
-    node.maintenanceAt = after(fleet, node, at, fleet.rates.maintenanceEveryMs);
+    ending = "closed";
+    node.maintenanceUntil = at + Math.ceil(MAINTENANCE_MS_MIN + drawForNode(fleet, node) * MAINTENANCE_MS_SPREAD);
+    node.maintenanceAt = drawInstantAfter(fleet, node, at, fleet.rates.maintenanceEveryMs);
   }
-  if (node.healAt <= at) {
-    if (node.cure !== "time") parting = "closed";
-    heal(fleet, node, at);
+  if (node.recoverAt <= at) {
+    if (node.remedy !== "time") ending = "closed";
+    recoverNode(fleet, node, at);
   }
-  if (node.turnAt <= at) turn(fleet, node, at);
-  settle(fleet, node, at, parting);
+  if (node.nextPhaseAt <= at) advanceHealth(fleet, node, at);
+  updateNodeState(fleet, node, at, ending);
 }
 
 /** A new node joins the fleet. */
-export function admitNode(fleet: Fleet, at: EpochMs): void {
-  const node = createNode(fleet.seed, fleet.all.length, at, true);
-  fleet.all.push(node);
-  noteMove(fleet, node, "joined", at);
-  enlist(fleet, node, at);
+export function addNewNode(fleet: Fleet, at: EpochMs): void {
+  const node = createNode(fleet.seed, fleet.allNodes.length, at, true);
+  fleet.allNodes.push(node);
+  recordMembershipChange(fleet, node, "joined", at);
+  insertNode(fleet, node, at);
 }
 
 /** A node leaves the fleet with its sessions lost, until `returnAt`; {@link NEVER}: for good. */
 export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, returnAt: EpochMs): void {
   fleet.nodes.splice(fleet.nodes.indexOf(node), 1);
-  noteMove(fleet, node, "left", at);
-  const served = serves(node);
-  Object.assign(node, GONE, { silentSince: Math.min(node.silentSince, at), returnAt });
+  recordMembershipChange(fleet, node, "left", at);
+  const served = isServing(node);
+  Object.assign(node, ABSENT_STATE, { silentSince: Math.min(node.silentSince, at), returnAt });
   if (served) {
-    fleet.serving.leave(node);
+    fleet.servingNodes.leave(node);
     fleet.onStopped(node, at, "lost");
   }
-  if (returnAt === NEVER) fleet.all[node.index] = null;
-  else schedule(fleet, node);
+  if (returnAt === NEVER) fleet.allNodes[node.index] = null;
+  else scheduleNextEvent(fleet, node);
 }
 
 /** Puts a node into quarantine until `until`; a second quarantine replaces the first. */
 export function quarantine(fleet: Fleet, node: SimulatedNode, until: EpochMs, at: EpochMs): void {
   node.quarantineUntil = until;
-  settle(fleet, node, at, "closed");
+  updateNodeState(fleet, node, at, "closed");
 }
 
 /** Ends a node's quarantine before its time, as a person may. */
 export function liftQuarantine(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.quarantineUntil = NEVER;
-  settle(fleet, node, at, "closed");
+  updateNodeState(fleet, node, at, "closed");
 }
 
 /** Makes a node fall ill, whatever ailed it before. */
-export function inflict(fleet: Fleet, node: SimulatedNode, illness: Onset, at: EpochMs): void {
-  contract(node, illness, at);
-  settle(fleet, node, at, "lost");
+export function injectFailure(fleet: Fleet, node: SimulatedNode, failure: FailureStart, at: EpochMs): void {
+  startFailure(node, failure, at);
+  updateNodeState(fleet, node, at, "lost");
 }
 
 /**
@@ -157,35 +173,35 @@ export function inflict(fleet: Fleet, node: SimulatedNode, illness: Onset, at: E
  * and it reports at once.
  */
 export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  if (!serves(node)) return;
+  if (!isServing(node)) return;
   node.bootAt = at;
   node.aliveSince = at;
-  fleet.changes += 1;
+  fleet.changeCount += 1;
   fleet.onStopped(node, at, "lost");
 }
 
 /** Reboots a node. A graceful reboot of a node that hangs too deep to hear of it changes nothing. */
 export function reboot(fleet: Fleet, node: SimulatedNode, forced: boolean, at: EpochMs): void {
-  if (node.down && node.cure === "forced_reboot" && !forced) return;
+  if (node.isUnresponsive && node.remedy === "forced_reboot" && !forced) return;
   startReboot(fleet, node, forced, at);
-  settle(fleet, node, at, forced ? "lost" : "closed");
+  updateNodeState(fleet, node, at, forced ? "lost" : "closed");
 }
 
 /** Cuts regions off, and brings every other one back. */
-export function darken(fleet: Fleet, regions: ReadonlySet<string>, at: EpochMs): void {
-  fleet.dark = regions;
+export function setDownRegions(fleet: Fleet, regions: ReadonlySet<string>, at: EpochMs): void {
+  fleet.downRegions = regions;
   for (const node of fleet.nodes) {
     const dark = regions.has(node.region);
-    if (node.dark === dark) continue;
-    node.dark = dark;
-    settle(fleet, node, at, "lost");
+    if (node.isRegionDown === dark) continue;
+    node.isRegionDown = dark;
+    updateNodeState(fleet, node, at, "lost");
   }
 }
 
 /** A state without ailment, action or event. */
-const GONE = {
-  ...{ isPresent: false, status: "offline", ailment: "none", strain: null, down: false },
-  ...{ ailingSince: NEVER, healAt: NEVER, turnAt: NEVER, rebootUntil: NEVER, quarantineUntil: NEVER },
+const ABSENT_STATE = {
+  ...{ isPresent: false, status: "offline", failureMode: "none", load: null, isUnresponsive: false },
+  ...{ failingSince: NEVER, recoverAt: NEVER, nextPhaseAt: NEVER, rebootUntil: NEVER, quarantineUntil: NEVER },
   ...{ maintenanceUntil: NEVER, maintenanceAt: NEVER },
 } as const satisfies Partial<SimulatedNode>;
 
@@ -195,35 +211,40 @@ function returnNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.returnAt = NEVER;
   node.unreportedBootAt = at;
   if (fleet.churn.reuseIds) node.createdAt = at;
-  noteMove(fleet, node, "returned", at);
-  enlist(fleet, node, at);
+  recordMembershipChange(fleet, node, "returned", at);
+  insertNode(fleet, node, at);
 }
 
 /** Puts a node among those that belong to the fleet, in its place by index, and begins its life. */
-function enlist(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
+function insertNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   const before = fleet.nodes.findLastIndex(({ index }) => index < node.index);
   fleet.nodes.splice(before + 1, 0, node);
-  node.dark = fleet.dark.has(node.region);
-  node.turnAt = after(fleet, node, at, fleet.rates.faultEveryMs);
-  node.maintenanceAt = after(fleet, node, at, fleet.rates.maintenanceEveryMs);
-  if (serves(node)) fleet.serving.join(node);
-  settle(fleet, node, at, "lost");
+  node.isRegionDown = fleet.downRegions.has(node.region);
+  node.nextPhaseAt = drawInstantAfter(fleet, node, at, fleet.rates.faultEveryMs);
+  node.maintenanceAt = drawInstantAfter(fleet, node, at, fleet.rates.maintenanceEveryMs);
+  if (isServing(node)) fleet.servingNodes.join(node);
+  updateNodeState(fleet, node, at, "lost");
 }
 
-function noteMove(fleet: Fleet, { id }: SimulatedNode, kind: FleetMove["kind"], at: EpochMs): void {
-  fleet.changes += 1;
-  fleet.moveCount += 1;
-  fleet.moves.push({ at, id, kind });
-  if (fleet.moves.length > MOVES_MAX) fleet.moves.shift();
+function recordMembershipChange(
+  fleet: Fleet,
+  { id }: SimulatedNode,
+  kind: MembershipChange["kind"],
+  at: EpochMs,
+): void {
+  fleet.changeCount += 1;
+  fleet.membershipChangeCount += 1;
+  fleet.membershipChanges.push({ at, id, kind });
+  if (fleet.membershipChanges.length > MEMBERSHIP_CHANGES_MAX) fleet.membershipChanges.shift();
 }
 
 /** Whether a reboot that is over takes the node out of the fleet. The life before the start doesn't count. */
-const vanishes = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
+const leavesAfterReboot = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
   at > startMs && hashUnit(seed ^ 0xfade, index, at) < churn.vanishAfterReboot;
 
 /** Brings what follows from the node's state up to date, and schedules its next event. */
-function settle(fleet: Fleet, node: SimulatedNode, at: EpochMs, parting: Parting): void {
-  const alive = !node.down && !node.dark && node.rebootUntil === NEVER;
+function updateNodeState(fleet: Fleet, node: SimulatedNode, at: EpochMs, ending: SessionEnding): void {
+  const alive = !node.isUnresponsive && !node.isRegionDown && node.rebootUntil === NEVER;
   if (!alive) node.silentSince = Math.min(node.silentSince, at);
   else if (node.silentSince !== NEVER) {
     node.silentSince = NEVER;
@@ -233,16 +254,16 @@ function settle(fleet: Fleet, node: SimulatedNode, at: EpochMs, parting: Parting
     node.bootAt = node.unreportedBootAt;
     node.unreportedBootAt = NEVER;
   }
-  fleet.changes += 1;
-  const served = serves(node);
+  fleet.changeCount += 1;
+  const served = isServing(node);
   const status = statusOf(node, alive);
   if (status !== node.status) node.changedAt = at;
   node.status = status;
-  if (served && !serves(node)) {
-    fleet.serving.leave(node);
-    fleet.onStopped(node, at, parting);
-  } else if (!served && serves(node)) fleet.serving.join(node);
-  schedule(fleet, node);
+  if (served && !isServing(node)) {
+    fleet.servingNodes.leave(node);
+    fleet.onStopped(node, at, ending);
+  } else if (!served && isServing(node)) fleet.servingNodes.join(node);
+  scheduleNextEvent(fleet, node);
 }
 
 function statusOf(node: SimulatedNode, alive: boolean): SimulatedNode["status"] {
@@ -252,10 +273,18 @@ function statusOf(node: SimulatedNode, alive: boolean): SimulatedNode["status"] 
   return alive ? "online" : "offline";
 }
 
-function schedule(fleet: Fleet, node: SimulatedNode): void {
-  const { rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, healAt, turnAt, returnAt } = node;
-  const nextAt = Math.min(rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, healAt, turnAt, returnAt);
+function scheduleNextEvent(fleet: Fleet, node: SimulatedNode): void {
+  const { rebootUntil, quarantineUntil, maintenanceUntil, maintenanceAt, recoverAt, nextPhaseAt, returnAt } = node;
+  const nextAt = Math.min(
+    rebootUntil,
+    quarantineUntil,
+    maintenanceUntil,
+    maintenanceAt,
+    recoverAt,
+    nextPhaseAt,
+    returnAt,
+  );
   if (nextAt === node.nextAt) return;
   node.nextAt = nextAt;
-  if (nextAt !== NEVER) fleet.agenda.add(nextAt, node.index);
+  if (nextAt !== NEVER) fleet.eventQueue.add(nextAt, node.index);
 }

@@ -1,5 +1,5 @@
 /** Where nodes stand. */
-export interface Site {
+export interface NodeSite {
   /** Short name of the city, for node names. */
   readonly city: string;
   /** Two-letter country code. */
@@ -10,7 +10,7 @@ export interface Site {
 }
 
 /** The sites of a plausible network: dense in North America and Western Europe, thin elsewhere. */
-export const SITES: readonly Site[] = [
+export const SITES: readonly NodeSite[] = [
   { city: "iad", country: "US", region: "us-east", weight: 16 },
   { city: "atl", country: "US", region: "us-east", weight: 5 },
   { city: "dfw", country: "US", region: "us-central", weight: 7 },

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../base/duration.ts";
-import { hash, hashUnit, scramble, unscramble, type Word, weightedChoice } from "../hash.ts";
-import { SITES, type Site } from "./locations.ts";
+import { hash, hashUnit, scramble, type Uint32, unscramble, weightedChoice } from "../hash.ts";
+import { type NodeSite, SITES } from "./locations.ts";
 
 /** Software releases of a node, newest first; what maintenance brings a node to is the first. */
 export const VERSIONS = [
@@ -17,7 +17,7 @@ const NODE_AGE_MS_MAX = 700 * DAY_MS;
 const BENCHMARK_ADDRESSES = 131_072;
 
 /** What a fact is drawn for: each has numbers of its own, so that none follows from another. */
-const FACTS = { site: 1, version: 2, age: 3, vip: 4 } as const;
+const FACT_KEYS = { site: 1, version: 2, age: 3, vip: 4 } as const;
 
 const chooseSite = weightedChoice(SITES);
 const chooseVersion = weightedChoice(VERSIONS);
@@ -25,57 +25,59 @@ const chooseVersion = weightedChoice(VERSIONS);
 /** What never changes about a node. */
 export interface NodeIdentity {
   readonly name: string;
-  readonly site: Site;
+  readonly site: NodeSite;
   readonly ipAddress: string;
   /** How long before the start of the simulation it was set up. */
   readonly ageMs: number;
 }
 
-const hex = (word: Word): string => word.toString(16).padStart(8, "0");
+const hex = (word: Uint32): string => word.toString(16).padStart(8, "0");
 
-const unhex = (text: string): Word | null => (/^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : null);
+const parseHex = (text: string): Uint32 | null => (/^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : null);
 
 /** Identifier of the node of that index. */
-export const nodeId = (seed: Word, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
+export const nodeId = (seed: Uint32, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
 
 /** The index behind a node's identifier; null for a text that no node of any fleet could have. */
-export function nodeIndex(seed: Word, id: string): number | null {
-  const word = id.startsWith("node_") ? unhex(id.slice("node_".length)) : null;
+export function nodeIndex(seed: Uint32, id: string): number | null {
+  const word = id.startsWith("node_") ? parseHex(id.slice("node_".length)) : null;
   return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
 }
 
 /** Identifier of the session that was the `generation`th in its slot: a slot is used again, an identifier never. */
-export function sessionId(seed: Word, slot: number, generation: number): string {
+export function sessionId(seed: Uint32, slot: number, generation: number): string {
   const outer = scramble(generation ^ scramble(seed));
   return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
 }
 
 /** The slot and generation behind a session's identifier; null for a text that no session could have. */
-export function sessionSlot(seed: Word, id: string): { slot: number; generation: number } | null {
+export function sessionSlot(seed: Uint32, id: string): { slot: number; generation: number } | null {
   const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
-  const inner = unhex(match?.[1] ?? "");
-  const outer = unhex(match?.[2] ?? "");
+  const inner = parseHex(match?.[1] ?? "");
+  const outer = parseHex(match?.[2] ?? "");
   if (inner === null || outer === null) return null;
   return { slot: (unscramble(inner) ^ outer) >>> 0, generation: (unscramble(outer) ^ scramble(seed)) >>> 0 };
 }
 
 /** Identifier of a customer. */
-export const customerId = (seed: Word, customer: number): string => `cust_${hex(scramble(customer ^ scramble(~seed)))}`;
+export const customerId = (seed: Uint32, customer: number): string =>
+  `cust_${hex(scramble(customer ^ scramble(~seed)))}`;
 
 /** Index into {@link SITES} of a node. */
-export const siteIndex = (seed: Word, index: number): number => chooseSite(hashUnit(seed, index, FACTS.site));
+export const siteIndex = (seed: Uint32, index: number): number => chooseSite(hashUnit(seed, index, FACT_KEYS.site));
 
 /** Index into {@link VERSIONS} of the release that a node ran when the simulation began. */
-export const versionIndex = (seed: Word, index: number): number => chooseVersion(hashUnit(seed, index, FACTS.version));
+export const versionIndex = (seed: Uint32, index: number): number =>
+  chooseVersion(hashUnit(seed, index, FACT_KEYS.version));
 
 /** The lasting facts of a node. */
-export function nodeIdentity(seed: Word, index: number, site: Site): NodeIdentity {
-  const vip = hashUnit(seed, index, FACTS.vip) < VIP_SHARE ? "vip-" : "";
+export function nodeIdentity(seed: Uint32, index: number, site: NodeSite): NodeIdentity {
+  const vip = hashUnit(seed, index, FACT_KEYS.vip) < VIP_SHARE ? "vip-" : "";
   return {
     name: `${vip}${site.city}-${String(index + 1).padStart(4, "0")}`,
     site,
     ipAddress: nodeAddress(index),
-    ageMs: Math.floor(DAY_MS + hashUnit(seed, index, FACTS.age) * NODE_AGE_MS_MAX),
+    ageMs: Math.floor(DAY_MS + hashUnit(seed, index, FACT_KEYS.age) * NODE_AGE_MS_MAX),
   };
 }
 
@@ -99,7 +101,7 @@ const HOSTS = [
 const RARE_HOST_SHARE = 0.25;
 const RARE_HOSTS = 4_096;
 
-const AGENTS = [
+const USER_AGENTS = [
   { agent: "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/138.0.0.0 Safari/537.36", weight: 50 },
   {
     agent: "Mozilla/5.0 (Macintosh; Intel Mac OS X 14_5) AppleWebKit/605.1.15 Version/18.5 Safari/605.1.15",
@@ -111,7 +113,7 @@ const AGENTS = [
 ] as const;
 
 const chooseHost = weightedChoice(HOSTS);
-const chooseAgent = weightedChoice(AGENTS);
+const chooseAgent = weightedChoice(USER_AGENTS);
 
 /** What never changes about a session, and nothing is counted by. */
 export interface SessionIdentity {
@@ -122,7 +124,7 @@ export interface SessionIdentity {
 }
 
 /** Those facts of the session that was the `generation`th in its slot. */
-export function sessionIdentity(seed: Word, slot: number, generation: number): SessionIdentity {
+export function sessionIdentity(seed: Uint32, slot: number, generation: number): SessionIdentity {
   const own = hash(seed, slot, generation);
   const rare = hashUnit(own, 1) < RARE_HOST_SHARE;
   const target = HOSTS[chooseHost(hashUnit(own, 2))]!;
@@ -130,7 +132,7 @@ export function sessionIdentity(seed: Word, slot: number, generation: number): S
   return {
     targetHost: rare ? `host-${hash(own, 4) % RARE_HOSTS}.example.org` : target.host,
     targetPort: rare ? 443 : target.port,
-    userAgent: AGENTS[chooseAgent(hashUnit(own, 5))]!.agent,
+    userAgent: USER_AGENTS[chooseAgent(hashUnit(own, 5))]!.agent,
     // Shared address space of carriers (RFC 6598), where clients behind a provider's translation are seen from.
     clientIp: `100.${64 + ((client >>> 24) & 63)}.${(client >>> 16) & 255}.${(client >>> 8) & 255}`,
   };

@@ -1,11 +1,11 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { Ailment, Cure } from "./failure-modes.ts";
-import { hash, type Word } from "../hash.ts";
-import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
+import { hash, type Uint32 } from "../hash.ts";
+import type { FailureMode, Remedy } from "./failure-modes.ts";
 import { SITE_COUNTRIES, SITES } from "./locations.ts";
-import type { Strain } from "./resource-load.ts";
+import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
+import type { ResourceLoad } from "./resource-load.ts";
 
 /** How often a node that lives reports to the service. */
 export const HEARTBEAT_MS: DurationMs = 15 * SECOND_MS;
@@ -36,18 +36,18 @@ export interface SimulatedNode {
   status: Exclude<NodeStatus, "unknown">;
   /** When the status last changed. */
   changedAt: EpochMs;
-  ailment: Ailment;
-  cure: Cure;
-  ailingSince: EpochMs;
+  failureMode: FailureMode;
+  remedy: Remedy;
+  failingSince: EpochMs;
   /** What takes one of its resources beside any ailment; null: nothing. */
-  strain: Strain | null;
+  load: ResourceLoad | null;
   /** Whether the ailment keeps it from responding just now. */
-  down: boolean;
+  isUnresponsive: boolean;
   /** Whether its region is cut off. */
-  dark: boolean;
-  healAt: EpochMs;
+  isRegionDown: boolean;
+  recoverAt: EpochMs;
   /** Of a healthy node: when the next fault comes. */
-  turnAt: EpochMs;
+  nextPhaseAt: EpochMs;
   rebootUntil: EpochMs;
   rebootForced: boolean;
   quarantineUntil: EpochMs;
@@ -68,11 +68,11 @@ export interface SimulatedNode {
   /** The earliest of its own events. */
   nextAt: EpochMs;
   /** Uniform numbers drawn for it so far. */
-  draws: number;
+  drawCount: number;
 }
 
 /** The node of that index as it was when it joined: healthy, and nothing scheduled. `isNew`: it joins at `at`. */
-export function createNode(seed: Word, index: number, at: EpochMs, isNew = false): SimulatedNode {
+export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = false): SimulatedNode {
   const site = siteIndex(seed, index);
   const place = SITES[site]!;
   const identity = nodeIdentity(seed, index, place);
@@ -93,14 +93,14 @@ export function createNode(seed: Word, index: number, at: EpochMs, isNew = false
     version: VERSIONS[versionIndex(seed, index)]!.version,
     status: "online",
     changedAt: at - ageMs,
-    ailment: "none",
-    cure: "time",
-    ailingSince: NEVER,
-    strain: null,
-    down: false,
-    dark: false,
-    healAt: NEVER,
-    turnAt: NEVER,
+    failureMode: "none",
+    remedy: "time",
+    failingSince: NEVER,
+    load: null,
+    isUnresponsive: false,
+    isRegionDown: false,
+    recoverAt: NEVER,
+    nextPhaseAt: NEVER,
     rebootUntil: NEVER,
     rebootForced: false,
     quarantineUntil: NEVER,
@@ -113,15 +113,15 @@ export function createNode(seed: Word, index: number, at: EpochMs, isNew = false
     isPresent: true,
     returnAt: NEVER,
     nextAt: NEVER,
-    draws: 0,
+    drawCount: 0,
   };
 }
 
 /** Whether the node takes sessions. */
-export const serves = (node: SimulatedNode): boolean => node.status === "online";
+export const isServing = (node: SimulatedNode): boolean => node.status === "online";
 
 /** Whether something is wrong with the node itself, seen from outside or not. */
-export const ails = (node: SimulatedNode): boolean => node.ailment !== "none";
+export const isFailing = (node: SimulatedNode): boolean => node.failureMode !== "none";
 
 /** The node's last report at or before `at`: what last_seen, uptime and usage speak of. */
 export function lastHeartbeat(node: SimulatedNode, at: EpochMs): EpochMs {

@@ -2,7 +2,7 @@ import type { Random } from "../../base/random.ts";
 import { SIZE_MAX, type SimulatedNode } from "./node.ts";
 
 /** The nodes that take sessions, and the choice of one for the next session. */
-export interface Serving {
+export interface ServingNodes {
   join(node: SimulatedNode): void;
   leave(node: SimulatedNode): void;
   /** A node by chance, larger ones more often; null when none serves. */
@@ -10,10 +10,10 @@ export interface Serving {
 }
 
 /** Rejections after which a node is taken whatever its size: chance passes a quarter-sized node over that often. */
-const REJECTIONS_MAX = 16;
+const REJECTED_CHOICES_MAX = 16;
 
 /** An empty set. */
-export function createServing(): Serving {
+export function createServingNodes(): ServingNodes {
   const members: SimulatedNode[] = [];
   const positions: number[] = [];
   return {
@@ -34,7 +34,7 @@ export function createServing(): Serving {
     choose(random) {
       if (members.length === 0) return null;
       let node = members[Math.floor(random() * members.length)]!;
-      for (let tries = 0; tries < REJECTIONS_MAX && random() * SIZE_MAX >= node.size; tries += 1) {
+      for (let tries = 0; tries < REJECTED_CHOICES_MAX && random() * SIZE_MAX >= node.size; tries += 1) {
         node = members[Math.floor(random() * members.length)]!;
       }
       return node;

@@ -1,20 +1,20 @@
 import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { Outcome, Refusal } from "../api/endpoint-context.ts";
+import type { EndpointError, EndpointResult } from "../api/endpoint-context.ts";
 import type { Verdict } from "./limiter.ts";
-import type { Mishap, Reply } from "./reply.ts";
+import type { DeliveryFault, Reply } from "./reply.ts";
 
 const JSON_TYPE = "application/json";
 
 /** The reply of an endpoint. */
-export function outcomeReply(options: ServiceOptions, outcome: Outcome): Reply {
-  if (!outcome.ok) return refusalReply(options, outcome.error);
+export function resultReply(options: ServiceOptions, outcome: EndpointResult): Reply {
+  if (!outcome.ok) return errorReply(options, outcome.error);
   const { status, value } = outcome.value;
   return value === undefined ? { status, headers: {}, body: "" } : jsonReply(status, value);
 }
 
 /** A refusal in the shape that the options choose; the spec shows none (section 7.2). */
-export function refusalReply(options: ServiceOptions, { status, code, message }: Refusal): Reply {
+export function errorReply(options: ServiceOptions, { status, code, message }: EndpointError): Reply {
   switch (options.errorBody) {
     case "code":
       return jsonReply(status, { error: code, message });
@@ -66,14 +66,14 @@ export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new 
  * What stands in the service's way: the fault answers, and the request is not carried out. Null: it lets it through.
  * `serviceNow` is on the clock of the service, skewed or not.
  */
-export function interception(fault: FaultKind, serviceNow: EpochMs): Reply | null {
+export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {
     case "status":
       return statusReply(fault, serviceNow);
     case "hang":
-      return { status: 0, headers: {}, body: "", mishap: { kind: "hang" } };
+      return { status: 0, headers: {}, body: "", deliveryFault: { kind: "hang" } };
     case "reset":
-      return { status: 0, headers: {}, body: "", mishap: { kind: "reset" } };
+      return { status: 0, headers: {}, body: "", deliveryFault: { kind: "reset" } };
     case "html":
       return { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: SIGN_IN_PAGE };
     case "redirect":
@@ -84,16 +84,16 @@ export function interception(fault: FaultKind, serviceNow: EpochMs): Reply | nul
 }
 
 /** Applies a fault to the reply of a request that was executed. A reply without a body can be lost, and no more. */
-export function distorted(fault: FaultKind, reply: Reply): Reply {
-  if (fault.kind === "lost_reply") return { ...reply, mishap: { kind: "reset" } };
+export function distortReply(fault: FaultKind, reply: Reply): Reply {
+  if (fault.kind === "lost_reply") return { ...reply, deliveryFault: { kind: "reset" } };
   if (reply.body === "") return reply;
   switch (fault.kind) {
     case "truncate":
-      return { ...reply, mishap: { kind: "truncate" } };
+      return { ...reply, deliveryFault: { kind: "truncate" } };
     case "slow_drip":
-      return { ...reply, mishap: { kind: "slow_drip", bytesPerSecond: fault.bytesPerSecond } };
+      return { ...reply, deliveryFault: { kind: "slow_drip", bytesPerSecond: fault.bytesPerSecond } };
     case "huge_body":
-      return { ...reply, mishap: { kind: "huge_body", bytes: fault.bytes } };
+      return { ...reply, deliveryFault: { kind: "huge_body", bytes: fault.bytes } };
     case "bad_json":
       return { ...reply, body: `${String(reply.body).slice(0, -1)},` };
     case "wrong_shape":
@@ -104,8 +104,10 @@ export function distorted(fault: FaultKind, reply: Reply): Reply {
 }
 
 /** What to call a reply that never comes as one, where replies are counted by their status. */
-export const outcomeLabel = ({ status, mishap }: Reply): number | Mishap["kind"] =>
-  mishap?.kind === "hang" || mishap?.kind === "reset" || mishap?.kind === "truncate" ? mishap.kind : status;
+export const outcomeLabel = ({ status, deliveryFault }: Reply): number | DeliveryFault["kind"] =>
+  deliveryFault?.kind === "hang" || deliveryFault?.kind === "reset" || deliveryFault?.kind === "truncate"
+    ? deliveryFault.kind
+    : status;
 
 /** The 429 of a gateway, which knows neither the service's limits nor its error bodies. */
 export const gatewayLimitReply = (retryAfterSeconds: number | undefined): Reply => ({

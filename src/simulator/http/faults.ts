@@ -1,12 +1,12 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { Fault, FaultKind } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { hashUnit, type Word } from "../hash.ts";
+import { hashUnit, type Uint32 } from "../hash.ts";
 
 /** The fault script of a running simulation. */
-export interface FaultScript {
+export interface FaultSchedule {
   readonly startMs: EpochMs;
-  readonly seed: Word;
+  readonly seed: Uint32;
   /** May be replaced while the simulation runs; times stay those since its start. */
   faults: readonly Fault[];
 }
@@ -14,19 +14,25 @@ export interface FaultScript {
 type BadDetails = Extract<FaultKind, { kind: "bad_details" }>;
 
 /** A fault that hits a request, and since when it does. */
-export interface Strike {
+export interface ActiveFault {
   readonly fault: FaultKind;
   readonly sinceMs: EpochMs;
 }
 
 /** The faults that hit a request. `serial` counts requests: the share that a fault hits is drawn by it. */
-export function strikes(script: FaultScript, method: string, path: string, serial: number, at: EpochMs): Strike[] {
-  return script.faults
+export function activeFaultsFor(
+  faultSchedule: FaultSchedule,
+  method: string,
+  path: string,
+  serial: number,
+  at: EpochMs,
+): ActiveFault[] {
+  return faultSchedule.faults
     .filter((fault, index) => {
-      if (!isOn(script, fault, at) || !matches(fault, method, path)) return false;
-      return fault.share === undefined || hashUnit(script.seed ^ 0xfa17, serial, index) < fault.share;
+      if (!isActive(faultSchedule, fault, at) || !matches(fault, method, path)) return false;
+      return fault.share === undefined || hashUnit(faultSchedule.seed ^ 0xfa17, serial, index) < fault.share;
     })
-    .map(({ fault, afterMs }) => ({ fault, sinceMs: script.startMs + afterMs }));
+    .map(({ fault, afterMs }) => ({ fault, sinceMs: faultSchedule.startMs + afterMs }));
 }
 
 /**
@@ -34,44 +40,44 @@ export function strikes(script: FaultScript, method: string, path: string, seria
  * of a larger one.
  */
 export function badDetailFault(
-  strikes: readonly Pick<Strike, "fault">[],
-  seed: Word,
+  activeFaults: readonly Pick<ActiveFault, "fault">[],
+  seed: Uint32,
   index: number,
 ): BadDetails | null {
   const unit = hashUnit(seed ^ 0xdeed, index);
-  for (const { fault } of strikes) if (fault.kind === "bad_details" && unit < fault.share) return fault;
+  for (const { fault } of activeFaults) if (fault.kind === "bad_details" && unit < fault.share) return fault;
   return null;
 }
 
 /** How far the service's clock is off at that instant of true time; positive: ahead. */
-export function skewAt(script: FaultScript, at: EpochMs): DurationMs {
+export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): DurationMs {
   let skewMs = 0;
-  for (const fault of script.faults) {
-    if (fault.fault.kind === "clock_skew" && isOn(script, fault, at)) skewMs += fault.fault.skewMs;
+  for (const fault of faultSchedule.faults) {
+    if (fault.fault.kind === "clock_skew" && isActive(faultSchedule, fault, at)) skewMs += fault.fault.skewMs;
   }
   return skewMs;
 }
 
 /** The regions that are cut off at that instant. */
-export function darkRegions(script: FaultScript, at: EpochMs): ReadonlySet<string> {
+export function regionsDownAt(faultSchedule: FaultSchedule, at: EpochMs): ReadonlySet<string> {
   const regions = new Set<string>();
-  for (const fault of script.faults) {
-    if (fault.fault.kind === "region_dark" && isOn(script, fault, at)) regions.add(fault.fault.region);
+  for (const fault of faultSchedule.faults) {
+    if (fault.fault.kind === "region_dark" && isActive(faultSchedule, fault, at)) regions.add(fault.fault.region);
   }
   return regions;
 }
 
 /** The first instant after `at` at which a region goes dark or comes back; Infinity if none does. */
-export function nextDusk(script: FaultScript, at: EpochMs): EpochMs {
-  return script.faults
+export function nextRegionChange(faultSchedule: FaultSchedule, at: EpochMs): EpochMs {
+  return faultSchedule.faults
     .filter(({ fault }) => fault.kind === "region_dark")
-    .flatMap(({ afterMs, forMs }) => [script.startMs + afterMs, script.startMs + afterMs + forMs])
+    .flatMap(({ afterMs, forMs }) => [faultSchedule.startMs + afterMs, faultSchedule.startMs + afterMs + forMs])
     .filter((edge) => edge > at)
     .reduce((first, edge) => Math.min(first, edge), Number.POSITIVE_INFINITY);
 }
 
-function isOn(script: FaultScript, fault: Fault, at: EpochMs): boolean {
-  const elapsed = at - script.startMs;
+function isActive(faultSchedule: FaultSchedule, fault: Fault, at: EpochMs): boolean {
+  const elapsed = at - faultSchedule.startMs;
   return elapsed >= fault.afterMs && elapsed < fault.afterMs + fault.forMs;
 }
 

@@ -34,7 +34,7 @@ export interface Limiter {
 }
 
 /** One account: brings itself up to `now`, says what is left, and spends one. */
-interface Account {
+interface LimiterState {
   settle(now: EpochMs): void;
   remaining(): number;
   spend(now: EpochMs): void;
@@ -49,7 +49,7 @@ interface Account {
  * counts the requests of the last `windowMs` exactly, one by one.
  */
 export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limiter {
-  const account = accounts[kind](options);
+  const account = LIMITER_KINDS[kind](options);
   let latest = Number.NEGATIVE_INFINITY;
   const verdict = (now: EpochMs, admitted: boolean): Verdict => ({
     admitted,
@@ -77,13 +77,13 @@ export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limit
   };
 }
 
-const accounts: Record<LimiterKind, (options: LimiterOptions) => Account> = {
+const LIMITER_KINDS: Record<LimiterKind, (options: LimiterOptions) => LimiterState> = {
   token_bucket: tokenBucket,
   fixed_window: fixedWindow,
   sliding_window: slidingWindow,
 };
 
-function tokenBucket({ limit, burst, windowMs, reset }: LimiterOptions): Account {
+function tokenBucket({ limit, burst, windowMs, reset }: LimiterOptions): LimiterState {
   // A token is `windowMs` credits and a millisecond earns `limit` of them: whole numbers, so nothing is lost to
   // rounding.
   const full = burst * windowMs;
@@ -107,7 +107,7 @@ function tokenBucket({ limit, burst, windowMs, reset }: LimiterOptions): Account
   };
 }
 
-function fixedWindow({ limit, windowMs }: LimiterOptions): Account {
+function fixedWindow({ limit, windowMs }: LimiterOptions): LimiterState {
   let windowStart = Number.NEGATIVE_INFINITY;
   let count = 0;
   return {
@@ -126,7 +126,7 @@ function fixedWindow({ limit, windowMs }: LimiterOptions): Account {
   };
 }
 
-function slidingWindow({ limit, windowMs }: LimiterOptions): Account {
+function slidingWindow({ limit, windowMs }: LimiterOptions): LimiterState {
   // A ring of the instants admitted within the window: never more than `limit` of them.
   const admitted = new Float64Array(limit);
   let oldest = 0;

@@ -30,18 +30,18 @@ const PLANS: Record<ServiceOptions["plan"], PlanLimits> = {
 };
 
 /** What a contract states instead of the spec's tables: the spec calls what Enterprise allows "custom". */
-export interface Contract {
+export interface CustomLimits {
   readonly plan?: Partial<PlanLimits>;
   readonly categories?: Partial<Record<Category, LimiterOptions>>;
 }
 
 /** The service's limits and their usage. Each key has its own categories; the plan is one. */
-export interface Admission {
+export interface ApiLimits {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;
   /** Requests a minute over all categories; null: unlimited. */
-  readonly minute: Limiter | null;
-  readonly sizes: Readonly<Record<Category, LimiterOptions>>;
+  readonly planMinute: Limiter | null;
+  readonly categorySizes: Readonly<Record<Category, LimiterOptions>>;
   readonly categories: Map<string, Record<Category, Limiter>>;
   /** First instant of the running month (UTC), and calls in it. */
   monthStart: EpochMs;
@@ -49,68 +49,76 @@ export interface Admission {
 }
 
 /** Let in, or not: by a limit on requests (429 of section 7.1) or by a cap of the plan. */
-export interface Admittance {
+export interface LimitDecision {
   readonly refusedBy: "rate" | "concurrency" | "month" | null;
   /** What the rate limit headers state; of a refusal, the numbers of the limit that refused. */
   readonly verdict: Verdict;
 }
 
 /** The plan's minute is counted by the same kind of limiter as the categories; the spec names no burst for it. */
-export function createAdmission(options: ServiceOptions, contract: Contract = {}): Admission {
+export function createApiLimits(options: ServiceOptions, contract: CustomLimits = {}): ApiLimits {
   const plan = { ...PLANS[options.plan], ...contract.plan };
   const sizes = { ...CATEGORY_LIMITS, ...contract.categories };
   const limit = plan.requestsPerMinute;
   const minute = Number.isFinite(limit) ? limiter(options, { limit, burst: limit, windowMs: MINUTE_MS }) : null;
-  return { options, plan, minute, sizes, categories: new Map(), monthStart: Number.NaN, monthCalls: 0 };
+  return {
+    options,
+    plan,
+    planMinute: minute,
+    categorySizes: sizes,
+    categories: new Map(),
+    monthStart: Number.NaN,
+    monthCalls: 0,
+  };
 }
 
 /**
  * Asks whether a request may come in, and counts it if so. `account` is the key; requests without a valid one share an
  * account, and use nothing of the plan. `inFlight` counts this request, too.
  */
-export function admit(
-  admission: Admission,
+export function checkLimits(
+  apiLimits: ApiLimits,
   account: string | null,
   category: Category,
   inFlight: number,
   at: EpochMs,
-): Admittance {
-  const limiterOfCategory = categoryLimiters(admission, account ?? "")[category];
-  const minute = account === null ? null : admission.minute;
-  const cap = account === null ? null : exceededCap(admission, inFlight, at);
+): LimitDecision {
+  const limiterOfCategory = categoryLimiters(apiLimits, account ?? "")[category];
+  const minute = account === null ? null : apiLimits.planMinute;
+  const cap = account === null ? null : exceededPlanCap(apiLimits, inFlight, at);
   if (cap !== null) return { refusedBy: cap.refusedBy, verdict: cap.verdict };
   for (const one of [minute, limiterOfCategory]) {
     const verdict = one?.peek(at);
     if (verdict?.admitted === false) return { refusedBy: "rate", verdict };
   }
-  if (account !== null) admission.monthCalls += 1;
+  if (account !== null) apiLimits.monthCalls += 1;
   const ofCategory = limiterOfCategory.take(at);
   const ofPlan = minute?.take(at);
   return {
     refusedBy: null,
-    verdict: admission.options.rateLimitHeaders === "plan" ? (ofPlan ?? ofCategory) : ofCategory,
+    verdict: apiLimits.options.rateLimitHeaders === "plan" ? (ofPlan ?? ofCategory) : ofCategory,
   };
 }
 
-function exceededCap(admission: Admission, inFlight: number, at: EpochMs): Admittance | null {
-  const { plan } = admission;
+function exceededPlanCap(apiLimits: ApiLimits, inFlight: number, at: EpochMs): LimitDecision | null {
+  const { plan } = apiLimits;
   const date = new Date(at);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
   const monthStart = Date.UTC(year, month);
-  if (monthStart !== admission.monthStart) {
-    admission.monthStart = monthStart;
-    admission.monthCalls = 0;
+  if (monthStart !== apiLimits.monthStart) {
+    apiLimits.monthStart = monthStart;
+    apiLimits.monthCalls = 0;
   }
   if (inFlight > plan.concurrentRequests) {
-    return { refusedBy: "concurrency", verdict: spent(plan.concurrentRequests, at + 1_000, at) };
+    return { refusedBy: "concurrency", verdict: exhaustedVerdict(plan.concurrentRequests, at + 1_000, at) };
   }
-  if (admission.monthCalls >= plan.callsPerMonth) {
-    return { refusedBy: "month", verdict: spent(plan.callsPerMonth, Date.UTC(year, month + 1), at) };
+  if (apiLimits.monthCalls >= plan.callsPerMonth) {
+    return { refusedBy: "month", verdict: exhaustedVerdict(plan.callsPerMonth, Date.UTC(year, month + 1), at) };
   }
   return null;
 }
 
-const spent = (limit: number, resetEpochMs: EpochMs, at: EpochMs): Verdict => ({
+const exhaustedVerdict = (limit: number, resetEpochMs: EpochMs, at: EpochMs): Verdict => ({
   admitted: false,
   limit,
   remaining: 0,
@@ -118,14 +126,14 @@ const spent = (limit: number, resetEpochMs: EpochMs, at: EpochMs): Verdict => ({
   retryAfterSeconds: Math.max(1, Math.ceil((resetEpochMs - at) / 1_000)),
 });
 
-function categoryLimiters(admission: Admission, account: string): Record<Category, Limiter> {
-  const known = admission.categories.get(account);
+function categoryLimiters(apiLimits: ApiLimits, account: string): Record<Category, Limiter> {
+  const known = apiLimits.categories.get(account);
   if (known !== undefined) return known;
   const fresh = {
-    node_management: limiter(admission.options, admission.sizes.node_management),
-    session_monitoring: limiter(admission.options, admission.sizes.session_monitoring),
+    node_management: limiter(apiLimits.options, apiLimits.categorySizes.node_management),
+    session_monitoring: limiter(apiLimits.options, apiLimits.categorySizes.session_monitoring),
   };
-  admission.categories.set(account, fresh);
+  apiLimits.categories.set(account, fresh);
   return fresh;
 }
 

@@ -13,7 +13,7 @@ export interface Request {
  * byte of the reply (of a request that was carried out, too: the reply is lost); `truncate`: it breaks half-way through
  * the body; `slow_drip`: the body comes at that pace; `huge_body`: the body is led by blanks up to that many bytes.
  */
-export type Mishap =
+export type DeliveryFault =
   | { readonly kind: "hang" }
   | { readonly kind: "reset" }
   | { readonly kind: "truncate" }
@@ -25,7 +25,7 @@ export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
-  readonly mishap?: Mishap;
+  readonly deliveryFault?: DeliveryFault;
 }
 
 /** The bytes of a reply's body. */

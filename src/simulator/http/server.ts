@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
+import { type DeliveryFault, type Reply, type Request, replyBytes } from "./reply.ts";
+import { beginRequest, finishRequest, handleRequest, type SimulatedService } from "./service.ts";
 import { serviceTime } from "./time-anchor.ts";
-import { type Mishap, type Reply, type Request, replyBytes } from "./reply.ts";
-import { begin, finish, handle, type SimulatedService } from "./service.ts";
 
 /** Where a server listens. Port 0: any free one. */
 export interface ServerOptions {
@@ -14,7 +14,7 @@ export interface ServerOptions {
 }
 
 /** A server that is listening. */
-export interface Server {
+export interface SimulatorServer {
   /** What a client takes for its base URL. */
   readonly url: string;
   readonly port: number;
@@ -26,29 +26,33 @@ export interface Server {
 const REQUEST_BYTES_MAX = 128 * 1_024;
 /** As long as most proxies keep an idle connection: a paced client finds its own still open. */
 const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
-const DRIP_EVERY_MS: DurationMs = SECOND_MS / 10;
-const PADDING_CHUNK_BYTES = 64 * 1_024;
+const DRIP_INTERVAL_MS: DurationMs = SECOND_MS / 10;
+const PADDING_BYTES = 64 * 1_024;
 const BLANK = " ";
 
 /**
  * Serves the simulated service over HTTP. Its time is that of `clock`; every mishap is done to the socket for real.
  * Rejects with the system's error if the address cannot be had.
  */
-export async function startServer(service: SimulatedService, clock: Clock, options: ServerOptions): Promise<Server> {
+export async function startServer(
+  service: SimulatedService,
+  clock: Clock,
+  options: ServerOptions,
+): Promise<SimulatorServer> {
   const host = options.host ?? "127.0.0.1";
-  const time = serviceTime(service.anchors, clock);
+  const time = serviceTime(service.clockAnchors, clock);
   const server = createServer((incoming, response) => {
-    begin(service);
+    beginRequest(service);
     const gone = new AbortController();
     // Whatever ends the exchange ends it here: a whole reply, a broken socket, or a client that gave up.
     response.once("close", () => {
-      finish(service);
+      finishRequest(service);
       gone.abort();
     });
     readRequest(incoming)
       .then((request) => {
         if (request === null) response.destroy();
-        else return send(response, handle(service, request, time()), clock, gone.signal);
+        else return send(response, handleRequest(service, request, time()), clock, gone.signal);
       })
       // A reply that HTTP can't carry, such as a header with a line feed: its client must not wait for it.
       .catch(() => response.destroy());
@@ -96,46 +100,46 @@ async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
 }
 
 async function send(response: ServerResponse, reply: Reply, clock: Clock, gone: AbortSignal): Promise<void> {
-  const { mishap } = reply;
+  const { deliveryFault } = reply;
   const body = Buffer.from(replyBytes(reply));
   // The service has a clock of its own, which may be off on purpose.
   response.sendDate = false;
-  if (mishap?.kind === "hang") return;
-  if (mishap?.kind === "reset") {
+  if (deliveryFault?.kind === "hang") return;
+  if (deliveryFault?.kind === "reset") {
     response.socket?.resetAndDestroy();
     return;
   }
-  const length = mishap?.kind === "huge_body" ? Math.max(mishap.bytes, body.length) : body.length;
+  const length = deliveryFault?.kind === "huge_body" ? Math.max(deliveryFault.bytes, body.length) : body.length;
   const bodyless = reply.status === 204 || reply.status === 304;
   response.writeHead(reply.status, { ...reply.headers, ...(bodyless ? {} : { "content-length": length }) });
-  if (mishap === undefined) response.end(body);
-  else await sendWithMishap(response, body, mishap, length, clock, gone);
+  if (deliveryFault === undefined) response.end(body);
+  else await sendWithFault(response, body, deliveryFault, length, clock, gone);
 }
 
-async function sendWithMishap(
+async function sendWithFault(
   response: ServerResponse,
   body: Buffer,
-  mishap: Exclude<Mishap, { kind: "hang" | "reset" }>,
+  deliveryFault: Exclude<DeliveryFault, { kind: "hang" | "reset" }>,
   length: number,
   clock: Clock,
   gone: AbortSignal,
 ): Promise<void> {
-  switch (mishap.kind) {
+  switch (deliveryFault.kind) {
     case "truncate":
       await write(response, body.subarray(0, Math.floor(body.length / 2)), gone);
       response.destroy();
       return;
     case "huge_body":
-      for (let left = length - body.length; left > 0 && !gone.aborted; left -= PADDING_CHUNK_BYTES) {
-        await write(response, Buffer.alloc(Math.min(left, PADDING_CHUNK_BYTES), BLANK), gone);
+      for (let left = length - body.length; left > 0 && !gone.aborted; left -= PADDING_BYTES) {
+        await write(response, Buffer.alloc(Math.min(left, PADDING_BYTES), BLANK), gone);
       }
       response.end(body);
       return;
     case "slow_drip": {
       response.flushHeaders();
-      const piece = Math.max(1, Math.round((mishap.bytesPerSecond * DRIP_EVERY_MS) / SECOND_MS));
+      const piece = Math.max(1, Math.round((deliveryFault.bytesPerSecond * DRIP_INTERVAL_MS) / SECOND_MS));
       // A piece is one byte at least, so the slowest drips wait longer between them.
-      const everyMs = (piece / mishap.bytesPerSecond) * SECOND_MS;
+      const everyMs = (piece / deliveryFault.bytesPerSecond) * SECOND_MS;
       for (let sent = 0; sent < body.length && !gone.aborted; sent += piece) {
         await clock.sleep(everyMs, gone);
         await write(response, body.subarray(sent, sent + piece), gone);
@@ -144,7 +148,7 @@ async function sendWithMishap(
       return;
     }
     default:
-      mishap satisfies never;
+      deliveryFault satisfies never;
   }
 }
 

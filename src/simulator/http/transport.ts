@@ -2,11 +2,11 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { Clock, ServiceRequest, ServiceResponse, Transport, TransportFailure } from "../../model/ports.ts";
-import { serviceTime } from "./time-anchor.ts";
-import { decompressed } from "./compression.ts";
+import type { Clock, Transport, TransportFailure, TransportRequest, TransportResponse } from "../../model/ports.ts";
+import { decompressReply } from "./compression.ts";
 import { dripMs, type Reply, replyBytes } from "./reply.ts";
-import { begin, finish, handle, type SimulatedService } from "./service.ts";
+import { beginRequest, finishRequest, handleRequest, type SimulatedService } from "./service.ts";
+import { serviceTime } from "./time-anchor.ts";
 
 /** How the simulated network behaves. */
 export interface NetworkOptions {
@@ -23,7 +23,7 @@ const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
 const JITTER_SEED = 1;
 const BLANK = 0x20;
 
-type Outcome = Result<ServiceResponse, TransportFailure>;
+type Outcome = Result<TransportResponse, TransportFailure>;
 
 /** What one transport stands on. */
 interface Network {
@@ -51,25 +51,25 @@ export function createSimulatedTransport(
     bodyBytesMax: options.bodyBytesMax ?? BODY_BYTES_MAX,
     random: seededRandom(JITTER_SEED),
   };
-  const time = serviceTime(service.anchors, clock);
+  const time = serviceTime(service.clockAnchors, clock);
 
-  const exchange = async (request: ServiceRequest, signal: AbortSignal): Promise<Outcome> => {
+  const exchange = async (request: TransportRequest, signal: AbortSignal): Promise<Outcome> => {
     const latencyMs = network.latencyMs * (1 + network.jitter * (2 * network.random() - 1));
-    if (await passes(network, latencyMs / 2, signal)) return aborted();
+    if (await sleepUnlessAborted(network, latencyMs / 2, signal)) return aborted();
     const headers = { "accept-encoding": "gzip", ...lowerCased(request.headers) };
-    const reply = handle(service, { ...request, headers }, time());
-    if (await passes(network, latencyMs / 2, signal)) return aborted();
-    return deliver(network, decompressed(reply), signal);
+    const reply = handleRequest(service, { ...request, headers }, time());
+    if (await sleepUnlessAborted(network, latencyMs / 2, signal)) return aborted();
+    return deliver(network, decompressReply(reply), signal);
   };
 
   return {
     async request(request, signal) {
       if (signal.aborted) return aborted();
-      begin(service);
+      beginRequest(service);
       try {
         return await exchange(request, signal);
       } finally {
-        finish(service);
+        finishRequest(service);
       }
     },
     close: () => Promise.resolve(),
@@ -77,43 +77,47 @@ export function createSimulatedTransport(
 }
 
 /** Lets time pass; true if the request was aborted meanwhile. */
-async function passes(network: Network, ms: DurationMs, signal: AbortSignal): Promise<boolean> {
+async function sleepUnlessAborted(network: Network, ms: DurationMs, signal: AbortSignal): Promise<boolean> {
   if (ms > 0) await network.clock.sleep(ms, signal);
   return signal.aborted;
 }
 
 async function deliver(network: Network, reply: Reply, signal: AbortSignal): Promise<Outcome> {
-  const { status, headers, mishap } = reply;
+  const { status, headers, deliveryFault } = reply;
   const body = replyBytes(reply);
   const whole = (bytes: Uint8Array): Outcome =>
     bytes.length > network.bodyBytesMax ? tooLarge(network) : ok({ status, headers, body: bytes });
-  switch (mishap?.kind) {
+  switch (deliveryFault?.kind) {
     case undefined:
       return whole(body);
     case "hang":
-      await aborting(signal);
+      await untilAborted(signal);
       return aborted();
     case "reset":
       return reset("the connection was reset before a response came");
     case "truncate":
       return reset("the connection was reset in the middle of the body");
     case "slow_drip":
-      return (await passes(network, dripMs(body.length, mishap.bytesPerSecond), signal)) ? aborted() : whole(body);
+      return (await sleepUnlessAborted(network, dripMs(body.length, deliveryFault.bytesPerSecond), signal))
+        ? aborted()
+        : whole(body);
     case "huge_body":
-      return mishap.bytes > network.bodyBytesMax ? tooLarge(network) : whole(ledByBlanks(body, mishap.bytes));
+      return deliveryFault.bytes > network.bodyBytesMax
+        ? tooLarge(network)
+        : whole(padWithBlanks(body, deliveryFault.bytes));
     default:
-      return mishap satisfies never;
+      return deliveryFault satisfies never;
   }
 }
 
-function aborting(signal: AbortSignal): Promise<void> {
+function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }
 
-function ledByBlanks(body: Uint8Array, bytes: number): Uint8Array {
+function padWithBlanks(body: Uint8Array, bytes: number): Uint8Array {
   const padded = new Uint8Array(Math.max(bytes, body.length)).fill(BLANK);
   padded.set(body, padded.length - body.length);
   return padded;

@@ -3,12 +3,12 @@ import type { ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import { NEVER } from "../fleet/node.ts";
+import type { GroupMask } from "./ordered-groups.ts";
 import type { Population } from "./population.ts";
-import type { Groups } from "./ordered-groups.ts";
-import { STATES } from "./sessions.ts";
+import { SESSION_STATES } from "./sessions.ts";
 
 /** How long both lists were at one instant. */
-interface Sample {
+interface CountSample {
   readonly at: EpochMs;
   readonly nodes: number;
   /** Sessions by index of their state. */
@@ -21,10 +21,10 @@ export interface CountHistory {
   /** When the next sample is due; Infinity: never. */
   nextAt: EpochMs;
   /** Oldest first; the first is as old as the longest lag. */
-  readonly samples: Sample[];
+  readonly samples: CountSample[];
 }
 
-const SAMPLE_EVERY_MS: DurationMs = SECOND_MS;
+const SAMPLE_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** A history that begins at `startMs`. */
 export function createCountHistory({ nodeList, sessionList }: ServiceOptions, startMs: EpochMs): CountHistory {
@@ -38,21 +38,21 @@ export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: 
   samples.push({
     at,
     nodes: fleet.nodes.length,
-    sessions: STATES.map((_, state) => sessions.roster.count(1 << state)),
+    sessions: SESSION_STATES.map((_, state) => sessions.ordered.count(1 << state)),
   });
   if (samples[1] !== undefined && samples[1].at <= at - lagMsMax) samples.shift();
-  history.nextAt = at + SAMPLE_EVERY_MS;
+  history.nextAt = at + SAMPLE_INTERVAL_MS;
 }
 
 /** Nodes of the fleet at `at`, as far back as the history goes; null where it holds nothing. */
 export const nodesAt = (history: CountHistory, at: EpochMs): number | null => sampleAt(history, at)?.nodes ?? null;
 
 /** Sessions in those states at `at`, as far back as the history goes; null where it holds nothing. */
-export function sessionsAt(history: CountHistory, groups: Groups, at: EpochMs): number | null {
+export function sessionsAt(history: CountHistory, groups: GroupMask, at: EpochMs): number | null {
   const sample = sampleAt(history, at);
   if (sample === null) return null;
   return sample.sessions.reduce((sum, count, state) => sum + ((groups & (1 << state)) === 0 ? 0 : count), 0);
 }
 
-const sampleAt = ({ samples }: CountHistory, at: EpochMs): Sample | null =>
+const sampleAt = ({ samples }: CountHistory, at: EpochMs): CountSample | null =>
   samples.findLast((sample) => sample.at <= at) ?? samples[0] ?? null;

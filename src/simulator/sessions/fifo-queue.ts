@@ -1,5 +1,5 @@
 /** First in, first out, within a fixed capacity: for delays that are the same for all, where no heap is needed. */
-export interface Queue {
+export interface FifoQueue {
   /** Throws when the queue is full: its owner promised never to put in more. */
   push(member: number): void;
   /** The first in; undefined when there is none. */
@@ -9,7 +9,7 @@ export interface Queue {
 }
 
 /** An empty queue for at most `capacity` members. */
-export function createQueue(capacity: number): Queue {
+export function createFifoQueue(capacity: number): FifoQueue {
   const ring = new Int32Array(capacity);
   let head = 0;
   let count = 0;

@@ -1,38 +1,38 @@
 /** Positions a block: counting blocks finds a page of a million entries within microseconds. */
-const BLOCK = 512;
-const EMPTY = -1;
+const BLOCK_SIZE = 512;
+const EMPTY_POSITION = -1;
 
 /** A set of groups, as bits: group 0 is 1, group 1 is 2, group 2 is 4. */
-export type Groups = number;
+export type GroupMask = number;
 
 /**
  * Who is there, in the order of joining, each in one of a few groups. A page of any choice of groups costs what the
  * page holds, not what the roster holds.
  */
-export interface Roster {
+export interface GroupedList {
   /** Adds a member that is not there. Members are whole numbers below the capacity. */
   join(member: number, group: number): void;
   /** Moves a member to another group; its place in the order stays. */
   regroup(member: number, from: number, to: number): void;
   leave(member: number, group: number): void;
   /** Members of those groups. */
-  count(groups: Groups): number;
+  count(groups: GroupMask): number;
   /** Up to `limit` members of those groups in order, without the first `offset`. */
-  page(groups: Groups, offset: number, limit: number): number[];
+  page(groups: GroupMask, offset: number, limit: number): number[];
 }
 
 /** An empty roster for members below `capacity`, in groups below `groupCount` (at most 8). */
-export function createRoster(capacity: number, groupCount: number): Roster {
-  const length = Math.ceil((2 * capacity) / BLOCK + 1) * BLOCK;
+export function createGroupedList(capacity: number, groupCount: number): GroupedList {
+  const length = Math.ceil((2 * capacity) / BLOCK_SIZE + 1) * BLOCK_SIZE;
   const order = new Int32Array(length);
   const groupOf = new Uint8Array(capacity);
   const positionOf = new Int32Array(capacity);
-  const blockCounts = new Int32Array((length / BLOCK) * groupCount);
+  const blockCounts = new Int32Array((length / BLOCK_SIZE) * groupCount);
   const totals = new Int32Array(groupCount);
   let end = 0;
 
   const count = (position: number, group: number, change: number): void => {
-    blockCounts[Math.floor(position / BLOCK) * groupCount + group]! += change;
+    blockCounts[Math.floor(position / BLOCK_SIZE) * groupCount + group]! += change;
     totals[group]! += change;
   };
   const append = (member: number, group: number): void => {
@@ -44,7 +44,7 @@ export function createRoster(capacity: number, groupCount: number): Roster {
   };
   // At most half of the positions hold a member, so what moves them together is paid for by as many joins.
   const compact = (): void => {
-    const members = order.slice(0, end).filter((member) => member !== EMPTY);
+    const members = order.slice(0, end).filter((member) => member !== EMPTY_POSITION);
     blockCounts.fill(0);
     totals.fill(0);
     end = 0;
@@ -63,22 +63,22 @@ export function createRoster(capacity: number, groupCount: number): Roster {
     },
     leave(member, group) {
       count(positionOf[member]!, group, -1);
-      order[positionOf[member]!] = EMPTY;
+      order[positionOf[member]!] = EMPTY_POSITION;
     },
     count: (groups) => sum(totals, groups),
     page(groups, offset, limit) {
       const members: number[] = [];
       let skip = offset;
-      for (let start = 0; start < end && members.length < limit; start += BLOCK) {
-        const here = sum(blockCounts, groups, (start / BLOCK) * groupCount);
+      for (let start = 0; start < end && members.length < limit; start += BLOCK_SIZE) {
+        const here = sum(blockCounts, groups, (start / BLOCK_SIZE) * groupCount);
         if (skip >= here) {
           skip -= here;
           continue;
         }
-        const stop = Math.min(start + BLOCK, end);
+        const stop = Math.min(start + BLOCK_SIZE, end);
         for (let position = start; position < stop && members.length < limit; position += 1) {
           const member = order[position]!;
-          if (member === EMPTY || (groups & (1 << groupOf[member]!)) === 0) continue;
+          if (member === EMPTY_POSITION || (groups & (1 << groupOf[member]!)) === 0) continue;
           if (skip > 0) skip -= 1;
           else members.push(member);
         }
@@ -89,7 +89,7 @@ export function createRoster(capacity: number, groupCount: number): Roster {
 }
 
 /** Adds up the counts of those groups; that of group 0 stands at `from`. */
-function sum(counts: Int32Array, groups: Groups, from = 0): number {
+function sum(counts: Int32Array, groups: GroupMask, from = 0): number {
   let total = 0;
   for (let group = 0; groups >> group !== 0; group += 1) {
     if ((groups & (1 << group)) !== 0) total += counts[from + group]!;

@@ -2,14 +2,29 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import type { Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type Agenda, createAgenda } from "../event-queue.ts";
-import { customerCount, dayCurve, LIFE_MS_MEAN, nextCustomer, nextSession, standingSession } from "./demand.ts";
-import type { Fleet, Parting } from "../fleet/fleet.ts";
+import { createEventQueue, type EventQueue } from "../event-queue.ts";
+import type { Fleet, SessionEnding } from "../fleet/fleet.ts";
+import { isFailing, type SimulatedNode } from "../fleet/node.ts";
 import { exponential, scramble } from "../hash.ts";
-import { ails, type SimulatedNode } from "../fleet/node.ts";
-import { activate, createPopulation, end, enter, fallQuiet, forget, type Population } from "./population.ts";
-import { createQueue, type Queue } from "./fifo-queue.ts";
-import { NONE, STATE } from "./sessions.ts";
+import {
+  customerCount,
+  demandAt,
+  drawNewSession,
+  drawOngoingSession,
+  nextCustomer,
+  SESSION_MS_MEAN,
+} from "./demand.ts";
+import { createFifoQueue, type FifoQueue } from "./fifo-queue.ts";
+import {
+  activateSession,
+  addSession,
+  closeSession,
+  createPopulation,
+  makeIdle,
+  type Population,
+  removeSession,
+} from "./population.ts";
+import { NO_SESSION, STATE_INDEX } from "./sessions.ts";
 
 /** How long a session takes to be established. */
 const CONNECTING_MS: DurationMs = 1_500;
@@ -20,7 +35,7 @@ const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
 /** How long clients that lost their session take to come back, on average. */
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
 /** Of sessions that are lost with their node. */
-const LOST_BY_TIMEOUT_SHARE = 0.3;
+const LOST_AS_TIMEOUT_SHARE = 0.3;
 /** Room for the living, for as many that an outage ended at once, and for those that ended of themselves. */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
@@ -37,11 +52,11 @@ export interface Traffic {
   readonly target: number;
   readonly customers: number;
   /** Slots by their next transition; an entry that is not its slot's `nextAt` is overtaken. */
-  readonly agenda: Agenda;
-  readonly connecting: Queue;
-  readonly ended: Queue;
+  readonly eventQueue: EventQueue;
+  readonly connecting: FifoQueue;
+  readonly ended: FifoQueue;
   /** Sessions that were cut and whose clients have not come back yet. */
-  owed: number;
+  pendingReconnects: number;
   /** When the next session starts; not rounded, as rounding would thin out dense arrivals. */
   arrivalAt: number;
 }
@@ -57,10 +72,10 @@ export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet
     perNode: scenario.sessions / Math.max(1, scenario.nodes),
     target: scenario.sessions,
     customers: customerCount(scenario.sessions),
-    agenda: createAgenda(),
-    connecting: createQueue(slots),
-    ended: createQueue(slots),
-    owed: 0,
+    eventQueue: createEventQueue(),
+    connecting: createFifoQueue(slots),
+    ended: createFifoQueue(slots),
+    pendingReconnects: 0,
     arrivalAt: 0,
   };
   populate(traffic);
@@ -70,29 +85,29 @@ export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet
 
 /** When the next event is due. */
 export const nextTrafficEvent = (traffic: Traffic): number =>
-  Math.min(traffic.agenda.nextAt(), connectedAt(traffic), forgottenAt(traffic), Math.ceil(traffic.arrivalAt));
+  Math.min(traffic.eventQueue.nextAt(), nextConnectedAt(traffic), nextRemovedAt(traffic), Math.ceil(traffic.arrivalAt));
 
 /** Lets the next event happen, at its own time. */
 export function runTrafficEvent(traffic: Traffic): void {
   const at = nextTrafficEvent(traffic);
-  if (traffic.agenda.nextAt() === at) moveOn(traffic, at);
-  else if (connectedAt(traffic) === at) connect(traffic, at);
-  else if (forgottenAt(traffic) === at) {
-    forget(traffic.population, traffic.ended.first()!);
+  if (traffic.eventQueue.nextAt() === at) advanceSession(traffic, at);
+  else if (nextConnectedAt(traffic) === at) establishNext(traffic, at);
+  else if (nextRemovedAt(traffic) === at) {
+    removeSession(traffic.population, traffic.ended.first()!);
     traffic.ended.shift();
-  } else arrive(traffic, at);
+  } else startArrival(traffic, at);
 }
 
 /** Ends every living session of a node; their clients come back, elsewhere if need be. Returns how many there were. */
-export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, parting: Parting): number {
-  const { heads } = traffic.population;
+export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, ending: SessionEnding): number {
+  const { firstSessions: heads } = traffic.population;
   let count = 0;
-  for (let slot = heads[node.index]!; slot !== NONE; slot = heads[node.index]!) {
-    const lostAs = traffic.random() < LOST_BY_TIMEOUT_SHARE ? STATE.timeout : STATE.error;
-    endSession(traffic, slot, at, parting === "closed" ? STATE.closed : lostAs);
+  for (let slot = heads[node.index]!; slot !== NO_SESSION; slot = heads[node.index]!) {
+    const lostAs = traffic.random() < LOST_AS_TIMEOUT_SHARE ? STATE_INDEX.timeout : STATE_INDEX.error;
+    endSession(traffic, slot, at, ending === "closed" ? STATE_INDEX.closed : lostAs);
     count += 1;
   }
-  traffic.owed += count;
+  traffic.pendingReconnects += count;
   if (count > 0) scheduleArrival(traffic, at);
   return count;
 }
@@ -100,17 +115,23 @@ export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, p
 function populate(traffic: Traffic): void {
   const { fleet, random, population } = traffic;
   const standing = Array.from({ length: traffic.target }, () => {
-    const node = fleet.serving.choose(random);
-    return node === null ? null : { node, prospect: standingSession(random, ails(node)) };
+    const node = fleet.servingNodes.choose(random);
+    return node === null ? null : { node, prospect: drawOngoingSession(random, isFailing(node)) };
   }).filter((one) => one !== null);
   // The roster goes by the order of starts.
   standing.sort((one, other) => other.prospect.ageMs - one.prospect.ageMs);
-  for (const { node, prospect } of standing) {
-    const slot = enter(population, node, prospect, nextCustomer(random, traffic.customers), -prospect.ageMs)!;
-    activate(population, slot, -prospect.ageMs);
-    schedule(traffic, slot, prospect.lifeMs);
+  for (const { node, prospect: sessionPlan } of standing) {
+    const slot = addSession(
+      population,
+      node,
+      sessionPlan,
+      nextCustomer(random, traffic.customers),
+      -sessionPlan.ageMs,
+    )!;
+    activateSession(population, slot, -sessionPlan.ageMs);
+    schedule(traffic, slot, sessionPlan.activeMs);
   }
-  population.entered = 0;
+  population.enteredCount = 0;
 }
 
 /** The next arrival after `at`. Arrivals are a Poisson process, so drawing it anew when their rate changes is sound. */
@@ -121,60 +142,60 @@ function scheduleArrival(traffic: Traffic, at: number): void {
 
 /** Sessions a millisecond: those that demand brings, and those of clients that come back. */
 function arrivalRates(traffic: Traffic, at: number): [fresh: number, returning: number] {
-  const demand = traffic.target * dayCurve(traffic.startMs + at);
-  return [demand / (LIFE_MS_MEAN + CONNECTING_MS), traffic.owed / RECONNECT_MS_MEAN];
+  const demand = traffic.target * demandAt(traffic.startMs + at);
+  return [demand / (SESSION_MS_MEAN + CONNECTING_MS), traffic.pendingReconnects / RECONNECT_MS_MEAN];
 }
 
-function arrive(traffic: Traffic, at: number): void {
+function startArrival(traffic: Traffic, at: number): void {
   const { random, population } = traffic;
   const [fresh, returning] = arrivalRates(traffic, at);
-  const node = traffic.fleet.serving.choose(random);
+  const node = traffic.fleet.servingNodes.choose(random);
   if (node !== null) {
-    if (random() * (fresh + returning) < returning) traffic.owed -= 1;
-    const prospect = nextSession(random, ails(node));
-    const slot = enter(population, node, prospect, nextCustomer(random, traffic.customers), at);
+    if (random() * (fresh + returning) < returning) traffic.pendingReconnects -= 1;
+    const sessionPlan = drawNewSession(random, isFailing(node));
+    const slot = addSession(population, node, sessionPlan, nextCustomer(random, traffic.customers), at);
     if (slot !== null) {
       traffic.connecting.push(slot);
-      schedule(traffic, slot, at + CONNECTING_MS + prospect.lifeMs);
+      schedule(traffic, slot, at + CONNECTING_MS + sessionPlan.activeMs);
     }
   }
   scheduleArrival(traffic, traffic.arrivalAt);
 }
 
-function connect(traffic: Traffic, at: number): void {
+function establishNext(traffic: Traffic, at: number): void {
   const slot = traffic.connecting.first()!;
   traffic.connecting.shift();
-  if (traffic.population.sessions.state[slot] === STATE.connecting) activate(traffic.population, slot, at);
+  if (traffic.population.sessions.state[slot] === STATE_INDEX.connecting) activateSession(traffic.population, slot, at);
 }
 
 /** A session's time has come: it ends, or falls quiet first if it will be ended by the inactivity time-out. */
-function moveOn(traffic: Traffic, at: number): void {
+function advanceSession(traffic: Traffic, at: number): void {
   const { sessions } = traffic.population;
-  const slot = traffic.agenda.take();
+  const slot = traffic.eventQueue.take();
   if (sessions.nextAt[slot] !== at) return;
-  const destiny = sessions.destiny[slot]!;
-  if (destiny === STATE.timeout && !Number.isNaN(sessions.movingSince[slot]!)) {
-    fallQuiet(traffic.population, slot, at);
+  const finalState = sessions.finalState[slot]!;
+  if (finalState === STATE_INDEX.timeout && !Number.isNaN(sessions.transferringSince[slot]!)) {
+    makeIdle(traffic.population, slot, at);
     schedule(traffic, slot, at + INACTIVITY_MS);
-  } else endSession(traffic, slot, at, destiny);
+  } else endSession(traffic, slot, at, finalState);
 }
 
 function endSession(traffic: Traffic, slot: number, at: number, state: number): void {
-  end(traffic.population, slot, at, state);
+  closeSession(traffic.population, slot, at, state);
   traffic.ended.push(slot);
 }
 
 function schedule(traffic: Traffic, slot: number, at: number): void {
   traffic.population.sessions.nextAt[slot] = at;
-  traffic.agenda.add(at, slot);
+  traffic.eventQueue.add(at, slot);
 }
 
-function connectedAt(traffic: Traffic): number {
+function nextConnectedAt(traffic: Traffic): number {
   const slot = traffic.connecting.first();
   return slot === undefined ? Number.POSITIVE_INFINITY : traffic.population.sessions.startedAt[slot]! + CONNECTING_MS;
 }
 
-function forgottenAt(traffic: Traffic): number {
+function nextRemovedAt(traffic: Traffic): number {
   const slot = traffic.ended.first();
   return slot === undefined ? Number.POSITIVE_INFINITY : traffic.population.sessions.endedAt[slot]! + ENDED_KEPT_MS;
 }

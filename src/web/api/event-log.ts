@@ -1,45 +1,45 @@
-import type { Change } from "../../model/remediation/journal.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
 
 /** Something that people like to see as it happens. */
-export type News = Extract<Change, { kind: "decision" | "action" }>;
+export type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
 
 /** A piece of news and its number; numbers count up by one, from 1. */
-export interface FeedRow {
+export interface EventRow {
   readonly number: number;
-  readonly news: News;
+  readonly event: FeedEvent;
 }
 
 /** The last decisions and actions, in the order in which they came about. */
-export interface Feed {
+export interface EventLog {
   /** Records the decisions and actions among `changes`. Must be fast: remediation waits for it. */
-  note(changes: readonly Change[]): void;
+  record(changes: readonly JournalChange[]): void;
   /** The last number given; 0: nothing happened yet. */
-  last(): number;
+  lastNumber(): number;
   /** What came after a number, oldest first and at most so many, the latest; `missed` came as well, and is not among them. */
-  after(number: number, limit: number): { readonly rows: readonly FeedRow[]; readonly missed: number };
+  after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number };
 }
 
 /** Enough for a client that was disconnected for some minutes; about 1 KB each. */
-export const FEED_ROWS_MAX = 1_000;
+export const EVENT_ROWS_MAX = 1_000;
 
 /** Creates an empty event log. */
-export function createFeed(): Feed {
+export function createEventLog(): EventLog {
   // A ring: row n is at n % FEED_ROWS_MAX.
-  const ring: FeedRow[] = [];
+  const ring: EventRow[] = [];
   let last = 0;
   return {
-    note(changes) {
+    record(changes) {
       for (const change of changes) {
         if (change.kind !== "decision" && change.kind !== "action") continue;
         last++;
-        ring[last % FEED_ROWS_MAX] = { number: last, news: change };
+        ring[last % EVENT_ROWS_MAX] = { number: last, event: change };
       }
     },
-    last: () => last,
+    lastNumber: () => last,
     after(number, limit) {
       const due = Math.max(0, last - number);
-      const count = Math.min(due, limit, FEED_ROWS_MAX);
-      const rows = Array.from({ length: count }, (_, index) => ring[(last - count + 1 + index) % FEED_ROWS_MAX]!);
+      const count = Math.min(due, limit, EVENT_ROWS_MAX);
+      const rows = Array.from({ length: count }, (_, index) => ring[(last - count + 1 + index) % EVENT_ROWS_MAX]!);
       return { rows, missed: due - count };
     },
   };

@@ -1,38 +1,38 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { WardenView } from "../../remediation/status/views.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import { sendError } from "../http/error-response.ts";
-import { createBoard } from "./fleet-view.ts";
-import type { Feed } from "./event-log.ts";
-import type { HistoryView } from "./history.ts";
-import { createLive, type Live, type Onlooker } from "./event-stream.ts";
+import type { RemediationView } from "../../remediation/status/views.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
+import { sendError } from "../http/error-response.ts";
+import type { Route, RouteDeps } from "../http/route.ts";
+import type { EventLog } from "./event-log.ts";
+import { createEventBroadcaster, type EventBroadcaster, type Subscriber } from "./event-stream.ts";
+import { createFleetGrid } from "./fleet-view.ts";
+import type { HistoryView } from "./history.ts";
 import { readEventsQuery } from "./query.ts";
-import type { Route, RouteParts } from "../http/route.ts";
 
 /** What is told as it happens. */
-export interface LiveDeps {
+export interface LiveRouteDeps {
   /** Null before the first was seen. */
   fleet(): Fleet | null;
-  readonly feed: Feed;
+  readonly eventLog: EventLog;
   /** Tells the events of this process from those of the last. */
   readonly epoch: string;
   history(): HistoryView;
-  warden(): WardenView;
+  remediation(): RemediationView;
 }
 
 /** Retry-After of a rejected event stream. */
 const RETRY_AFTER_S = 30;
 
 /** Some proxies hold back what they could send on, unless they are told not to. */
-const eventHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
 /** The routes of what changes all the time: the fleet in short, events, and the last hour. */
-export function liveRoutes(deps: LiveDeps, parts: RouteParts): readonly Route[] {
-  const board = createBoard({ fleet: deps.fleet, marks: () => deps.warden().marks() });
-  const live = createLive({ ...parts, board, feed: deps.feed, epoch: deps.epoch });
+export function liveRoutes(deps: LiveRouteDeps, parts: RouteDeps): readonly Route[] {
+  const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
+  const broadcaster = createEventBroadcaster({ ...parts, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
   let packed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
   const pack = (json: string): Promise<Buffer> => {
     // As long as nothing changes it is the same text.
@@ -41,8 +41,8 @@ export function liveRoutes(deps: LiveDeps, parts: RouteParts): readonly Route[] 
   };
 
   async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    live.look();
-    const json = board.document();
+    broadcaster.publish();
+    const json = fleetGrid.document();
     reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
     if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(json);
     return reply.header("content-encoding", "gzip").send(await pack(json));
@@ -54,31 +54,35 @@ export function liveRoutes(deps: LiveDeps, parts: RouteParts): readonly Route[] 
     {
       method: "GET",
       path: "/api/v1/events",
-      handle: (request, reply) => answerEvents(live, request, reply),
-      close: () => live.close(),
+      handle: (request, reply) => answerEvents(broadcaster, request, reply),
+      close: () => broadcaster.close(),
     },
   ];
 }
 
-function answerEvents(live: Live, request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+function answerEvents(
+  broadcaster: EventBroadcaster,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply | undefined {
   const query = readEventsQuery(request.query as Readonly<Record<string, unknown>>);
   if (!query.ok) return sendError(request, reply, 400, query.error);
   if (request.method === "HEAD") return reply.type("text/event-stream").send();
   const { raw } = reply;
-  const onlooker: Onlooker = {
+  const subscriber: Subscriber = {
     write(text) {
       // The head goes out with the first of it: who finds no room gets another.
-      if (!raw.headersSent) raw.writeHead(200, eventHeaders);
+      if (!raw.headersSent) raw.writeHead(200, EVENT_STREAM_HEADERS);
       raw.write(text);
     },
-    waiting: () => raw.writableLength,
+    bufferedBytes: () => raw.writableLength,
     end: () => void raw.end(),
-    cut: () => void raw.destroy(),
+    disconnect: () => void raw.destroy(),
   };
   // What the browser itself says, as it comes back, is newer than what stood in the address.
   const header = request.headers["last-event-id"];
-  raw.once("close", () => live.leave(onlooker));
-  if (live.join(onlooker, typeof header === "string" ? header : query.value)) {
+  raw.once("close", () => broadcaster.unsubscribe(subscriber));
+  if (broadcaster.subscribe(subscriber, typeof header === "string" ? header : query.value)) {
     reply.hijack();
     return undefined;
   }

@@ -1,8 +1,8 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { OrderRefusal, Orders } from "../../remediation/status/views.ts";
+import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
 
 /** One thing that a person may order: a route, and a command of the same name. */
-export interface OrderRow {
+export interface OperatorCommandRoute {
   readonly name: string;
   /** Where it is posted; `:id` stands for what it is about. */
   readonly path: string;
@@ -10,88 +10,88 @@ export interface OrderRow {
   readonly about: "action" | "node" | null;
   /** Whether it takes a reason, which may always be left out. */
   readonly hasReason: boolean;
-  carryOut(orders: Orders, id: string, reason: string): Result<string, OrderRefusal>;
+  execute(orders: OperatorCommands, id: string, reason: string): Result<string, CommandRejection>;
 }
 
 /** Every order, a row each. */
-export const orderRows = [
+export const operatorCommandTable = [
   {
     name: "pause",
     path: "/api/v1/pause",
     about: null,
     hasReason: true,
-    carryOut: (orders, _id, reason) => orders.pause(reason),
+    execute: (orders, _id, reason) => orders.pause(reason),
   },
   {
     name: "resume",
     path: "/api/v1/resume",
     about: null,
     hasReason: false,
-    carryOut: (orders) => orders.resume(),
+    execute: (orders) => orders.resume(),
   },
   {
     name: "approve",
     path: "/api/v1/actions/:id/approve",
     about: "action",
     hasReason: false,
-    carryOut: (orders, id) => orders.approve(id),
+    execute: (orders, id) => orders.approve(id),
   },
   {
     name: "reject",
     path: "/api/v1/actions/:id/reject",
     about: "action",
     hasReason: true,
-    carryOut: (orders, id, reason) => orders.reject(id, reason),
+    execute: (orders, id, reason) => orders.reject(id, reason),
   },
   {
     name: "hold",
     path: "/api/v1/nodes/:id/hold",
     about: "node",
     hasReason: true,
-    carryOut: (orders, id, reason) => orders.hold(id, reason),
+    execute: (orders, id, reason) => orders.hold(id, reason),
   },
   {
     name: "release",
     path: "/api/v1/nodes/:id/release",
     about: "node",
     hasReason: false,
-    carryOut: (orders, id) => orders.release(id),
+    execute: (orders, id) => orders.release(id),
   },
   {
     name: "reset-breaker",
     path: "/api/v1/breaker/reset",
     about: null,
     hasReason: false,
-    carryOut: (orders) => orders.resetBreaker(),
+    execute: (orders) => orders.resetBreaker(),
   },
   {
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
     about: null,
     hasReason: false,
-    carryOut: (orders) => orders.acceptInventory(),
+    execute: (orders) => orders.acceptInventory(),
   },
-] as const satisfies readonly OrderRow[];
+] as const satisfies readonly OperatorCommandRoute[];
 
 /** Name of an order. */
-export type OrderName = (typeof orderRows)[number]["name"];
+export type OperatorCommandRouteName = (typeof operatorCommandTable)[number]["name"];
 
 const REASON_CHARS_MAX = 500;
-const KEY_CHARS_MAX = 100;
-const NO_REASON = "no reason given";
+const BODY_KEY_CHARS_MAX = 100;
+const DEFAULT_REASON = "no reason given";
 
 /**
  * Reads the reason out of an order's body: nothing at all, or a JSON object. The error names what is wrong, and what
  * would be right.
  */
-export function readReason(body: Uint8Array | undefined, { hasReason }: Pick<OrderRow, "hasReason">) {
+export function readReason(body: Uint8Array | undefined, { hasReason }: Pick<OperatorCommandRoute, "hasReason">) {
   const parsed = parseObject(body);
   if (!parsed.ok) return parsed;
   for (const [key, value] of Object.entries(parsed.value)) {
     const problem = keyProblem(key, value, hasReason);
-    if (problem !== null) return fail(`key ${JSON.stringify(key.slice(0, KEY_CHARS_MAX))}: ${problem}`);
+    if (problem !== null) return fail(`key ${JSON.stringify(key.slice(0, BODY_KEY_CHARS_MAX))}: ${problem}`);
   }
-  return ok("reason" in parsed.value ? String(parsed.value.reason) : NO_REASON);
+  return ok("reason" in parsed.value ? String(parsed.value.reason) : DEFAULT_REASON);
 }
 
 function parseObject(body: Uint8Array | undefined): Result<Readonly<Record<string, unknown>>, string> {

@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
+import type { JournalQuery } from "../../model/remediation/journal.ts";
 
 /** Which nodes `GET /api/v1/nodes` shows. A filter that is null lets every node through. */
 export interface NodesQuery {
@@ -30,55 +30,55 @@ const TEXT_CHARS_MAX = 256;
 /** What a parameter's text must be; null: it is. */
 type Check = (value: string) => string | null;
 
-const integer =
+const integerParameter =
   (max: number): Check =>
   (value) =>
     /^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= max
       ? null
       : `must be a whole number from 1 to ${max}`;
 
-const oneOf =
+const choiceParameter =
   (values: readonly string[]): Check =>
   (value) =>
     values.includes(value) ? null : `must be one of ${values.join(", ")}`;
 
-const text: Check = (value) =>
+const textParameter: Check = (value) =>
   value !== "" && value.length <= TEXT_CHARS_MAX ? null : `must be 1 to ${TEXT_CHARS_MAX} characters`;
 
 // UTC alone: the `+` of an offset arrives as a blank where it was not escaped.
-const instant: Check = (value) =>
+const timeParameter: Check = (value) =>
   /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(value) && !Number.isNaN(Date.parse(value))
     ? null
     : "must be a time in UTC, such as 2026-11-21T03:12:44Z";
 
 /** Every parameter of every route. */
-const checks = {
-  page: integer(PAGES_MAX),
-  limit: integer(ROWS_MAX),
-  status: oneOf(NODE_STATUSES),
-  country: text,
-  region: text,
-  q: text,
-  node: text,
-  policy: text,
-  until: instant,
-  state: oneOf(["awaiting"]),
-  last_event_id: text,
+const PARAMETER_CHECKS = {
+  page: integerParameter(PAGES_MAX),
+  limit: integerParameter(ROWS_MAX),
+  status: choiceParameter(NODE_STATUSES),
+  country: textParameter,
+  region: textParameter,
+  q: textParameter,
+  node: textParameter,
+  policy: textParameter,
+  until: timeParameter,
+  state: choiceParameter(["awaiting"]),
+  last_event_id: textParameter,
 } satisfies Record<string, Check>;
-type Parameter = keyof typeof checks;
+type Parameter = keyof typeof PARAMETER_CHECKS;
 
 type Query = Readonly<Record<string, unknown>>;
 
-const nodesParameters = ["page", "limit", "status", "country", "region", "q"] as const;
-const rowsParameters = ["node", "policy", "until", "limit"] as const;
-const ordersParameters = ["node", "until", "limit"] as const;
-const actionsParameters = [...rowsParameters, "state"] as const;
-const policiesParameters = ["policy"] as const;
-const eventsParameters = ["last_event_id"] as const;
+const NODES_PARAMETERS = ["page", "limit", "status", "country", "region", "q"] as const;
+const ROWS_PARAMETERS = ["node", "policy", "until", "limit"] as const;
+const ORDERS_PARAMETERS = ["node", "until", "limit"] as const;
+const ACTIONS_PARAMETERS = [...ROWS_PARAMETERS, "state"] as const;
+const POLICIES_PARAMETERS = ["policy"] as const;
+const EVENTS_PARAMETERS = ["last_event_id"] as const;
 
 /** Reads the query of `GET /api/v1/nodes`. The error names the first parameter that is wrong, and what would be right. */
 export function readNodesQuery(query: Query): Result<NodesQuery, string> {
-  const given = readParameters(query, nodesParameters);
+  const given = readParameters(query, NODES_PARAMETERS);
   if (!given.ok) return given;
   const { page, limit, status, country, region, q } = given.value;
   return ok({
@@ -92,23 +92,23 @@ export function readNodesQuery(query: Query): Result<NodesQuery, string> {
 }
 
 /** Reads the query of `GET /api/v1/decisions`. Errors as for {@link readNodesQuery}. */
-export const readDecisionsQuery = (query: Query): Result<RowsQuery, string> => readRows(query, rowsParameters);
+export const readDecisionsQuery = (query: Query): Result<RowsQuery, string> => readRows(query, ROWS_PARAMETERS);
 
 /** Reads the query of `GET /api/v1/actions`. Errors as for {@link readNodesQuery}. */
-export const readActionsQuery = (query: Query): Result<RowsQuery, string> => readRows(query, actionsParameters);
+export const readActionsQuery = (query: Query): Result<RowsQuery, string> => readRows(query, ACTIONS_PARAMETERS);
 
 /** Reads the query of `GET /api/v1/orders`. Errors as for {@link readNodesQuery}. */
-export const readOrdersQuery = (query: Query): Result<RowsQuery, string> => readRows(query, ordersParameters);
+export const readOrdersQuery = (query: Query): Result<RowsQuery, string> => readRows(query, ORDERS_PARAMETERS);
 
 /** Reads the query of `GET /api/v1/policies`: the policy that is asked for, or null. Errors as for {@link readNodesQuery}. */
 export function readPoliciesQuery(query: Query): Result<string | null, string> {
-  const given = readParameters(query, policiesParameters);
+  const given = readParameters(query, POLICIES_PARAMETERS);
   return given.ok ? ok(given.value.policy ?? null) : given;
 }
 
 /** Reads the query of `GET /api/v1/events`: the last event that was seen, or null. Errors as for {@link readNodesQuery}. */
 export function readEventsQuery(query: Query): Result<string | null, string> {
-  const given = readParameters(query, eventsParameters);
+  const given = readParameters(query, EVENTS_PARAMETERS);
   return given.ok ? ok(given.value.last_event_id ?? null) : given;
 }
 
@@ -139,5 +139,5 @@ function readParameters(
 function parameterProblem(name: string, value: unknown, allowed: readonly Parameter[]): string | null {
   const parameter = allowed.find((known) => known === name);
   if (parameter === undefined) return `unknown; must be one of ${allowed.join(", ")}`;
-  return typeof value === "string" ? checks[parameter](value) : "must be given only once";
+  return typeof value === "string" ? PARAMETER_CHECKS[parameter](value) : "must be given only once";
 }

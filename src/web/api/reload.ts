@@ -7,7 +7,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
  * One reload at a time. A request during a reload waits for the next one, which begins after it and so sees the files as they
  * are then; all who wait share it, so at most two are ever under way.
  */
-export function serialReload(reload: Reload): Reload {
+export function serializeReloads(reload: Reload): Reload {
   type Running = ReturnType<Reload>;
   let running: Running | null = null;
   let next: Running | null = null;

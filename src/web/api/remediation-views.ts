@@ -1,8 +1,14 @@
-import type { Explanation, PolicyExplanation, PolicyStatus, WardenStatus, WardenView } from "../../remediation/status/views.ts";
+import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
-import { HOLDS } from "../../model/remediation/hold-reasons.ts";
-import type { BlockedBy, PolicyRule, Step } from "../../model/policy/policy.ts";
-import type { ShownTimer } from "../../policy/timers/timer.ts";
+import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
+import type { PresentedTimer } from "../../policy/timers/timer.ts";
+import type {
+  NodeExplanation,
+  PolicyExplanation,
+  PolicyStatus,
+  RemediationStatus,
+  RemediationView,
+} from "../../remediation/status/views.ts";
 import { iso, isoAt, seconds } from "./notation.ts";
 import type { RowsQuery } from "./query.ts";
 import {
@@ -57,7 +63,7 @@ export interface ExplanationView {
 }
 
 /** Shows a timer. */
-export const timerView = ({ state, since, trueMs, clearMs }: ShownTimer): TimerView => ({
+export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer): TimerView => ({
   state,
   since: isoAt(since),
   true_seconds: Math.round(trueMs) / 1_000,
@@ -65,7 +71,7 @@ export const timerView = ({ state, since, trueMs, clearMs }: ShownTimer): TimerV
 });
 
 /** The section `warden` of `GET /api/v1/status`. */
-export const wardenStatusView = (status: WardenStatus, approvals: number): object => ({
+export const remediationStatusView = (status: RemediationStatus, approvals: number): object => ({
   mode: status.mode,
   paused:
     status.paused === null
@@ -76,35 +82,35 @@ export const wardenStatusView = (status: WardenStatus, approvals: number): objec
   trust: status.trust,
   storm_until: iso(status.stormUntil),
   journal: status.journal,
-  baseline_nodes: status.baseline,
+  baseline_nodes: status.largestWalkNodes,
   limits: status.limits,
   in_flight: status.inFlight,
   awaiting_approval: approvals,
 });
 
 /** `GET /api/v1/policies`: all of them, or one, in the order in which they are asked. */
-export const policiesView = (warden: WardenView, name: string | null): object => ({
-  data: warden
+export const policiesView = (remediation: RemediationView, name: string | null): object => ({
+  data: remediation
     .policies()
     .filter(({ rule }) => name === null || rule.name === name)
     .map(policyView),
 });
 
 /** `GET /api/v1/decisions`: newest first. */
-export const decisionsView = (warden: WardenView, { awaiting: _, ...query }: RowsQuery): object => ({
-  data: warden.decisions(query).map(decisionView),
+export const decisionsView = (remediation: RemediationView, { awaiting: _, ...query }: RowsQuery): object => ({
+  data: remediation.decisions(query).map(decisionView),
 });
 
 /** `GET /api/v1/orders`: newest first. */
-export const ordersView = (warden: WardenView, { awaiting: _, ...query }: RowsQuery): object => ({
-  data: warden.orders(query).map(orderView),
+export const ordersView = (remediation: RemediationView, { awaiting: _, ...query }: RowsQuery): object => ({
+  data: remediation.operatorCommands(query).map(orderView),
 });
 
 /** `GET /api/v1/actions`: newest first. */
-export function actionsView(warden: WardenView, { awaiting, ...query }: RowsQuery): object {
-  if (!awaiting) return { data: warden.actions(query).map(actionView) };
+export function actionsView(remediation: RemediationView, { awaiting, ...query }: RowsQuery): object {
+  if (!awaiting) return { data: remediation.actions(query).map(actionView) };
   const { node, policy, until = Number.POSITIVE_INFINITY, limit } = query;
-  const chosen = warden
+  const chosen = remediation
     .approvals()
     .filter((action) => (node ?? action.node) === action.node && (policy ?? action.policy) === action.policy)
     .filter(({ createdAt }) => createdAt <= until);
@@ -112,13 +118,13 @@ export function actionsView(warden: WardenView, { awaiting, ...query }: RowsQuer
 }
 
 /** What `GET /api/v1/nodes/ID` says beside the node itself. */
-export function explanationView(warden: WardenView, node: string): ExplanationView {
-  const explanation = warden.explain(node);
-  const { known, at, holds, episodes, actions, decisions, orders } = explanation;
+export function explanationView(remediation: RemediationView, node: string): ExplanationView {
+  const explanation = remediation.explain(node);
+  const { known, at, holds, episodes, actions, decisions, operatorCommands: orders } = explanation;
   return {
     known,
     explained_at: isoAt(at),
-    policies: policyExplanations(explanation, warden.policies()),
+    policies: policyExplanations(explanation, remediation.policies()),
     holds: holds.map(holdView),
     episodes: episodes.map(episodeView),
     actions: actions.map(actionView),
@@ -128,11 +134,11 @@ export function explanationView(warden: WardenView, node: string): ExplanationVi
 }
 
 /** Whether anything was ever seen or done under the name that is explained. */
-export const isRemembered = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
+export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 
 function policyExplanations(
-  { policies }: Explanation,
+  { policies }: NodeExplanation,
   statuses: readonly PolicyStatus[],
 ): readonly PolicyExplanationView[] {
   const steps = new Map(statuses.map(({ rule }) => [rule.name, rule.steps.map(stepName)]));
@@ -150,14 +156,17 @@ const policyExplanationView = (each: PolicyExplanation, steps: readonly string[]
   timer: each.timer === null ? null : timerView(each.timer),
   episode: each.episode === null ? null : episodeView(each.episode),
   steps,
-  blockers: each.blockers.map((blocker) => ({ ...blocker, ends: HOLDS[blocker.reason].ends.replaceAll("`", "") })),
+  blockers: each.blockers.map((blocker) => ({
+    ...blocker,
+    ends: HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", ""),
+  })),
 });
 
 const policyView = (status: PolicyStatus): object => ({
   name: status.rule.name,
   mode: status.mode,
-  fallen: status.fallen,
-  proven: status.proven,
+  fallen: status.hasFallenBack,
+  proven: status.isProven,
   pending: status.pending,
   firing: status.firing,
   episodes: status.episodes,
@@ -211,5 +220,5 @@ const verifyView = ({ verify }: Exclude<Step, { action: "notify" }>): object => 
 export const stepName = (step: Step): string =>
   step.action === "reboot" && step.force ? "forced reboot" : step.action;
 
-const blockedByView = (blocked: BlockedBy): object =>
+const blockedByView = (blocked: ExternalBlocker): object =>
   blocked.kind === "query" ? { query: blocked.query } : { alerts: blocked.matchers };

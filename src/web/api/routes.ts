@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { WardenView } from "../../remediation/status/views.ts";
-import { sendError, sendText } from "../http/error-response.ts";
-import type { IsTrustedProxy } from "../http/client-address.ts";
-import { type Scrape, type ScrapeRequest, sendExposition } from "../scrape/scrape-endpoint.ts";
-import { limitStall } from "../http/fastify-server.ts";
-import { type LiveDeps, liveRoutes } from "./live-routes.ts";
+import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
-import { givenBy, type OrderDeps, orderRoutes } from "./operator-routes.ts";
+import type { IsTrustedProxy } from "../http/client-address.ts";
+import { sendError, sendText } from "../http/error-response.ts";
+import { limitStall } from "../http/fastify-server.ts";
+import type { Route, RouteDeps } from "../http/route.ts";
+import { type Scrape, type ScrapeRequest, sendScrape } from "../scrape/scrape-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
+import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
+import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-routes.ts";
 import {
   type NodesQuery,
   readActionsQuery,
@@ -17,19 +18,18 @@ import {
   readPoliciesQuery,
 } from "./query.ts";
 import type { Reload } from "./reload.ts";
-import type { Route, RouteParts } from "../http/route.ts";
 import {
   actionsView,
   decisionsView,
   explanationView,
-  isRemembered,
+  hasHistory,
   ordersView,
   policiesView,
-  wardenStatusView,
+  remediationStatusView,
 } from "./remediation-views.ts";
 
 /** What the routes show and do. All but `scrape` and `reload` answer at once. */
-export interface WebDeps extends OrderDeps, LiveDeps {
+export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
   /** The reasons say what is missing; none where it is ready. A journal that can't be written is told by `warden`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
@@ -42,26 +42,26 @@ export interface WebDeps extends OrderDeps, LiveDeps {
   node(id: string): object | null;
   budget(): object;
   /** Asked at each request: a reload may bring another. */
-  warden(): WardenView;
+  remediation(): RemediationView;
 }
 
 /** Every route of the web interface, a row each. */
-export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
+export function webRoutes(deps: WebDeps, parts: RouteDeps): readonly Route[] {
   const guard = createOperatorGuard(() => deps.operators(), parts);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     {
       method: "GET",
       path: "/-/healthy",
-      admission: "all",
+      access: "all",
       handle: (_, reply) => sendText(reply, 200, "healthy"),
     },
-    { method: "GET", path: "/-/ready", admission: "all", handle: (_request, reply) => sendReady(deps, reply) },
+    { method: "GET", path: "/-/ready", access: "all", handle: (_request, reply) => sendReady(deps, reply) },
     {
       method: "POST",
       path: "/-/reload",
-      admission: "admin",
-      admits: guard.admits,
+      access: "admin",
+      authorize: guard.allows,
       handle: (request, reply) => answerReload(deps, guard.operatorOf(request), reply),
     },
     { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
@@ -74,7 +74,7 @@ export function webRoutes(deps: WebDeps, parts: RouteParts): readonly Route[] {
     { method: "GET", path: "/api/v1/orders", handle: (request, reply) => answerOrders(deps, request, reply) },
     ...pageRoutes(),
     ...liveRoutes(deps, parts),
-    ...orderRoutes(deps, parts, guard),
+    ...operatorCommandRoutes(deps, parts, guard),
   ];
 }
 
@@ -86,11 +86,11 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
   // Finished buffers go out by reference; Fastify would want them as one, or as a stream.
   reply.hijack();
   limitStall(reply.raw);
-  sendExposition(reply.raw, scrape);
+  sendScrape(reply.raw, scrape);
 }
 
 function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
-  const { journal } = deps.warden().status();
+  const { journal } = deps.remediation().status();
   const unwritable = journal === null ? [] : [`the journal can't be written: ${journal}`];
   const { ready, reasons } = deps.ready();
   return ready && journal === null
@@ -100,16 +100,16 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
 
 async function answerReload(deps: WebDeps, operator: string | null, reply: FastifyReply): Promise<FastifyReply> {
   const result = await deps.reload();
-  givenBy(deps.orders(), operator).noteReload(result.ok ? [] : result.error);
+  onBehalfOf(deps.commands(), operator).noteReload(result.ok ? [] : result.error);
   return result.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, result.error.join("\n"));
 }
 
 function fullStatus(deps: WebDeps): object {
-  const warden = deps.warden();
+  const remediation = deps.remediation();
   return {
     ...deps.status(),
     takes_orders: deps.operators().length > 0,
-    warden: wardenStatusView(warden.status(), warden.approvals().length),
+    warden: remediationStatusView(remediation.status(), remediation.approvals().length),
   };
 }
 
@@ -122,8 +122,8 @@ function answerNodes(deps: WebDeps, request: FastifyRequest, reply: FastifyReply
 function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
-  const explanation = explanationView(deps.warden(), id);
-  if (node === null && !isRemembered(explanation)) {
+  const explanation = explanationView(deps.remediation(), id);
+  if (node === null && !hasHistory(explanation)) {
     return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
   }
   return { ...(node ?? { id }), ...explanation };
@@ -131,22 +131,22 @@ function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply)
 
 function answerDecisions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const query = readDecisionsQuery(queryOf(request));
-  return query.ok ? decisionsView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
+  return query.ok ? decisionsView(deps.remediation(), query.value) : sendError(request, reply, 400, query.error);
 }
 
 function answerActions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const query = readActionsQuery(queryOf(request));
-  return query.ok ? actionsView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
+  return query.ok ? actionsView(deps.remediation(), query.value) : sendError(request, reply, 400, query.error);
 }
 
 function answerOrders(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const query = readOrdersQuery(queryOf(request));
-  return query.ok ? ordersView(deps.warden(), query.value) : sendError(request, reply, 400, query.error);
+  return query.ok ? ordersView(deps.remediation(), query.value) : sendError(request, reply, 400, query.error);
 }
 
 function answerPolicies(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const name = readPoliciesQuery(queryOf(request));
-  return name.ok ? policiesView(deps.warden(), name.value) : sendError(request, reply, 400, name.error);
+  return name.ok ? policiesView(deps.remediation(), name.value) : sendError(request, reply, 400, name.error);
 }
 
 const queryOf = (request: FastifyRequest) => request.query as Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import type { Blocker, Decision, Evidence } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
-import type { OrderRow } from "../../model/remediation/operator-command.ts";
+import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import { iso, isoAt } from "./notation.ts";
 
 /** What something was decided on. */
@@ -106,7 +106,7 @@ export interface OrderView {
 }
 
 /** Shows an order. */
-export const orderView = (row: OrderRow): OrderView => ({ ...row, at: isoAt(row.at) });
+export const orderView = (row: OperatorCommandRow): OrderView => ({ ...row, at: isoAt(row.at) });
 
 /** Shows a decision. */
 export const decisionView = (decision: Decision): DecisionView => ({

@@ -1,20 +1,20 @@
-import type { Ledger } from "../../rate-limit/ledger.ts";
-import { CATEGORIES } from "../../rate-limit/limits.ts";
-import type { PlanMonth } from "../../rate-limit/billing-month.ts";
-import { type Hold, opening } from "../../rate-limit/availability.ts";
-import { expectedOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
-import type { Plan } from "../../scheduling/planner.ts";
-import { leastRemaining, underWay } from "../../rate-limit/limit-headers.ts";
-import type { CollectorState } from "../../collectors/collector-health.ts";
+import type { CollectorHealth } from "../../collectors/collector-health.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { availabilityOf, type WaitReason } from "../../rate-limit/availability.ts";
+import type { BillingMonth } from "../../rate-limit/billing-month.ts";
+import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
+import type { Ledger } from "../../rate-limit/ledger.ts";
+import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.ts";
+import { CATEGORIES } from "../../rate-limit/limits.ts";
+import type { Plan } from "../../scheduling/planner.ts";
 import { isKnown, iso, seconds } from "./notation.ts";
 import type { NodesQuery } from "./query.ts";
 
 /** Everything that the JSON routes show, at one moment. */
-export interface Scene {
+export interface StatusSnapshot {
   readonly version: string;
   readonly startedAt: EpochMs;
   readonly now: EpochMs;
@@ -22,29 +22,31 @@ export interface Scene {
   /** Null before the first. */
   readonly snapshot: Snapshot | null;
   readonly plan: Plan;
-  readonly collectors: Readonly<Record<Collector, CollectorState>>;
+  readonly collectors: Readonly<Record<Collector, CollectorHealth>>;
   readonly ledger: Ledger;
-  readonly month: PlanMonth;
+  readonly month: BillingMonth;
   readonly clockSkewMs: number | null;
 }
 
 /** `GET /api/v1/status`. */
-export function statusView(scene: Scene): object {
-  const { snapshot } = scene;
+export function statusView(statusSnapshot: StatusSnapshot): object {
+  const { snapshot } = statusSnapshot;
   return {
-    version: scene.version,
-    started_at: iso(scene.startedAt),
-    now: iso(scene.now),
-    service_clock_skew_seconds: seconds(scene.clockSkewMs),
+    version: statusSnapshot.version,
+    started_at: iso(statusSnapshot.startedAt),
+    now: iso(statusSnapshot.now),
+    service_clock_skew_seconds: seconds(statusSnapshot.clockSkewMs),
     nodes: snapshot === null ? null : { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) },
     usage_known: snapshot?.fleet.usageKnown ?? false,
     sessions: snapshot === null ? null : sessionCounts(snapshot),
-    collectors: Object.fromEntries(COLLECTORS.map((collector) => [collector, collectorView(scene, collector)])),
+    collectors: Object.fromEntries(
+      COLLECTORS.map((collector) => [collector, collectorView(statusSnapshot, collector)]),
+    ),
   };
 }
 
 /** One line on how things stand. */
-export function statusLine({ snapshot, collectors }: Scene): string {
+export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   const failing = COLLECTORS.filter((collector) => collectors[collector].failure !== null);
   const trouble =
     failing.length === 0
@@ -56,36 +58,36 @@ export function statusLine({ snapshot, collectors }: Scene): string {
 }
 
 /** `GET /api/v1/nodes`: a page of the fleet, in the order of ids. */
-export function nodesView(scene: Scene, query: NodesQuery): object {
-  const fleet = scene.snapshot?.fleet;
-  const slots = fleet === undefined ? [] : matching(fleet, query);
+export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery): object {
+  const fleet = statusSnapshot.snapshot?.fleet;
+  const slots = fleet === undefined ? [] : matchingSlots(fleet, query);
   const begin = (query.page - 1) * query.limit;
   return {
-    data: slots.slice(begin, begin + query.limit).map((slot) => listView(scene, fleet!, slot)),
+    data: slots.slice(begin, begin + query.limit).map((slot) => listView(statusSnapshot, fleet!, slot)),
     pagination: { page: query.page, limit: query.limit, total: slots.length },
   };
 }
 
 /** `GET /api/v1/nodes/ID`; null: no such node. */
-export function nodeView(scene: Scene, id: string): object | null {
-  const fleet = scene.snapshot?.fleet;
+export function nodeView(statusSnapshot: StatusSnapshot, id: string): object | null {
+  const fleet = statusSnapshot.snapshot?.fleet;
   const slot = id === "" ? -1 : (fleet?.ids.indexOf(id) ?? -1);
   if (fleet === undefined || slot < 0) return null;
   return {
-    ...listView(scene, fleet, slot),
-    cpu_usage_ratio: number(fleet.cpuUsage[slot]),
-    memory_usage_ratio: number(fleet.memoryUsage[slot]),
-    disk_usage_ratio: number(fleet.diskUsage[slot]),
+    ...listView(statusSnapshot, fleet, slot),
+    cpu_usage_ratio: numberOrNull(fleet.cpuUsage[slot]),
+    memory_usage_ratio: numberOrNull(fleet.memoryUsage[slot]),
+    disk_usage_ratio: numberOrNull(fleet.diskUsage[slot]),
     created_at: iso(fleet.createdAtMs[slot]),
     updated_at: iso(fleet.updatedAtMs[slot]),
-    detail_age_seconds: age(scene, fleet.detailedAt[slot]),
-    sessions: nodeSessions(scene, id),
+    detail_age_seconds: ageSeconds(statusSnapshot, fleet.detailedAt[slot]),
+    sessions: nodeSessions(statusSnapshot, id),
   };
 }
 
 /** `GET /api/v1/budget`. */
-export function budgetView(scene: Scene): object {
-  const { ledger, month, monotonic } = scene;
+export function budgetView(statusSnapshot: StatusSnapshot): object {
+  const { ledger, month, monotonic } = statusSnapshot;
   const { plan } = ledger.limits;
   return {
     reserve: ledger.limits.reserve,
@@ -95,8 +97,8 @@ export function budgetView(scene: Scene): object {
       requests_per_minute: plan.requestsPerMinute,
       concurrent_requests: plan.concurrentRequests,
       others: {
-        calls: ledger.others.plan.total(),
-        expected_per_minute: Math.ceil(expectedOfPlan(ledger.others, ledger.limits, monotonic)),
+        calls: ledger.externalUsage.plan.provenCalls(),
+        expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger.externalUsage, ledger.limits, monotonic)),
       },
     },
     month: {
@@ -109,8 +111,8 @@ export function budgetView(scene: Scene): object {
 }
 
 function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs): object {
-  const { view, refusals } = ledger.accounts[category];
-  const { at, hold } = opening(ledger, category, "detail", now);
+  const { headers: view, rejections: refusals } = ledger.accounts[category];
+  const { at, waitReason: hold } = availabilityOf(ledger, category, "detail", now);
   return {
     configured: {
       requests: ledger.limits.categories[category].requests,
@@ -118,22 +120,29 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
       window_seconds: seconds(ledger.limits.categories[category].windowMs),
     },
     stated:
-      view.stated === null
+      view.lastStatement === null
         ? null
-        : { limit: view.stated.limit, remaining: view.stated.remaining, age_seconds: seconds(now - view.stated.at) },
-    remaining_at_least: leastRemaining(view),
+        : {
+            limit: view.lastStatement.limit,
+            remaining: view.lastStatement.remaining,
+            age_seconds: seconds(now - view.lastStatement.at),
+          },
+    remaining_at_least: remainingAtLeast(view),
     calls: view.sent,
-    in_flight: underWay(view),
+    in_flight: callsInFlight(view),
     consecutive_refusals: refusals,
-    others: { calls: ledger.others[category].total(), expected_per_window: ledger.others[category].expected(now) },
+    others: {
+      calls: ledger.externalUsage[category].provenCalls(),
+      expected_per_window: ledger.externalUsage[category].expectedCalls(now),
+    },
     next_poll: {
       in_seconds: Number.isFinite(at) ? seconds(Math.max(0, at - now)) : null,
-      held_by: hold satisfies Hold | null,
+      held_by: hold satisfies WaitReason | null,
     },
   };
 }
 
-function collectorView({ plan, collectors, monotonic, snapshot }: Scene, collector: Collector): object {
+function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot, collector: Collector): object {
   const planned = plan[collector];
   const { lastSuccessAt, lastDurationMs, complete, failure } = collectors[collector];
   return {
@@ -141,23 +150,23 @@ function collectorView({ plan, collectors, monotonic, snapshot }: Scene, collect
       planned === null
         ? null
         : {
-            wish_seconds: seconds(planned.wishMs),
+            wish_seconds: seconds(planned.requestedMs),
             interval_seconds: seconds(planned.pacedMs),
             fresh_seconds: seconds(planned.freshMs),
-            stretch: Number((planned.pacedMs / planned.wishMs).toFixed(3)),
+            stretch: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
             bound_by: planned.boundBy,
             calls_per_minute: Number(planned.callsPerMinute.toFixed(3)),
           },
     last_success_at: iso(lastSuccessAt),
     last_duration_seconds: seconds(lastDurationMs),
     complete,
-    age_seconds: snapshot === null ? null : ages(snapshot, collector, monotonic),
+    age_seconds: snapshot === null ? null : ageSummary(snapshot, collector, monotonic),
     failure: failure === null ? null : { reason: failure.kind, message: failure.message },
   };
 }
 
 /** Median and greatest age of what a collector brought; null: nothing yet. */
-function ages(snapshot: Snapshot, collector: Collector, now: MonotonicMs): object | null {
+function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs): object | null {
   const at = {
     nodes: () => snapshot.fleet.listedAt,
     details: () => snapshot.fleet.detailedAt,
@@ -195,13 +204,13 @@ function orderOf({ ids }: Fleet): readonly number[] {
   return order;
 }
 
-function matching(fleet: Fleet, query: NodesQuery): number[] {
+function matchingSlots(fleet: Fleet, query: NodesQuery): number[] {
   const q = query.q?.toLowerCase() ?? null;
   const status = query.status === null ? null : NODE_STATUSES.indexOf(query.status);
   const slots: number[] = [];
   for (const slot of orderOf(fleet)) {
     if (status !== null && fleet.status[slot] !== status) continue;
-    const place = fleet.places[fleet.place[slot]!];
+    const place = fleet.locations[fleet.locationIndex[slot]!];
     if (query.country !== null && place?.country !== query.country) continue;
     if (query.region !== null && place?.region !== query.region) continue;
     const texts = [fleet.ids[slot]!, fleet.names[slot]!, fleet.ipAddresses[slot]!];
@@ -210,25 +219,25 @@ function matching(fleet: Fleet, query: NodesQuery): number[] {
   return slots;
 }
 
-function listView(scene: Scene, fleet: Fleet, slot: number): object {
-  const place = fleet.places[fleet.place[slot]!];
+function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number): object {
+  const place = fleet.locations[fleet.locationIndex[slot]!];
   return {
     id: fleet.ids[slot],
-    name: text(fleet.names[slot]),
+    name: textOrNull(fleet.names[slot]),
     status: NODE_STATUSES[fleet.status[slot]!],
-    country: text(place?.country),
-    region: text(place?.region),
-    ip_address: text(fleet.ipAddresses[slot]),
-    version: text(fleet.versions[slot]),
+    country: textOrNull(place?.country),
+    region: textOrNull(place?.region),
+    ip_address: textOrNull(fleet.ipAddresses[slot]),
+    version: textOrNull(fleet.versions[slot]),
     last_seen: iso(fleet.lastSeenMs[slot]),
-    uptime_hours: number(fleet.uptimeHours[slot]),
-    active_sessions: number(fleet.activeSessions[slot]),
-    bandwidth_gb: number(fleet.bandwidthGb[slot]),
-    age_seconds: age(scene, fleet.listedAt[slot]),
+    uptime_hours: numberOrNull(fleet.uptimeHours[slot]),
+    active_sessions: numberOrNull(fleet.activeSessions[slot]),
+    bandwidth_gb: numberOrNull(fleet.bandwidthGb[slot]),
+    age_seconds: ageSeconds(statusSnapshot, fleet.listedAt[slot]),
   };
 }
 
-function nodeSessions({ snapshot }: Scene, id: string): object | null {
+function nodeSessions({ snapshot }: StatusSnapshot, id: string): object | null {
   const nodes = snapshot?.sessions?.nodes;
   const slot = nodes?.ids.indexOf(id) ?? -1;
   if (nodes === undefined || slot < 0) return null;
@@ -252,7 +261,7 @@ function sessionCounts({ sessions }: Snapshot): object | null {
   };
 }
 
-const number = (value: number | undefined): number | null => (isKnown(value) ? value : null);
-const text = (value: string | undefined): string | null => value || null;
-const age = ({ monotonic }: Scene, at: MonotonicMs | undefined): number | null =>
+const numberOrNull = (value: number | undefined): number | null => (isKnown(value) ? value : null);
+const textOrNull = (value: string | undefined): string | null => value || null;
+const ageSeconds = ({ monotonic }: StatusSnapshot, at: MonotonicMs | undefined): number | null =>
   isKnown(at) ? seconds(monotonic - at) : null;

@@ -1,14 +1,14 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 
 /** Clients of whom something is remembered. Of more, the one that was not heard of for longest is forgotten. */
-const CLIENTS_MAX = 4_096;
+const REMEMBERED_CLIENTS_MAX = 4_096;
 
 /**
  * Returns the name under which a client is counted: its address, and of an IPv6 address the first half, because a single
  * machine may have all of the second. IPv4 is the same however it is written. What is no address is `unknown`: a proxy
  * may forward anything.
  */
-export function clientOf(address: string | undefined): string {
+export function clientKey(address: string | undefined): string {
   const plain = plainAddress(address);
   if (!isIPv6(plain)) return isIPv4(plain) ? plain : "unknown";
   const [head = "", tail] = plain.replace(/%.*$/, "").split("::");
@@ -28,7 +28,7 @@ function plainAddress(address = ""): string {
 export type IsTrustedProxy = (address: string | undefined) => boolean;
 
 /** Trusts the proxies of a list of IP addresses and networks, which must be valid. */
-export function trustProxies(networks: readonly string[]): IsTrustedProxy {
+export function createTrustedProxyCheck(networks: readonly string[]): IsTrustedProxy {
   const trusted = new BlockList();
   const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");
   for (const network of networks) {
@@ -43,25 +43,25 @@ export function trustProxies(networks: readonly string[]): IsTrustedProxy {
 }
 
 /** Something for each client, made at first sight. */
-export interface ByClient<T> {
-  of(client: string): T;
+export interface PerClient<T> {
+  get(client: string): T;
   readonly size: number;
 }
 
 /** Creates an empty map of clients. */
-export function byClient<T>(make: () => T, clientsMax = CLIENTS_MAX): ByClient<T> {
+export function createPerClient<T>(create: () => T, clientsMax = REMEMBERED_CLIENTS_MAX): PerClient<T> {
   const known = new Map<string, T>();
   return {
     get size() {
       return known.size;
     },
-    of(client) {
-      const value = known.get(client) ?? make();
+    get(client) {
+      const value = known.get(client) ?? create();
       // A map keeps the order in which keys came: the first one is the one that was not heard of for longest.
       known.delete(client);
       known.set(client, value);
-      const [longest] = known.keys();
-      if (known.size > clientsMax && longest !== undefined) known.delete(longest);
+      const [leastRecent] = known.keys();
+      if (known.size > clientsMax && leastRecent !== undefined) known.delete(leastRecent);
       return value;
     },
   };

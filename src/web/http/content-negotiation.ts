@@ -6,7 +6,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-const TEXT_RANGES = ["text/plain", "text/*", "*/*"] as const;
+const TEXT_MEDIA_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
  * The format for an Accept header: OpenMetrics where it is asked for by name, in version 1.0.0 or none, and is
@@ -19,7 +19,7 @@ export function negotiateFormat(accept = "*/*"): Format {
     ({ value, parameters }) => value === "application/openmetrics-text" && (parameters.version ?? "1.0.0") === "1.0.0",
   );
   if (open === undefined || open.quality === 0) return "text";
-  const text = TEXT_RANGES.map((range) =>
+  const text = TEXT_MEDIA_RANGES.map((range) =>
     choices.find(({ value, parameters }) => value === range && (parameters.version ?? "0.0.4") === "0.0.4"),
   ).find((choice) => choice !== undefined);
   if (text === undefined || text.quality < open.quality) return "openmetrics";
@@ -35,7 +35,7 @@ export function acceptsGzip(acceptEncoding = ""): boolean {
   return gzip > 0 && gzip >= (qualityOf("identity") ?? 0);
 }
 
-interface Choice {
+interface AcceptChoice {
   readonly value: string;
   readonly parameters: Readonly<Record<string, string>>;
   /** 0: not at all, 1: best. */
@@ -45,7 +45,7 @@ interface Choice {
 /**
  * A header of comma-separated choices with parameters (RFC 9110, section 12.4.2). What can't be read weighs nothing.
  */
-function parseChoices(header: string): Choice[] {
+function parseChoices(header: string): AcceptChoice[] {
   return header.split(",").map((choice) => {
     const [value = "", ...pairs] = choice.split(";").map((part) => part.trim().toLowerCase());
     const parameters: Record<string, string> = Object.fromEntries(pairs.map(parameterOf));

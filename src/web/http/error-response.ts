@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-const errorCodes: Readonly<Record<number, string>> = {
+const ERROR_CODES: Readonly<Record<number, string>> = {
   400: "bad_request",
   401: "unauthorized",
   403: "forbidden",
@@ -23,5 +23,5 @@ export const sendText = (reply: FastifyReply, status: number, line: string): Fas
 /** Answers with an error: as JSON below /api, as a line of text elsewhere. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
   if (!request.url.startsWith("/api/")) return sendText(reply, status, message);
-  return reply.code(status).send({ error: errorCodes[status] ?? "error", message });
+  return reply.code(status).send({ error: ERROR_CODES[status] ?? "error", message });
 }

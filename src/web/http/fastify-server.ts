@@ -4,9 +4,9 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../metrics/label-values.ts";
 import type { Log } from "../../model/ports.ts";
-import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
 import type { IsTrustedProxy } from "./client-address.ts";
-import { rawAnswer, setHeaders } from "./security-headers.ts";
+import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
+import { rawResponse, setHeaders } from "./security-headers.ts";
 
 /** Only orders read a body: a reason of 500 characters, each of them escaped, and room to spare. */
 export const BODY_BYTES_MAX = 8_192;
@@ -14,14 +14,14 @@ const HEADER_BYTES_MAX = 16_384;
 /** A node's id stands in the path; longer ones are no node's. */
 const PATH_PARAMETER_CHARS_MAX = 256;
 /** A reader that takes nothing for this long is cut, and its buffers are freed. */
-const STALL_MS_MAX: DurationMs = MINUTE_MS;
+const STALLED_READER_MS_MAX: DurationMs = MINUTE_MS;
 /** Longer than the usual scrape intervals, so that a scraper keeps its connection. */
 const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
 /** For the reason to go out, where a connection is closed for one. */
-const TELL_MS_MAX: DurationMs = SECOND_MS;
+const ERROR_RESPONSE_MS_MAX: DurationMs = SECOND_MS;
 
 /** What is borne of slow clients, in milliseconds of real time. */
-export interface Patience {
+export interface HttpTimeouts {
   /** For the head of a request to arrive, and for the whole of it. */
   readonly headMs: DurationMs;
   readonly requestMs: DurationMs;
@@ -32,27 +32,27 @@ export interface Patience {
 }
 
 /** A request fits into a few packets: who dribbles holds a place that others wait for. */
-const PATIENCE: Patience = {
+const HTTP_TIMEOUTS: HttpTimeouts = {
   headMs: 5 * SECOND_MS,
   requestMs: 10 * SECOND_MS,
   checkMs: SECOND_MS,
-  stallMs: STALL_MS_MAX,
+  stallMs: STALLED_READER_MS_MAX,
 };
 
 /** What an HTTP server calls. */
-export interface HttpServerParts {
+export interface HttpServerDeps {
   readonly log: Log;
   readonly isTrustedProxy: IsTrustedProxy;
-  refused(reason: WebRefusal): void;
+  countRefusal(reason: WebRefusal): void;
 }
 
 /** Creates an HTTP server with its limits and its answers to malformed requests, and without routes. */
 export function createHttpServer(
-  { log, isTrustedProxy, refused }: HttpServerParts,
-  { headMs, requestMs, checkMs, stallMs }: Patience = PATIENCE,
+  { log, isTrustedProxy, countRefusal }: HttpServerDeps,
+  { headMs, requestMs, checkMs, stallMs }: HttpTimeouts = HTTP_TIMEOUTS,
 ): FastifyInstance {
   const refuse = (request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply => {
-    refused("malformed");
+    countRefusal("malformed");
     setHeaders(reply.raw, {});
     // It went past all limits but those on connections.
     reply.header("connection", "close");
@@ -73,7 +73,7 @@ export function createHttpServer(
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS_MAX },
     frameworkErrors: (error, request, reply) => refuse(request, reply, error.statusCode ?? 400, error.message),
     clientErrorHandler: (error, socket) => {
-      refused("malformed");
+      countRefusal("malformed");
       answerMalformed(error, socket);
     },
   });
@@ -103,7 +103,7 @@ export function createHttpServer(
  * time is given to the socket: its timer starts again once where the system took any part of the answer meanwhile, as it
  * always does of the first part.
  */
-export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALL_MS_MAX): void {
+export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALLED_READER_MS_MAX): void {
   response.setTimeout(stallMs / 2);
 }
 
@@ -123,12 +123,16 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     return;
   }
   const answers: Readonly<Record<string, readonly [status: number, phrase: string, line: string]>> = {
-    HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", `the request headers exceed ${HEADER_BYTES_MAX} bytes`],
+    HPE_HEADER_OVERFLOW: [
+      431,
+      "Request Header Fields Too Large",
+      `the request headers exceed ${HEADER_BYTES_MAX} bytes`,
+    ],
     ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "the request was not received in time"],
   };
   const [status, phrase, line] = answers[error.code ?? ""] ?? [400, "Bad Request", "malformed HTTP request"];
-  socket.setTimeout(TELL_MS_MAX, () => socket.destroy());
-  socket.end(rawAnswer(status, phrase, line), () => socket.destroy());
+  socket.setTimeout(ERROR_RESPONSE_MS_MAX, () => socket.destroy());
+  socket.end(rawResponse(status, phrase, line), () => socket.destroy());
 }
 
 const tooLarge = (bytesMax = BODY_BYTES_MAX): string => `the body exceeds ${bytesMax} bytes`;

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WebRefusal } from "../../metrics/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
-import type { Gate } from "./auth/bearer-token.ts";
+import type { OperatorAuth } from "./auth/bearer-token.ts";
 
 /** One route. GET also answers HEAD. */
 export interface Route {
@@ -11,20 +11,20 @@ export interface Route {
    * Which requests are admitted where the web configuration has users. Absent: those of users, and of operators by their
    * tokens. `all`: every request. `admin`: where there are operators, those that `admits` accepts.
    */
-  readonly admission?: "all" | "admin";
+  readonly access?: "all" | "admin";
   /** Asked at each request; absent: always. */
   exists?(): boolean;
   /** Asked before a body is read. False: it has answered, and the request ends there. */
-  admits?(request: FastifyRequest, reply: FastifyReply): boolean;
+  authorize?(request: FastifyRequest, reply: FastifyReply): boolean;
   handle(request: FastifyRequest, reply: FastifyReply): unknown;
   /** Ends the answers that would not end by themselves. */
   close?(): void;
 }
 
 /** What routes stand on, whatever they show. */
-export interface RouteParts {
+export interface RouteDeps {
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
-  readonly gate: Gate;
-  refused(reason: WebRefusal): void;
+  readonly operatorAuth: OperatorAuth;
+  countRefusal(reason: WebRefusal): void;
 }

@@ -22,7 +22,7 @@ export function setHeaders(response: ServerResponse, configured: Readonly<Record
 }
 
 /** A whole answer for a connection that was never read as HTTP, or can't be any more. It is the last one. */
-export function rawAnswer(status: number, phrase: string, line: string, headers: readonly string[] = []): string {
+export function rawResponse(status: number, phrase: string, line: string, headers: readonly string[] = []): string {
   const body = `${line}\n`;
   const common = Object.entries(COMMON_HEADERS).map(([name, value]) => `${name}: ${value}`);
   const own = ["connection: close", "content-type: text/plain; charset=utf-8", `content-length: ${body.length}`];

@@ -2,16 +2,16 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { formatProblem } from "../../config/diagnostics/problem.ts";
 import type { ReadFile, WebFile } from "../../config/web-file.ts";
-import type { WardenMetrics } from "../../metrics/daemon-metrics.ts";
+import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { stampAt } from "../../platform/secret-file.ts";
-import { prepareTls, type TlsTerms } from "./tls/tls-settings.ts";
+import { fileStampAt } from "../../platform/secret-file.ts";
+import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 
 /** Settings of the web server towards clients. */
-export interface Terms {
+export interface WebSettings {
   /** Null: plain HTTP. */
-  readonly tls: TlsTerms | null;
+  readonly tls: TlsSettings | null;
   /** Headers of every answer beside ours, or instead of them. */
   readonly headers: Readonly<Record<string, string>>;
   /** Bcrypt hashes by user; empty: everybody is let in. */
@@ -21,110 +21,110 @@ export interface Terms {
 }
 
 /** Terms that came about, and what they were made of. */
-export interface PreparedTerms {
-  readonly terms: Terms;
+export interface LoadedWebSettings {
+  readonly settings: WebSettings;
   /** Null: they stand on no file. */
-  readonly source: Source | null;
-  readonly stamps: Stamps;
+  readonly source: SettingsSource | null;
+  readonly fileStamps: FileStamps;
 }
 
-interface Source {
+interface SettingsSource {
   readonly webFile: WebFile;
   readonly readFile: ReadFile;
 }
 
 /** The files that were looked at, and by what to see that one is no longer the same. */
-type Stamps = ReadonlyMap<string, string>;
+type FileStamps = ReadonlyMap<string, string>;
 
 /** Plain HTTP without authentication. */
-export const OPEN_TERMS: PreparedTerms = {
-  terms: { tls: null, headers: {}, users: new Map(), rate: null },
+export const OPEN_WEB_SETTINGS: LoadedWebSettings = {
+  settings: { tls: null, headers: {}, users: new Map(), rate: null },
   source: null,
-  stamps: new Map(),
+  fileStamps: new Map(),
 };
 
 /** Makes terms of a web configuration, and of the certificates and keys that it names. The error is every problem. */
-export function prepareTerms(webFile: WebFile | null, readFile: ReadFile): Result<PreparedTerms, readonly string[]> {
-  if (webFile === null) return ok(OPEN_TERMS);
+export function loadWebSettings(
+  webFile: WebFile | null,
+  readFile: ReadFile,
+): Result<LoadedWebSettings, readonly string[]> {
+  if (webFile === null) return ok(OPEN_WEB_SETTINGS);
   const source = { webFile, readFile };
-  const { outcome, stamps } = readTerms(source);
-  return outcome.ok ? ok({ terms: outcome.value, source, stamps }) : outcome;
+  const { outcome, fileStamps: stamps } = readWebSettings(source);
+  return outcome.ok ? ok({ settings: outcome.value, source, fileStamps: stamps }) : outcome;
 }
 
-interface Attempt {
-  readonly outcome: Result<Terms, readonly string[]>;
-  readonly stamps: Stamps;
+interface LoadAttempt {
+  readonly outcome: Result<WebSettings, readonly string[]>;
+  readonly fileStamps: FileStamps;
 }
 
-function readTerms({ webFile, readFile }: Source): Attempt {
+function readWebSettings({ webFile, readFile }: SettingsSource): LoadAttempt {
   const stamps = new Map<string, string>();
   // Stamped before it is read, so that no change is missed; and what is not there yet is waited for.
-  const watched: ReadFile = (path) => {
-    if (!stamps.has(path)) stamps.set(path, stampAt(path));
+  const readTracked: ReadFile = (path) => {
+    if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readFile(path);
   };
-  const read = webFile.reread(watched);
-  if (!read.ok) return { outcome: fail(read.error.map(formatProblem)), stamps };
+  const read = webFile.reread(readTracked);
+  if (!read.ok) return { outcome: fail(read.error.map(formatProblem)), fileStamps: stamps };
   const { tls_server_config: config, http_server_config: http, basic_auth_users: users, rate_limit: rate } = read.value;
-  const tls = config === undefined ? ok(null) : prepareTls(config, watched);
-  if (!tls.ok) return { outcome: fail([`${webFile.file}: ${tls.error}`]), stamps };
-  const terms: Terms = {
+  const tls = config === undefined ? ok(null) : loadTlsSettings(config, readTracked);
+  if (!tls.ok) return { outcome: fail([`${webFile.file}: ${tls.error}`]), fileStamps: stamps };
+  const webSettings: WebSettings = {
     tls: tls.value,
     headers: Object.fromEntries(Object.entries(http.headers).filter(([, value]) => value !== "")),
     users: new Map(Object.entries(users)),
     rate: rate === undefined || rate.interval === 0 ? null : { intervalMs: rate.interval, burst: rate.burst },
   };
-  return { outcome: ok(terms), stamps };
+  return { outcome: ok(webSettings), fileStamps: stamps };
 }
 
 /** The terms in force. */
-export interface StandingTerms {
+export interface LiveWebSettings {
   /** Looks at most once a second whether the files have changed, and reads them anew where they have. */
-  current(): Terms;
+  current(): WebSettings;
   /** Puts others in force, whatever stood before. */
-  adopt(prepared: PreparedTerms): void;
+  replace(prepared: LoadedWebSettings): void;
 }
 
 /** Dependencies of the live settings. */
-export interface TermsParts {
+export interface WebSettingsDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
-  readonly metrics: Pick<WardenMetrics, "set">;
+  readonly metrics: Pick<DaemonMetrics, "set">;
 }
 
 /** Looking costs a system call a file; a renewed certificate is shown within this. */
-const LOOK_INTERVAL_MS: DurationMs = SECOND_MS;
+const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** Puts terms in force, and keeps them up with their files. What is wrong when it is read anew changes nothing. */
-export function keepTerms(first: PreparedTerms, { clock, log, metrics }: TermsParts): StandingTerms {
+export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics }: WebSettingsDeps): LiveWebSettings {
   let prepared = first;
-  let stamps = first.stamps;
-  let lookedAt: MonotonicMs = clock.monotonic();
+  let stamps = first.fileStamps;
+  let checkedAt: MonotonicMs = clock.monotonic();
 
   function show(isFine: boolean): void {
     const isFile = prepared.source !== null;
-    const endsAt = prepared.terms.tls?.certificateEndsAt ?? Number.NaN;
+    const endsAt = prepared.settings.tls?.certificateEndsAt ?? Number.NaN;
     metrics.set("proxywarden_web_config_last_reload_successful", {}, isFile ? Number(isFine) : Number.NaN);
     metrics.set("proxywarden_web_certificate_expiration_timestamp_seconds", {}, endsAt / SECOND_MS);
   }
 
-  function look(): void {
+  function checkFiles(): void {
     const now = clock.monotonic();
-    if (prepared.source === null || now - lookedAt < LOOK_INTERVAL_MS) return;
-    lookedAt = now;
-    if ([...stamps].every(([path, stamp]) => stampAt(path) === stamp)) return;
+    if (prepared.source === null || now - checkedAt < FILE_CHECK_INTERVAL_MS) return;
+    checkedAt = now;
+    if ([...stamps].every(([path, stamp]) => fileStampAt(path) === stamp)) return;
     const { file } = prepared.source.webFile;
-    const attempt = readTerms(prepared.source);
-    stamps = attempt.stamps;
-    const next = attempt.outcome.ok ? permitted(prepared.terms, attempt.outcome.value, file) : attempt.outcome;
+    const attempt = readWebSettings(prepared.source);
+    stamps = attempt.fileStamps;
+    const next = attempt.outcome.ok ? checkNoWidening(prepared.settings, attempt.outcome.value, file) : attempt.outcome;
     if (next.ok) {
-      prepared = { ...prepared, terms: next.value, stamps };
+      prepared = { ...prepared, settings: next.value, fileStamps: stamps };
       log.info({ file }, "web configuration reloaded");
     } else {
-      log.error(
-        { file, problems: next.error },
-        "invalid web configuration; keeping the previous one",
-      );
+      log.error({ file, problems: next.error }, "invalid web configuration; keeping the previous one");
     }
     show(next.ok);
   }
@@ -132,20 +132,20 @@ export function keepTerms(first: PreparedTerms, { clock, log, metrics }: TermsPa
   show(true);
   return {
     current() {
-      look();
-      return prepared.terms;
+      checkFiles();
+      return prepared.settings;
     },
-    adopt(next) {
+    replace(next) {
       prepared = next;
-      stamps = next.stamps;
-      lookedAt = clock.monotonic();
+      stamps = next.fileStamps;
+      checkedAt = clock.monotonic();
       show(true);
     },
   };
 }
 
 /** What opens the server wider, or moves its address, is not done on the word of a file that may be half written. */
-function permitted(old: Terms, next: Terms, file: string): Result<Terms, readonly string[]> {
+function checkNoWidening(old: WebSettings, next: WebSettings, file: string): Result<WebSettings, readonly string[]> {
   const problems: string[] = [];
   if ((old.tls === null) !== (next.tls === null)) {
     problems.push(`${file}: tls_server_config: TLS is turned ${next.tls === null ? "off" : "on"} by a reload alone`);

@@ -1,7 +1,7 @@
 /** CRC-32's polynomial as gzip has it: bits reflected, the highest power left out (RFC 1952, section 8). */
 const POLYNOMIAL = 0xed_b8_83_20;
 /** The polynomial 1, reflected. */
-const ONE = 0x80_00_00_00;
+const POLYNOMIAL_ONE = 0x80_00_00_00;
 const LENGTH_BITS_MAX = 32;
 
 /** Product of two polynomials modulo CRC-32's. */
@@ -15,20 +15,20 @@ function multiply(a: number, b: number): number {
 }
 
 /** x to the powers 8 times 1, 2, 4, 8 …: what a run of as many zero bytes does to a checksum. */
-const shifts = powersOfByte();
+const BYTE_SHIFTS = powersOfByte();
 
 function powersOfByte(): readonly number[] {
   // Reflected: x to the power of n is n places right of ONE.
-  const powers = [ONE >>> 8];
+  const powers = [POLYNOMIAL_ONE >>> 8];
   while (powers.length < LENGTH_BITS_MAX) powers.push(multiply(powers.at(-1)!, powers.at(-1)!));
   return powers;
 }
 
 /** What `length` further bytes, under 2^32, do to a checksum of those before: the operator of {@link combineChecksums}. */
 export function checksumShift(length: number): number {
-  let shift = ONE;
+  let shift = POLYNOMIAL_ONE;
   for (let bit = 0; bit < LENGTH_BITS_MAX; bit++) {
-    if ((length >>> bit) & 1) shift = multiply(shift, shifts[bit]!);
+    if ((length >>> bit) & 1) shift = multiply(shift, BYTE_SHIFTS[bit]!);
   }
   return shift;
 }

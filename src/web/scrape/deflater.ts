@@ -15,7 +15,7 @@ const OUTPUT_BYTES = 65_536;
 /** One zlib stream for all runs: its quarter of a megabyte a run would keep the garbage collector busy. */
 export function createDeflater(): Deflater {
   let stream = openStream();
-  let last: Promise<unknown> = Promise.resolve();
+  let queue: Promise<unknown> = Promise.resolve();
   let pending = 0;
 
   function run(bytes: Uint8Array): Promise<Uint8Array> {
@@ -39,8 +39,8 @@ export function createDeflater(): Deflater {
   return {
     deflate(bytes) {
       pending++;
-      const done = last.then(() => run(bytes)).finally(() => pending--);
-      last = done.catch(() => undefined);
+      const done = queue.then(() => run(bytes)).finally(() => pending--);
+      queue = done.catch(() => undefined);
       return done;
     },
     pending: () => pending,

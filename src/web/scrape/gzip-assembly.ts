@@ -1,11 +1,11 @@
 import { crc32, deflateRawSync } from "node:zlib";
-import { holdAll, releaseAll } from "../../metrics/render/exposition.ts";
-import type { Piece } from "../../metrics/render/chunk.ts";
+import type { Chunk } from "../../metrics/render/chunk.ts";
+import { releaseAll, retainAll } from "../../metrics/render/exposition.ts";
 import { checksumShift, combineChecksums } from "./crc32-combine.ts";
 import { createDeflater, DEFLATE_LEVEL } from "./deflater.ts";
 
 /** A run of bytes, deflated, and what it does to the checksum of a body. */
-interface Deflated {
+interface DeflatedChunk {
   readonly bytes: Uint8Array;
   readonly checksum: number;
   readonly shift: number;
@@ -21,24 +21,24 @@ export interface GzipStart {
 }
 
 /** One a core of the smallest machine that this is meant for; the thread pool has four. */
-const DEFLATERS = 2;
+const DEFLATERS_COUNT = 2;
 
 // Magic, deflate, no flags, no time, fastest, of no particular system (RFC 1952, section 2.3).
-const header = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
+const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
 /** Deflates pieces off the loop, each at most once for as long as it exists, whatever bodies it is part of. */
 export interface Compressor {
   /** The beginning of a gzip body that holds the pieces. They are held until it is there. */
-  start(pieces: readonly Piece[]): Promise<GzipStart>;
+  start(chunks: readonly Chunk[]): Promise<GzipStart>;
 }
 
 /** A compressor that remembers what it deflated. */
 export function createCompressor(): Compressor {
-  const deflaters = Array.from({ length: DEFLATERS }, createDeflater);
-  const deflated = new WeakMap<Piece, Promise<Deflated>>();
-  const starts = new WeakMap<readonly Piece[], Promise<GzipStart>>();
+  const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);
+  const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
+  const starts = new WeakMap<readonly Chunk[], Promise<GzipStart>>();
 
-  async function deflate(bytes: Uint8Array): Promise<Deflated> {
+  async function deflate(bytes: Uint8Array): Promise<DeflatedChunk> {
     const free = deflaters.reduce((one, other) => (other.pending() < one.pending() ? other : one));
     return {
       bytes: await free.deflate(bytes),
@@ -48,23 +48,23 @@ export function createCompressor(): Compressor {
     };
   }
 
-  const deflateOnce = (piece: Piece) => remember(deflated, piece, () => deflate(piece.bytes));
+  const deflateOnce = (chunk: Chunk) => memoize(deflated, chunk, () => deflate(chunk.bytes));
 
-  async function build(pieces: readonly Piece[]): Promise<GzipStart> {
-    holdAll(pieces);
+  async function build(chunks: readonly Chunk[]): Promise<GzipStart> {
+    retainAll(chunks);
     try {
       let next = 0;
       const worker = async () => {
-        while (next < pieces.length) await deflateOnce(pieces[next++]!);
+        while (next < chunks.length) await deflateOnce(chunks[next++]!);
       };
-      await Promise.all(Array.from({ length: DEFLATERS }, worker));
-      return join(await Promise.all(pieces.map(deflateOnce)));
+      await Promise.all(Array.from({ length: DEFLATERS_COUNT }, worker));
+      return join(await Promise.all(chunks.map(deflateOnce)));
     } finally {
-      releaseAll(pieces);
+      releaseAll(chunks);
     }
   }
 
-  return { start: (pieces) => remember(starts, pieces, () => build(pieces)) };
+  return { start: (chunks) => memoize(starts, chunks, () => build(chunks)) };
 }
 
 /**
@@ -78,18 +78,18 @@ export function finishGzip(start: GzipStart, rest: Uint8Array): readonly Uint8Ar
   return [...start.chunks, deflateRawSync(rest, { level: DEFLATE_LEVEL }), trailer];
 }
 
-function join(pieces: readonly Deflated[]): GzipStart {
+function join(chunks: readonly DeflatedChunk[]): GzipStart {
   let checksum = 0;
   let length = 0;
-  for (const piece of pieces) {
-    checksum = combineChecksums(checksum, piece.checksum, piece.shift);
-    length += piece.length;
+  for (const chunk of chunks) {
+    checksum = combineChecksums(checksum, chunk.checksum, chunk.shift);
+    length += chunk.length;
   }
-  return { chunks: [header, ...pieces.map(({ bytes }) => bytes)], checksum, length };
+  return { chunks: [GZIP_HEADER, ...chunks.map(({ bytes }) => bytes)], checksum, length };
 }
 
 /** What was made of `key` before, or is being made; a failure is forgotten, so that the next one tries again. */
-function remember<Key extends WeakKey, Value>(
+function memoize<Key extends WeakKey, Value>(
   known: WeakMap<Key, Promise<Value>>,
   key: Key,
   make: () => Promise<Value>,

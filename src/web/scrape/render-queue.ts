@@ -1,19 +1,23 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DurationMs } from "../../base/duration.ts";
-import { EMPTY_EXPOSITION, type Exposition as Page, releaseExposition } from "../../metrics/render/exposition.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import { createRenderer } from "../../metrics/render/renderer.ts";
+import {
+  EMPTY_NETWORK_EXPOSITION,
+  type NetworkExposition as Page,
+  releaseExposition,
+} from "../../metrics/render/exposition.ts";
+import { createNetworkRenderer } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 
 /** What it is made of. */
-export interface RenderQueueParts {
+export interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** How long the loop is kept from other work at a time. */
   readonly sliceMs: DurationMs;
   /** Told of a page from when on it is shown. */
-  shown(page: Page): void;
+  onShown(page: Page): void;
   /** Told of how long a rendering took. */
-  rendered(tookMs: DurationMs): void;
+  onRendered(tookMs: DurationMs): void;
   /** What is to be done with a page before the next one is begun. */
   prepare(page: Page): Promise<void>;
 }
@@ -23,14 +27,20 @@ export interface RenderQueue {
   /** Resolves when this snapshot, or a newer one, is shown. */
   add(input: RenderInput): Promise<void>;
   /** Hands the page that is shown to `take`, in one go, so that no rendering begins before it is held. */
-  read<T>(take: (page: Page) => T): Promise<T>;
+  withCurrentPage<T>(take: (page: Page) => T): Promise<T>;
 }
 
 /** Shows an empty page at first. */
-export function createRenderQueue({ clock, sliceMs, shown, rendered, prepare }: RenderQueueParts): RenderQueue {
-  let renderer = createRenderer();
-  let page = EMPTY_EXPOSITION;
-  let wanted: RenderInput | null = null;
+export function createRenderQueue({
+  clock,
+  sliceMs,
+  onShown: shown,
+  onRendered: rendered,
+  prepare,
+}: RenderQueueDeps): RenderQueue {
+  let renderer = createNetworkRenderer();
+  let page = EMPTY_NETWORK_EXPOSITION;
+  let pendingInput: RenderInput | null = null;
   let current = Promise.resolve();
   let next: Promise<void> | null = null;
   let rendering: Promise<void> | null = null;
@@ -42,7 +52,7 @@ export function createRenderQueue({ clock, sliceMs, shown, rendered, prepare }: 
 
   function renderWanted(): Promise<void> {
     next = null;
-    rendering = render(wanted!);
+    rendering = render(pendingInput!);
     // The next one waits for the preparation, or they could pile up; and a turn, so that waiting scrapes get their page.
     current = rendering
       .then(() => prepare(page))
@@ -57,13 +67,13 @@ export function createRenderQueue({ clock, sliceMs, shown, rendered, prepare }: 
     const startedAt = clock.monotonic();
     // From here on only its readers hold the page: what they don't read is written over, and needs no memory twice.
     releaseExposition(page);
-    page = EMPTY_EXPOSITION;
+    page = EMPTY_NETWORK_EXPOSITION;
     try {
-      show(await inSlices(renderer.refresh(input), clock, sliceMs));
+      show(await runInSlices(renderer.refresh(input), clock, sliceMs));
     } catch (error) {
       // A defect, and what the renderer keeps may be half of one rendering and half of another.
-      renderer = createRenderer();
-      show(EMPTY_EXPOSITION);
+      renderer = createNetworkRenderer();
+      show(EMPTY_NETWORK_EXPOSITION);
       throw error;
     } finally {
       rendering = null;
@@ -73,18 +83,18 @@ export function createRenderQueue({ clock, sliceMs, shown, rendered, prepare }: 
 
   return {
     add(input) {
-      wanted = input;
+      pendingInput = input;
       next ??= current.then(renderWanted);
       return next;
     },
-    async read(take) {
+    async withCurrentPage(take) {
       while (rendering !== null) await rendering.catch(() => undefined);
       return take(page);
     },
   };
 }
 
-async function inSlices(steps: Iterator<unknown, Page>, clock: Pick<Clock, "monotonic">, sliceMs: DurationMs) {
+async function runInSlices(steps: Iterator<unknown, Page>, clock: Pick<Clock, "monotonic">, sliceMs: DurationMs) {
   let sliceEnd = clock.monotonic() + sliceMs;
   for (;;) {
     const step = steps.next();

@@ -1,14 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { Exposition as Page } from "../../metrics/render/exposition.ts";
+import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import { type Format, trailer } from "../../metrics/text-format.ts";
-import type { WardenMetrics } from "../../metrics/daemon-metrics.ts";
+import type { NetworkExposition as Page } from "../../metrics/render/exposition.ts";
+import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { createCompressor, finishGzip } from "./gzip-assembly.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
-import { createReaders } from "./page-readers.ts";
+import { createCompressor, finishGzip } from "./gzip-assembly.ts";
+import { createPageReaders } from "./page-readers.ts";
 import { createRenderQueue } from "./render-queue.ts";
 
 /** What a client asked for. */
@@ -26,11 +26,11 @@ export interface Scrape {
   /** Aborts when the memory is wanted back from a reader who is too slow; absent: never. */
   readonly revoked?: AbortSignal;
   /** Gives the chunks back; to be called once they were sent, or won't be. Further calls do nothing. */
-  done(): void;
+  release(): void;
 }
 
 /** What /metrics shows, kept ready. */
-export interface Exposition {
+export interface MetricsEndpoint {
   /**
    * Renders a snapshot in short slices, and shows it once all of it is finished. While one is rendered only the newest
    * of those that come is remembered; the promise resolves when it, or a newer one, is shown.
@@ -44,45 +44,45 @@ export interface Exposition {
 }
 
 /** What it is made of. */
-export interface ExpositionParts {
+export interface MetricsEndpointDeps {
   readonly clock: Pick<Clock, "monotonic">;
-  readonly warden: Pick<WardenMetrics, "render" | "set">;
+  readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
   /** How long the loop is kept from other work at a time. */
   readonly sliceMs?: DurationMs;
 }
 
 /** While gzip was asked for so recently, a new rendering is compressed before it is asked for again. */
-const GZIP_WANTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
+const GZIP_RECENT_MS_MAX: DurationMs = 10 * MINUTE_MS;
 
 /** Nothing of the network is shown before the first snapshot. */
-export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts): Exposition {
+export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: MetricsEndpointDeps): MetricsEndpoint {
   const compressor = createCompressor();
-  const readers = createReaders();
+  const readers = createPageReaders();
   let gzipAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   let gzipFormat: Format = "text";
 
   const queue = createRenderQueue({
     clock,
     sliceMs,
-    shown(page) {
-      warden.set("proxywarden_export_series", {}, page.series);
-      warden.set("proxywarden_export_families_dropped", {}, page.dropped.length);
-      readers.callBack(page);
+    onShown(page) {
+      daemonMetrics.set("proxywarden_export_series", {}, page.series);
+      daemonMetrics.set("proxywarden_export_families_dropped", {}, page.droppedFamilies.length);
+      readers.revokeOldest(page);
     },
-    rendered(tookMs) {
-      warden.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
+    onRendered(tookMs) {
+      daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
     },
     /** Compresses what a scraper is likely to ask for. If it fails, the scrape that needs it tries again, and tells. */
     async prepare(page) {
-      if (clock.monotonic() - gzipAt <= GZIP_WANTED_MS_MAX) await compressor.start(page.pieces[gzipFormat]);
+      if (clock.monotonic() - gzipAt <= GZIP_RECENT_MS_MAX) await compressor.start(page.chunks[gzipFormat]);
     },
   });
 
   async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<readonly Uint8Array[]> {
-    const live = Buffer.from((await warden.render(format)) + trailer(format));
-    const pieces = page.pieces[format];
-    if (!gzip) return [...pieces.map(({ bytes }) => bytes), live];
-    return finishGzip(await compressor.start(pieces), live);
+    const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
+    const chunks = page.chunks[format];
+    if (!gzip) return [...chunks.map(({ bytes }) => bytes), daemonText];
+    return finishGzip(await compressor.start(chunks), daemonText);
   }
 
   return {
@@ -94,7 +94,10 @@ export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts
         gzipAt = clock.monotonic();
         gzipFormat = format;
       }
-      const { page, reader } = await queue.read((shown) => ({ page: shown, reader: readers.admit(shown, format) }));
+      const { page, reader } = await queue.withCurrentPage((shown) => ({
+        page: shown,
+        reader: readers.admit(shown, format),
+      }));
       try {
         const chunks = await bodyOf(page, format, gzip);
         return {
@@ -105,7 +108,7 @@ export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts
           ...reader,
         };
       } catch (error) {
-        reader.done();
+        reader.release();
         throw error;
       }
     },
@@ -113,8 +116,8 @@ export function createExposition({ clock, warden, sliceMs = 1 }: ExpositionParts
 }
 
 /** Sends the answer at the pace of its reader, from the shared chunks themselves, and gives them back when it ends. */
-export function sendExposition(response: ServerResponse, scrape: Scrape): void {
-  const { chunks, revoked, done } = scrape;
+export function sendScrape(response: ServerResponse, scrape: Scrape): void {
+  const { chunks, revoked, release: done } = scrape;
   if (response.destroyed) {
     done();
     return;

@@ -14,7 +14,7 @@ export interface Asset {
   readonly etag: string;
 }
 
-const contentTypes: Readonly<Record<string, string>> = {
+const CONTENT_TYPES_BY_EXTENSION: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
@@ -25,7 +25,7 @@ const contentTypes: Readonly<Record<string, string>> = {
 export const PAGE = "index.html";
 
 /** What draws the charts, as its package brings it. */
-const libraries: Readonly<Record<string, string>> = {
+const CHART_LIBRARY_FILES: Readonly<Record<string, string>> = {
   "uPlot.js": "uplot/dist/uPlot.iife.min.js",
   "uPlot.css": "uplot/dist/uPlot.min.css",
 };
@@ -35,28 +35,28 @@ export async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const [files, charts] = await Promise.all([readPageFiles(), readLibraries()]);
   const texts = new Map([...files, ...charts]);
   const page = texts.get(PAGE) ?? "";
-  texts.set(PAGE, page.replace("<!-- modules -->", preloads([...files.keys()])));
-  return new Map(await Promise.all([...texts].map(async ([name, text]) => [name, await assetOf(name, text)] as const)));
+  texts.set(PAGE, page.replace("<!-- modules -->", preloadLinks([...files.keys()])));
+  return new Map(await Promise.all([...texts].map(async ([name, text]) => [name, await toAsset(name, text)] as const)));
 }
 
 const readLibraries = (): Promise<readonly (readonly [string, string])[]> =>
   Promise.all(
-    Object.entries(libraries).map(
+    Object.entries(CHART_LIBRARY_FILES).map(
       async ([name, path]) => [name, await readFile(new URL(import.meta.resolve(path)), "utf8")] as const,
     ),
   );
 
 /** Modules are asked for all at once, instead of as one finds the next. */
-const preloads = (names: readonly string[]): string =>
+const preloadLinks = (names: readonly string[]): string =>
   names
     .filter((name) => name.endsWith(".js"))
     .map((name) => `<link rel="modulepreload" href="page/${name}">`)
     .join("\n");
 
-async function assetOf(name: string, text: string): Promise<Asset> {
+async function toAsset(name: string, text: string): Promise<Asset> {
   const bytes = Buffer.from(text, "utf8");
   return {
-    contentType: contentTypes[extname(name)]!,
+    contentType: CONTENT_TYPES_BY_EXTENSION[extname(name)]!,
     bytes,
     gzipped: await promisify(gzip)(bytes),
     etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`,

@@ -5,8 +5,8 @@ import { Worker } from "node:worker_threads";
 /** Where the page's files are: beside this one, in the sources as in the package. */
 export const PAGE_FOLDER = new URL("./page/", import.meta.url);
 
-const SERVED = /\.(?:html|css|svg|js)$/;
-const SOURCE = /(?<!\.d)\.ts$/;
+const SERVED_FILES = /\.(?:html|css|svg|js)$/;
+const SCRIPT_SOURCES = /(?<!\.d)\.ts$/;
 
 /**
  * The page's files as a browser takes them, by name. In a checkout its scripts are TypeScript, and lose their types here;
@@ -14,13 +14,13 @@ const SOURCE = /(?<!\.d)\.ts$/;
  */
 export async function readPageFiles(folder: URL = PAGE_FOLDER): Promise<ReadonlyMap<string, string>> {
   const names = (await readdir(folder, { recursive: true })).sort();
-  const served = names.filter((name) => SERVED.test(name));
-  const sources = names.filter((name) => SOURCE.test(name));
+  const served = names.filter((name) => SERVED_FILES.test(name));
+  const sources = names.filter((name) => SCRIPT_SOURCES.test(name));
   const texts = (list: readonly string[]) => Promise.all(list.map((name) => readFile(new URL(name, folder), "utf8")));
   const [plain, scripts] = await Promise.all([texts(served), texts(sources).then(stripTypes)]);
   return new Map([
     ...served.map((name, index) => [name, plain[index]!] as const),
-    ...sources.map((name, index) => [name.replace(SOURCE, ".js"), scripts[index]!] as const),
+    ...sources.map((name, index) => [name.replace(SCRIPT_SOURCES, ".js"), scripts[index]!] as const),
   ]);
 }
 

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { NO_SUCH_PAGE, sendError } from "../http/error-response.ts";
-import { type Asset, loadAssets, PAGE } from "./assets.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
+import { NO_SUCH_PAGE, sendError } from "../http/error-response.ts";
 import type { Route } from "../http/route.ts";
+import { type Asset, loadAssets, PAGE } from "./assets.ts";
 
 /** Content security policy of the status page: only its own scripts and styles, and requests only to this server. */
-export const PAGE_POLICY = [
+export const PAGE_CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -44,7 +44,7 @@ export function pageRoutes(load: typeof loadAssets = loadAssets): readonly Route
 function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: FastifyRequest, reply: FastifyReply) {
   reply
     .type(contentType)
-    .header("content-security-policy", PAGE_POLICY)
+    .header("content-security-policy", PAGE_CONTENT_SECURITY_POLICY)
     // Kept, and asked for again each time: a new version is seen at once, an old one costs no bytes.
     .header("cache-control", "no-cache")
     .header("vary", "accept-encoding")

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  type Remark,
-  readHours,
-  readNodeDetail,
-  readNodeRecord,
-  readPage,
-  readSessionRecord,
-  readStatistics,
+  decodeHourly,
+  decodeNodeDetail,
+  decodeNodeRecord,
+  decodePage,
+  decodeSessionRecord,
+  decodeStatistics,
+  type RecordRemark,
 } from "../../../src/api-client/decoding/records.ts";
 
 const node = {
@@ -24,14 +24,14 @@ const node = {
   bandwidth_gb: 1.5,
 };
 
-function remarksOf(read: (json: unknown, onRemark: (remark: Remark) => void) => unknown, json: unknown) {
-  const remarks: Remark[] = [];
+function remarksOf(read: (json: unknown, onRemark: (remark: RecordRemark) => void) => unknown, json: unknown) {
+  const remarks: RecordRemark[] = [];
   const record = read(json, (remark) => remarks.push(remark));
   return { record, remarks };
 }
 
 test("a node of the list is read field by field", () => {
-  const { record, remarks } = remarksOf(readNodeRecord, node);
+  const { record, remarks } = remarksOf(decodeNodeRecord, node);
   expect(remarks).toEqual([]);
   expect(record).toEqual({
     id: "node_1",
@@ -49,7 +49,7 @@ test("a node of the list is read field by field", () => {
 });
 
 test("fields that are absent or null are missing, unknown fields are ignored", () => {
-  const { record, remarks } = remarksOf(readNodeRecord, { id: "n", status: "offline", name: null, colour: "red" });
+  const { record, remarks } = remarksOf(decodeNodeRecord, { id: "n", status: "offline", name: null, colour: "red" });
   expect(remarks).toEqual([]);
   expect(record).toMatchObject({ id: "n", status: "offline", name: null, lastSeenMs: null, uptimeHours: null });
 });
@@ -63,7 +63,7 @@ test.each([
   [{ ...node, id: "node_\ud800" }, "missing_id", `id is "node_\\ud800"; it is ${UNICODE}`],
   [{ ...node, id: "node_\ufffd" }, "missing_id", `id is "node_\ufffd"; it is ${UNICODE}`],
 ])("%o is skipped, and the remark says what was found and what would be right", (json, reason, detail) => {
-  const { record, remarks } = remarksOf(readNodeRecord, json);
+  const { record, remarks } = remarksOf(decodeNodeRecord, json);
   expect(record).toBeNull();
   expect(remarks).toMatchObject([{ reason, detail }]);
 });
@@ -85,7 +85,7 @@ test.each([
   ["last_seen", "yesterday", "lastSeenMs", "bad_time", 'last_seen is "yesterday"; it is an ISO 8601 timestamp'],
   ["last_seen", "", "lastSeenMs", "bad_time", 'last_seen is ""; it is an ISO 8601 timestamp'],
 ])("%s of %o makes that field unknown and no other, with a remark", (field, value, key, reason, detail) => {
-  for (const read of [readNodeRecord, readNodeDetail]) {
+  for (const read of [decodeNodeRecord, decodeNodeDetail]) {
     const { record, remarks } = remarksOf(read, { ...node, [field]: value });
     expect(record).toEqual({ ...(read(node, () => {}) as object), [key]: null });
     expect(remarks).toEqual([{ reason, id: "node_1", detail }]);
@@ -93,7 +93,7 @@ test.each([
 });
 
 test("a record with several odd fields makes one remark, which counts the others", () => {
-  const { record, remarks } = remarksOf(readNodeRecord, { ...node, last_seen: "", uptime_hours: -1, version: 3 });
+  const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, last_seen: "", uptime_hours: -1, version: 3 });
   expect(record).toMatchObject({ status: "online", lastSeenMs: null, uptimeHours: null, version: null });
   expect(remarks).toMatchObject([
     { reason: "wrong_type", detail: expect.stringMatching(/^version is 3;.* \(and 2 more\)$/) },
@@ -101,8 +101,13 @@ test("a record with several odd fields makes one remark, which counts the others
 });
 
 test("a session with odd fields keeps its state, and names no customer and no node by an id that is none", () => {
-  const odd = { customer_id: "cust_\udc00", node_id: "node_\ufffd", duration_seconds: -1, country: "DE" };
-  const { record, remarks } = remarksOf(readSessionRecord, { id: "s", status: "active", session_type: "http", ...odd });
+  const unusualRecord = { customer_id: "cust_\udc00", node_id: "node_\ufffd", duration_seconds: -1, country: "DE" };
+  const { record, remarks } = remarksOf(decodeSessionRecord, {
+    id: "s",
+    status: "active",
+    session_type: "http",
+    ...unusualRecord,
+  });
   expect(record).toMatchObject({ status: "active", customerId: null, nodeId: null, durationSeconds: null });
   expect(record).toMatchObject({ country: "DE" });
   expect(remarks).toHaveLength(1);
@@ -110,37 +115,37 @@ test("a session with odd fields keeps its state, and names no customer and no no
 
 test("an empty id of a customer or a node is a missing one", () => {
   const session = { id: "s", status: "active", session_type: "http", customer_id: "", node_id: "" };
-  const { record, remarks } = remarksOf(readSessionRecord, session);
+  const { record, remarks } = remarksOf(decodeSessionRecord, session);
   expect(record).toMatchObject({ customerId: null, nodeId: null });
   expect(remarks).toEqual([]);
 });
 
 test("an unknown status is taken as unknown, with a remark that lists the known ones", () => {
-  const { record, remarks } = remarksOf(readNodeRecord, { ...node, status: "hibernating" });
+  const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, status: "hibernating" });
   expect(record).toMatchObject({ status: "unknown" });
   expect(remarks).toMatchObject([{ reason: "unknown_status", id: "node_1" }]);
   expect(remarks[0]!.detail).toContain("known are online, offline, quarantined, rebooting, maintenance");
 });
 
 test("the model's own word for an unknown status is no status of the service", () => {
-  expect(remarksOf(readNodeRecord, { ...node, status: "unknown" }).remarks).toMatchObject([
+  expect(remarksOf(decodeNodeRecord, { ...node, status: "unknown" }).remarks).toMatchObject([
     { reason: "unknown_status" },
   ]);
 });
 
 test("a timestamp without a zone is UTC, wherever the daemon runs", () => {
-  const { record } = remarksOf(readNodeRecord, { ...node, last_seen: "2026-03-01T00:00:00" });
+  const { record } = remarksOf(decodeNodeRecord, { ...node, last_seen: "2026-03-01T00:00:00" });
   expect(record).toMatchObject({ lastSeenMs: Date.UTC(2026, 2, 1) });
 });
 
 test("a detail carries usage as it was written, whatever its scale", () => {
   const detail = { ...node, cpu_usage: 45.2, memory_usage: 0.5, disk_usage: null, created_at: "2026-01-01T00:00:00Z" };
-  const { record } = remarksOf(readNodeDetail, detail);
+  const { record } = remarksOf(decodeNodeDetail, detail);
   expect(record).toMatchObject({ cpuUsage: 45.2, memoryUsage: 0.5, diskUsage: null, updatedAtMs: null });
 });
 
 test("a session of an unknown type is taken as unknown, with a remark", () => {
-  const { record, remarks } = remarksOf(readSessionRecord, { id: "sess_1", status: "active", session_type: "quic" });
+  const { record, remarks } = remarksOf(decodeSessionRecord, { id: "sess_1", status: "active", session_type: "quic" });
   expect(record).toMatchObject({ id: "sess_1", type: "unknown", status: "active" });
   expect(remarks).toMatchObject([{ reason: "unknown_type" }]);
 });
@@ -148,12 +153,12 @@ test("a session of an unknown type is taken as unknown, with a remark", () => {
 test("no JSON whatever makes a reader throw, and what is not read is remarked on", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (json) => {
-      for (const read of [readNodeRecord, readNodeDetail, readSessionRecord]) {
+      for (const read of [decodeNodeRecord, decodeNodeDetail, decodeSessionRecord]) {
         const { record, remarks } = remarksOf(read, json);
         expect(record !== null || remarks.length > 0).toBe(true);
       }
-      expect(typeof readPage(json).ok).toBe("boolean");
-      for (const read of [readStatistics, readHours]) expect(typeof read(json, () => {}).ok).toBe("boolean");
+      expect(typeof decodePage(json).ok).toBe("boolean");
+      for (const read of [decodeStatistics, decodeHourly]) expect(typeof read(json, () => {}).ok).toBe("boolean");
     }),
   );
 });
@@ -161,38 +166,38 @@ test("no JSON whatever makes a reader throw, and what is not read is remarked on
 test("a value that is nested deeper than the stack is rejected like any other", () => {
   const deep: unknown = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
   const details: string[] = [];
-  const note = ({ detail }: Remark) => void details.push(detail);
-  expect(readNodeRecord(deep, note)).toBeNull();
-  expect(readNodeRecord({ id: "node_1", status: "online", name: deep }, note)?.name).toBeNull();
-  expect(readStatistics({ active_sessions: 1, top_countries: [deep] }, note)).toMatchObject({ ok: true });
-  expect(readHours({ data: [deep] }, note)).toEqual({ ok: true, value: [] });
+  const note = ({ detail }: RecordRemark) => void details.push(detail);
+  expect(decodeNodeRecord(deep, note)).toBeNull();
+  expect(decodeNodeRecord({ id: "node_1", status: "online", name: deep }, note)?.name).toBeNull();
+  expect(decodeStatistics({ active_sessions: 1, top_countries: [deep] }, note)).toMatchObject({ ok: true });
+  expect(decodeHourly({ data: [deep] }, note)).toEqual({ ok: true, value: [] });
   expect(details).toHaveLength(4);
   expect(details[0]).toBe("found a list that is nested too deeply to be shown; a record is an object");
 });
 
 test("a page without its total is no page, and the error says where it falls short", () => {
-  const page = readPage({ data: [], pagination: { page: 1, limit: 10 } });
+  const page = decodePage({ data: [], pagination: { page: 1, limit: 10 } });
   expect(page.ok ? "" : page.error.message).toContain("this is not a page: pagination.total");
 });
 
 test("a page of more records than a body of the usual size holds is no page", () => {
   const page = (records: number) => ({ data: new Array(records).fill(node), pagination: { total: records } });
-  expect(readPage(page(50_000))).toMatchObject({ ok: true });
-  const refused = readPage(page(50_001));
+  expect(decodePage(page(50_000))).toMatchObject({ ok: true });
+  const refused = decodePage(page(50_001));
   expect(refused).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
   expect(!refused.ok && refused.error.message).toBe("this is not a page: data: it has more than 50000 records");
-  const odd = { data: { length: { toString: 1 } }, pagination: { total: 1 } };
-  expect(readPage(odd)).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
+  const unusualRecord = { data: { length: { toString: 1 } }, pagination: { total: 1 } };
+  expect(decodePage(unusualRecord)).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
 });
 
 test("a page that states an odd limit is a page", () => {
-  const page = readPage({ data: [1], pagination: { page: 1, limit: "50", total: 1 } });
+  const page = decodePage({ data: [1], pagination: { page: 1, limit: "50", total: 1 } });
   expect(page).toEqual({ ok: true, value: { records: [1], limit: null, total: 1 } });
 });
 
 test("an odd field of the statistics is unknown, and hides none of the others", () => {
-  const remarks: Remark[] = [];
-  const stats = readStatistics(
+  const remarks: RecordRemark[] = [];
+  const stats = decodeStatistics(
     { active_sessions: 7, average_session_duration_seconds: -1, top_countries: "none" },
     (remark) => remarks.push(remark),
   );
@@ -204,18 +209,18 @@ test("an odd field of the statistics is unknown, and hides none of the others", 
 });
 
 test("statistics of which no field can be read are none", () => {
-  expect(readStatistics({ active_sessions: "7" }, () => {}).ok).toBe(false);
-  expect(readStatistics([], () => {}).ok).toBe(false);
+  expect(decodeStatistics({ active_sessions: "7" }, () => {}).ok).toBe(false);
+  expect(decodeStatistics([], () => {}).ok).toBe(false);
 });
 
 test("an odd number of an hour is unknown, and the rest of the hour stands", () => {
   const hour = { hour: "2026-03-01T01:00:00Z", active_sessions: 4, bandwidth_gb: -1 };
-  const hours = readHours({ data: [hour] }, () => {});
+  const hours = decodeHourly({ data: [hour] }, () => {});
   expect(hours).toMatchObject({ ok: true, value: [{ activeSessions: 4, bandwidthGb: null }] });
 });
 
 test("hours are given in the order of time, without those that can't be read", () => {
-  const hours = readHours(
+  const hours = decodeHourly(
     {
       data: [{ hour: "2026-03-01T02:00:00Z" }, "odd", { hour: "2026-03-01T01:00:00Z", new_sessions: 4 }],
     },
@@ -228,13 +233,13 @@ test("hours are given in the order of time, without those that can't be read", (
 });
 
 test("odd entries of a top list are left out one by one", () => {
-  const odd = [
+  const unusualRecord = [
     { country: null, sessions: 1 },
     { country: "x".repeat(300), sessions: 1 },
     { country: "DE", sessions: -1 },
   ];
-  const remarks: Remark[] = [];
-  const stats = readStatistics({ top_countries: [...odd, { country: "FR", sessions: 2 }] }, (remark) =>
+  const remarks: RecordRemark[] = [];
+  const stats = decodeStatistics({ top_countries: [...unusualRecord, { country: "FR", sessions: 2 }] }, (remark) =>
     remarks.push(remark),
   );
   expect(remarks.map(({ reason }) => reason)).toEqual(["wrong_type", "wrong_type", "wrong_type"]);

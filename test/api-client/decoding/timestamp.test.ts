@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { instantOf } from "../../../src/api-client/decoding/timestamp.ts";
+import { parseTimestamp } from "../../../src/api-client/decoding/timestamp.ts";
 
 const instants = fc.date({
   min: new Date("0001-01-01T00:00:00Z"),
@@ -12,8 +12,8 @@ test("every instant of the years 1 to 9999 is read as Date reads it, with and wi
   fc.assert(
     fc.property(instants, (date) => {
       const iso = date.toISOString();
-      expect(instantOf(iso)).toBe(date.getTime());
-      expect(instantOf(`${iso.slice(0, 19)}Z`)).toBe(Math.floor(date.getTime() / 1_000) * 1_000);
+      expect(parseTimestamp(iso)).toBe(date.getTime());
+      expect(parseTimestamp(`${iso.slice(0, 19)}Z`)).toBe(Math.floor(date.getTime() / 1_000) * 1_000);
     }),
     { numRuns: 2_000 },
   );
@@ -30,7 +30,7 @@ test("what is no timestamp by Date's own reading is none here either, and the ot
     fc.property(digits, (iso) => {
       const date = Date.parse(iso);
       // Date rolls 31 February over into March; both readings are taken, for the platform's is the fallback.
-      expect(instantOf(iso)).toBe(date);
+      expect(parseTimestamp(iso)).toBe(date);
     }),
     { numRuns: 2_000 },
   );
@@ -42,7 +42,7 @@ test.each([
   ["2026-03-01T00:00:00.123456Z", Date.UTC(2026, 2, 1) + 123],
   ["2024-02-29T00:00:00Z", Date.UTC(2024, 1, 29)],
 ])("%s is read, whatever zone the daemon stands in", (iso, at) => {
-  expect(instantOf(iso)).toBe(at);
+  expect(parseTimestamp(iso)).toBe(at);
 });
 
 test.each([
@@ -54,5 +54,5 @@ test.each([
   "2026-03-01T00:00:0xZ",
   "2026-03-01 00:00:00Z",
 ])("%o is no timestamp", (text) => {
-  expect(instantOf(text)).toBeNaN();
+  expect(parseTimestamp(text)).toBeNaN();
 });

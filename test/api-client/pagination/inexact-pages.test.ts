@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { createListBehaviour, walkList } from "../../../src/api-client/pagination/pages.ts";
 import { ok } from "../../../src/base/result.ts";
-import { newPageHabits, walkPages } from "../../../src/api-client/pagination/pages.ts";
 import { walkOf } from "./page-list.ts";
 
 describe("a difference between the total and the records", () => {
@@ -31,9 +31,9 @@ describe("a difference between the total and the records", () => {
 
   test("in the other direction is found, too: a total that is too low hides no record", async () => {
     const everything = Array.from({ length: 350 }, (_, index) => index);
-    const { walk, habits } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
+    const { walk, habits: behaviour } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
     expect(await walk()).toMatchObject({ value: { end: "reached", isExact: false, seen: 350, total: 100 } });
-    expect(habits.size).toBe(100);
+    expect(behaviour.pageSize).toBe(100);
   });
 });
 
@@ -70,9 +70,9 @@ describe("a total of billions", () => {
   const countPages = async (records: (page: number) => unknown[]) => {
     const seen = new Set<unknown>();
     let pages = 0;
-    const report = await walkPages(
+    const report = await walkList(
       {
-        habits: newPageHabits(100),
+        behaviour: createListBehaviour(100),
         inFlight: () => 3,
         async fetch({ page }) {
           pages++;
@@ -108,16 +108,16 @@ describe("a total of billions", () => {
 });
 
 describe("a service that counts its pages from 0 and refuses those past the end", () => {
-  const refusesPast = (total: number) => {
+  const rejectsPagesPast = (total: number) => {
     const pages = Math.ceil(total / 50);
     return walkOf({ total, clamp: 50, first: 0, fails: (page) => (page >= pages ? "not_found" : null) });
   };
 
   test.each([30, 180])("has all %i records read", async (total) => {
-    const { walk, habits } = refusesPast(total);
+    const { walk, habits: behaviour } = rejectsPagesPast(total);
     await walk();
     expect(await walk()).toMatchObject({ ok: true, value: { end: "reached", seen: total, error: null } });
-    expect(habits.first).toBe(0);
+    expect(behaviour.first).toBe(0);
   });
 });
 

@@ -1,10 +1,10 @@
-import { fail, ok } from "../../../src/base/result.ts";
 import type { PageQuery } from "../../../src/api-client/endpoints.ts";
-import type { ServiceError } from "../../../src/api-client/errors.ts";
-import { newPageHabits, walkPages } from "../../../src/api-client/pagination/pages.ts";
+import type { ApiError } from "../../../src/api-client/errors.ts";
+import { createListBehaviour, walkList } from "../../../src/api-client/pagination/pages.ts";
+import { fail, ok } from "../../../src/base/result.ts";
 
 /** A list as a service shows it. */
-export interface List {
+export interface SimulatedList {
   readonly total: number;
   readonly clamp?: number;
   readonly echo?: "effective" | "requested";
@@ -24,24 +24,24 @@ export interface List {
   readonly ignoresPage?: () => boolean;
   /** Records of the first page answered, where it is shorter than the others. */
   readonly shortFirst?: number;
-  readonly fails?: (page: number) => ServiceError["kind"] | null;
+  readonly fails?: (page: number) => ApiError["kind"] | null;
   /** Records that the list holds when a page is asked for. */
   readonly records?: (asked: number) => number[];
 }
 
-const statedBy = ({ stated, total }: List, asked: number): number =>
+const paginationOf = ({ stated, total }: SimulatedList, asked: number): number =>
   typeof stated === "function" ? stated(asked) : (stated ?? total);
 
 /** A list to be walked, and what was asked for and seen. */
-export function walkOf(list: List, limit = 1_000) {
+export function walkOf(list: SimulatedList, limit = 1_000) {
   const asked: PageQuery[] = [];
   const seen = new Set<unknown>();
-  const habits = newPageHabits(limit);
+  const behaviour = createListBehaviour(limit);
   const walk = () => {
     seen.clear();
-    return walkPages(
+    return walkList(
       {
-        habits,
+        behaviour,
         inFlight: () => 3,
         async fetch(query) {
           asked.push(query);
@@ -58,7 +58,7 @@ export function walkOf(list: List, limit = 1_000) {
           );
           const page = begin < 0 || list.empty?.(query.page) === true ? [] : records.slice(begin, end);
           const echo = list.echo === "requested" ? query.limit : size;
-          return ok({ page: { records: page, limit: echo, total: statedBy(list, asked.length) }, at: 0 });
+          return ok({ page: { records: page, limit: echo, total: paginationOf(list, asked.length) }, at: 0 });
         },
         fold(records) {
           const before = seen.size;
@@ -69,5 +69,5 @@ export function walkOf(list: List, limit = 1_000) {
       new AbortController().signal,
     );
   };
-  return { walk, asked, seen, habits };
+  return { walk, asked, seen, habits: behaviour };
 }

@@ -13,14 +13,14 @@ test("whatever the total, the clamp, the echo, the refusal and the first number:
   });
   await fc.assert(
     fc.asyncProperty(lists, async (list) => {
-      const { walk, seen, habits } = walkOf(list);
+      const { walk, seen, habits: behaviour } = walkOf(list);
       const report = await walk();
       expect(report).toMatchObject({
         ok: true,
         value: { end: "reached", isExact: true, total: list.total, error: null },
       });
       expect(seen.size).toBe(list.total);
-      if (list.total > 1) expect(habits.first).toBe(list.first);
+      if (list.total > 1) expect(behaviour.first).toBe(list.first);
     }),
     { numRuns: 200 },
   );
@@ -36,9 +36,9 @@ describe("what is learned is kept", () => {
   });
 
   test("a refused limit is asked for once, then never again", async () => {
-    const { walk, asked, habits } = walkOf({ total: 150, reject: 100 });
+    const { walk, asked, habits: behaviour } = walkOf({ total: 150, reject: 100 });
     await walk();
-    expect(habits.limit).toBe(PAGE_LIMIT_FALLBACK);
+    expect(behaviour.limit).toBe(PAGE_LIMIT_FALLBACK);
     asked.length = 0;
     await walk();
     expect(asked.every(({ limit }) => limit === PAGE_LIMIT_FALLBACK)).toBe(true);
@@ -55,17 +55,17 @@ describe("what was learned wrongly does not stay, and costs little", () => {
         return total;
       },
     } as const;
-    const { walk, habits } = walkOf(list);
+    const { walk, habits: behaviour } = walkOf(list);
     await walk();
     total = 250;
     expect(await walk()).toMatchObject({ value: { isExact: true, seen: 250 } });
-    expect(habits.first).toBe(0);
+    expect(behaviour.first).toBe(0);
   });
 
   test("a service that takes page 0 for page 1 is not taken for one that counts from 0", async () => {
-    const { walk, habits } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
+    const { walk, habits: behaviour } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
     for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });
-    expect(habits.first).toBe(1);
+    expect(behaviour.first).toBe(1);
   });
 
   test("one record on the first page makes no walk of a thousand pages", async () => {
@@ -82,23 +82,23 @@ describe("what was learned wrongly does not stay, and costs little", () => {
 
   test("a limit that was refused once in passing is asked for again later", async () => {
     let isRefused = true;
-    const { walk, habits } = walkOf({
+    const { walk, habits: behaviour } = walkOf({
       total: 150,
       get reject() {
         return isRefused ? 100 : Number.POSITIVE_INFINITY;
       },
     });
     await walk();
-    expect(habits.limit).toBe(100);
+    expect(behaviour.limit).toBe(100);
     isRefused = false;
     for (let round = 0; round < 100; round++) await walk();
-    expect(habits.limit).toBe(1_000);
+    expect(behaviour.limit).toBe(1_000);
   });
 
   test("a refusal that the smaller page meets too changes nothing", async () => {
-    const { walk, habits } = walkOf({ total: 150, fails: () => "client_error" });
+    const { walk, habits: behaviour } = walkOf({ total: 150, fails: () => "client_error" });
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "client_error" } });
-    expect(habits.limit).toBe(1_000);
+    expect(behaviour.limit).toBe(1_000);
   });
 });
 

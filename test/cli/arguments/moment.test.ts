@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseMoment, readableTime } from "../../../src/cli/arguments/moment.ts";
+import { formatTime, parseTime } from "../../../src/cli/arguments/moment.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 3, 12, 44);
 
@@ -15,13 +15,13 @@ test.each([
   ["2026-11-21T04:12:44+01:00", NOW],
   ["2026-11-20", Date.UTC(2026, 10, 20)],
 ])("%j is a moment of the past, and UTC unless it says otherwise", (text, at) => {
-  expect(parseMoment(text, NOW)).toEqual({ ok: true, value: at });
+  expect(parseTime(text, NOW)).toEqual({ ok: true, value: at });
 });
 
 test.each(["yesterday", "", "2026-13-01", "2026-11-21T25:00", "21.11.2026", "2026-11-21T03", "-2h", "99999y"])(
   "%j is none, and the error says what one is",
   (text) => {
-    expect(parseMoment(text, NOW)).toEqual({
+    expect(parseTime(text, NOW)).toEqual({
       ok: false,
       error: "a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h",
     });
@@ -29,7 +29,7 @@ test.each(["yesterday", "", "2026-13-01", "2026-11-21T25:00", "21.11.2026", "202
 );
 
 test("a moment to come is refused: it was most likely meant in another time zone", () => {
-  expect(parseMoment("2026-11-21T03:12:45Z", NOW)).toEqual({
+  expect(parseTime("2026-11-21T03:12:45Z", NOW)).toEqual({
     ok: false,
     error: "a time of the past; it is UTC unless it says otherwise, as in 03:12:00+02:00",
   });
@@ -38,8 +38,8 @@ test("a moment to come is refused: it was most likely meant in another time zone
 test("what is printed of a moment is read as that moment, to the second", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: NOW }), (at) => {
-      const readable = readableTime(new Date(at).toISOString());
-      expect(parseMoment(readable.replace(" UTC", ""), NOW)).toEqual({ ok: true, value: at - (at % 1_000) });
+      const readable = formatTime(new Date(at).toISOString());
+      expect(parseTime(readable.replace(" UTC", ""), NOW)).toEqual({ ok: true, value: at - (at % 1_000) });
     }),
   );
 });

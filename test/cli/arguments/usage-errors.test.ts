@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { EXIT_FINE } from "../../../src/cli/context.ts";
+import { EXIT_OK } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
-import { printed } from "../terminal.ts";
+import { captureOutput } from "../terminal.ts";
 
 test.each<readonly [usage: string, message: RegExp]>([
   ["check --confg x.yaml", /unknown option '--confg'/],
@@ -12,10 +12,10 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["check --output xml", /--output.*text or json/],
   ["run --config", /--config.*argument missing/],
 ])("%s is refused, and what would be right is said", async (usage, message) => {
-  const { out, err } = await printed(async (context) => {
+  const { out, err } = await captureOutput(async (context) => {
     const program = createProgram(context, () => expect.unreachable());
     await expect(program.parseAsync(usage.split(" "), { from: "user" })).rejects.toThrow();
-    return EXIT_FINE;
+    return EXIT_OK;
   });
   expect(out).toBe("");
   expect(err).toMatch(message);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { hasColours, paintFor, withColourWish } from "../../../src/cli/output/colour.ts";
-import { EXIT_FINE, type Output } from "../../../src/cli/context.ts";
+import { EXIT_OK, type Output } from "../../../src/cli/context.ts";
+import { createPaint, supportsColor, withColorOption } from "../../../src/cli/output/colour.ts";
 import { createProgram } from "../../../src/cli/program.ts";
-import { printed } from "../terminal.ts";
+import { captureOutput } from "../terminal.ts";
 
 const stream = (isTTY: boolean): Output => ({ write() {}, isTTY });
 const terminal = stream(true);
@@ -18,14 +18,14 @@ test.each<readonly [what: string, Output, env: Record<string, string>, has: bool
   ["NO_COLOR goes over FORCE_COLOR", terminal, { NO_COLOR: "1", FORCE_COLOR: "1" }, false],
   ["a dumb terminal has none", terminal, { TERM: "dumb" }, false],
 ])("colours: %s", (_what, output, env, has) => {
-  expect(hasColours(output, env)).toBe(has);
-  expect(paintFor(output, env)("bad", "error")).toBe(has ? "\u{1b}[31merror\u{1b}[39m" : "error");
+  expect(supportsColor(output, env)).toBe(has);
+  expect(createPaint(output, env)("bad", "error")).toBe(has ? "\u{1b}[31merror\u{1b}[39m" : "error");
 });
 
 test("the command line goes over the environment, either way", () => {
-  expect(hasColours(file, withColourWish({ NO_COLOR: "1" }, true))).toBe(true);
-  expect(hasColours(terminal, withColourWish({ FORCE_COLOR: "1" }, false))).toBe(false);
-  expect(hasColours(terminal, withColourWish({}, undefined))).toBe(true);
+  expect(supportsColor(file, withColorOption({ NO_COLOR: "1" }, true))).toBe(true);
+  expect(supportsColor(terminal, withColorOption({ FORCE_COLOR: "1" }, false))).toBe(false);
+  expect(supportsColor(terminal, withColorOption({}, undefined))).toBe(true);
 });
 
 test.each<readonly [usage: string, env: Record<string, string>, coloured: boolean]>([
@@ -35,9 +35,9 @@ test.each<readonly [usage: string, env: Record<string, string>, coloured: boolea
   ["check --config /none", { FORCE_COLOR: "1" }, true],
   ["check --no-color --config /none", { FORCE_COLOR: "1" }, false],
 ])("%s, under %j: coloured is %s", async (usage, env, coloured) => {
-  const { out } = await printed(async (context) => {
+  const { out } = await captureOutput(async (context) => {
     await createProgram(context, () => {}).parseAsync(usage.split(" "), { from: "user" });
-    return EXIT_FINE;
+    return EXIT_OK;
   }, env);
   expect(out).toBe(coloured ? "/none: \u{1b}[31m1 error\u{1b}[39m\n" : "/none: 1 error\n");
 });

@@ -1,12 +1,18 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type NodeRows, rowsAsOf } from "../../../src/cli/output/node-explanation.ts";
-import { storyText } from "../../../src/cli/output/node-explanation-text.ts";
+import { formatNodeReport } from "../../../src/cli/output/node-explanation-text.ts";
 import { actionView, decisionView, episodeView, holdView, orderView } from "../../../src/web/api/row-views.ts";
-import { awaitingAction, episode, heldDecision, NIGHT_MS, verifiedAction } from "../../web/api/remediation-view-fixture.ts";
+import {
+  awaitingAction,
+  episode,
+  heldDecision,
+  SAMPLES_START_MS,
+  verifiedAction,
+} from "../../web/api/remediation-view-fixture.ts";
 
-const iso = (minute: number) => new Date(NIGHT_MS + minute * 60_000).toISOString();
-const ms = (minute: number) => NIGHT_MS + minute * 60_000;
+const iso = (minute: number) => new Date(SAMPLES_START_MS + minute * 60_000).toISOString();
+const ms = (minute: number) => SAMPLES_START_MS + minute * 60_000;
 
 /** Instants in rising order, as a row has them. */
 const instants = (count: number) =>
@@ -123,7 +129,7 @@ test("the orders about a node, and who approved its action, are told as of then"
     orders: [orderView({ at: ms(15), ...order })],
   };
   const storyAt = (minute: number) =>
-    storyText({
+    formatNodeReport({
       ...{ id: "node_1", explained_at: iso(minute), source: "past", seen: null, policies: [] },
       ...rowsAsOf(rows, iso(minute)),
     });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { withNotice, withProgress } from "../../../src/cli/output/progress.ts";
+import { withProgress, withStatusLine } from "../../../src/cli/output/progress.ts";
 
-const WIPE = "\r\u{1b}[K";
+const CLEAR_LINE = "\r\u{1b}[K";
 
 /** Time that a test lets pass: a sleep ends when it is reached, or when it is cut short. */
-function handClock() {
+function manualClock() {
   let now = 0;
   const sleepers: { at: number; wake: () => void }[] = [];
   return {
@@ -31,22 +31,22 @@ function terminal(isTTY: boolean) {
 }
 
 test("a terminal is told what is waited for after two seconds, and how long; the line is wiped at the end", async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const { lines, err } = terminal(true);
   const { promise, resolve } = Promise.withResolvers<string>();
   const waited = withProgress("waiting for the daemon", promise, { err }, clock);
   await clock.pass(1_000);
   expect(lines).toEqual([]);
   await clock.pass(2_000);
-  const told = [`${WIPE}waiting for the daemon: 2 s`, `${WIPE}waiting for the daemon: 3 s`];
+  const told = [`${CLEAR_LINE}waiting for the daemon: 2 s`, `${CLEAR_LINE}waiting for the daemon: 3 s`];
   expect(lines).toEqual(told);
   resolve("well");
   expect(await waited).toBe("well");
-  expect(lines).toEqual([...told, WIPE]);
+  expect(lines).toEqual([...told, CLEAR_LINE]);
 });
 
 test("what is over within two seconds leaves no trace, nor does what fails then", async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const { lines, err } = terminal(true);
   expect(await withProgress("a", Promise.resolve(1), { err }, clock)).toBe(1);
   await expect(withProgress("a", Promise.reject(new Error("no")), { err }, clock)).rejects.toThrow("no");
@@ -54,7 +54,7 @@ test("what is over within two seconds leaves no trace, nor does what fails then"
 });
 
 test("a file is told nothing, however long it takes", async () => {
-  const clock = handClock();
+  const clock = manualClock();
   const { lines, err } = terminal(false);
   const { promise, resolve } = Promise.withResolvers<void>();
   const waited = withProgress("a", promise, { err }, clock);
@@ -66,19 +66,19 @@ test("a file is told nothing, however long it takes", async () => {
 
 test("a terminal is told of a long piece of work before it begins, and the line is wiped even where it fails", () => {
   const { lines, err } = terminal(true);
-  expect(withNotice("making nodes", true, () => lines.length, { err })).toBe(1);
-  expect(lines).toEqual(["making nodes", WIPE]);
+  expect(withStatusLine("making nodes", true, () => lines.length, { err })).toBe(1);
+  expect(lines).toEqual(["making nodes", CLEAR_LINE]);
   const fails = () => {
     throw new Error("no");
   };
-  expect(() => withNotice("making nodes", true, fails, { err })).toThrow("no");
-  expect(lines).toEqual(["making nodes", WIPE, "making nodes", WIPE]);
+  expect(() => withStatusLine("making nodes", true, fails, { err })).toThrow("no");
+  expect(lines).toEqual(["making nodes", CLEAR_LINE, "making nodes", CLEAR_LINE]);
 });
 
 test("neither a short piece of work nor a file is worth a word", () => {
   const shown = terminal(true);
   const hidden = terminal(false);
-  withNotice("a", false, () => {}, shown);
-  withNotice("a", true, () => {}, hidden);
+  withStatusLine("a", false, () => {}, shown);
+  withStatusLine("a", true, () => {}, hidden);
   expect([...shown.lines, ...hidden.lines]).toEqual([]);
 });

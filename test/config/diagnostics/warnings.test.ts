@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
-import { loadWith, warnings, withService } from "../config-fixtures.ts";
+import { configWarnings, loadWith, withService } from "../config-fixtures.ts";
 
 const SERVICE = `service: { base_url: "https://h", api_key_file: key }\n`;
 const ADMIN = "web: { admin_token_file: token }\n";
@@ -9,7 +9,7 @@ const policy = (keys: string): string =>
   `policies:\n  - name: p\n    for: 15m\n    steps: [{ action: reboot }]\n    ${keys.replaceAll("\n", "\n    ")}\n`;
 
 /** The warnings of a configuration and of its one policy file. */
-function said(text: string, policies: string): string[] {
+function warningsFor(text: string, policies: string): string[] {
   const loaded = loadWith(`${text}policies: [a.yaml]\n`, { "a.yaml": policies });
   return loaded.ok ? loaded.value.warnings.map(formatProblem) : loaded.error.map(formatProblem);
 }
@@ -25,17 +25,19 @@ describe("pain 12: a limit that lets nobody be touched is said:", () => {
     ["max_actions: { amount: 0 }", "3:26: safety.max_actions.amount"],
     ["breaker: { percent: 0%, amount: 0 }", "3:12: safety.breaker"],
   ])("%s", (limit, place) => {
-    expect(warnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: ${NOBODY}`]);
+    expect(configWarnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: ${NOBODY}`]);
   });
 
   test("retry: { episodes: 0 }", () => {
-    expect(said(withService(""), policy("when: node.a\nretry: { episodes: 0 }"))).toEqual([
+    expect(warningsFor(withService(""), policy("when: node.a\nretry: { episodes: 0 }"))).toEqual([
       "a.yaml:6:24: policies[0].retry.episodes: is 0: this policy acts on no node",
     ]);
   });
 
   test("but a share above 0 lets one node at a time be touched, and is none of them", () => {
-    expect(warnings(withService("safety: { max_disrupted: { percent: 0.01% }, breaker: { amount: 0 } }"))).toEqual([]);
+    expect(
+      configWarnings(withService("safety: { max_disrupted: { percent: 0.01% }, breaker: { amount: 0 } }")),
+    ).toEqual([]);
   });
 });
 
@@ -50,24 +52,24 @@ describe("pain 4: a limit that limits nothing is said:", () => {
     ],
     ["max_unhealthy: { percent: 100% }", "3:29: safety.max_unhealthy.percent", "nothing is ever a storm"],
   ])("%s", (limit, place, what) => {
-    expect(warnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: limits nothing: ${what}`]);
+    expect(configWarnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: limits nothing: ${what}`]);
   });
 });
 
 test("a mode above the ceiling is no error, and is said", () => {
   const text = policy("when: node.a\nmode: enforce");
-  expect(said(withService(""), text)).toEqual([
+  expect(warningsFor(withService(""), text)).toEqual([
     "a.yaml:6:11: policies[0].mode: enforce is above safety.mode, which is dry_run: dry_run is in force",
   ]);
-  expect(said(withService(`${ADMIN}safety: { mode: enforce }\n`), text)).toEqual([]);
+  expect(warningsFor(withService(`${ADMIN}safety: { mode: enforce }\n`), text)).toEqual([]);
 });
 
 test("where policies act, it is said that nobody could stop them", () => {
   const text = policy("when: node.a\nmode: approve");
-  expect(said(withService("safety: { mode: enforce }\n"), text)).toEqual([
+  expect(warningsFor(withService("safety: { mode: enforce }\n"), text)).toEqual([
     "p.yaml:1:1: web.operators: none: no operator can pause the daemon, approve an action or reset the breaker",
   ]);
-  expect(said(withService("safety: { mode: enforce }\n"), policy("when: node.a"))).toEqual([]);
+  expect(warningsFor(withService("safety: { mode: enforce }\n"), policy("when: node.a"))).toEqual([]);
 });
 
 test("what reads usage of no known scale is said, at each of its expressions", () => {
@@ -77,13 +79,13 @@ test("what reads usage of no known scale is said, at each of its expressions", (
   const unset =
     "p.yaml:1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy";
   const never = "while service.usage_scale is not set: its verdict is always unknown";
-  expect(said(SERVICE, text)).toEqual([
+  expect(warningsFor(SERVICE, text)).toEqual([
     unset,
     `a.yaml:4:49: policies[0].steps[0].verify.expect: reads node.cpu_usage ${never}`,
     `a.yaml:6:11: policies[0].when: reads node.cpu_usage, node.disk_usage ${never}`,
   ]);
-  expect(said(withService(""), text)).toEqual([]);
-  expect(said(`${SERVICE}safety:\n  protected: node.disk_usage\n`, policy("when: node.a"))).toEqual([
+  expect(warningsFor(withService(""), text)).toEqual([]);
+  expect(warningsFor(`${SERVICE}safety:\n  protected: node.disk_usage\n`, policy("when: node.a"))).toEqual([
     unset,
     "p.yaml:3:14: safety.protected: reads node.disk_usage while service.usage_scale is not set: the nodes it protects are never known, so no node is acted on",
   ]);
@@ -92,14 +94,14 @@ test("what reads usage of no known scale is said, at each of its expressions", (
 test("an age that what is read can hardly have is said, by its source", () => {
   const text = policy("when: node.a && node.cpu_usage && sessions.total\nmax_age: 2m");
   const collect = "collect: { nodes: { every: 1m }, details: { max_age: 15m }, sessions: { every: 2m } }\n";
-  expect(said(withService(collect), text)).toEqual([
+  expect(warningsFor(withService(collect), text)).toEqual([
     "a.yaml:6:14: policies[0].max_age: is shorter than collect.details.max_age, which is 15m: node.cpu_usage will mostly be too old, and the verdict unknown",
   ]);
   const rung = "collect: { nodes: { cron: '1 * * * *' }, sessions: { every: 3m } }\n";
-  expect(said(withService(rung), policy("when: node.a || sessions.total\nmax_age: 2m"))).toEqual([
+  expect(warningsFor(withService(rung), policy("when: node.a || sessions.total\nmax_age: 2m"))).toEqual([
     "a.yaml:6:14: policies[0].max_age: is shorter than collect.sessions.every, which is 3m: sessions.total will mostly be too old, and the verdict unknown",
   ]);
-  expect(said(withService(collect), policy("when: node.a\nmax_age: 1m"))).toEqual([]);
+  expect(warningsFor(withService(collect), policy("when: node.a\nmax_age: 1m"))).toEqual([]);
 });
 
 describe("time intervals", () => {
@@ -120,7 +122,7 @@ describe("time intervals", () => {
     ["a year's end", `years: [2027]\ntimes: [${EVENING}, ${EARLY}]`, 0, "Friday, 2027-12-31"],
   ])("%s: a range that ends at midnight without a neighbour is said", (_, keys, index, day) => {
     const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
-    expect(warnings(withService(text))).toEqual([
+    expect(configWarnings(withService(text))).toEqual([
       expect.stringMatching(
         new RegExp(`^\\d+:\\d+: time_intervals\\[0\\]\\.times\\[${index}\\]\\.end_time: ${WARNED} ${day}; ${MORNING}$`),
       ),
@@ -140,12 +142,12 @@ describe("time intervals", () => {
     ],
   ])("%s: nothing is said", (_, keys) => {
     const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
-    expect(warnings(withService(text))).toEqual([]);
+    expect(configWarnings(withService(text))).toEqual([]);
   });
 
   test("one that is never open is said", () => {
     const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";
-    expect(warnings(withService(text))).toEqual([
+    expect(configWarnings(withService(text))).toEqual([
       "3:5: time_intervals[0]: has no interval: it is never open",
       "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, which fits nothing: it is never open; leave it out to restrict nothing",
     ]);

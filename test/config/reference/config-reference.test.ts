@@ -1,12 +1,17 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { configJsonSchema, configReference, scenarioJsonSchema, scenarioReference } from "../../../src/config/reference/config-reference.ts";
+import {
+  configJsonSchema,
+  configReference,
+  scenarioJsonSchema,
+  scenarioReference,
+} from "../../../src/config/reference/config-reference.ts";
 import type { JsonSchema } from "../../../src/config/reference/json-schema.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { errors } from "../config-fixtures.ts";
-import { remediation } from "../remediation-sections.ts";
+import { configErrors } from "../config-fixtures.ts";
 import { validatorOf } from "../json-schema-validator.ts";
+import { remediation } from "../remediation-sections.ts";
 
 const rowOf = (reference: string, key: string): string | undefined =>
   reference.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
@@ -151,7 +156,7 @@ describe("the JSON Schema", () => {
     const judge = await validatorOf(configJsonSchema());
     await fc.assert(
       fc.asyncProperty(validConfigs, async (value) => {
-        expect(errors(JSON.stringify(value), { LIMIT: "500", HOST: "h" })).toEqual([]);
+        expect(configErrors(JSON.stringify(value), { LIMIT: "500", HOST: "h" })).toEqual([]);
         expect(await judge(value)).toBeNull();
       }),
     );
@@ -189,7 +194,7 @@ describe("the JSON Schema", () => {
     [{ service, receivers: [{ name: "n", webhook_url: "http://h", webhook_url_file: "f" }] }],
   ])("refuses what the loader refuses: %j", async (value) => {
     const judge = await validatorOf(configJsonSchema());
-    expect(errors(JSON.stringify(value))).not.toEqual([]);
+    expect(configErrors(JSON.stringify(value))).not.toEqual([]);
     expect(await judge(value)).not.toBeNull();
   });
 });

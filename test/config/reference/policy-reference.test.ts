@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { policyJsonSchema, policyReference } from "../../../src/config/reference/config-reference.ts";
 import { expressionReference } from "../../../src/policy/cel/reference.ts";
 import { policyErrors } from "../config-fixtures.ts";
-import { validPolicy } from "../remediation-sections.ts";
 import { validatorOf } from "../json-schema-validator.ts";
+import { validPolicy } from "../remediation-sections.ts";
 
 const SECTIONS = `
 time_intervals: [{ name: nights, months: [1] }]

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
-import { config, errors, warnings, withService } from "../config-fixtures.ts";
+import { configErrors, configWarnings, loadConfigText, withService } from "../config-fixtures.ts";
 
 test("a server is reached as Prometheus writes it", () => {
   const text = `
@@ -12,7 +12,7 @@ alertmanager:
   url: http://alertmanager:9093
   authorization: { credentials: "\${TOKEN}" }
 `;
-  const read = config(withService(text), { TOKEN: "sesame" });
+  const read = loadConfigText(withService(text), { TOKEN: "sesame" });
   expect([read.prometheus, read.alertmanager]).toEqual([
     {
       url: "https://prometheus:9090/prefix",
@@ -32,13 +32,15 @@ alertmanager:
 const SERVICE = "base_url: 'https://h', api_key_file: key";
 
 test("the service is reached with tls_config as Prometheus writes it, and by the proxy of the environment if asked to", () => {
-  const { service } = config(
+  const { service } = loadConfigText(
     `service: { ${SERVICE}, tls_config: { cert_file: c, key_file: k, server_name: s }, proxy_from_environment: true }`,
   );
   expect(service.tls_config).toEqual({ cert_file: "c", key_file: "k", server_name: "s", insecure_skip_verify: false });
   expect(service.proxy_from_environment).toBe(true);
-  expect(config(`service: { ${SERVICE}, proxy: "http://p:1" }`).service.proxy_from_environment).toBe(false);
-  expect(config(`service: { ${SERVICE}, ca_file: a, tls_config: { server_name: s } }`).service.ca_file).toBe("a");
+  expect(loadConfigText(`service: { ${SERVICE}, proxy: "http://p:1" }`).service.proxy_from_environment).toBe(false);
+  expect(loadConfigText(`service: { ${SERVICE}, ca_file: a, tls_config: { server_name: s } }`).service.ca_file).toBe(
+    "a",
+  );
 });
 
 test.each([
@@ -46,7 +48,7 @@ test.each([
   ["ca_file: a, tls_config: { ca_file: b }", "must have ca_file or tls_config.ca_file, not both"],
   ["proxy: 'http://p:1', proxy_from_environment: true", "must have proxy or proxy_from_environment, not both"],
 ])("a service with %s is refused", (keys, expected) => {
-  expect(errors(`service: { ${SERVICE}, ${keys} }`)).toEqual([expect.stringContaining(expected)]);
+  expect(configErrors(`service: { ${SERVICE}, ${keys} }`)).toEqual([expect.stringContaining(expected)]);
 });
 
 test("receivers are webhooks or the Alertmanager", () => {
@@ -57,7 +59,7 @@ receivers:
   - { name: b, webhook_url_file: hook }
   - { name: c, alertmanager: true }
 `;
-  expect(config(withService(text), { HOOK: "https://chat.example.net/x?y=z" }).receivers).toEqual([
+  expect(loadConfigText(withService(text), { HOOK: "https://chat.example.net/x?y=z" }).receivers).toEqual([
     { name: "a", webhook_url: "https://chat.example.net/x?y=z" },
     { name: "b", webhook_url_file: "hook" },
     { name: "c", alertmanager: true },
@@ -65,7 +67,7 @@ receivers:
 });
 
 test("the admin token is in a file", () => {
-  expect(config(withService("web: { admin_token_file: token }")).web.admin_token_file).toBe("token");
+  expect(loadConfigText(withService("web: { admin_token_file: token }")).web.admin_token_file).toBe("token");
 });
 
 describe("refused with its place and what would be right:", () => {
@@ -105,7 +107,7 @@ describe("refused with its place and what would be right:", () => {
       '2:55: receivers[1].name: found "a"; must be a name of its own: receivers[0] has it',
     ],
   ])("%s", (text, expected) => {
-    expect(errors(withService(text))).toEqual([expected]);
+    expect(configErrors(withService(text))).toEqual([expected]);
   });
 });
 
@@ -116,21 +118,21 @@ receivers: [{ name: a, webhook_url: "http://h/sesame" }]
 `;
 
 test("secrets in clear are warned about, those from the environment are not", () => {
-  expect(warnings(withService(SECRETS))).toEqual([
+  expect(configWarnings(withService(SECRETS))).toEqual([
     "3:69: prometheus.basic_auth.password: the password is written in plain text; take it from the environment, or name its file as password_file",
     "4:64: alertmanager.authorization.credentials: what authorizes us is written in plain text; take it from the environment, or name its file as credentials_file",
     "5:37: receivers[0].webhook_url: the webhook's URL is written in plain text; take it from the environment, or name its file as webhook_url_file",
   ]);
   const fromOutside = SECRETS.replaceAll(/: "?(http:..h.)?sesame"?/g, ': "$1$${S}"');
   expect(fromOutside).toContain('webhook_url: "http://h/${S}"');
-  expect(warnings(withService(fromOutside), { S: "x" })).toEqual([]);
+  expect(configWarnings(withService(fromOutside), { S: "x" })).toEqual([]);
 });
 
 test("and no message shows one", () => {
   const wrong = SECRETS.replace("password: sesame", "password: [sesame]")
     .replace("credentials: sesame", "credentials: 12345")
     .replace("http://h/sesame", "htp://h/sesame");
-  const shown = errors(withService(wrong)).join("\n");
+  const shown = configErrors(withService(wrong)).join("\n");
   expect(shown).toMatch(/basic_auth\.password.*\n.*authorization\.credentials.*\n.*webhook_url/);
   expect(shown).not.toMatch(/sesame|12345/);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
+import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { sourceOf } from "../config-fixtures.ts";
 
 /** The problems of a policy test whose node has that status. */

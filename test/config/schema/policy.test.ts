@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
+import { policyRulesOf } from "../../../src/daemon/policy-settings.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
-import { rulesOf } from "../../../src/daemon/policy-settings.ts";
-import { policies, policyErrors } from "../config-fixtures.ts";
+import { loadPolicyText, policyErrors } from "../config-fixtures.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -14,12 +14,12 @@ alertmanager: { url: "http://alertmanager:9093" }
 receivers: [{ name: oncall, alertmanager: true }, { name: chat, webhook_url_file: hook }]
 `;
 
-const LEAST = "policies:\n  - name: p\n    when: node.status\n    for: 15m\n    steps: [{ action: reboot }]\n";
+const MINIMAL_POLICY = "policies:\n  - name: p\n    when: node.status\n    for: 15m\n    steps: [{ action: reboot }]\n";
 
-const rules = (text: string): readonly PolicyRule[] => rulesOf(policies(text, SECTIONS));
+const rules = (text: string): readonly PolicyRule[] => policyRulesOf(loadPolicyText(text, SECTIONS));
 
 test("a policy that says no more than it must is dry, about every node, and patient", () => {
-  expect(rules(LEAST)).toEqual([
+  expect(rules(MINIMAL_POLICY)).toEqual([
     {
       name: "p",
       mode: "dry_run",
@@ -97,9 +97,11 @@ policies:
 });
 
 /** The errors of the least policy with another text for a line of it, or with one more. */
-const spoiled = (key: string, value: string): string[] => {
+const errorsWithChange = (key: string, value: string): string[] => {
   const line = new RegExp(`${key}: .*`);
-  const text = line.test(LEAST) ? LEAST.replace(line, `${key}:${value}`) : `${LEAST}    ${key}:${value}\n`;
+  const text = line.test(MINIMAL_POLICY)
+    ? MINIMAL_POLICY.replace(line, `${key}:${value}`)
+    : `${MINIMAL_POLICY}    ${key}:${value}\n`;
   return policyErrors(text, SECTIONS);
 };
 
@@ -120,7 +122,7 @@ describe("pain 3: empty never means all:", () => {
       "6:28: policies[0].blocked_by[0].alerts: found a list; must have at least one matcher: without one, every alert would block",
     ],
   ])("%s:%s", (key, value, error) => {
-    expect(spoiled(key, value)).toEqual([error]);
+    expect(errorsWithChange(key, value)).toEqual([error]);
   });
 });
 
@@ -199,7 +201,7 @@ describe("refused with its place and what would be right:", () => {
       '6:29: policies[0].blocked_by[0].alerts[0]: found "critical"; must be an Alertmanager matcher, such as severity="critical"',
     ],
   ])("%s:%s", (key, value, error) => {
-    expect(spoiled(key, value)).toEqual([error]);
+    expect(errorsWithChange(key, value)).toEqual([error]);
   });
 });
 
@@ -213,7 +215,7 @@ describe("an error in an expression is where it stands in the file, however the 
     ["folded", " >-\n      node.a\n      && wrong", "5:10"],
     ["behind a variable", ' "${LONG} && wrong"', "3:23"],
   ])("%s", (_, value, place) => {
-    const text = LEAST.replace(/when: .*/, () => `when:${value}`);
+    const text = MINIMAL_POLICY.replace(/when: .*/, () => `when:${value}`);
     const found = policyErrors(text, SECTIONS, { LONG: "node.active_sessions == 3" });
     expect(found.map((error) => error.split(": ").slice(0, 2).join(": "))).toEqual([`${place}: policies[0].when`]);
   });
@@ -234,6 +236,6 @@ describe("what a policy needs of the configuration has to be there:", () => {
       '6:15: policies[0].windows[0]: found "nights"; must be the name of a time interval; the section time_intervals has none',
     ],
   ])("%s", (line, expected) => {
-    expect(policyErrors(`${LEAST}    ${line}\n`)).toEqual([expected]);
+    expect(policyErrors(`${MINIMAL_POLICY}    ${line}\n`)).toEqual([expected]);
   });
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { safetyOf } from "../../../src/daemon/policy-settings.ts";
-import { config, errors, withService } from "../config-fixtures.ts";
+import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 test("safety that is left out is dry, and small", () => {
-  expect(safetyOf(config(withService("")))).toEqual({
+  expect(safetyOf(loadConfigText(withService("")))).toEqual({
     mode: "dry_run",
     trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE, warmupWalks: 2 },
     maxUnhealthy: { share: 0.2 },
@@ -46,7 +46,7 @@ safety:
   protected: 'node.name.startsWith("vip-")'
   efficacy: { window: 22, min_success: 23% }
 `;
-  expect(safetyOf(config(withService(text)))).toEqual({
+  expect(safetyOf(loadConfigText(withService(text)))).toEqual({
     mode: "enforce",
     trust: {
       minInventory: 0.01,
@@ -100,5 +100,5 @@ test.each([
     '3:34: safety.protected: found "wrong"; must be a CEL expression: something is wrong',
   ],
 ])("a limit that is wrong is refused with its place, for it must not be taken for another: %s", (text, expected) => {
-  expect(errors(withService(`safety:\n  ${text}\n`))).toContain(expected);
+  expect(configErrors(withService(`safety:\n  ${text}\n`))).toContain(expected);
 });

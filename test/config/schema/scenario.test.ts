@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { fileText, scenario, scenarioErrors } from "../config-fixtures.ts";
+import { fileText, loadScenarioText, scenarioErrors } from "../config-fixtures.ts";
 
 test("what a scenario leaves out is as the simulator's defaults say", () => {
-  expect(scenario("seed: 7")).toEqual({ ...defaultScenario, seed: 7 });
+  expect(loadScenarioText("seed: 7")).toEqual({ ...defaultScenario, seed: 7 });
 });
 
 test("every option has its place in the model", () => {
@@ -33,7 +33,7 @@ rates: { fault_every: never, self_healing: 1%, incurable: 2%, flapping: 3%, rebo
 churn: { join_every: 40s, leave_every: 1m, vanish_after_reboot: 20%, vanish_for: 1h, reuse_ids: true }
 keys: [{ key: k, scopes: [nodes:read] }]
 `;
-  expect(scenario(text)).toEqual({
+  expect(loadScenarioText(text)).toEqual({
     seed: 4_294_967_295,
     nodes: 0,
     sessions: 12,
@@ -91,7 +91,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
 });
 
 test("the rough day has every kind of fault, each as the model has it", () => {
-  const read = scenario(fileText("config/scenarios/rough-day.yaml"));
+  const read = loadScenarioText(fileText("config/scenarios/rough-day.yaml"));
   const faults = new Map(read.faults.map((fault) => [fault.fault.kind, fault]));
   expect([...faults.keys()].toSorted()).toEqual([
     "bad_details",
@@ -181,7 +181,7 @@ faults:
 });
 
 test("a Retry-After may be a date, so much later than the answer", () => {
-  const read = scenario("faults: [{ kind: status, status: 503, retry_after_date: 2m, for: 1m }]");
+  const read = loadScenarioText("faults: [{ kind: status, status: 503, retry_after_date: 2m, for: 1m }]");
   expect(read.faults[0]?.fault).toEqual({ kind: "status", status: 503, retryAfterDateMs: 120_000 });
 });
 

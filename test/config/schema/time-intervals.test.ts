@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import { timeIntervalsOf } from "../../../src/daemon/policy-settings.ts";
-import { config, errors, withService } from "../config-fixtures.ts";
+import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
+import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 const intervals = (text: string): readonly TimeInterval[] =>
-  timeIntervalsOf(config(withService(`time_intervals:\n${text}`)));
+  timeIntervalsOf(loadConfigText(withService(`time_intervals:\n${text}`)));
 
 test("a night is two ranges of times, in a time zone", () => {
   const text =
@@ -152,13 +152,13 @@ describe("refused with what would be right:", () => {
     ],
   ])("%s", (keys, expected) => {
     const text = `time_intervals:\n  - name: n\n${keys.replace(/^/gm, "    ")}\n`;
-    expect(errors(withService(text))).toEqual([expected]);
+    expect(configErrors(withService(text))).toEqual([expected]);
   });
 });
 
 test("two intervals of one name are told apart by nobody", () => {
   const text = "time_intervals:\n  - { name: n, months: [1] }\n  - { name: n, months: [2] }\n";
-  expect(errors(withService(text))).toEqual([
+  expect(configErrors(withService(text))).toEqual([
     '4:13: time_intervals[1].name: found "n"; must be a name of its own: time_intervals[0] has it',
   ]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { config, errors, withService } from "../config-fixtures.ts";
+import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 describe("what is no YAML is told line by line:", () => {
   test.each([
@@ -19,14 +19,14 @@ describe("what is no YAML is told line by line:", () => {
     ["%TAG\n---\nlog: 1", ["1:1: not valid YAML: %TAG directive should contain exactly two parts"]],
     ["log: {}\n---\nweb: {}\n", ["2:1: found a second document; must be the only document of its file"]],
   ])("%j", (text, expected) => {
-    expect(errors(text)).toEqual(expected);
+    expect(configErrors(text)).toEqual(expected);
   });
 });
 
 test.each(["", "\n\n", "# nothing but a comment\n", "---\n", "\uFEFF"])(
   "%j is an empty file, and said to be one",
   (text) => {
-    expect(errors(text)).toEqual(["1:1: the file is empty; it must hold a mapping of keys and values"]);
+    expect(configErrors(text)).toEqual(["1:1: the file is empty; it must hold a mapping of keys and values"]);
   },
 );
 
@@ -35,13 +35,13 @@ test.each([
   ["- a\n- b", "1:1: found a list"],
   ["~", "1:1: found nothing"],
 ])("%j is no mapping", (text, found) => {
-  expect(errors(text)).toEqual([
+  expect(configErrors(text)).toEqual([
     `${found}; must be a mapping with keys among service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers`,
   ]);
 });
 
 test("a key that is given twice is told beside the other errors, with the line of the first", () => {
-  expect(errors(withService("log:\n  level: info\n  levle: warn\n  level: error\nlog: {}\n"))).toEqual([
+  expect(configErrors(withService("log:\n  level: info\n  levle: warn\n  level: error\nlog: {}\n"))).toEqual([
     '4:3: log.levle: unknown key; did you mean "level"?',
     '5:3: log.level: found the key "level" again; it is already given on line 3',
     '6:1: log: found the key "log" again; it is already given on line 2',
@@ -49,19 +49,19 @@ test("a key that is given twice is told beside the other errors, with the line o
 });
 
 test("a key that is a list is refused", () => {
-  expect(errors(withService("log:\n  ? [level]\n  : info\n"))).toEqual([
+  expect(configErrors(withService("log:\n  ? [level]\n  : info\n"))).toEqual([
     "3:5: log: found a key that is a list, a mapping or an alias; must be a word",
   ]);
 });
 
 test("lines and columns are right in a file of Windows", () => {
-  expect(errors(withService("log:\r\n  level: inf\r\n").replace("\n", "\r\n"))).toEqual([
+  expect(configErrors(withService("log:\r\n  level: inf\r\n").replace("\n", "\r\n"))).toEqual([
     '3:10: log.level: found "inf"; must be one of debug, info, warn, error; did you mean "info"?',
   ]);
 });
 
 test("a long value is quoted in part", () => {
-  const [error] = errors(withService(`log: { level: ${"x".repeat(500)} }`));
+  const [error] = configErrors(withService(`log: { level: ${"x".repeat(500)} }`));
   expect(error).toMatch(/found "x{60}…"; must be/);
 });
 
@@ -76,14 +76,14 @@ describe("anchors", () => {
       "  node_management: &limit { requests: 10, window: 10s }",
       "  session_monitoring: { <<: [*limit, { burst: 33, requests: 5 }], requests: 20 }",
     ].join("\n");
-    const { collect, limits } = config(withService(text));
+    const { collect, limits } = loadConfigText(withService(text));
     expect([collect.sessions, collect.stats]).toEqual([{ every: 300_000 }, { every: 300_000 }]);
     expect(limits.session_monitoring).toEqual({ requests: 20, burst: 33, window: 10_000 });
   });
 
   test("lead to the place where the wrong value stands", () => {
     expect(
-      errors(withService("collect:\n  nodes: &slow { every: 5 }\n  stats: { <<: *slow }\n")).map((line) =>
+      configErrors(withService("collect:\n  nodes: &slow { every: 5 }\n  stats: { <<: *slow }\n")).map((line) =>
         line.slice(0, 27),
       ),
     ).toEqual(["3:25: collect.nodes.every: ", "3:25: collect.stats.every: "]);
@@ -102,12 +102,12 @@ describe("anchors", () => {
     ],
     ['log: { "<<": 5 }', "2:8: log.<<: unknown key; must be one of level, format"],
   ])("that lead nowhere are told: %s", (text, expected) => {
-    expect(errors(withService(text)).map((error) => error.replace('["<<"]', ".<<"))).toContain(expected);
+    expect(configErrors(withService(text)).map((error) => error.replace('["<<"]', ".<<"))).toContain(expected);
   });
 
   test("of anchors that grow exponentially are refused", () => {
     const lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"];
     for (let level = 1; level < 30; level += 1) lines.push(`a${level}: &a${level} [${`*a${level - 1}, `.repeat(9)}]`);
-    expect(errors(lines.join("\n")).filter((error) => error.includes("too large"))).toHaveLength(1);
+    expect(configErrors(lines.join("\n")).filter((error) => error.includes("too large"))).toHaveLength(1);
   });
 });

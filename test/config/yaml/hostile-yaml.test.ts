@@ -1,56 +1,64 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
-import { httpClientSchema } from "../../../src/config/schema/http-client.ts";
-import { loadConfig } from "../../../src/config/load.ts";
-import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { type ConfigProblem, formatProblem, PROBLEMS_MAX } from "../../../src/config/diagnostics/problem.ts";
-import { readAs } from "../../../src/config/schema-reader.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { httpClientSchema } from "../../../src/config/schema/http-client.ts";
+import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../../src/config/schema/scenario.ts";
+import { readYaml } from "../../../src/config/schema-reader.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { errors, loadWith, problems, sourceOf, webErrors, webFile, withService } from "../config-fixtures.ts";
+import {
+  configErrors,
+  configProblems,
+  loadWith,
+  readWebText,
+  sourceOf,
+  webErrors,
+  withService,
+} from "../config-fixtures.ts";
 
 /** Characters that the longest answer may have: a few screens. */
 const ANSWER_LENGTH_MAX = 50_000;
 
 const TEXT_LENGTH = 120_000;
 
-const filled = (unit: string) => unit.repeat(TEXT_LENGTH / unit.length);
+const repeatToLength = (unit: string) => unit.repeat(TEXT_LENGTH / unit.length);
 
-const numbered = (count: number, line: (index: number) => string) =>
+const numberedLines = (count: number, line: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => line(index)).join("");
 
 const errorsOf = (result: { readonly ok: boolean; readonly error?: readonly ConfigProblem[] }) => result.error ?? [];
 
 /** What each kind of file comes to: they share one reader. */
 const readers: Readonly<Record<string, (text: string) => readonly ConfigProblem[]>> = {
-  "a configuration": problems,
+  "a configuration": configProblems,
   "a policy file": (text) => errorsOf(loadWith(withService("policies: [a.yaml]\n"), { "a.yaml": text })),
   "a file of policy tests": (text) => errorsOf(loadPolicyTests(sourceOf(text))),
   "a scenario": (text) => errorsOf(loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario)),
-  "a web configuration": (text) => errorsOf(webFile("web.yml", text)),
+  "a web configuration": (text) => errorsOf(readWebText("web.yml", text)),
   "an HTTP client configuration": (text) =>
     errorsOf(
-      readAs(httpClientSchema, { file: "p.yaml", text, env: {} }, { check: () => null, resolvePath: (path) => path }),
+      readYaml(httpClientSchema, { file: "p.yaml", text, env: {} }, { check: () => null, resolvePath: (path) => path }),
     ),
 };
 
 const hostile: Readonly<Record<string, string>> = {
-  "40,000 aliases of no anchor": `a: [${filled("*a,")}]`,
-  "24,000 lines with an alias of no anchor": `a:\n${filled("- *a\n")}`,
-  "60,000 values in one list": `a: [${filled("1,")}]`,
-  "10,000 unknown keys": numbered(10_000, (index) => `k${index}: 1\n`),
-  "one key given 24,000 times": filled("a: 1\n"),
-  "one list given 8,000 times": numbered(8_000, () => "policies: []\n"),
-  "60,000 empty keys": filled(":\n"),
-  "60,000 keys that are no words": filled("?\n"),
-  "17,000 tags": filled("- !x 1\n"),
-  "a key of 120,000 characters": `? ${filled("x")}\n: 1\n`,
-  "a number of 120,000 digits": `a: ${filled("1")}\n`,
-  "a text of 120,000 characters": `a: ${filled("x")}\n`,
-  "20,000 line breaks in quotes that do not close": filled("' \" \n"),
+  "40,000 aliases of no anchor": `a: [${repeatToLength("*a,")}]`,
+  "24,000 lines with an alias of no anchor": `a:\n${repeatToLength("- *a\n")}`,
+  "60,000 values in one list": `a: [${repeatToLength("1,")}]`,
+  "10,000 unknown keys": numberedLines(10_000, (index) => `k${index}: 1\n`),
+  "one key given 24,000 times": repeatToLength("a: 1\n"),
+  "one list given 8,000 times": numberedLines(8_000, () => "policies: []\n"),
+  "60,000 empty keys": repeatToLength(":\n"),
+  "60,000 keys that are no words": repeatToLength("?\n"),
+  "17,000 tags": repeatToLength("- !x 1\n"),
+  "a key of 120,000 characters": `? ${repeatToLength("x")}\n: 1\n`,
+  "a number of 120,000 digits": `a: ${repeatToLength("1")}\n`,
+  "a text of 120,000 characters": `a: ${repeatToLength("x")}\n`,
+  "20,000 line breaks in quotes that do not close": repeatToLength("' \" \n"),
   "10,000 levels of lists": "[".repeat(10_000),
   "10,000 levels of mappings": "{a: ".repeat(10_000),
-  "600 levels of indentation": numbered(600, (index) => `${" ".repeat(index)}a:\n`),
+  "600 levels of indentation": numberedLines(600, (index) => `${" ".repeat(index)}a:\n`),
   "aliases of aliases, a billion values": [
     "a0: &a0 [x, x, x, x, x, x, x, x, x]",
     ...Array.from({ length: 29 }, (_, index) => `a${index + 1}: &a${index + 1} [${`*a${index}, `.repeat(9)}]`),
@@ -59,12 +67,12 @@ const hostile: Readonly<Record<string, string>> = {
     "a0: &a0 {b0: 1, c0: 1}",
     ...Array.from({ length: 29 }, (_, index) => `a${index + 1}: &a${index + 1} {<<: [*a${index}, *a${index}], b: 1}`),
   ].join("\n"),
-  "a NUL": filled("\0"),
-  tabs: filled("\ta: 1\n"),
-  "30,000 documents": filled("---\n"),
+  "a NUL": repeatToLength("\0"),
+  tabs: repeatToLength("\ta: 1\n"),
+  "30,000 documents": repeatToLength("---\n"),
 };
 
-function expectBrief(found: readonly ConfigProblem[]): void {
+function expectFewLines(found: readonly ConfigProblem[]): void {
   expect(found.length).toBeGreaterThan(0);
   expect(found.length).toBeLessThanOrEqual(PROBLEMS_MAX + 1);
   expect(JSON.stringify(found).length).toBeLessThan(ANSWER_LENGTH_MAX);
@@ -73,48 +81,48 @@ function expectBrief(found: readonly ConfigProblem[]): void {
   }
 }
 
-test.each(Object.entries(hostile))("%s are refused in a few lines", (_, text) => expectBrief(problems(text)));
+test.each(Object.entries(hostile))("%s are refused in a few lines", (_, text) => expectFewLines(configProblems(text)));
 
 test.each(Object.entries(readers))("%s of 40,000 wrong aliases is refused in a few lines", (_, read) => {
-  expectBrief(read(hostile["40,000 aliases of no anchor"]!));
+  expectFewLines(read(hostile["40,000 aliases of no anchor"]!));
 });
 
 describe("one long value is refused in a few lines:", () => {
-  const long = filled("1");
+  const long = repeatToLength("1");
   test.each([
-    ["a URL of slashes", `service: { base_url: "http://x${filled("/")}x", api_key: k }`],
-    ["slashes that might hide a password", `log: { level: "${filled("/")}" }`],
-    ["a cron expression", `collect: { hourly: { cron: "${filled("* ")}" } }`],
+    ["a URL of slashes", `service: { base_url: "http://x${repeatToLength("/")}x", api_key: k }`],
+    ["slashes that might hide a password", `log: { level: "${repeatToLength("/")}" }`],
+    ["a cron expression", `collect: { hourly: { cron: "${repeatToLength("* ")}" } }`],
     ["a duration", `service: { timeout: "${long}" }`],
     ["a percentage", `limits: { reserve: "${long}" }`],
-    ["a time zone", `time_intervals: [{ name: a, years: ["2026"], location: "${filled("x")}" }]`],
-    ["names of variables", `log: { level: "${filled("${X}")}" }`],
+    ["a time zone", `time_intervals: [{ name: a, years: ["2026"], location: "${repeatToLength("x")}" }]`],
+    ["names of variables", `log: { level: "${repeatToLength("${X}")}" }`],
     ["an address", `web: { listen: "${long}" }`],
-    ["an expression", `safety: { protected: '${filled("(")}wrong' }`],
-    ["a range", `time_intervals: [{ name: a, days_of_month: ["${filled("1:")}"] }]`],
-  ])("%s", (_, text) => expectBrief(problems(text)));
+    ["an expression", `safety: { protected: '${repeatToLength("(")}wrong' }`],
+    ["a range", `time_intervals: [{ name: a, days_of_month: ["${repeatToLength("1:")}"] }]`],
+  ])("%s", (_, text) => expectFewLines(configProblems(text)));
 });
 
 test("2,000 wrong time zones are compared with the right ones only where they are listed", () => {
   const intervals = "{ years: [2026], location: Europe/Pariss },".repeat(20);
   const text = withService(
-    `time_intervals:\n${numbered(100, (index) => `- { name: n${index}, time_intervals: [${intervals}] }\n`)}`,
+    `time_intervals:\n${numberedLines(100, (index) => `- { name: n${index}, time_intervals: [${intervals}] }\n`)}`,
   );
-  const found = problems(text);
+  const found = configProblems(text);
   expect(found.at(-1)).toMatchObject({ omitted: 2_000 - PROBLEMS_MAX });
   expect(found[0]?.suggestion).toBe("Europe/Paris");
 });
 
 test("more problems than a person reads are counted, in the line of the first that is left out", () => {
-  const text = withService(numbered(80, (index) => `k${index}: 1\n`));
-  const found = problems(text);
+  const text = withService(numberedLines(80, (index) => `k${index}: 1\n`));
+  const found = configProblems(text);
   expect(found.slice(0, -1).map(({ line }) => line)).toEqual(Array.from({ length: PROBLEMS_MAX }, (_, i) => i + 2));
   expect(formatProblem(found.at(-1)!)).toBe(`p.yaml:${PROBLEMS_MAX + 2}:1: and ${80 - PROBLEMS_MAX} more problems`);
   expect(found.at(-1)).toMatchObject({ omitted: 80 - PROBLEMS_MAX });
 });
 
 test("problems of several files are counted together", () => {
-  const policy = numbered(80, (index) => `k${index}: 1\n`);
+  const policy = numberedLines(80, (index) => `k${index}: 1\n`);
   const loaded = loadWith(withService("policies: ['*.yaml']\n"), { "a.yaml": policy, "b.yaml": policy });
   const found = errorsOf(loaded);
   // Each of the two has 80 unknown keys, and lacks the key policies.
@@ -123,7 +131,7 @@ test("problems of several files are counted together", () => {
 });
 
 test("one problem over the limit is one problem", () => {
-  const found = problems(withService(numbered(PROBLEMS_MAX + 1, (index) => `k${index}: 1\n`)));
+  const found = configProblems(withService(numberedLines(PROBLEMS_MAX + 1, (index) => `k${index}: 1\n`)));
   expect(found.at(-1)?.message).toBe("and 1 more problem");
 });
 
@@ -137,7 +145,7 @@ describe("a file that is too large is said to be, with the limit:", () => {
     ["[".repeat(100_000), /^1:\d+: the file is nested too deeply: at most 32 levels are allowed$/],
     [`${"[".repeat(40)}${"]".repeat(40)}`, "1:34: the file is nested too deeply: at most 32 levels are allowed"],
   ])("%#", (text, expected) => {
-    expect(errors(text)).toEqual([expect.stringMatching(expected)]);
+    expect(configErrors(text)).toEqual([expect.stringMatching(expected)]);
   });
 
   test("a web configuration, which is read between two requests, is refused after 3,000 values", () => {
@@ -167,14 +175,14 @@ describe("a tag that makes something else of a value is refused, at its place:",
     "!secret x",
   ])("%s", (value) => {
     const tag = value.split(" ")[0];
-    expect(errors(withService(`log:\n  level: ${value}\n`))).toEqual([
+    expect(configErrors(withService(`log:\n  level: ${value}\n`))).toEqual([
       `3:10: found the tag ${tag}; must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq`,
     ]);
   });
 
   test("one of plain YAML is accepted", () => {
     const text = "log: !!map\n  level: !!str debug\nexport: { top_customers: !!int 3, !!merge <<: { deny: [] } }\n";
-    expect(errors(withService(text))).toEqual([]);
+    expect(configErrors(withService(text))).toEqual([]);
   });
 });
 
@@ -182,7 +190,7 @@ test.each([
   ["log:\0 {}\n", "1:5: found the control character U+0000; must be text in UTF-8"],
   ["log:\n  level: 'a\x7fb'\n", "2:12: found the control character U+007F; must be text in UTF-8"],
 ])("%j is refused where it is no text", (text, expected) => {
-  expect(errors(text)).toEqual([expected]);
+  expect(configErrors(text)).toEqual([expected]);
 });
 
 test.each([
@@ -192,17 +200,17 @@ test.each([
   "service: { api_key: { length: {} } }",
   "safety: { trust: { size: { length: {} } } }",
 ])("%s, a mapping that could be taken for a list by its length, is refused in its line", (text) => {
-  const found = problems(text);
-  expectBrief(found);
+  const found = configProblems(text);
+  expectFewLines(found);
   expect(found.every(({ line }) => line === 1)).toBe(true);
 });
 
 test("a web configuration is read between two requests, so it has a limit of its own; a thousand users fit", () => {
   const users = (count: number) => {
-    return `basic_auth_users:\n${numbered(count, (index) => `  user-${index}: $2y$10$${"x".repeat(53)}\n`)}`;
+    return `basic_auth_users:\n${numberedLines(count, (index) => `  user-${index}: $2y$10$${"x".repeat(53)}\n`)}`;
   };
-  expect(errorsOf(webFile("web.yml", users(1_000)))).toEqual([]);
-  expect(errorsOf(webFile("web.yml", users(1_300))).map(formatProblem)).toEqual([
+  expect(errorsOf(readWebText("web.yml", users(1_000)))).toEqual([]);
+  expect(errorsOf(readWebText("web.yml", users(1_300))).map(formatProblem)).toEqual([
     "web.yml:1:1: the file is too large: it has more than 10000 YAML tokens, about 1250 lines",
   ]);
 });
@@ -229,7 +237,7 @@ describe("a list that is too long is refused with its length:", () => {
       "a list of 200; must be a list of time intervals, at most 100",
     ],
   ])("%#", (text, expected) => {
-    expect(errors(withService(text)).join("\n")).toContain(`found ${expected}`);
+    expect(configErrors(withService(text)).join("\n")).toContain(`found ${expected}`);
   });
 
   test("its globs beyond the limit are not expanded", () => {

@@ -4,7 +4,7 @@ import { LineCounter, parseDocument, type Scalar, stringify } from "yaml";
 import { sourceOffset } from "../../../src/config/yaml/source-offset.ts";
 
 /** What of the source follows the place of the character that `mark` begins with. */
-function following(source: string, mark: string, length = mark.length): string {
+function textFollowing(source: string, mark: string, length = mark.length): string {
   const scalar = parseDocument(source).get("when", true) as Scalar;
   const offset = sourceOffset(scalar, source, String(scalar.value).indexOf(mark));
   return source.slice(offset, offset + length);
@@ -25,13 +25,13 @@ describe("a character of a text is found in its source, if the text is", () => {
     ["with line ends of Windows", "when: >-\r\n  a == 3\r\n  && WRONG\r\n"],
     ["with characters beyond the basic plane", "when: '😀 == 😀 && WRONG'\n"],
   ])("%s", (_, source) => {
-    expect(following(source, "WRONG")).toBe("WRONG");
+    expect(textFollowing(source, "WRONG")).toBe("WRONG");
   });
 });
 
 test("an escaped character is where its escape begins", () => {
-  expect(following('when: "a == \\x21 b"\n', "!", 4)).toBe("\\x21");
-  expect(following("when: 'a == ''b'\n", "'b", 3)).toBe("''b");
+  expect(textFollowing('when: "a == \\x21 b"\n', "!", 4)).toBe("\\x21");
+  expect(textFollowing("when: 'a == ''b'\n", "'b", 3)).toBe("''b");
 });
 
 test.each([

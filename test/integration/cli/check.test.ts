@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
-import { newFolder } from "../folder.ts";
+import { createTempFolder } from "../folder.ts";
 import { runCommand } from "../process.ts";
 
 const CONFIG = `service:
@@ -22,11 +22,11 @@ const POLICY = `policies:
 
 /** A folder with a configuration and one policy file in `policies`. */
 function folderWith(config: string, policy: string) {
-  const folder = newFolder();
+  const folder = createTempFolder();
   folder.write("key", "sesame\n");
-  mkdirSync(folder.at("policies"));
+  mkdirSync(folder.pathOf("policies"));
   folder.write("policies/offline.yaml", policy);
-  return { file: folder.write("proxywarden.yaml", config), policies: folder.at("policies/offline.yaml") };
+  return { file: folder.write("proxywarden.yaml", config), policies: folder.pathOf("policies/offline.yaml") };
 }
 
 test("check says what the policies could touch at worst, and what would be under another mode", async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { readTextFile } from "../../../src/cli/context.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { newFolder } from "../folder.ts";
-import { configText, startDaemon, startNetwork } from "../simulated-network.ts";
-import { runCommand, said, start, startCommand } from "../process.ts";
-import { until } from "../wait-until.ts";
+import { createTempFolder } from "../folder.ts";
+import { runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
+import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 const VALID = `service:
   base_url: https://proxy.example.net
@@ -43,14 +43,14 @@ test("--version and --help end with 0, and tell on standard output", async () =>
 
 describe("check", () => {
   test("ends with 0 on a valid configuration, and warns on standard error", async () => {
-    const file = newFolder().write("proxywarden.yaml", VALID);
+    const file = createTempFolder().write("proxywarden.yaml", VALID);
     const { code, out, err } = await runCommand("check", "--config", file);
     expect({ code, out }).toEqual({ code: 0, out: `${file}: valid\n` });
     expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
   });
 
   test("pain 9: ends with 1 on three errors, each with its file, line and column; run refuses to start with the same", async () => {
-    const file = newFolder().write("proxywarden.yaml", THREE_ERRORS);
+    const file = createTempFolder().write("proxywarden.yaml", THREE_ERRORS);
     const [checked, run] = await Promise.all([
       runCommand("check", "--config", file),
       runCommand("run", "--config", file),
@@ -68,13 +68,13 @@ describe("check", () => {
   });
 
   test("--output json gives the same for machines", async () => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     const [bad, good] = await Promise.all([
       runCommand("check", "--output", "json", "--config", folder.write("bad.yaml", THREE_ERRORS)),
       runCommand("check", "--output", "json", "--config", folder.write("good.yaml", VALID)),
     ]);
     expect(bad).toMatchObject({ code: 1, err: "" });
-    expect(JSON.parse(bad.out)).toMatchObject({ file: folder.at("bad.yaml"), valid: false, warnings: [] });
+    expect(JSON.parse(bad.out)).toMatchObject({ file: folder.pathOf("bad.yaml"), valid: false, warnings: [] });
     expect((JSON.parse(bad.out) as { errors: object[] }).errors).toContainEqual(
       expect.objectContaining({ line: 7, column: 12, path: "collect.nodes.every", found: '"sixty"' }),
     );
@@ -83,10 +83,10 @@ describe("check", () => {
   });
 
   test("ends with 1 where the file, or one that it names, can't be read", async () => {
-    const folder = newFolder();
-    const missing = await runCommand("check", "--config", folder.at("none.yaml"));
+    const folder = createTempFolder();
+    const missing = await runCommand("check", "--config", folder.pathOf("none.yaml"));
     expect(missing.code).toBe(1);
-    expect(missing.err).toContain(`can't read ${folder.at("none.yaml")}`);
+    expect(missing.err).toContain(`can't read ${folder.pathOf("none.yaml")}`);
     const keyless = folder.write(
       "keyless.yaml",
       configText("https://proxy.example.net", { service: { api_key_file: "key" } }),
@@ -120,7 +120,7 @@ describe("demo", () => {
 
 test("a reader that has seen enough, as head has, is no error: no stack trace, and the exit code still counts", async () => {
   const line = `${process.execPath} src/main.ts demo --nodes 5 --sessions 5 --port 0 --for 1s | head -n 1; exit $PIPESTATUS`;
-  const { code, out, err } = await start("bash", ["-c", line]).ended;
+  const { code, out, err } = await startProcess("bash", ["-c", line]).ended;
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out.trimEnd()).toMatch(/^proxywarden watches .*$/);
 });
@@ -128,7 +128,7 @@ test("a reader that has seen enough, as head has, is no error: no stack trace, a
 describe("simulate", () => {
   test("serves any client that has a key, and SIGTERM ends it with 0", async () => {
     const simulation = startCommand("simulate", "--nodes", "7", "--sessions", "9", "--port", "0");
-    const [, url] = await until("it says where it listens", () => /(http:\S+)/.exec(simulation.out()));
+    const [, url] = await waitUntil("it says where it listens", () => /(http:\S+)/.exec(simulation.out()));
     const answer = await fetch(`${url}?limit=5`, { headers: { authorization: `Bearer ${SIMULATION_KEY}` } });
     expect(await answer.json()).toMatchObject({ pagination: { page: 1, limit: 5, total: 7 } });
     expect((await fetch(url!)).status).toBe(401);
@@ -138,7 +138,7 @@ describe("simulate", () => {
 
   test("ends with 1 on a scenario with errors, and on an address that it can't have", async () => {
     const { url } = await startNetwork();
-    const file = newFolder().write("scenario.yaml", "nodes: few\n");
+    const file = createTempFolder().write("scenario.yaml", "nodes: few\n");
     const [odd, taken] = await Promise.all([
       runCommand("simulate", "--scenario", file, "--port", "0"),
       runCommand("simulate", "--nodes", "1", "--port", new URL(url).port),
@@ -152,7 +152,7 @@ describe("simulate", () => {
 
 test("healthcheck ends with 0 where a daemon is, and with 1 where none is or something else answers", async () => {
   const { clock, url } = await startNetwork();
-  const { app } = await startDaemon(clock, configText(url));
+  const { app } = await startTestDaemon(clock, configText(url));
   const [well, other, nobody] = await Promise.all([
     runCommand("healthcheck", "--url", app.url()),
     runCommand("healthcheck", "--url", url),
@@ -165,15 +165,18 @@ test("healthcheck ends with 0 where a daemon is, and with 1 where none is or som
 
 test("run ends with 1 where it can't listen, and leaves its folder for the next", async () => {
   const network = await startNetwork();
-  const folder = newFolder();
+  const folder = createTempFolder();
   const listening = (listen: string) =>
-    folder.write("proxywarden.yaml", configText(network.url, { state: { path: folder.at("state") }, web: { listen } }));
+    folder.write(
+      "proxywarden.yaml",
+      configText(network.url, { state: { path: folder.pathOf("state") }, web: { listen } }),
+    );
   const { port } = new URL(network.url);
   const refused = await runCommand("run", "--config", listening(`127.0.0.1:${port}`));
   expect(refused.code).toBe(1);
   expect(refused.err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}.* free address`));
   const daemon = startCommand("run", "--config", listening("127.0.0.1:0"));
-  await said(daemon, /"msg":"watching"/);
+  await waitForStderr(daemon, /"msg":"watching"/);
   daemon.kill("SIGINT");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
 });

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { demo } from "../../../src/cli/demo.ts";
-import { until } from "../wait-until.ts";
+import { runDemo } from "../../../src/cli/demo.ts";
+import { waitUntil } from "../wait-until.ts";
 
 test("demo heals at speed, a readable line for whatever is worth one, and ends with a report of what was done", async () => {
   const stop = new AbortController();
@@ -11,9 +11,9 @@ test("demo heals at speed, a readable line for whatever is worth one, and ends w
       texts[stream] += text;
     },
   });
-  const ended = demo(
+  const ended = runDemo(
     { nodes: 300, sessions: 300, seed: 1, speed: 60, port: 0 },
-    { env: {}, out: into("out"), err: into("err"), stop: stop.signal, onHangup() {}, version: "0.0.0-test" },
+    { env: {}, out: into("out"), err: into("err"), stop: stop.signal, onSighup() {}, version: "0.0.0-test" },
   );
   const line = (pattern: string) => new RegExp(`^\\d\\d:\\d\\d:\\d\\d  ${pattern}$`, "m");
   const lines = [
@@ -23,7 +23,7 @@ test("demo heals at speed, a readable line for whatever is worth one, and ends w
     line(String.raw`\S+: (?:forced )?reboot of [a-z]{3}-\d{4} \(act-\d+\): verified after \S+, proof: uptime_fell`),
     line(String.raw`300 nodes: \d+ online.*`),
   ];
-  await until(
+  await waitUntil(
     () => `it tells all of it: ${lines.filter((each) => !each.test(texts.out)).join("\n")}\nit told:\n${texts.out}`,
     () => lines.every((each) => each.test(texts.out)),
   );

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { fixedSecret } from "../../../src/platform/secret-file.ts";
-import { admin, listening } from "../../web/http/test-server.ts";
-import { keptOrders, tellingWarden } from "../../web/api/remediation-view-fixture.ts";
-import { newFolder } from "../folder.ts";
+import { inlineSecret } from "../../../src/platform/secret-file.ts";
+import { recordingOrders, sampleRemediation } from "../../web/api/remediation-view-fixture.ts";
+import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
+import { createTempFolder } from "../folder.ts";
 import { runCommand } from "../process.ts";
 
 test("orders, approvals and explain reach a daemon from the command line, and end with 0", async () => {
   const kept: string[][] = [];
-  const { url } = await listening({
-    warden: () => tellingWarden(),
-    orders: () => keptOrders(kept),
-    operators: () => admin(fixedSecret("sesame-open")),
+  const { url } = await startTestServer({
+    remediation: () => sampleRemediation(),
+    commands: () => recordingOrders(kept),
+    operators: () => adminOperators(inlineSecret("sesame-open")),
   });
-  const access = ["--url", url, "--token-file", newFolder().write("token", "sesame-open\n")];
+  const access = ["--url", url, "--token-file", createTempFolder().write("token", "sesame-open\n")];
   const ends = await Promise.all([
     runCommand("hold", "node_1", "--reason", "disk swap", ...access),
     runCommand("approve", "act-3", ...access),
@@ -34,11 +34,11 @@ test("orders, approvals and explain reach a daemon from the command line, and en
 
 test("a refusal ends with 1, wrong usage with 2, and neither orders anything", async () => {
   const kept: string[][] = [];
-  const { url } = await listening({
-    orders: () => keptOrders(kept),
-    operators: () => admin(fixedSecret("sesame-open")),
+  const { url } = await startTestServer({
+    commands: () => recordingOrders(kept),
+    operators: () => adminOperators(inlineSecret("sesame-open")),
   });
-  const wrongFile = newFolder().write("token", "sesame-shut\n");
+  const wrongFile = createTempFolder().write("token", "sesame-shut\n");
   const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [["pause", "--url", url, "--token-file", wrongFile], 1, /refuses the token/],
     [["pause", "--url", url], 2, /needs the token of an operator: .*--token-file.*PROXYWARDEN_ADMIN_TOKEN/],

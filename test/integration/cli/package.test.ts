@@ -1,45 +1,47 @@
 import { copyFileSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { newFolder } from "../folder.ts";
-import { type Running, runTool, start, startCommand } from "../process.ts";
-import { until } from "../wait-until.ts";
+import { createTempFolder } from "../folder.ts";
+import { type RunningProcess, runProgram, startCommand, startProcess } from "../process.ts";
+import { waitUntil } from "../wait-until.ts";
 
 const inRepository = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
 test("the package as it is built runs on its own: --version, check of a good and of a bad configuration, the page of a demo", async () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const tsc = inRepository("node_modules/typescript/bin/tsc");
   const project = inRepository("tsconfig.build.json");
-  expect(await runTool(process.execPath, [tsc, "-p", project, "--outDir", folder.at("dist")], "")).toBe("");
-  expect(await runTool(process.execPath, [inRepository("scripts/status-page-build.ts"), folder.at("dist")], "")).toBe("");
-  copyFileSync(inRepository("package.json"), folder.at("package.json"));
-  for (const name of ["node_modules", "config"]) symlinkSync(inRepository(name), folder.at(name));
-  const main = folder.at("dist/main.js");
+  expect(await runProgram(process.execPath, [tsc, "-p", project, "--outDir", folder.pathOf("dist")], "")).toBe("");
+  expect(
+    await runProgram(process.execPath, [inRepository("scripts/status-page-build.ts"), folder.pathOf("dist")], ""),
+  ).toBe("");
+  copyFileSync(inRepository("package.json"), folder.pathOf("package.json"));
+  for (const name of ["node_modules", "config"]) symlinkSync(inRepository(name), folder.pathOf(name));
+  const main = folder.pathOf("dist/main.js");
   expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
 
-  const { version } = JSON.parse(readFileSync(folder.at("package.json"), "utf8")) as { version: string };
+  const { version } = JSON.parse(readFileSync(folder.pathOf("package.json"), "utf8")) as { version: string };
   const [told, good, bad] = await Promise.all([
-    start(process.execPath, [main, "--version"]).ended,
-    start(process.execPath, [main, "check", "--config", folder.write("good.yaml", GOOD)]).ended,
-    start(process.execPath, [main, "check", "--config", folder.write("bad.yaml", "service: 1\n")]).ended,
+    startProcess(process.execPath, [main, "--version"]).ended,
+    startProcess(process.execPath, [main, "check", "--config", folder.write("good.yaml", GOOD)]).ended,
+    startProcess(process.execPath, [main, "check", "--config", folder.write("bad.yaml", "service: 1\n")]).ended,
   ]);
   expect(told).toEqual({ code: 0, out: `${version}\n`, err: "" });
-  expect(good).toMatchObject({ code: 0, out: `${folder.at("good.yaml")}: valid\n` });
+  expect(good).toMatchObject({ code: 0, out: `${folder.pathOf("good.yaml")}: valid\n` });
   // The page comes out of the package itself.
-  const demo = start(process.execPath, [main, "demo", "--nodes", "20", "--sessions", "20", "--port", "0"]);
+  const demo = startProcess(process.execPath, [main, "demo", "--nodes", "20", "--sessions", "20", "--port", "0"]);
   const page = await fetch(`${await urlOf(demo)}page/main.js`);
   expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
   expect(await page.text()).toContain('from "./event-stream.js"');
   demo.kill("SIGTERM");
   expect(await demo.ended).toMatchObject({ code: 0, err: "" });
-  expect(bad).toMatchObject({ code: 1, err: expect.stringContaining(`${folder.at("bad.yaml")}:1:10: service: `) });
+  expect(bad).toMatchObject({ code: 1, err: expect.stringContaining(`${folder.pathOf("bad.yaml")}:1:10: service: `) });
 });
 
 test("the status page is the same from a checkout and from the package, and serving it says nothing on standard error", async () => {
-  const folder = newFolder();
-  await runTool(process.execPath, [inRepository("scripts/status-page-build.ts"), folder.at("packed")], "");
-  expect(existsSync(folder.at("packed/web/ui/page/main.ts"))).toBe(false);
+  const folder = createTempFolder();
+  await runProgram(process.execPath, [inRepository("scripts/status-page-build.ts"), folder.pathOf("packed")], "");
+  expect(existsSync(folder.pathOf("packed/web/ui/page/main.ts"))).toBe(false);
   const demo = startCommand("demo", "--nodes", "20", "--sessions", "20", "--port", "0");
   const url = await urlOf(demo);
   const page = await (await fetch(url)).text();
@@ -48,14 +50,14 @@ test("the status page is the same from a checkout and from the package, and serv
   expect(own).toEqual(expect.arrayContaining(["main.js", "styles/base.css", "icon.svg"]));
   for (const name of own) {
     const served = await (await fetch(`${url}page/${name}`)).text();
-    expect([name, served === readFileSync(folder.at(`packed/web/ui/page/${name}`), "utf8")]).toEqual([name, true]);
+    expect([name, served === readFileSync(folder.pathOf(`packed/web/ui/page/${name}`), "utf8")]).toEqual([name, true]);
   }
   demo.kill("SIGTERM");
   expect(await demo.ended).toMatchObject({ code: 0, err: "" });
 });
 
 /** Where a demo says that its page is. */
-const urlOf = (demo: Running): Promise<string> =>
-  until("the demo says where its page is", () => /status page +(http:\S+)/.exec(demo.out())?.[1]);
+const urlOf = (demo: RunningProcess): Promise<string> =>
+  waitUntil("the demo says where its page is", () => /status page +(http:\S+)/.exec(demo.out())?.[1]);
 
 const GOOD = "service: {base_url: https://proxy.example.net, api_key: sesame, usage_scale: percent}\n";

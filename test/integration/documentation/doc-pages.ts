@@ -4,14 +4,14 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "../../..");
 
 /** A page of the documentation. */
-export interface Manual {
+export interface DocPage {
   /** From the repository's root, such as `docs/operate.md`. */
   readonly path: string;
   readonly text: string;
 }
 
 /** A command line that a page tells its readers to type. */
-export interface ToldCommand {
+export interface DocCommand {
   readonly page: string;
   /** Of the line where it begins. */
   readonly line: number;
@@ -20,18 +20,18 @@ export interface ToldCommand {
 }
 
 /** Every page that says what to type. */
-export const manuals = (): readonly Manual[] =>
+export const docPages = (): readonly DocPage[] =>
   ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...globSync("docs/*.md", { cwd: ROOT }).toSorted()].map((path) => ({
     path,
     text: readFileSync(join(ROOT, path), "utf8"),
   }));
 
 /** Languages of a page's fenced blocks, `""` where one has none. */
-export const languagesOf = ({ text }: Manual): readonly string[] =>
+export const blockLanguages = ({ text }: DocPage): readonly string[] =>
   [...text.matchAll(FENCED)].map(([, language]) => language!);
 
 /** The commands of a page's `sh` blocks, one by one: what `&&` joins apart, and what a backslash continues together. */
-export function commandsOf({ path, text }: Manual): readonly ToldCommand[] {
+export function commandsOf({ path, text }: DocPage): readonly DocCommand[] {
   return [...text.matchAll(FENCED)]
     .filter(([, language]) => language === "sh")
     .flatMap(({ 0: block, index }) => {

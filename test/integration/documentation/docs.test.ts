@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { EXIT_FINE } from "../../../src/cli/context.ts";
+import { EXIT_OK } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
 import { VERSION } from "../../../src/cli/version.ts";
-import { printed } from "../../cli/terminal.ts";
-import { commandsOf, languagesOf, manuals } from "./doc-pages.ts";
-import { startReader } from "./doc-reader.ts";
+import { captureOutput } from "../../cli/terminal.ts";
+import { blockLanguages, commandsOf, docPages } from "./doc-pages.ts";
+import { startDocsReader } from "./doc-reader.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
@@ -37,16 +37,16 @@ const ELSEWHERE: readonly (readonly [command: string, held: string])[] = [
 const APART = /^(?:promtool test|npm start -- (?:test|run)) /;
 
 const elsewhere = new Map(ELSEWHERE);
-const told = manuals().flatMap(commandsOf);
+const told = docPages().flatMap(commandsOf);
 
 test("every command that the documentation tells to type does what it says: it ends with 0", async () => {
-  const reader = await startReader();
+  const reader = await startDocsReader();
   // It is done before the backup that the documentation takes, and puts in the place of a daemon's state.
-  await reader.doctor().command("hold", reader.sound, "--reason", "its disk is swapped");
+  await reader.daemon().runCli("hold", reader.healthyNode, "--reason", "its disk is swapped");
   const ends: Promise<string | null>[] = [];
   for (const { page, line, text } of told.filter(({ text }) => !elsewhere.has(text))) {
     const end = reader
-      .type(text)
+      .runShell(text)
       .then(({ code, out, err }) =>
         code === 0 ? null : `${page}:${line}: ${text}\nended with ${code}:\n${err}${out}`,
       );
@@ -54,9 +54,9 @@ test("every command that the documentation tells to type does what it says: it e
     if (!APART.test(text)) await end;
   }
   expect((await Promise.all(ends)).filter((failure) => failure !== null)).toEqual([]);
-  const { holds } = await reader.doctor().explain(reader.sound);
+  const { holds } = await reader.daemon().explain(reader.healthyNode);
   expect(holds).toMatchObject([{ reason: expect.stringContaining("its disk is swapped") }]);
-  expect(existsSync(reader.at("var/lib/proxywarden/broken/proxywarden.db"))).toBe(true);
+  expect(existsSync(reader.localPath("var/lib/proxywarden/broken/proxywarden.db"))).toBe(true);
 });
 
 test("what can't run within a test is told somewhere, and held by something that there is", () => {
@@ -67,7 +67,9 @@ test("what can't run within a test is told somewhere, and held by something that
 
 test("commands are told in blocks that this test reads, and in no other kind", () => {
   const known = ["", "json", "sh", "yaml", "promql"];
-  const unknown = manuals().flatMap((manual) => languagesOf(manual).filter((language) => !known.includes(language)));
+  const unknown = docPages().flatMap((manual) =>
+    blockLanguages(manual).filter((language) => !known.includes(language)),
+  );
   expect(unknown).toEqual([]);
   expect(told.length).toBeGreaterThan(50);
 });
@@ -84,18 +86,18 @@ test("a page's commands are read one by one: without comments, apart at &&, toge
 
 test("the text between the blocks names only commands and scripts that there are", async () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: object };
-  const texts = manuals()
+  const texts = docPages()
     .map(({ text }) => text)
     .join("\n");
   const named = (pattern: RegExp) => [...texts.matchAll(pattern)].map(([, name]) => name!);
   const commands = named(/`(?:proxywarden|npm start --) ([a-z][a-z-]*)/g);
   expect(commands).toEqual(expect.arrayContaining(["explain", "simulate", "policy"]));
-  const said = await printed(async (context) => {
+  const output = await captureOutput(async (context) => {
     const known = createProgram(context, () => {}).commands.map((command) => command.name());
     expect(commands.filter((name) => !known.includes(name))).toEqual([]);
-    return EXIT_FINE;
+    return EXIT_OK;
   });
-  expect(said.code).toBe(EXIT_FINE);
+  expect(output.code).toBe(EXIT_OK);
   const runs = named(/\bnpm run ([\w:-]+)/g);
   expect(runs).toContain("docs");
   expect(runs.filter((name) => !(name in scripts))).toEqual([]);

@@ -1,13 +1,15 @@
 import { expect, test } from "vitest";
 import { replyCounts } from "../../../src/simulator/inspection.ts";
-import { type Folder, newFolder } from "../folder.ts";
-import { configText, nodesOn, type Sections, startNetwork } from "../simulated-network.ts";
-import { type Page, readPage } from "../metrics-page.ts";
-import { type Running, runCommand, said, startCommand } from "../process.ts";
-import { until } from "../wait-until.ts";
+import { createTempFolder, type TempFolder } from "../folder.ts";
+import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";
+import { type RunningProcess, runCommand, startCommand, waitForStderr } from "../process.ts";
+import { type ConfigSections, configText, nodesOn, startNetwork } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 /** Real time passes for a child: the least that a configuration takes. */
-const soon: Sections = { collect: { nodes: { every: "1s" }, sessions: { every: "1s" }, stats: { every: "1s" } } };
+const fastCollection: ConfigSections = {
+  collect: { nodes: { every: "1s" }, sessions: { every: "1s" }, stats: { every: "1s" } },
+};
 
 /** Calls that a daemon has under way at most: two lists of three pages, four details, statistics and hours. */
 const CALLS_AT_ONCE_MAX = 12;
@@ -15,47 +17,48 @@ const CALLS_AT_ONCE_MAX = 12;
 const TEST_MS_MAX = 15_000;
 
 /** Writes a configuration with the state in the same folder. */
-const configure = (folder: Folder, serviceUrl: string, sections: Sections = {}): string =>
+const configure = (folder: TempFolder, serviceUrl: string, sections: ConfigSections = {}): string =>
   folder.write(
     "proxywarden.yaml",
-    configText(serviceUrl, { ...soon, state: { path: folder.at("state") }, ...sections }),
+    configText(serviceUrl, { ...fastCollection, state: { path: folder.pathOf("state") }, ...sections }),
   );
 
 /** Starts `run`, and waits until it listens. */
-async function startRun(file: string): Promise<{ readonly daemon: Running; readonly url: string }> {
+async function startRun(file: string): Promise<{ readonly daemon: RunningProcess; readonly url: string }> {
   const daemon = startCommand("run", "--config", file);
-  const [, url] = await said(daemon, /"url":"(http:[^"]+)".*"msg":"watching"/);
+  const [, url] = await waitForStderr(daemon, /"url":"(http:[^"]+)".*"msg":"watching"/);
   return { daemon, url: url! };
 }
 
-const scrape = async (url: string): Promise<Page> => readPage(await (await fetch(`${url}/metrics`)).text());
+const scrape = async (url: string): Promise<MetricsPage> =>
+  parseMetricsPage(await (await fetch(`${url}/metrics`)).text());
 
-const untilPage = (what: string, url: string, holds: (page: Page) => boolean) =>
-  until(what, async () => {
+const untilPage = (what: string, url: string, holds: (page: MetricsPage) => boolean) =>
+  waitUntil(what, async () => {
     const page = await scrape(url);
     return holds(page) && page;
   });
 
 test("SIGHUP puts a good configuration in force, and leaves the old one there where the new one is bad", async () => {
   const network = await startNetwork({ speed: 1 });
-  const folder = newFolder();
+  const folder = createTempFolder();
   const file = configure(folder, network.url);
   const { daemon, url } = await startRun(file);
-  const reloaded = (page: Page) => page.sum("proxywarden_config_last_reload_successful");
+  const reloaded = (page: MetricsPage) => page.sum("proxywarden_config_last_reload_successful");
   const before = await untilPage("nodes are seen", url, (page) => (nodesOn(page) ?? 0) > 0);
   expect(reloaded(before)).toBe(1);
   expect(before.select("proxynet_node_info").length).toBeGreaterThan(0);
 
   folder.write("proxywarden.yaml", "service:\n  base_url: 17\n");
   daemon.kill("SIGHUP");
-  await said(daemon, /proxywarden\.yaml:2:13: service\.base_url: found 17.*the new configuration is refused/);
+  await waitForStderr(daemon, /proxywarden\.yaml:2:13: service\.base_url: found 17.*the new configuration is refused/);
   const refused = await scrape(url);
   expect(reloaded(refused)).toBe(0);
   expect(nodesOn(refused)).toBeGreaterThan(0);
 
   configure(folder, network.url, { export: { deny: ["proxynet_node_info"] } });
   daemon.kill("SIGHUP");
-  await said(daemon, /the new configuration is in force/);
+  await waitForStderr(daemon, /the new configuration is in force/);
   const after = await untilPage(
     "the denied family is gone",
     url,
@@ -69,15 +72,15 @@ test(
   "SIGTERM ends the daemon with 0 while the service hangs, and its folder is free for the next",
   async () => {
     const network = await startNetwork({ speed: 1 });
-    network.strike({ kind: "hang" });
-    const folder = newFolder();
+    network.setFault({ kind: "hang" });
+    const folder = createTempFolder();
     const file = configure(folder, network.url, { service: { timeout: "5m" } });
     const { daemon } = await startRun(file);
-    await until("calls hang", () => network.service.inFlight > 0);
+    await waitUntil("calls hang", () => network.service.inFlight > 0);
     daemon.kill("SIGTERM");
     expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
     expect(daemon.err()).toContain('"msg":"stopping"');
-    await until("its calls are over", () => network.service.inFlight === 0);
+    await waitUntil("its calls are over", () => network.service.inFlight === 0);
     await startRun(file);
   },
   TEST_MS_MAX,
@@ -87,8 +90,8 @@ test(
   "SIGTERM in the middle of a reload ends the daemon with 0 all the same",
   async () => {
     const network = await startNetwork({ speed: 1 });
-    const { daemon } = await startRun(configure(newFolder(), network.url));
-    await until("calls are made", () => network.service.serial > 0);
+    const { daemon } = await startRun(configure(createTempFolder(), network.url));
+    await waitUntil("calls are made", () => network.service.serial > 0);
     daemon.kill("SIGHUP");
     daemon.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
@@ -98,13 +101,13 @@ test(
 
 test("a second daemon on the same state folder is refused, and the first one goes on", async () => {
   const network = await startNetwork({ speed: 1 });
-  const folder = newFolder();
+  const folder = createTempFolder();
   const file = configure(folder, network.url);
   const { url } = await startRun(file);
   const second = await runCommand("run", "--config", file);
   expect(second).toMatchObject({ code: 1, out: "" });
   expect(second.err).toContain(
-    `proxywarden: state.path: ${folder.at("state")} is held by another proxywarden; stop it, or give this one a state.path of its own\n`,
+    `proxywarden: state.path: ${folder.pathOf("state")} is held by another proxywarden; stop it, or give this one a state.path of its own\n`,
   );
   await untilPage("the first one sees the nodes", url, (page) => (nodesOn(page) ?? 0) > 0);
 });
@@ -112,15 +115,15 @@ test("a second daemon on the same state folder is refused, and the first one goe
 test("SIGKILL forgets no call: the next daemon goes on with the month where the service has it", async () => {
   const network = await startNetwork({ speed: 1 });
   const calls = () => replyCounts(network.service).reduce((sum, { count }) => sum + count, 0);
-  const folder = newFolder();
+  const folder = createTempFolder();
   const file = configure(folder, network.url, { limits: { plan: "business", month: { used: 1_000 } } });
   const { daemon } = await startRun(file);
-  await until("calls are made", () => calls() >= 3);
+  await waitUntil("calls are made", () => calls() >= 3);
   daemon.kill("SIGKILL");
   expect((await daemon.ended).code).toBeNull();
   // Nobody calls any more: what the service counted now is what the month has.
   const made = calls();
-  network.strike({ kind: "hang" });
+  network.setFault({ kind: "hang" });
   const { url } = await startRun(file);
   const page = await scrape(url);
   const month = page.sum("proxywarden_month_calls")!;

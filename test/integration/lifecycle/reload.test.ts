@@ -1,17 +1,25 @@
 import { expect, test } from "vitest";
-import { newFolder } from "../folder.ts";
-import { configText, failures, NODES, nodesOn, startDaemon, startNetwork, startWatching } from "../simulated-network.ts";
-import type { Page } from "../metrics-page.ts";
-import { until } from "../wait-until.ts";
+import { createTempFolder } from "../folder.ts";
+import type { MetricsPage } from "../metrics-page.ts";
+import {
+  configText,
+  failures,
+  NODES,
+  nodesOn,
+  startDaemonOnNetwork,
+  startNetwork,
+  startTestDaemon,
+} from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
-const reloadOf = async (daemon: Awaited<ReturnType<typeof startDaemon>>) => {
+const reloadOf = async (daemon: Awaited<ReturnType<typeof startTestDaemon>>) => {
   const response = await daemon.ask("/-/reload", { method: "POST" });
   return { status: response.status, text: await response.text() };
 };
 
 test("pain 9: POST /-/reload answers 400 with every error, the old configuration stays, and the gauge says so", async () => {
-  const { network, daemon } = await startWatching();
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  const { network, daemon } = await startDaemonOnNetwork();
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   daemon.configure("service:\n  base_url: ftp://x\n  api_key: k\ncollect:\n  stats: {every: 1x}\n");
   const { status, text } = await reloadOf(daemon);
   expect(status).toBe(400);
@@ -22,17 +30,17 @@ test("pain 9: POST /-/reload answers 400 with every error, the old configuration
     expect.stringMatching(/^proxywarden\.yaml:5:18: collect\.stats\.every: found "1x"; a duration is/),
     "",
   ]);
-  expect((await daemon.look()).sum("proxywarden_config_last_reload_successful")).toBe(0);
+  expect((await daemon.scrape()).sum("proxywarden_config_last_reload_successful")).toBe(0);
   const before = network.service.serial;
-  await until("the old one is at work", () => network.service.serial > before + 5);
+  await waitUntil("the old one is at work", () => network.service.serial > before + 5);
 });
 
 test("pain 9: POST /-/reload answers 200 only when the new configuration is in force", async () => {
-  const { network, daemon } = await startWatching();
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  const { network, daemon } = await startDaemonOnNetwork();
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   daemon.configure(configText(network.url, { limits: { plan: { calls_per_month: 123_456 } } }));
   expect(await reloadOf(daemon)).toEqual({ status: 200, text: "reloaded\n" });
-  const page = await daemon.look();
+  const page = await daemon.scrape();
   expect(page.sum("proxywarden_month_calls_limit")).toBe(123_456);
   expect(page.sum("proxywarden_config_last_reload_successful")).toBe(1);
   // What was seen before the reload still is.
@@ -40,7 +48,7 @@ test("pain 9: POST /-/reload answers 200 only when the new configuration is in f
 });
 
 test("a reload by SIGHUP is journalled as one over HTTP is, and says that it came by SIGHUP", async () => {
-  const { network, daemon } = await startWatching();
+  const { network, daemon } = await startDaemonOnNetwork();
   const orders = async () => {
     const { data } = (await (await daemon.ask("/api/v1/orders")).json()) as { data: Record<string, unknown>[] };
     return data.map(({ order, operator, detail }) => [order, operator, detail]);
@@ -56,22 +64,22 @@ test("a reload by SIGHUP is journalled as one over HTTP is, and says that it cam
 });
 
 test("a reload to another service forgets the nodes of the old one", async () => {
-  const { daemon } = await startWatching();
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  const { daemon } = await startDaemonOnNetwork();
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   const other = await startNetwork({ scenario: { nodes: 7, sessions: 20, seed: 2 } });
   daemon.configure(configText(other.url));
   expect(await reloadOf(daemon)).toMatchObject({ status: 200 });
-  await until("the other network is seen, alone", async () => nodesOn(await daemon.look()) === 7);
+  await waitUntil("the other network is seen, alone", async () => nodesOn(await daemon.scrape()) === 7);
 });
 
 test("a reload moves web.listen: the new address answers, the old one no more", async () => {
-  const { network, daemon } = await startWatching();
+  const { network, daemon } = await startDaemonOnNetwork();
   const before = daemon.app.url();
   daemon.configure(configText(network.url, { web: { listen: "127.0.0.2:0" } }));
   expect(await reloadOf(daemon)).toMatchObject({ status: 200 });
   expect(daemon.app.url()).toMatch(/^http:\/\/127\.0\.0\.2:\d+$/);
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
-  await until("the old address is closed", () =>
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
+  await waitUntil("the old address is closed", () =>
     fetch(`${before}/-/healthy`, { headers: { connection: "close" } }).then(
       () => false,
       () => true,
@@ -80,8 +88,8 @@ test("a reload moves web.listen: the new address answers, the old one no more", 
 });
 
 test("a reload is refused whole where an address is taken, a key's file is missing or state.path would change", async () => {
-  const { network, daemon } = await startWatching();
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  const { network, daemon } = await startDaemonOnNetwork();
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   const taken = new URL(network.url).host;
   daemon.configure(configText(network.url, { web: { listen: taken } }));
   expect(await reloadOf(daemon)).toMatchObject({
@@ -96,22 +104,22 @@ test("a reload is refused whole where an address is taken, a key's file is missi
     text: expect.stringMatching(/^state\.path: .*can't change from \S+ while the daemon runs; restart it/),
   });
   const before = network.service.serial;
-  await until("the old one is at work", () => network.service.serial > before + 5);
+  await waitUntil("the old one is at work", () => network.service.serial > before + 5);
 });
 
 test("a key renewed in its file is in force without a reload, soon after the service refused the old one", async () => {
   const scopes = ["nodes:read", "sessions:read"];
   const network = await startNetwork({ scenario: { keys: [{ key: "new-key", scopes }] } });
-  const folder = newFolder();
+  const folder = createTempFolder();
   const file = folder.write("key", "old-key\n");
-  const daemon = await startDaemon(network.clock, configText(network.url, { service: { api_key_file: file } }));
-  const refused = await until("the old key is refused", async () => {
-    const page = await daemon.look();
+  const daemon = await startTestDaemon(network.clock, configText(network.url, { service: { api_key_file: file } }));
+  const refused = await waitUntil("the old key is refused", async () => {
+    const page = await daemon.scrape();
     return failures(page, "nodes", "unauthorized") > 0 && page;
   });
   expect(nodesOn(refused)).toBeNull();
   folder.write("key", "new-key\n");
-  await until("the nodes are seen with the new key", async () => nodesOn(await daemon.look()) === NODES);
+  await waitUntil("the nodes are seen with the new key", async () => nodesOn(await daemon.scrape()) === NODES);
   const told = JSON.stringify(daemon.log.lines);
   expect(told).toContain("the API key is not accepted");
   expect(told).not.toMatch(/old-key|new-key/);
@@ -119,11 +127,11 @@ test("a key renewed in its file is in force without a reload, soon after the ser
 
 test("what was seen before a reload is shown right after it, by every route, as the new configuration wants it", async () => {
   // In real time: nothing is collected anew between the answer to the reload and the questions after it.
-  const { network, daemon } = await startWatching({ speed: 1 });
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  const { network, daemon } = await startDaemonOnNetwork({ speed: 1 });
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   daemon.configure(configText(network.url, { export: { deny: ["proxynet_node_info"] } }));
   expect(await reloadOf(daemon)).toMatchObject({ status: 200 });
-  const page = await daemon.look();
+  const page = await daemon.scrape();
   const { pagination } = (await (await daemon.ask("/api/v1/nodes")).json()) as { pagination: object };
   expect(pagination).toMatchObject({ total: NODES });
   expect(nodesOn(page)).toBe(NODES);
@@ -135,40 +143,40 @@ const SLOW = { kind: "slow_drip", bytesPerSecond: 8_000 } as const;
 
 /** Reloads, again and again, until a walk of the nodes that began meanwhile has completed. */
 async function reloadUntilWalked(
-  daemon: Awaited<ReturnType<typeof startDaemon>>,
+  daemon: Awaited<ReturnType<typeof startTestDaemon>>,
   beforeEach: (reload: number) => void,
 ) {
-  const walkedAt = (page: Page) =>
+  const walkedAt = (page: MetricsPage) =>
     page.sum("proxywarden_collect_last_success_timestamp_seconds", { collector: "nodes" })!;
   let reloads = 0;
-  const before = walkedAt(await daemon.look());
+  const before = walkedAt(await daemon.scrape());
   // One walk may have been under way.
   let walks = 0;
   let last = before;
-  await until("walks complete in spite of reloads", async () => {
+  await waitUntil("walks complete in spite of reloads", async () => {
     beforeEach(reloads++);
     expect(await reloadOf(daemon)).toMatchObject({ status: 200 });
-    const page = await daemon.look();
+    const page = await daemon.scrape();
     if (walkedAt(page) > last) walks++;
     last = walkedAt(page);
     return walks > 1;
   });
-  await until("the nodes are still seen", async () => nodesOn(await daemon.look()) === NODES);
+  await waitUntil("the nodes are still seen", async () => nodesOn(await daemon.scrape()) === NODES);
 }
 
 test("reloads of an unchanged file replace nothing: walks complete, and the same warden goes on", async () => {
-  const { network, daemon } = await startWatching();
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
-  const warden = daemon.app.warden();
-  network.strike(SLOW, "/v1/nodes?");
+  const { network, daemon } = await startDaemonOnNetwork();
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
+  const warden = daemon.app.remediation();
+  network.setFault(SLOW, "/v1/nodes?");
   await reloadUntilWalked(daemon, () => {});
-  expect(daemon.app.warden()).toBe(warden);
+  expect(daemon.app.remediation()).toBe(warden);
 });
 
 test("a reload that changes nothing the collectors depend on leaves them at work", async () => {
-  const { network, daemon } = await startWatching();
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
-  network.strike(SLOW, "/v1/nodes?");
+  const { network, daemon } = await startDaemonOnNetwork();
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
+  network.setFault(SLOW, "/v1/nodes?");
   await reloadUntilWalked(daemon, (reload) => {
     daemon.configure(configText(network.url, { safety: { cooldown: `${30 + reload}m` } }));
   });

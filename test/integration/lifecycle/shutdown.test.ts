@@ -2,16 +2,16 @@ import { expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { openStoreReadOnly } from "../../../src/journal/reader.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
-import { type Clinic, rebootOffline, startClinic } from "../remediation/healing-daemon.ts";
 import { runCommand, startCommand } from "../process.ts";
-import { until } from "../wait-until.ts";
+import { type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";
+import { waitUntil } from "../wait-until.ts";
 
 /** Docker kills a container so long after it was told to stop. */
-const KILLED_AFTER_MS: DurationMs = 10 * SECOND_MS;
+const STOP_GRACE_MS: DurationMs = 10 * SECOND_MS;
 const ANSWERED_AFTER_MS: DurationMs = 2 * SECOND_MS;
 
 /** Real time passes for the commands: they act on what the first walk shows, and as soon as the service's own limit lets them. */
-const hasty = {
+const fastLimits = {
   limits: { node_management: { requests: 10_000, burst: 20_000, window: "1m" } },
   collect: { nodes: { every: "1s" }, details: { max_age: "1d" }, sessions: { every: "1h" }, stats: { every: "1h" } },
   safety: { mode: "enforce", trust: { warmup_walks: 1 } },
@@ -19,21 +19,21 @@ const hasty = {
 
 /** `run` in real time, about to post; what becomes of the POST is up to `answered`. */
 async function runUntilPosting(answered: () => Promise<void>) {
-  const clinic = await startClinic({ speed: 1 });
-  clinic.people.fallIll(clinic.nodes[0]!, { ailment: "outage", cure: "reboot" });
-  clinic.gate.delay({ answered });
-  const { file } = clinic.prescribe([rebootOffline()], hasty);
+  const setup = await startHealingSetup({ speed: 1 });
+  setup.interventions.startFailure(setup.nodes[0]!, { failureMode: "outage", remedy: "reboot" });
+  setup.serviceProxy.setHooks({ answered });
+  const { file } = setup.writeConfig([rebootOffline()], fastLimits);
   const daemon = startCommand("run", "--config", file);
-  await until(
+  await waitUntil(
     () => `the POST is under way; it said:\n${daemon.err()}`,
-    () => clinic.gate.posts.length === 1,
+    () => setup.serviceProxy.postRequests.length === 1,
   );
-  return { clinic, daemon, file };
+  return { clinic: setup, daemon, file };
 }
 
 /** What a daemon that is gone has left in its journal. */
-function leftBy({ folder }: Clinic) {
-  const journal = openStoreReadOnly(folder.at("state"));
+function journalLeftBy({ folder }: HealingSetup) {
+  const journal = openStoreReadOnly(folder.pathOf("state"));
   if (!journal.ok) throw new Error(journal.error.message);
   const [action, ...others] = journal.value.actions({ limit: 10 });
   const [episode] = journal.value.episodes({ limit: 10 });
@@ -43,10 +43,10 @@ function leftBy({ folder }: Clinic) {
 
 test("SIGTERM while a POST is under way: an answer that comes in 2 s is written down, and the daemon ends with 0", async () => {
   const { sleep } = createSystemClock();
-  const { clinic, daemon } = await runUntilPosting(() => sleep(ANSWERED_AFTER_MS));
+  const { clinic: setup, daemon } = await runUntilPosting(() => sleep(ANSWERED_AFTER_MS));
   daemon.kill("SIGTERM");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
-  expect(leftBy(clinic)).toMatchObject({
+  expect(journalLeftBy(setup)).toMatchObject({
     action: { state: "sent", inDoubt: false, detail: expect.stringMatching(/^Graceful reboot of node/) },
     others: [],
     episode: { state: "acting", acted: 1 },
@@ -54,18 +54,18 @@ test("SIGTERM while a POST is under way: an answer that comes in 2 s is written 
 });
 
 test("SIGTERM while a POST hangs: after 7 s it is in doubt, and the daemon ends with 0; until then no second one starts on its state", async () => {
-  const { clinic, daemon, file } = await runUntilPosting(() => new Promise(() => {}));
+  const { clinic: setup, daemon, file } = await runUntilPosting(() => new Promise(() => {}));
   const clock = createSystemClock();
   const toldAt = clock.monotonic();
   daemon.kill("SIGTERM");
   const [second, first] = await Promise.all([runCommand("run", "--config", file), daemon.ended]);
   expect(second).toMatchObject({ code: 1, err: expect.stringContaining("is held by another proxywarden") });
   expect(first).toMatchObject({ code: 0, out: "" });
-  expect(clock.monotonic() - toldAt).toBeLessThan(KILLED_AFTER_MS);
-  expect(leftBy(clinic)).toMatchObject({
+  expect(clock.monotonic() - toldAt).toBeLessThan(STOP_GRACE_MS);
+  expect(journalLeftBy(setup)).toMatchObject({
     action: { state: "sent", inDoubt: true },
     others: [],
     episode: { state: "acting", acted: 1 },
   });
-  expect(clinic.gate.posts).toHaveLength(1);
+  expect(setup.serviceProxy.postRequests).toHaveLength(1);
 });

@@ -1,9 +1,9 @@
 import { hashSync } from "bcryptjs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type Identity, newAuthority } from "../../web/http/tls/certificate-authority.ts";
-import { asked, basic, secured, termsIn } from "../../web/http/secured-server.ts";
-import { type Folder, newFolder } from "../folder.ts";
-import { start, tool } from "../process.ts";
+import { basic, sendHttpRequest, settingsIn, startServerWithFiles } from "../../web/http/secured-server.ts";
+import { createAuthority, type Identity } from "../../web/http/tls/certificate-authority.ts";
+import { createTempFolder, type TempFolder } from "../folder.ts";
+import { requireProgram, startProcess } from "../process.ts";
 
 /**
  * The verdict of Prometheus' exporter-toolkit on a web configuration file. `untold`: the promtool of Debian predates
@@ -21,7 +21,7 @@ let server: Identity;
 let client: Identity;
 
 beforeAll(() => {
-  const authority = newAuthority("toolkit");
+  const authority = createAuthority("toolkit");
   ca = authority;
   server = authority.issue("DNS:localhost");
   client = authority.issue("DNS:test3", "clientAuth");
@@ -34,8 +34,8 @@ const files = (web: string): Readonly<Record<string, string>> => ({
   "client.crt": ca.cert,
 });
 
-function folderWith(web: string): Folder {
-  const folder = newFolder();
+function folderWith(web: string): TempFolder {
+  const folder = createTempFolder();
   for (const [name, text] of Object.entries(files(web))) folder.write(name, text);
   return folder;
 }
@@ -255,10 +255,14 @@ describe("a web configuration file", () => {
   test.each([...rows, ...others])("%s is %s to promtool and to us", async (_, verdict, web) => {
     const folder = folderWith(web());
     const isGood = verdict.startsWith("good");
-    const terms = termsIn(folder);
+    const terms = settingsIn(folder);
     expect(terms.ok ? [] : terms.error).toEqual(isGood ? [] : expect.arrayContaining([expect.any(String)]));
     if (verdict.endsWith("untold")) return;
-    const promtool = start(tool("/usr/bin/promtool", "prometheus"), ["check", "web-config", folder.at("web.yml")]);
+    const promtool = startProcess(requireProgram("/usr/bin/promtool", "prometheus"), [
+      "check",
+      "web-config",
+      folder.pathOf("web.yml"),
+    ]);
     expect((await promtool.ended).code).toBe(isGood ? 0 : 1);
   });
 
@@ -270,31 +274,32 @@ describe("a web configuration file", () => {
       (text) => [text, false] as const,
     ),
   ])("has a rate limit of %s as Go's durations have it: %s", (interval, isGood) => {
-    expect(termsIn(folderWith(`rate_limit: { interval: ${interval}, burst: 1 }`)).ok).toBe(isGood);
+    expect(settingsIn(folderWith(`rate_limit: { interval: ${interval}, burst: 1 }`)).ok).toBe(isGood);
   });
 
   test("with a rate limit of no burst answers nothing but 429; of no interval, all", async () => {
-    const status = async (web: string) => (await asked((await secured({ "web.yml": web })).web, "/metrics")).status;
+    const status = async (web: string) =>
+      (await sendHttpRequest((await startServerWithFiles({ "web.yml": web })).web, "/metrics")).status;
     expect(await status("rate_limit: { interval: 1s, burst: 0 }")).toBe(429);
     expect(await status("rate_limit: { interval: 1s }")).toBe(429);
     expect(await status("rate_limit: { interval: 0, burst: 0 }")).toBe(200);
   });
 
   test("has its numbers in headers and users as they are written, and users by name", async () => {
-    const { web } = await secured({
+    const { web } = await startServerWithFiles({
       "web.yml": `http_server_config: { headers: { X-XSS-Protection: 1.50 } }\nbasic_auth_users: { 007: ${hash} }`,
     });
-    expect((await asked(web, "/metrics", { headers: basic("7", PASSWORD) })).status).toBe(401);
-    const answer = await asked(web, "/metrics", { headers: basic("007", PASSWORD) });
+    expect((await sendHttpRequest(web, "/metrics", { headers: basic("7", PASSWORD) })).status).toBe(401);
+    const answer = await sendHttpRequest(web, "/metrics", { headers: basic("007", PASSWORD) });
     expect(answer).toMatchObject({ status: 200, headers: { "x-xss-protection": "1.50" } });
   });
 
   test("whose section on TLS names no certificate is plain HTTP, as in the toolkit; its versions default when empty", async () => {
-    const { web } = await secured({ "web.yml": "tls_server_config: { min_version: TLS13 }" });
+    const { web } = await startServerWithFiles({ "web.yml": "tls_server_config: { min_version: TLS13 }" });
     expect(web.url).toMatch(/^http:/);
-    const encrypted = await secured(files(`tls_server_config: { ${PAIR}, min_version: }`));
+    const encrypted = await startServerWithFiles(files(`tls_server_config: { ${PAIR}, min_version: }`));
     const over = { ca: ca.cert, servername: "localhost", cert: client.cert, key: client.key };
-    expect((await asked(encrypted.web, "/metrics", over)).status).toBe(200);
-    await expect(asked(encrypted.web, "/metrics", { ...over, maxVersion: "TLSv1.1" })).rejects.toThrow();
+    expect((await sendHttpRequest(encrypted.web, "/metrics", over)).status).toBe(200);
+    await expect(sendHttpRequest(encrypted.web, "/metrics", { ...over, maxVersion: "TLSv1.1" })).rejects.toThrow();
   });
 });

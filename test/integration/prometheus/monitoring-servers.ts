@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
-import { newFolder } from "../folder.ts";
-import { type Running, start, tool } from "../process.ts";
-import { until } from "../wait-until.ts";
+import { createTempFolder } from "../folder.ts";
+import { type RunningProcess, requireProgram, startProcess } from "../process.ts";
+import { waitUntil } from "../wait-until.ts";
 
 /** A value that a query of Prometheus gave. */
 export interface Series {
@@ -17,7 +17,7 @@ export interface Prometheus {
 }
 
 /** A configuration with one target that is scraped every second. What is JSON is YAML. */
-const scraping = (target: string, job: object): string =>
+const scrapeConfig = (target: string, job: object): string =>
   JSON.stringify({
     global: { scrape_interval: "1s", scrape_timeout: "1s" },
     scrape_configs: [{ job_name: "w", static_configs: [{ targets: [target] }], ...job }],
@@ -25,19 +25,19 @@ const scraping = (target: string, job: object): string =>
 
 /** Starts Prometheus on one target, that it scrapes every second; it ends with the test. `job`: how, beside that. */
 export const startPrometheus = (target: string, port?: number, job: object = {}): Promise<Prometheus> =>
-  runPrometheus(scraping(target, job), port);
+  runPrometheus(scrapeConfig(target, job), port);
 
 /**
  * Starts Prometheus on a folder and a configuration of its own; it ends with the test. It begins to scrape some five
  * seconds after its start.
  */
 export async function runPrometheus(configText: string, port?: number): Promise<Prometheus> {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const config = folder.write("prometheus.yml", configText);
   const address = `127.0.0.1:${port ?? (await freePort())}`;
-  const prometheus = start(tool("/usr/bin/prometheus", "prometheus"), [
+  const prometheus = startProcess(requireProgram("/usr/bin/prometheus", "prometheus"), [
     `--config.file=${config}`,
-    `--storage.tsdb.path=${folder.at("data")}`,
+    `--storage.tsdb.path=${folder.pathOf("data")}`,
     `--web.listen-address=${address}`,
   ]);
   const url = `http://${address}`;
@@ -73,16 +73,16 @@ export interface Alertmanager {
 }
 
 /** A configuration that tells nobody. */
-const TELLING_NOBODY = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n";
+const NULL_ROUTE_CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n";
 
 /** Starts Alertmanager on a folder of its own, alone; it ends with the test. */
-export async function startAlertmanager(port: number, configText = TELLING_NOBODY): Promise<Alertmanager> {
-  const folder = newFolder();
+export async function startAlertmanager(port: number, configText = NULL_ROUTE_CONFIG): Promise<Alertmanager> {
+  const folder = createTempFolder();
   const config = folder.write("alertmanager.yml", configText);
   const address = `127.0.0.1:${port}`;
-  const alertmanager = start(tool("/usr/bin/prometheus-alertmanager", "prometheus-alertmanager"), [
+  const alertmanager = startProcess(requireProgram("/usr/bin/prometheus-alertmanager", "prometheus-alertmanager"), [
     `--config.file=${config}`,
-    `--storage.path=${folder.at("data")}`,
+    `--storage.path=${folder.pathOf("data")}`,
     `--web.listen-address=${address}`,
     // No cluster: it would look for others.
     "--cluster.listen-address=",
@@ -100,8 +100,8 @@ export async function startAlertmanager(port: number, configText = TELLING_NOBOD
   };
 }
 
-async function untilReady(url: string, process: Running): Promise<void> {
-  await until(
+async function untilReady(url: string, process: RunningProcess): Promise<void> {
+  await waitUntil(
     () => `${url} is ready; it said:\n${process.err()}`,
     () =>
       fetch(`${url}/-/ready`).then(

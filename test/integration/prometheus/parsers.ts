@@ -1,4 +1,4 @@
-import { runTool, tool } from "../process.ts";
+import { requireProgram, runProgram } from "../process.ts";
 
 /** A sample as a reference parser reads it: name, labels, value as text. */
 export type ParsedSample = readonly [name: string, labels: Readonly<Record<string, string>>, value: string];
@@ -11,7 +11,7 @@ print(json.dumps([[s.name, s.labels, repr(float(s.value))] for f in text_string_
 `;
 
 const parse = async (module: string, body: string): Promise<readonly ParsedSample[]> =>
-  JSON.parse(await runTool(python(), ["-c", script(module)], body)) as readonly ParsedSample[];
+  JSON.parse(await runProgram(python(), ["-c", script(module)], body)) as readonly ParsedSample[];
 
 /** The samples that the Python client's parser of the text format finds; what it does not accept throws. */
 export const textSamples = (body: string) => parse("prometheus_client.parser", body);
@@ -21,6 +21,6 @@ export const openMetricsSamples = (body: string) => parse("prometheus_client.ope
 
 /** Debian's Python: the module is a package of Debian too, which no other Python sees. */
 function python(): string {
-  tool("/usr/lib/python3/dist-packages/prometheus_client/__init__.py", "python3-prometheus-client");
-  return tool("/usr/bin/python3", "python3");
+  requireProgram("/usr/lib/python3/dist-packages/prometheus_client/__init__.py", "python3-prometheus-client");
+  return requireProgram("/usr/bin/python3", "python3");
 }

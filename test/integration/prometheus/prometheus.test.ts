@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { FAMILIES } from "../../../src/metrics/families/network-families.ts";
-import { WARDEN_FAMILIES } from "../../../src/metrics/families/daemon-families.ts";
+import { DAEMON_FAMILIES } from "../../../src/metrics/families/daemon-families.ts";
+import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
+import type { MetricsPage } from "../metrics-page.ts";
+import { requireProgram, runProgram } from "../process.ts";
+import { configText, NODES, startNetwork, startTestDaemon } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 import { startPrometheus } from "./monitoring-servers.ts";
-import { configText, NODES, startDaemon, startNetwork } from "../simulated-network.ts";
-import type { Page } from "../metrics-page.ts";
 import { openMetricsSamples, type ParsedSample, textSamples } from "./parsers.ts";
-import { runTool, tool } from "../process.ts";
-import { until } from "../wait-until.ts";
 
-const promtool = () => tool("/usr/bin/promtool", "prometheus");
+const promtool = () => requireProgram("/usr/bin/promtool", "prometheus");
 
 /** Collected once, and then no more: what two scrapes show differs by nothing but the process itself. */
 const once = { nodes: { every: "7d" }, sessions: { every: "7d" }, stats: { every: "7d" }, details: { max_age: "1m" } };
@@ -17,7 +17,7 @@ const once = { nodes: { every: "7d" }, sessions: { every: "7d" }, stats: { every
 const DETAILS_AT_ONCE = 4;
 
 /** Every family of a page by its name, a histogram's parts taken together. */
-function familiesOn({ text }: Page): Set<string> {
+function familiesOn({ text }: MetricsPage): Set<string> {
   return new Set(text.match(/(?<=^# TYPE )\S+/gm));
 }
 
@@ -26,11 +26,11 @@ async function startSeeing(collect: object = {}) {
   const network = await startNetwork();
   const limits = { plan: { requests_per_minute: 10_000, concurrent_requests: 50, calls_per_month: 1_000_000 } };
   const sections = { service: { timeout: "5m" }, limits, collect: { ...collect } };
-  const daemon = await startDaemon(network.clock, configText(network.url, sections));
-  await until("every family has a sample", async () => {
-    const page = await daemon.look();
+  const daemon = await startTestDaemon(network.clock, configText(network.url, sections));
+  await waitUntil("every family has a sample", async () => {
+    const page = await daemon.scrape();
     const shown = familiesOn(page);
-    const all = FAMILIES.every(({ name }) => shown.has(name));
+    const all = NETWORK_FAMILIES.every(({ name }) => shown.has(name));
     return all && page.select("proxynet_node_detail_timestamp_seconds").length === NODES;
   });
   return { network, daemon };
@@ -38,15 +38,15 @@ async function startSeeing(collect: object = {}) {
 
 test("promtool check metrics finds nothing on the page of a running daemon", async () => {
   const { daemon } = await startSeeing();
-  const page = await daemon.look();
-  expect(await runTool(promtool(), ["check", "metrics"], page.text)).toBe("");
+  const page = await daemon.scrape();
+  expect(await runProgram(promtool(), ["check", "metrics"], page.text)).toBe("");
 });
 
 test("pain 12: both formats carry the same families and values, by reference parsers, and neither changes the other", async () => {
   const { network, daemon } = await startSeeing(once);
   // The details alone are read over and over. Once as many calls hang as it makes at a time, nothing moves any more.
-  network.strike({ kind: "hang" });
-  await until("every detail read hangs", () => network.service.inFlight === DETAILS_AT_ONCE);
+  network.setFault({ kind: "hang" });
+  await waitUntil("every detail read hangs", () => network.service.inFlight === DETAILS_AT_ONCE);
   const body = async (accept: string) => (await daemon.ask("/metrics", { headers: { accept } })).text();
   const texts = [];
   const open = [];
@@ -79,7 +79,7 @@ interface Target {
 test("a real Prometheus scrapes the daemon in OpenMetrics, is up without an error, and holds every family", async () => {
   const { daemon } = await startSeeing();
   const prometheus = await startPrometheus(new URL(daemon.app.url()).host);
-  await until("the target was scraped twice", async () => {
+  await waitUntil("the target was scraped twice", async () => {
     const { activeTargets } = await prometheus.get<{ activeTargets: readonly Target[] }>("targets");
     if (activeTargets.some(({ lastError }) => lastError !== "")) throw new Error(JSON.stringify(activeTargets));
     const [up] = await prometheus.query("count_over_time(up[1m])");
@@ -89,9 +89,9 @@ test("a real Prometheus scrapes the daemon in OpenMetrics, is up without an erro
 
   const held = new Set(await prometheus.get<readonly string[]>("label/__name__/values"));
   const isHeld = (name: string) => held.has(name) || held.has(`${name}_bucket`);
-  expect(FAMILIES.filter(({ name }) => !isHeld(name)).map(({ name }) => name)).toEqual([]);
-  const shown = familiesOn(await daemon.look());
-  const own = Object.keys(WARDEN_FAMILIES).filter((name) => shown.has(name));
+  expect(NETWORK_FAMILIES.filter(({ name }) => !isHeld(name)).map(({ name }) => name)).toEqual([]);
+  const shown = familiesOn(await daemon.scrape());
+  const own = Object.keys(DAEMON_FAMILIES).filter((name) => shown.has(name));
   expect(own.length).toBeGreaterThan(20);
   expect(own.filter((name) => !isHeld(name))).toEqual([]);
 

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { hashSync } from "bcryptjs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { approvals } from "../../../src/cli/approvals.ts";
-import { healthcheck } from "../../../src/cli/healthcheck.ts";
-import { printed } from "../../cli/terminal.ts";
+import { runApprovals } from "../../../src/cli/approvals.ts";
+import { runHealthcheck } from "../../../src/cli/healthcheck.ts";
+import { captureOutput } from "../../cli/terminal.ts";
 import { fileText } from "../../config/config-fixtures.ts";
-import { type Identity, newAuthority } from "../../web/http/tls/certificate-authority.ts";
-import { asked, basic, termsIn } from "../../web/http/secured-server.ts";
-import { type Folder, newFolder } from "../folder.ts";
+import { basic, sendHttpRequest, settingsIn } from "../../web/http/secured-server.ts";
+import { createAuthority, type Identity } from "../../web/http/tls/certificate-authority.ts";
+import { createTempFolder, type TempFolder } from "../folder.ts";
+import { requireProgram, runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
+import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 import { startPrometheus } from "./monitoring-servers.ts";
-import { configText, startDaemon, startNetwork } from "../simulated-network.ts";
-import { runCommand, said, start, startCommand, tool } from "../process.ts";
-import { until } from "../wait-until.ts";
 
 const PASSWORD = "correct-horse-battery";
 const TOKEN = "an-admin-token";
@@ -22,13 +22,13 @@ let server: Identity;
 let client: Identity;
 
 beforeAll(() => {
-  const authority = newAuthority("ours");
+  const authority = createAuthority("ours");
   ca = authority.cert;
   server = authority.issue("DNS:warden.test");
   client = authority.issue("DNS:prometheus.test", "clientAuth");
 });
 
-const mutual = {
+const mutualTlsConfig = {
   cert_file: "web.crt",
   key_file: "web.key",
   client_auth_type: "RequireAndVerifyClientCert",
@@ -37,8 +37,8 @@ const mutual = {
 };
 
 /** A folder with certificates, a token, and a web configuration. */
-function folderWith(web: object): Folder {
-  const folder = newFolder();
+function folderWith(web: object): TempFolder {
+  const folder = createTempFolder();
   const files = { "ca.crt": ca, "web.crt": server.cert, "web.key": server.key, "client.crt": client.cert };
   for (const [name, text] of Object.entries({ ...files, "client.key": client.key, token: TOKEN })) {
     folder.write(name, text);
@@ -48,18 +48,18 @@ function folderWith(web: object): Folder {
 }
 
 test("a real Prometheus scrapes by its certificate and its password; one with another password is told 401", async () => {
-  const folder = folderWith({ tls_server_config: mutual, basic_auth_users: { prometheus: hash } });
+  const folder = folderWith({ tls_server_config: mutualTlsConfig, basic_auth_users: { prometheus: hash } });
   const network = await startNetwork();
-  const web = { listen: "127.0.0.1:0", web_config_file: folder.at("web.yml") };
-  const daemon = await startDaemon(network.clock, configText(network.url, { web }));
+  const web = { listen: "127.0.0.1:0", web_config_file: folder.pathOf("web.yml") };
+  const daemon = await startTestDaemon(network.clock, configText(network.url, { web }));
   expect(daemon.app.url()).toMatch(/^https:/);
   const job = (password: string) => ({
     scheme: "https",
     basic_auth: { username: "prometheus", password },
     tls_config: {
-      ca_file: folder.at("ca.crt"),
-      cert_file: folder.at("client.crt"),
-      key_file: folder.at("client.key"),
+      ca_file: folder.pathOf("ca.crt"),
+      cert_file: folder.pathOf("client.crt"),
+      key_file: folder.pathOf("client.key"),
       server_name: "warden.test",
     },
   });
@@ -67,7 +67,7 @@ test("a real Prometheus scrapes by its certificate and its password; one with an
   type Targets = { readonly activeTargets: readonly { readonly health: string; readonly lastError: string }[] };
   const fate = async (password: string) => {
     const prometheus = await startPrometheus(target, undefined, job(password));
-    return until("it has scraped", async () => {
+    return waitUntil("it has scraped", async () => {
       const { activeTargets } = await prometheus.get<Targets>("targets");
       const [seen] = activeTargets;
       return seen !== undefined && seen.health !== "unknown" && seen;
@@ -80,9 +80,13 @@ test("a real Prometheus scrapes by its certificate and its password; one with an
 
 describe("promtool check web-config", () => {
   /** What promtool makes of a folder's web configuration, and what we do. */
-  async function verdicts(folder: Folder) {
-    const promtool = start(tool("/usr/bin/promtool", "prometheus"), ["check", "web-config", folder.at("web.yml")]);
-    return { promtool: (await promtool.ended).code === 0, ours: termsIn(folder).ok };
+  async function verdicts(folder: TempFolder) {
+    const promtool = startProcess(requireProgram("/usr/bin/promtool", "prometheus"), [
+      "check",
+      "web-config",
+      folder.pathOf("web.yml"),
+    ]);
+    return { promtool: (await promtool.ended).code === 0, ours: settingsIn(folder).ok };
   }
 
   test("takes our example, as we do", async () => {
@@ -96,7 +100,10 @@ describe("promtool check web-config", () => {
       .replace("clients.crt", "ca.crt");
     expect(opened).toContain("\n  client_ca_file: ca.crt");
     folder.write("web.yml", opened);
-    expect(termsIn(folder)).toMatchObject({ ok: true, value: { terms: { tls: { options: { requestCert: true } } } } });
+    expect(settingsIn(folder)).toMatchObject({
+      ok: true,
+      value: { settings: { tls: { options: { requestCert: true } } } },
+    });
   });
 
   const pair = { cert_file: "web.crt", key_file: "web.key" };
@@ -151,12 +158,12 @@ describe("the commands", () => {
     const config = folder.write(
       "proxywarden.yaml",
       configText(network.url, {
-        state: { path: folder.at("state") },
+        state: { path: folder.pathOf("state") },
         web: { listen: "127.0.0.1:0", web_config_file: "web.yml", admin_token_file: "token" },
       }),
     );
     const daemon = startCommand("run", "--config", config);
-    const [, url = ""] = await said(daemon, /"url":"(https:[^"]+)".*"msg":"watching"/);
+    const [, url = ""] = await waitForStderr(daemon, /"url":"(https:[^"]+)".*"msg":"watching"/);
     const tls = { ca_file: "ca.crt", server_name: "warden.test" };
     const trusting = folder.write("trusting.yml", JSON.stringify({ tls_config: tls }));
     const known = folder.write(
@@ -164,14 +171,14 @@ describe("the commands", () => {
       JSON.stringify({ tls_config: tls, basic_auth: { username: "ann", password: PASSWORD } }),
     );
     const misspelt = folder.write("misspelt.yml", "tls_config: { ca_fil: ca.crt }");
-    const health = (options: object) => printed((context) => healthcheck({ url, ...options }, context));
+    const health = (options: object) => captureOutput((context) => runHealthcheck({ url, ...options }, context));
     const listed = (httpConfigFile: string) =>
-      printed((context) => approvals({ url, httpConfigFile, output: "text" }, context));
+      captureOutput((context) => runApprovals({ url, httpConfigFile, output: "text" }, context));
     const [plain, healthy, broken, ordered, stranger, seen] = await Promise.all([
       health({}),
       health({ httpConfigFile: trusting }),
       health({ httpConfigFile: misspelt }),
-      runCommand("pause", "--url", url, "--http-config-file", trusting, "--token-file", folder.at("token")),
+      runCommand("pause", "--url", url, "--http-config-file", trusting, "--token-file", folder.pathOf("token")),
       listed(trusting),
       listed(known),
     ]);
@@ -199,9 +206,12 @@ describe("the commands", () => {
     folder.write("web.yml", "tls_server_config:\n  cert_file: web.crt\n  key_file: web.key\n  min_vresion: TLS13\n");
     const config = folder.write(
       "proxywarden.yaml",
-      configText("http://127.0.0.1:1", { state: { path: folder.at("state") }, web: { web_config_file: "web.yml" } }),
+      configText("http://127.0.0.1:1", {
+        state: { path: folder.pathOf("state") },
+        web: { web_config_file: "web.yml" },
+      }),
     );
-    const line = `${folder.at("web.yml")}:4:3: tls_server_config.min_vresion: unknown key; did you mean "min_version"?\n`;
+    const line = `${folder.pathOf("web.yml")}:4:3: tls_server_config.min_vresion: unknown key; did you mean "min_version"?\n`;
     const [checked, run] = await Promise.all([
       runCommand("check", "--config", config),
       runCommand("run", "--config", config),
@@ -223,24 +233,24 @@ test("a reload turns TLS and users on and off, and a broken one leaves all as it
   });
   const network = await startNetwork();
   const text = (web: object) => configText(network.url, { web: { listen: "127.0.0.1:0", ...web } });
-  const daemon = await startDaemon(network.clock, text({}));
+  const daemon = await startTestDaemon(network.clock, text({}));
   const { app } = daemon;
   const { port } = new URL(app.url());
-  const status = async (options: object) => (await asked({ url: app.url() }, "/metrics", options)).status;
+  const status = async (options: object) => (await sendHttpRequest({ url: app.url() }, "/metrics", options)).status;
   const trusting = { ca, servername: "warden.test" };
   expect(await status({})).toBe(200);
 
-  daemon.configure(text({ web_config_file: folder.at("web.yml") }));
+  daemon.configure(text({ web_config_file: folder.pathOf("web.yml") }));
   expect(await app.reload()).toEqual({ ok: true, value: undefined });
   expect(app.url()).toBe(`https://127.0.0.1:${port}`);
   expect(await status(trusting)).toBe(401);
   expect(await status({ ...trusting, headers: basic("ann", PASSWORD) })).toBe(200);
-  const page = await asked({ url: app.url() }, "/metrics", { ...trusting, headers: basic("ann", PASSWORD) });
+  const page = await sendHttpRequest({ url: app.url() }, "/metrics", { ...trusting, headers: basic("ann", PASSWORD) });
   expect(page.text).toMatch(/^proxywarden_web_config_last_reload_successful 1$/m);
   expect(page.text).toMatch(/^proxywarden_web_refusals_total\{reason="credentials"\} 1$/m);
   expect(page.text).toMatch(/^proxywarden_web_certificate_expiration_timestamp_seconds \d/m);
 
-  daemon.configure(text({ web_config_file: folder.at("none.yml") }));
+  daemon.configure(text({ web_config_file: folder.pathOf("none.yml") }));
   expect(await app.reload()).toMatchObject({ ok: false });
   expect(await status(trusting)).toBe(401);
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { errors, withService } from "../../config/config-fixtures.ts";
-import { newFolder } from "../folder.ts";
-import { start, tool } from "../process.ts";
+import { configErrors, withService } from "../../config/config-fixtures.ts";
+import { createTempFolder } from "../folder.ts";
+import { requireProgram, startProcess } from "../process.ts";
 
 /** What one spec of a time interval may say, in flow style. */
 const SPECS = [
@@ -73,17 +73,17 @@ const INTERVALS = [
 
 test("every time interval that amtool accepts is accepted, and every one that it refuses is refused", async () => {
   const sections = [...INTERVALS, ...SPECS.map((spec) => `\n  - {name: n, time_intervals: [${spec}]}`)];
-  const folder = newFolder();
+  const folder = createTempFolder();
   const files = sections.map((section, index) =>
     folder.write(`${index}.yml`, `route: {receiver: a}\nreceivers: [{name: a}]\ntime_intervals: ${section}\n`),
   );
-  const amtool = tool("/usr/bin/amtool", "prometheus-alertmanager");
-  const { out } = await start(amtool, ["check-config", ...files]).ended;
+  const amtool = requireProgram("/usr/bin/amtool", "prometheus-alertmanager");
+  const { out } = await startProcess(amtool, ["check-config", ...files]).ended;
   const verdicts = [...out.matchAll(/^Checking '.*\/(\d+)\.yml'\s+(SUCCESS|FAILED)/gm)];
   expect(verdicts).toHaveLength(sections.length);
   const expected = verdicts.map(([, index, verdict]) => `${verdict}: ${sections[Number(index)]!.trim()}`);
   const ours = sections.map((section) => {
-    const isFine = errors(withService(`time_intervals: ${section}\n`)).length === 0;
+    const isFine = configErrors(withService(`time_intervals: ${section}\n`)).length === 0;
     return `${isFine ? "SUCCESS" : "FAILED"}: ${section.trim()}`;
   });
   expect(ours).toEqual(expected);

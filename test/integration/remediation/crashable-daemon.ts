@@ -1,12 +1,12 @@
-import { startApp } from "../../../src/daemon/daemon.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
-import type { Change, Journal } from "../../../src/model/remediation/journal.ts";
-import { createScaledClock } from "../../../src/simulator/clock.ts";
-import { createMemoryStore, openStore } from "../../../src/journal/sqlite.ts";
-import { createBell } from "../../../src/platform/cron.ts";
+import { startDaemon } from "../../../src/daemon/daemon.ts";
+import { createMemoryStateStore, openStateStore } from "../../../src/journal/sqlite.ts";
+import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
+import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
+import { createScaledClock } from "../../../src/simulator/clock.ts";
 
 /**
  * The daemon in a process of its own, as `run` starts it, but for its pace and its death:
@@ -19,7 +19,7 @@ import { createLog } from "../../../src/platform/log.ts";
 const [config = "", speed = "1", side, boundary = ""] = process.argv.slice(2);
 
 /** Changes that a life of an episode has one after another. */
-const boundaries: Readonly<Record<string, (change: Change) => boolean>> = {
+const boundaries: Readonly<Record<string, (change: JournalChange) => boolean>> = {
   begun: (change) => change.kind === "episode" && change.row.state === "firing",
   intended: (change) => change.kind === "action" && change.row.state === "intended",
   posting: (change) => change.kind === "action" && change.row.state === "posting",
@@ -28,7 +28,7 @@ const boundaries: Readonly<Record<string, (change: Change) => boolean>> = {
   closed: (change) => change.kind === "episode" && change.row.closedAt !== null,
 };
 
-function mortal(journal: Journal): Journal {
+function crashAtBoundary(journal: Journal): Journal {
   const isFatal = boundaries[boundary];
   if (isFatal === undefined) return journal;
   return {
@@ -45,19 +45,19 @@ function mortal(journal: Journal): Journal {
 // What a disk refuses is to be an error of the write, as a full one is, and not the end of the process.
 process.on("SIGXFSZ", () => undefined);
 
-const started = await startApp({
+const started = await startDaemon({
   clock: createScaledClock(createSystemClock(), Number(speed)),
-  bell: createBell(),
+  cron: createCron(),
   random: Math.random,
   log: createLog({ level: "info", format: "json" }),
   version: "0.0.0-test",
   readConfig: () => readConfigFile(config, process.env),
   readFile: readTextFile,
   openStore(folder) {
-    const opened = openStore(folder);
+    const opened = openStateStore(folder);
     if (!opened.ok) return opened;
-    return { ok: true, value: { ...opened.value, journal: mortal(opened.value.journal) } };
+    return { ok: true, value: { ...opened.value, journal: crashAtBoundary(opened.value.journal) } };
   },
-  createMemoryStore,
+  createMemoryStore: createMemoryStateStore,
 });
 if (!started.ok) throw new Error(started.error.join("\n"));

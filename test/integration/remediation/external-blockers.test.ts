@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
-import { type Doctor, rebootOffline, startClinic, startDoctor } from "./healing-daemon.ts";
 import { type Alertmanager, freePort, startAlertmanager, startPrometheus } from "../prometheus/monitoring-servers.ts";
-import { until } from "../wait-until.ts";
+import { waitUntil } from "../wait-until.ts";
+import { type RunningDaemon, rebootOffline, startDaemonFor, startHealingSetup } from "./healing-daemon.ts";
 
-const OUTAGE = { ailment: "outage", cure: "reboot" } as const;
+const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 
 const QUERY = 'sum(proxynet_nodes{status="quarantined"}) > 0';
 const MATCHER = 'alertname="UpstreamDown"';
@@ -13,18 +13,18 @@ const BY_QUERY = `the query ${QUERY}: it says so`;
 const BY_ALERT = `alerts with ${MATCHER}: it says so`;
 
 /** What blocks the next step of a node's episode, in order. */
-async function obstaclesOf(doctor: Doctor, node: string): Promise<readonly string[]> {
-  const [policy] = (await doctor.explain(node)).policies;
+async function externalBlockersOf(daemon: RunningDaemon, node: string): Promise<readonly string[]> {
+  const [policy] = (await daemon.explain(node)).policies;
   if (policy?.episode == null) return [];
   return policy.blockers.filter(({ reason }) => reason === "blocked_by").map(({ detail }) => detail);
 }
 
-async function untilHeldBy(doctor: Doctor, node: string, ...obstacles: readonly string[]): Promise<void> {
+async function untilHeldBy(daemon: RunningDaemon, node: string, ...obstacles: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
-  await until(
+  await waitUntil(
     () => `it is held by ${obstacles.join(" and ")}; it is by ${last.join(" and ")}`,
     async () => {
-      last = await obstaclesOf(doctor, node);
+      last = await externalBlockersOf(daemon, node);
       return JSON.stringify(last) === JSON.stringify(obstacles);
     },
   );
@@ -32,20 +32,20 @@ async function untilHeldBy(doctor: Doctor, node: string, ...obstacles: readonly 
 
 /** In real time, for an alert's times are compared with the clock of Alertmanager. */
 async function expectAlertWhileIll(alertmanager: Alertmanager): Promise<void> {
-  const clinic = await startClinic({ speed: 1, rebootMs: SECOND_MS / 2 });
-  const [node] = clinic.nodes;
-  const prescription = clinic.prescribe([rebootOffline()], {
+  const setup = await startHealingSetup({ speed: 1, rebootMs: SECOND_MS / 2 });
+  const [node] = setup.nodes;
+  const config = setup.writeConfig([rebootOffline()], {
     limits: { node_management: { requests: 10_000, burst: 20_000, window: "1m" } },
     collect: { nodes: { every: "1s" }, details: { max_age: "1d" }, sessions: { every: "1h" }, stats: { every: "1h" } },
     safety: { mode: "enforce", trust: { warmup_walks: 1 } },
     alertmanager: { url: alertmanager.url },
     receivers: [{ name: "alerts", alertmanager: true }],
   });
-  clinic.people.fallIll(node!, OUTAGE);
-  const doctor = await startDoctor(clinic, prescription);
+  setup.interventions.startFailure(node!, OUTAGE);
+  const daemon = await startDaemonFor(setup, config);
   const told = async () =>
     (await alertmanager.alerts()).filter(({ labels }) => labels.alertname === "ProxywardenEpisode");
-  const [alert] = await until("the alert fires", async () => {
+  const [alert] = await waitUntil("the alert fires", async () => {
     const alerts = await told();
     return alerts.length > 0 && alerts;
   });
@@ -54,27 +54,27 @@ async function expectAlertWhileIll(alertmanager: Alertmanager): Promise<void> {
     annotations: { summary: `${node} is unhealthy by the policy reboot-offline (ep-1)` },
     status: { state: "active" },
   });
-  await until("the alert is resolved", async () => (await told()).length === 0);
-  expect(await doctor.episode(node!)).toMatchObject({ state: "healed" });
-  expect((await doctor.look()).sum("proxywarden_notifications_total", { outcome: "sent" })).toBe(2);
+  await waitUntil("the alert is resolved", async () => (await told()).length === 0);
+  expect(await daemon.episode(node!)).toMatchObject({ state: "healed" });
+  expect((await daemon.scrape()).sum("proxywarden_notifications_total", { outcome: "sent" })).toBe(2);
 }
 
 test("a node is held while a query of Prometheus gives anything, an alert fires, or either can't be asked; an episode is an alert itself", async () => {
-  const [clinic, ...ports] = await Promise.all([startClinic(), freePort(), freePort()]);
-  const [ill, other] = clinic.nodes;
-  const { people, gate } = clinic;
+  const [setup, ...ports] = await Promise.all([startHealingSetup(), freePort(), freePort()]);
+  const [ill, other] = setup.nodes;
+  const { interventions, serviceProxy } = setup;
   const policy = rebootOffline({ blocked_by: [{ query: QUERY }, { alerts: [MATCHER] }] });
-  const prescription = clinic.prescribe([policy], {
+  const config = setup.writeConfig([policy], {
     prometheus: { url: `http://127.0.0.1:${ports[0]}` },
     alertmanager: { url: `http://127.0.0.1:${ports[1]}` },
   });
-  people.quarantine(other!, clinic.network.clock.now() + DAY_MS);
-  const doctor = await startDoctor(clinic, prescription);
-  const prometheus = startPrometheus(new URL(doctor.app.url()).host, ports[0]);
-  people.fallIll(ill!, OUTAGE);
-  await until("Alertmanager can't be asked", async () =>
+  interventions.quarantine(other!, setup.network.clock.now() + DAY_MS);
+  const daemon = await startDaemonFor(setup, config);
+  const prometheus = startPrometheus(new URL(daemon.app.url()).host, ports[0]);
+  interventions.startFailure(ill!, OUTAGE);
+  await waitUntil("Alertmanager can't be asked", async () =>
     /^alerts with .*: it could not be asked: Alertmanager: .*ECONNREFUSED/.test(
-      (await obstaclesOf(doctor, ill!)).at(-1) ?? "",
+      (await externalBlockersOf(daemon, ill!)).at(-1) ?? "",
     ),
   );
 
@@ -86,7 +86,7 @@ test("a node is held while a query of Prometheus gives anything, an alert fires,
   });
   await alertmanager.post("alerts", [alertOf("one", now + HOUR_MS), alertOf("two", now + HOUR_MS)]);
   await Promise.all([expectAlertWhileIll(alertmanager), prometheus]);
-  await untilHeldBy(doctor, ill!, BY_QUERY, BY_ALERT);
+  await untilHeldBy(daemon, ill!, BY_QUERY, BY_ALERT);
 
   const silence = {
     matchers: [{ name: "instance", value: "one", isRegex: false }],
@@ -94,9 +94,9 @@ test("a node is held while a query of Prometheus gives anything, an alert fires,
   };
   await alertmanager.post("silences", silence);
   await alertmanager.post("alerts", [alertOf("two", now - SECOND_MS)]);
-  await untilHeldBy(doctor, ill!, BY_QUERY);
-  expect(gate.posts).toEqual([]);
-  people.liftQuarantine(other!);
-  await until("it is healed", async () => (await doctor.episode(ill!))?.state === "healed");
-  expect(gate.posts).toHaveLength(1);
+  await untilHeldBy(daemon, ill!, BY_QUERY);
+  expect(serviceProxy.postRequests).toEqual([]);
+  interventions.liftQuarantine(other!);
+  await waitUntil("it is healed", async () => (await daemon.episode(ill!))?.state === "healed");
+  expect(serviceProxy.postRequests).toHaveLength(1);
 });

@@ -1,45 +1,52 @@
 import { fileURLToPath } from "node:url";
 import { DAY_MS, type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
-import { EXIT_FINE, type ExitCode } from "../../../src/cli/context.ts";
+import { EXIT_OK, type ExitCode } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
+import { openStateStore } from "../../../src/journal/sqlite.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { nodesOf, nodeTruth } from "../../../src/simulator/inspection.ts";
+import { actualNode, actualNodes } from "../../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
-import { openStore } from "../../../src/journal/sqlite.ts";
-import type { ActionView, DecisionView, EpisodeView } from "../../../src/web/api/row-views.ts";
 import type { ExplanationView } from "../../../src/web/api/remediation-views.ts";
-import { type Printed, printed } from "../../cli/terminal.ts";
-import { type Folder, newFolder } from "../folder.ts";
-import { configText, type Daemon, type Network, type Sections, startDaemon, startNetwork } from "../simulated-network.ts";
-import { type Running, startScript } from "../process.ts";
-import { startTollgate, type Tollgate } from "./recording-proxy.ts";
+import type { ActionView, DecisionView, EpisodeView } from "../../../src/web/api/row-views.ts";
+import { type CommandOutput, captureOutput } from "../../cli/terminal.ts";
+import { createTempFolder, type TempFolder } from "../folder.ts";
+import { type RunningProcess, startScript } from "../process.ts";
+import {
+  type ConfigSections,
+  configText,
+  startNetwork,
+  startTestDaemon,
+  type TestDaemon,
+  type TestNetwork,
+} from "../simulated-network.ts";
+import { type ServiceProxy, startServiceProxy } from "./recording-proxy.ts";
 
 /** A network in which nobody falls ill but by a test, and what a daemon needs to heal it. */
-export interface Clinic {
-  readonly network: Network;
-  readonly people: Interventions;
+export interface HealingSetup {
+  readonly network: TestNetwork;
+  readonly interventions: Interventions;
   /** Where the daemon's calls pass. */
-  readonly gate: Tollgate;
-  readonly folder: Folder;
+  readonly serviceProxy: ServiceProxy;
+  readonly folder: TempFolder;
   /** Ids of all nodes. */
   readonly nodes: readonly string[];
   status(node: string): string;
   /** Writes policies and configuration into the folder. */
-  prescribe(policies: readonly object[], sections?: Sections): Prescription;
+  writeConfig(policies: readonly object[], sections?: ConfigSections): WrittenConfig;
 }
 
 /** A configuration that was written. */
-export interface Prescription {
+export interface WrittenConfig {
   readonly file: string;
   readonly text: string;
 }
 
 /** A daemon at work in a clinic, and what it says over HTTP. */
-export interface Doctor extends Daemon {
+export interface RunningDaemon extends TestDaemon {
   /** Gives an order over HTTP, with the admin token or another one. */
-  order(path: string, body?: object, token?: string): Promise<Answered>;
+  sendCommand(path: string, body?: object, token?: string): Promise<JsonResponse>;
   /** Runs a command that asks the daemon, with the admin token in a file. */
-  command(...args: readonly string[]): Promise<Printed>;
+  runCli(...args: readonly string[]): Promise<CommandOutput>;
   /** Right after a start, when a node is not known yet, there is nothing in it. */
   explain(node: string): Promise<ExplanationView>;
   /** All actions, oldest first, but for those that a machine too busy for a look at the nodes made it withdraw. */
@@ -52,18 +59,18 @@ export interface Doctor extends Daemon {
 }
 
 /** What a route answered. */
-export interface Answered {
+export interface JsonResponse {
   readonly status: number;
   readonly json: unknown;
 }
 
-const NOTHING: ExplanationView = {
+const EMPTY_EXPLANATION: ExplanationView = {
   ...{ known: false, explained_at: "" },
   ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
 };
 
 /** Why an action is withdrawn where the last walk is too long ago. */
-const BLINDED = /^inventory_incomplete: the last complete walk of the nodes is \d+ s old/;
+const STALE_WALK_REASON = /^inventory_incomplete: the last complete walk of the nodes is \d+ s old/;
 
 /** The admin token of every clinic. */
 export const ADMIN_TOKEN = "open-sesame";
@@ -76,21 +83,21 @@ const NEVER_MS: DurationMs = 1_000_000 * DAY_MS;
 const SPEED = 20;
 
 /** Starts a clinic. */
-export async function startClinic({ speed = SPEED, rebootMs = REBOOT_MS } = {}): Promise<Clinic> {
+export async function startHealingSetup({ speed = SPEED, rebootMs = REBOOT_MS } = {}): Promise<HealingSetup> {
   const rates = { ...defaultScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS, rebootMs };
   const network = await startNetwork({ speed, scenario: { sessions: 40, rates } });
-  const gate = await startTollgate(network.url);
-  const folder = newFolder();
+  const serviceProxy = await startServiceProxy(network.url);
+  const folder = createTempFolder();
   return {
     network,
-    gate,
+    serviceProxy,
     folder,
-    people: createInterventions(network.service, network.clock.now),
-    nodes: [...nodesOf(network.service)].map(({ id }) => id),
-    status: (node) => nodeTruth(network.service, node)!.status,
-    prescribe(policies, sections = {}) {
-      const file = folder.at("proxywarden.yaml");
-      const text = configText(gate.url, { ...usual(folder, policies), ...sections });
+    interventions: createInterventions(network.service, network.clock.now),
+    nodes: [...actualNodes(network.service)].map(({ id }) => id),
+    status: (node) => actualNode(network.service, node)!.status,
+    writeConfig(policies, sections = {}) {
+      const file = folder.pathOf("proxywarden.yaml");
+      const text = configText(serviceProxy.url, { ...defaultSections(folder, policies), ...sections });
       folder.write("proxywarden.yaml", text);
       return { file, text };
     },
@@ -101,7 +108,7 @@ export async function startClinic({ speed = SPEED, rebootMs = REBOOT_MS } = {}):
  * What is waited for is short; the limits are those of the defaults unless a test says otherwise. The walks are as far
  * apart as they can be: after three of them without news sight is broken, which a busy machine must not bring about.
  */
-function usual(folder: Folder, policies: readonly object[]): Sections {
+function defaultSections(folder: TempFolder, policies: readonly object[]): ConfigSections {
   return {
     service: { timeout: "1m" },
     collect: {
@@ -111,20 +118,23 @@ function usual(folder: Folder, policies: readonly object[]): Sections {
       stats: { every: "1h" },
     },
     web: { admin_token_file: folder.write("admin", `${ADMIN_TOKEN}\n`) },
-    state: { path: folder.at("state") },
+    state: { path: folder.pathOf("state") },
     policies: [folder.write("policies.yaml", JSON.stringify({ policies }, null, 2))],
     safety: { mode: "enforce", storm_cooldown: "0s" },
   };
 }
 
 /** Puts a daemon to work in this process, on the clinic's own state folder. */
-export async function startDoctor(clinic: Clinic, { text }: Prescription): Promise<Doctor> {
-  const daemon = await startDaemon(clinic.network.clock, text, openStore);
+export async function startDaemonFor(setup: HealingSetup, { text }: WrittenConfig): Promise<RunningDaemon> {
+  const daemon = await startTestDaemon(setup.network.clock, text, openStateStore);
   const get = async <T>(path: string): Promise<T> => (await daemon.ask(path)).json() as Promise<T>;
-  const explain: Doctor["explain"] = async (node) => ({ ...NOTHING, ...(await get(`/api/v1/nodes/${node}`)) });
+  const explain: RunningDaemon["explain"] = async (node) => ({
+    ...EMPTY_EXPLANATION,
+    ...(await get(`/api/v1/nodes/${node}`)),
+  });
   return {
     ...daemon,
-    async order(path, body, token = ADMIN_TOKEN) {
+    async sendCommand(path, body, token = ADMIN_TOKEN) {
       const headers = { authorization: `Bearer ${token}` };
       const response = await daemon.ask(path, {
         method: "POST",
@@ -133,11 +143,11 @@ export async function startDoctor(clinic: Clinic, { text }: Prescription): Promi
       });
       return { status: response.status, json: await response.json() };
     },
-    command: (...args) => runHere(...args, "--url", daemon.app.url(), "--token-file", clinic.folder.at("admin")),
+    runCli: (...args) => runInProcess(...args, "--url", daemon.app.url(), "--token-file", setup.folder.pathOf("admin")),
     explain,
     async actions() {
       const { data } = await get<{ data: ActionView[] }>("/api/v1/actions");
-      return data.toReversed().filter(({ detail }) => !BLINDED.test(detail ?? ""));
+      return data.toReversed().filter(({ detail }) => !STALE_WALK_REASON.test(detail ?? ""));
     },
     decisions: async () => (await get<{ data: DecisionView[] }>("/api/v1/decisions")).data.toReversed(),
     episode: async (node) => (await explain(node)).episodes[0],
@@ -149,13 +159,13 @@ export async function startDoctor(clinic: Clinic, { text }: Prescription): Promi
 }
 
 /** Puts a daemon to work in a process of its own; `at`: it kills itself right before or after that boundary. */
-export const startMortal = ({ file }: Prescription, ...at: readonly string[]): Running =>
+export const startCrashingDaemon = ({ file }: WrittenConfig, ...at: readonly string[]): RunningProcess =>
   startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), file, String(SPEED), ...at);
 
 /** Runs a command line in this process: what it would do in one of its own, but for the start. */
-export const runHere = (...args: readonly string[]): Promise<Printed> =>
-  printed(async (context) => {
-    let code: ExitCode = EXIT_FINE;
+export const runInProcess = (...args: readonly string[]): Promise<CommandOutput> =>
+  captureOutput(async (context) => {
+    let code: ExitCode = EXIT_OK;
     const program = createProgram(context, (finished) => {
       code = finished;
     });

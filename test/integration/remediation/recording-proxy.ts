@@ -3,32 +3,32 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
 /** A POST as it arrived at the service's door. */
-export interface Posted {
+export interface PostRequest {
   readonly path: string;
   readonly body: string;
 }
 
 /** What a test does while a POST is on its way. */
-export interface Delays {
+export interface PostHooks {
   /** It arrived. It goes on to the service once this is over; false: it never does. */
-  arrived?(post: Posted): Promise<boolean>;
+  arrived?(post: PostRequest): Promise<boolean>;
   /** The service has carried it out, and its answer waits here until this is over. */
-  answered?(post: Posted): Promise<void>;
+  answered?(post: PostRequest): Promise<void>;
 }
 
 /** A gate before the service, through which all calls pass. */
-export interface Tollgate {
+export interface ServiceProxy {
   readonly url: string;
   /** Every POST that came, in order. */
-  readonly posts: readonly Posted[];
+  readonly postRequests: readonly PostRequest[];
   /** From now on. */
-  delay(delays: Delays): void;
+  setHooks(delays: PostHooks): void;
 }
 
 /** Puts a gate before the service at `serviceUrl`; it ends with the test. */
-export async function startTollgate(serviceUrl: string): Promise<Tollgate> {
-  const posts: Posted[] = [];
-  let delays: Delays = {};
+export async function startServiceProxy(serviceUrl: string): Promise<ServiceProxy> {
+  const posts: PostRequest[] = [];
+  let delays: PostHooks = {};
 
   async function pass(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
@@ -64,8 +64,8 @@ export async function startTollgate(serviceUrl: string): Promise<Tollgate> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    posts,
-    delay(next) {
+    postRequests: posts,
+    setHooks(next) {
       delays = next;
     },
   };

@@ -2,21 +2,29 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { configText, failures, NODES, nodesOn, startDaemon, startNetwork, startWatching } from "../simulated-network.ts";
 import { openMetricsSamples, textSamples } from "../prometheus/parsers.ts";
-import { until } from "../wait-until.ts";
+import {
+  configText,
+  failures,
+  NODES,
+  nodesOn,
+  startDaemonOnNetwork,
+  startNetwork,
+  startTestDaemon,
+} from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 test("a key without nodes:read: sessions and statistics are shown, and the log names the scope that is missing", async () => {
   const keys = [{ key: SIMULATION_KEY, scopes: ["sessions:read"] }];
-  const { daemon } = await startWatching({ scenario: { keys } });
-  const page = await until("the refusals are counted, and the sessions shown", async () => {
-    const seen = await daemon.look();
+  const { daemon } = await startDaemonOnNetwork({ scenario: { keys } });
+  const page = await waitUntil("the refusals are counted, and the sessions shown", async () => {
+    const seen = await daemon.scrape();
     const shown = seen.sum("proxynet_sessions") !== null && seen.sum("proxynet_stats_active_sessions") !== null;
     return shown && failures(seen, "nodes", "forbidden") > 0 && seen;
   });
   expect(page.select("proxynet_nodes")).toEqual([]);
-  const said = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
-  expect(said).toEqual([
+  const output = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
+  expect(output).toEqual([
     {
       level: "warn",
       message: "collecting fails",
@@ -32,25 +40,27 @@ test("a key without nodes:read: sessions and statistics are shown, and the log n
 test("nobody listens where the service should be: counted as unreachable, said once, and seen as soon as one does", async () => {
   const { clock } = await startNetwork();
   const port = await freedPort();
-  const daemon = await startDaemon(clock, configText(`http://127.0.0.1:${port}`));
-  await until("the failures are counted", async () => failures(await daemon.look(), "nodes", "unreachable") >= 3);
-  const said = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
-  expect(said.map(({ fields }) => fields.problem)).toEqual([expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`)]);
+  const daemon = await startTestDaemon(clock, configText(`http://127.0.0.1:${port}`));
+  await waitUntil("the failures are counted", async () => failures(await daemon.scrape(), "nodes", "unreachable") >= 3);
+  const output = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
+  expect(output.map(({ fields }) => fields.problem)).toEqual([
+    expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`),
+  ]);
   expect((await daemon.ask("/-/ready")).status).toBe(200);
   expect(await (await daemon.ask("/api/v1/status")).json()).toMatchObject({
     collectors: { nodes: { failure: { reason: "unreachable" } } },
   });
   await startNetwork({ port });
-  await until("the nodes are seen", async () => nodesOn(await daemon.look()) === NODES);
+  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
 });
 
 test("a node whose name has a quote, a line feed and a backslash reads back as it was, by Prometheus' own parsers", async () => {
   const name = 'we"ird\na\\';
   const url = await serveNodes([{ id: "node_1", name, status: "on fire", region: name, uptime_hours: 1 }]);
   const { clock } = await startNetwork();
-  const daemon = await startDaemon(clock, configText(url));
-  const page = await until("the node is shown", async () => {
-    const seen = await daemon.look();
+  const daemon = await startTestDaemon(clock, configText(url));
+  const page = await waitUntil("the node is shown", async () => {
+    const seen = await daemon.scrape();
     return seen.select("proxynet_node_info").length === 1 && seen;
   });
   expect(page.select("proxynet_node_info")[0]!.labels).toMatchObject({ node_id: "node_1", name, region: name });
@@ -70,9 +80,9 @@ test("an unknown status and a string where a number belongs are counted, and the
     { id: "node_3", name: "c", status: "online", uptime_hours: 12 },
   ]);
   const { clock } = await startNetwork();
-  const daemon = await startDaemon(clock, configText(url));
-  const page = await until("the node that is right is shown", async () => {
-    const seen = await daemon.look();
+  const daemon = await startTestDaemon(clock, configText(url));
+  const page = await waitUntil("the node that is right is shown", async () => {
+    const seen = await daemon.scrape();
     return seen.select("proxynet_node_uptime_seconds").length > 0 && seen;
   });
   expect(page.select("proxynet_node_uptime_seconds")).toMatchObject([{ labels: { node_id: "node_3" }, value: 43_200 }]);
@@ -80,8 +90,8 @@ test("an unknown status and a string where a number belongs are counted, and the
   const rejected = page.select("proxywarden_records_rejected_total", { collector: "nodes" });
   const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
   expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
-  const said = daemon.log.lines.find(({ message }) => message === "records are not as the spec says");
-  expect(said?.fields).toMatchObject({
+  const output = daemon.log.lines.find(({ message }) => message === "records are not as the spec says");
+  expect(output?.fields).toMatchObject({
     collector: "nodes",
     records: 2,
     id: "node_1",

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { FAMILIES } from "../../../src/metrics/families/network-families.ts";
+import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
 import { linesPerNode } from "../../../src/metrics/render/selection.ts";
-import { configText, startDaemon, startNetwork } from "../simulated-network.ts";
-import type { Page } from "../metrics-page.ts";
-import { until } from "../wait-until.ts";
+import type { MetricsPage } from "../metrics-page.ts";
+import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 const NODES = 30;
 const SESSIONS = 60;
@@ -18,7 +18,7 @@ const TOP_CUSTOMERS = 5;
 /** A node is gone after two walks without it; where sessions named it, one walk of the sessions later. */
 const WALKS_TO_LEAVE = 3;
 /** Series of a node in all families together. */
-const LINES_PER_NODE = FAMILIES.reduce((sum, family) => sum + ("fill" in family ? linesPerNode(family) : 0), 0);
+const LINES_PER_NODE = NETWORK_FAMILIES.reduce((sum, family) => sum + ("fill" in family ? linesPerNode(family) : 0), 0);
 /** Headers that let every walk go at once. */
 const LIMIT = { "x-ratelimit-limit": "100000", "x-ratelimit-remaining": "90000" };
 const everySecond = { nodes: { every: "1s" }, sessions: { every: "1s" } };
@@ -72,12 +72,12 @@ test("pains 5, 7 and 14: however many nodes and customers come and go, the serie
   const { walks, url } = await startChurning();
   const { clock } = await startNetwork({ speed: 20, scenario: { nodes: 0, sessions: 0 } });
   const config = configText(url, { collect: everySecond, limits, export: { top_customers: TOP_CUSTOMERS } });
-  const daemon = await startDaemon(clock, config);
+  const daemon = await startTestDaemon(clock, config);
   const seen = { versions: new Set<string>(), ids: new Set<string>() };
   /** By family the most series that are of no node, before and after the middle. */
   const others = { early: new Map<string, number>(), late: new Map<string, number>() };
-  await until("many walks are over", async () => {
-    const page = await daemon.look();
+  await waitUntil("many walks are over", async () => {
+    const page = await daemon.scrape();
     const lasting = new Set<string>();
     for (const { labels } of page.select("proxynet_node_info")) {
       seen.ids.add(labels.node_id!);
@@ -104,10 +104,10 @@ test("pains 5, 7 and 14: however many nodes and customers come and go, the serie
 
 const isLasting = (id: string) => /^node_\d+$/.test(id);
 
-const ofNodes = ({ samples }: Page) => samples.filter(({ labels }) => labels.node_id !== undefined);
+const ofNodes = ({ samples }: MetricsPage) => samples.filter(({ labels }) => labels.node_id !== undefined);
 
 /** Series of no node, by their family. */
-function countsBeside({ samples }: Page): ReadonlyMap<string, number> {
+function countsBeside({ samples }: MetricsPage): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { name, labels } of samples) {
     if (labels.node_id === undefined) counts.set(name, (counts.get(name) ?? 0) + 1);

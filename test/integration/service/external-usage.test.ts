@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { startWatching } from "../simulated-network.ts";
-import { until } from "../wait-until.ts";
+import { startDaemonOnNetwork } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 test("calls of another user of the key show on /metrics and in the budget, and none is seen where none was made", async () => {
   // Real time: a window outlasts the test, so what is proved stays in it.
-  const { network, daemon } = await startWatching({ speed: 1 });
+  const { network, daemon } = await startDaemonOnNetwork({ speed: 1 });
   const foreign = async (category: string) =>
-    (await daemon.look()).sum("proxywarden_foreign_calls_total", { category });
+    (await daemon.scrape()).sum("proxywarden_foreign_calls_total", { category });
   const serial = network.service.serial;
-  await until("the service is polled", () => network.service.serial > serial + 5);
+  await waitUntil("the service is polled", () => network.service.serial > serial + 5);
   expect(await Promise.all(["node_management", "session_monitoring", "plan"].map(foreign))).toEqual([0, 0, 0]);
 
   const authorization = `Bearer ${SIMULATION_KEY}`;
@@ -17,7 +17,7 @@ test("calls of another user of the key show on /metrics and in the budget, and n
     const reply = await fetch(`${network.url}/v1/nodes?limit=1`, { headers: { authorization } });
     await reply.arrayBuffer();
   }
-  const proved = await until("they are seen", async () => (await foreign("node_management")) || null);
+  const proved = await waitUntil("they are seen", async () => (await foreign("node_management")) || null);
   expect(proved).toBeLessThanOrEqual(40);
   const budget = (await (await daemon.ask("/api/v1/budget")).json()) as {
     categories: { node_management: { others: { calls: number; expected_per_window: number } } };

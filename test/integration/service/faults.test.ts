@@ -1,20 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { FaultKind } from "../../../src/model/scenario.ts";
-import { nodesOf } from "../../../src/simulator/inspection.ts";
-import { type Daemon, failures, NODES, nodesOn, startWatching } from "../simulated-network.ts";
-import type { Page } from "../metrics-page.ts";
-import { until } from "../wait-until.ts";
+import { actualNodes } from "../../../src/simulator/inspection.ts";
+import type { MetricsPage } from "../metrics-page.ts";
+import { failures, NODES, nodesOn, startDaemonOnNetwork, type TestDaemon } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 /** Waits for a page that shows what `holds` asks for. Every look is a scrape: one that fails on the way ends the test. */
-const page = (what: string, daemon: Daemon, holds: (page: Page) => boolean): Promise<Page> =>
-  until(what, async () => {
-    const seen = await daemon.look();
+const untilPageShows = (
+  what: string,
+  daemon: TestDaemon,
+  holds: (page: MetricsPage) => boolean,
+): Promise<MetricsPage> =>
+  waitUntil(what, async () => {
+    const seen = await daemon.scrape();
     return holds(seen) && seen;
   });
 
-const untilSeen = (daemon: Daemon) =>
-  page("the whole network is seen", daemon, (seen) => {
+const untilWholeNetworkSeen = (daemon: TestDaemon) =>
+  untilPageShows("the whole network is seen", daemon, (seen) => {
     const read = ["nodes", "details", "sessions", "stats", "hourly"].every(
       (collector) => seen.sum("proxywarden_collect_last_success_timestamp_seconds", { collector }) !== null,
     );
@@ -24,20 +28,24 @@ const untilSeen = (daemon: Daemon) =>
   });
 
 /** When each of the collectors that run all the time last succeeded. */
-const successes = (seen: Page) =>
+const successes = (seen: MetricsPage) =>
   ["nodes", "details", "sessions", "stats"].map(
     (collector) => seen.sum("proxywarden_collect_last_success_timestamp_seconds", { collector }) ?? 0,
   );
 
-const untilBack = async (daemon: Daemon) => {
-  const before = successes(await daemon.look());
-  await page("everything is collected again", daemon, (seen) =>
+const untilAllCollectorsSucceedAgain = async (daemon: TestDaemon) => {
+  const before = successes(await daemon.scrape());
+  await untilPageShows("everything is collected again", daemon, (seen) =>
     successes(seen).every((at, index) => at > before[index]!),
   );
-  return page("all data are back", daemon, (seen) => nodesOn(seen) === NODES && lastSeenCount(seen) === NODES);
+  return untilPageShows(
+    "all data are back",
+    daemon,
+    (seen) => nodesOn(seen) === NODES && lastSeenCount(seen) === NODES,
+  );
 };
 
-const lastSeenCount = (seen: Page) => seen.select("proxynet_node_last_seen_timestamp_seconds").length;
+const lastSeenCount = (seen: MetricsPage) => seen.select("proxynet_node_last_seen_timestamp_seconds").length;
 
 describe("pain 3: through each fault the daemon lives, serves and counts, and the data are back afterwards", () => {
   interface Case {
@@ -83,43 +91,47 @@ describe("pain 3: through each fault the daemon lives, serves and counts, and th
   ];
 
   test.each(cases)("$fault.kind: counted as $reason", async ({ fault, reason, says, match, timeout = "5s" }) => {
-    const { network, daemon } = await startWatching({ config: { service: { timeout } } });
-    await untilSeen(daemon);
-    network.strike(fault, match);
+    const { network, daemon } = await startDaemonOnNetwork({ config: { service: { timeout } } });
+    await untilWholeNetworkSeen(daemon);
+    network.setFault(fault, match);
     const struck = match === undefined ? ["nodes", "details", "sessions", "stats"] : ["nodes"];
-    const during = await page(`failures are counted as ${reason}`, daemon, (seen) =>
+    const during = await untilPageShows(`failures are counted as ${reason}`, daemon, (seen) =>
       struck.every((collector) => failures(seen, collector, reason) > 0),
     );
     expect(failures(during, "nodes", "internal")).toBe(0);
-    const said = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && fields.reason === reason);
-    expect(said).toMatchObject({
+    const output = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && fields.reason === reason);
+    expect(output).toMatchObject({
       level: "warn",
       message: "collecting fails",
       fields: { problem: expect.stringMatching(says) },
     });
-    network.strike(null);
-    const after = await untilBack(daemon);
+    network.setFault(null);
+    const after = await untilAllCollectorsSucceedAgain(daemon);
     expect(failures(after, "nodes", reason)).toBeGreaterThan(0);
   });
 
   test("bad_records: what can't be used is counted by what is wrong, the rest is shown", async () => {
-    const { network, daemon } = await startWatching();
-    await untilSeen(daemon);
-    network.strike({ kind: "bad_records", share: 0.6 });
-    const rejected = (seen: Page, reason: string) =>
+    const { network, daemon } = await startDaemonOnNetwork();
+    await untilWholeNetworkSeen(daemon);
+    network.setFault({ kind: "bad_records", share: 0.6 });
+    const rejected = (seen: MetricsPage, reason: string) =>
       seen.sum("proxywarden_records_rejected_total", { collector: "nodes", reason }) ?? 0;
-    const oddNames = (seen: Page) => seen.select("proxynet_node_info", { name: 'we"ird\n\\na' }).length;
+    const oddNames = (seen: MetricsPage) => seen.select("proxynet_node_info", { name: 'we"ird\n\\na' }).length;
     const reasons = ["wrong_type", "missing_id", "unknown_status", "bad_time"];
-    const during = await page("odd records are counted, and what of them can be used is shown", daemon, (seen) => {
-      const unknown = seen.sum("proxynet_nodes", { status: "unknown" }) ?? 0;
-      return reasons.every((reason) => rejected(seen, reason) > 0) && unknown > 0 && oddNames(seen) > 0;
-    });
+    const during = await untilPageShows(
+      "odd records are counted, and what of them can be used is shown",
+      daemon,
+      (seen) => {
+        const unknown = seen.sum("proxynet_nodes", { status: "unknown" }) ?? 0;
+        return reasons.every((reason) => rejected(seen, reason) > 0) && unknown > 0 && oddNames(seen) > 0;
+      },
+    );
     expect(nodesOn(during)).toBe(NODES);
-    const said = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields);
-    expect(said).toMatchObject({ level: "warn", message: "records are not as the spec says" });
-    network.strike(null);
-    await untilBack(daemon);
-    await page("every state and every name is known again", daemon, (seen) => {
+    const output = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields);
+    expect(output).toMatchObject({ level: "warn", message: "records are not as the spec says" });
+    network.setFault(null);
+    await untilAllCollectorsSucceedAgain(daemon);
+    await untilPageShows("every state and every name is known again", daemon, (seen) => {
       return seen.sum("proxynet_nodes", { status: "unknown" }) === 0 && oddNames(seen) === 0;
     });
   });
@@ -127,85 +139,90 @@ describe("pain 3: through each fault the daemon lives, serves and counts, and th
   test.each<FaultKind>([{ kind: "vanished", share: 0.5 }])(
     "$kind: the series of vanished nodes go, all of them, and come back with the nodes",
     async (fault) => {
-      const { network, daemon } = await startWatching();
-      await untilSeen(daemon);
-      network.strike(fault, "/v1/nodes");
-      const during = await page("fewer nodes are shown", daemon, (seen) => (nodesOn(seen) ?? 0) < NODES);
+      const { network, daemon } = await startDaemonOnNetwork();
+      await untilWholeNetworkSeen(daemon);
+      network.setFault(fault, "/v1/nodes");
+      const during = await untilPageShows("fewer nodes are shown", daemon, (seen) => (nodesOn(seen) ?? 0) < NODES);
       const shown = new Set(during.select("proxynet_node_info").map(({ labels }) => labels.node_id));
       expect(shown.size).toBe(nodesOn(during) ?? 0);
       const named = during.samples.filter(
         ({ name, labels }) => labels.node_id !== undefined && name.startsWith("proxynet_node_") && !isOfSessions(name),
       );
       expect(named.filter(({ labels }) => !shown.has(labels.node_id))).toEqual([]);
-      network.strike(null);
-      await untilBack(daemon);
+      network.setFault(null);
+      await untilAllCollectorsSucceedAgain(daemon);
     },
   );
 
   test("stale_last_seen: the timestamps stand still, which is what the service says, and move again", async () => {
-    const { network, daemon } = await startWatching();
-    const newest = (seen: Page) =>
+    const { network, daemon } = await startDaemonOnNetwork();
+    const newest = (seen: MetricsPage) =>
       Math.max(...seen.select("proxynet_node_last_seen_timestamp_seconds").map(({ value }) => value));
-    network.strike({ kind: "stale_last_seen" });
-    const first = await untilSeen(daemon);
+    network.setFault({ kind: "stale_last_seen" });
+    const first = await untilWholeNetworkSeen(daemon);
     const [walkedAt] = successes(first);
-    const later = await page("more walks succeed", daemon, (seen) => successes(seen)[0]! > walkedAt! + 30);
+    const later = await untilPageShows("more walks succeed", daemon, (seen) => successes(seen)[0]! > walkedAt! + 30);
     expect(newest(later)).toBe(newest(first));
-    network.strike(null);
-    await page("nodes are seen anew", daemon, (seen) => newest(seen) > newest(first));
+    network.setFault(null);
+    await untilPageShows("nodes are seen anew", daemon, (seen) => newest(seen) > newest(first));
   });
 
   test("region_dark: its nodes, and no others, are offline until it is back", async () => {
-    const { network, daemon } = await startWatching();
-    await untilSeen(daemon);
+    const { network, daemon } = await startDaemonOnNetwork();
+    await untilWholeNetworkSeen(daemon);
     const region = "eu-central";
-    const count = (seen: Page, status: string, of = region) => seen.sum("proxynet_nodes", { status, region: of }) ?? 0;
-    const before = await daemon.look();
+    const count = (seen: MetricsPage, status: string, of = region) =>
+      seen.sum("proxynet_nodes", { status, region: of }) ?? 0;
+    const before = await daemon.scrape();
     expect(count(before, "online")).toBeGreaterThan(0);
-    network.strike({ kind: "region_dark", region });
-    const dark = await page("none of its nodes is online", daemon, (seen) => count(seen, "online") === 0);
-    const truth = [...nodesOf(network.service)].filter((node) => node.region === region);
+    network.setFault({ kind: "region_dark", region });
+    const dark = await untilPageShows("none of its nodes is online", daemon, (seen) => count(seen, "online") === 0);
+    const truth = [...actualNodes(network.service)].filter((node) => node.region === region);
     expect(count(dark, "offline")).toBe(truth.filter(({ status }) => status === "offline").length);
     expect(count(dark, "online", "us-east")).toBe(count(before, "online", "us-east"));
-    network.strike(null);
-    await page("its nodes are back", daemon, (seen) => count(seen, "online") > 0);
+    network.setFault(null);
+    await untilPageShows("its nodes are back", daemon, (seen) => count(seen, "online") > 0);
   });
 
   test("clock_skew: the service's clock is an hour ahead, and only the skew says so", async () => {
-    const { network, daemon } = await startWatching();
-    await untilSeen(daemon);
-    const skew = (seen: Page) => seen.sum("proxywarden_service_clock_skew_seconds") ?? Number.NaN;
-    network.strike({ kind: "clock_skew", skewMs: 60 * MINUTE_MS });
-    await page("the skew shows", daemon, (seen) => Math.abs(skew(seen) - 3_600) < 60);
-    const during = await untilBack(daemon);
+    const { network, daemon } = await startDaemonOnNetwork();
+    await untilWholeNetworkSeen(daemon);
+    const skew = (seen: MetricsPage) => seen.sum("proxywarden_service_clock_skew_seconds") ?? Number.NaN;
+    network.setFault({ kind: "clock_skew", skewMs: 60 * MINUTE_MS });
+    await untilPageShows("the skew shows", daemon, (seen) => Math.abs(skew(seen) - 3_600) < 60);
+    const during = await untilAllCollectorsSucceedAgain(daemon);
     expect(during.sum("proxywarden_ratelimit_exceeded_total")).toBe(0);
-    network.strike(null);
-    await page("the skew is gone", daemon, (seen) => Math.abs(skew(seen)) < 60);
+    network.setFault(null);
+    await untilPageShows("the skew is gone", daemon, (seen) => Math.abs(skew(seen)) < 60);
   });
 });
 
 test("pain 2: after a 429 the category is left alone for as long as Retry-After says, and the others go on", async () => {
-  const { network, daemon } = await startWatching();
-  await untilSeen(daemon);
-  network.strike({ kind: "status", status: 429, retryAfter: "600" }, "/v1/nodes");
+  const { network, daemon } = await startDaemonOnNetwork();
+  await untilWholeNetworkSeen(daemon);
+  network.setFault({ kind: "status", status: 429, retryAfter: "600" }, "/v1/nodes");
   const category = "node_management";
-  await page("a node endpoint refuses", daemon, (seen) => {
+  await untilPageShows("a node endpoint refuses", daemon, (seen) => {
     return (seen.sum("proxywarden_ratelimit_exceeded_total", { category }) ?? 0) > 0;
   });
-  network.strike(null);
-  const calls = (seen: Page, endpoint: string) => seen.sum("proxywarden_api_requests_total", { endpoint }) ?? 0;
-  const refused = await page("calls under way have ended", daemon, () => network.service.inFlight === 0);
-  const later = await page("statistics go on", daemon, (seen) => calls(seen, "stats") >= calls(refused, "stats") + 12);
+  network.setFault(null);
+  const calls = (seen: MetricsPage, endpoint: string) => seen.sum("proxywarden_api_requests_total", { endpoint }) ?? 0;
+  const refused = await untilPageShows("calls under way have ended", daemon, () => network.service.inFlight === 0);
+  const later = await untilPageShows(
+    "statistics go on",
+    daemon,
+    (seen) => calls(seen, "stats") >= calls(refused, "stats") + 12,
+  );
   for (const endpoint of ["nodes_list", "node"]) expect(calls(later, endpoint)).toBe(calls(refused, endpoint));
   expect(later.sum("proxywarden_ratelimit_exceeded_total", { category: "session_monitoring" })).toBe(0);
 });
 
 test("pain 4: of what grew old unseen no gauge stays on the page, every counter does, and the age of the last success tells", async () => {
-  const { network, daemon } = await startWatching({ speed: 90 });
-  const before = await untilSeen(daemon);
-  network.strike({ kind: "reset" });
+  const { network, daemon } = await startDaemonOnNetwork({ speed: 90 });
+  const before = await untilWholeNetworkSeen(daemon);
+  network.setFault({ kind: "reset" });
   // The hours are collected once an hour, and have three of them to grow old.
-  const blind = await page("no gauge of the network is left", daemon, (seen) =>
+  const blind = await untilPageShows("no gauge of the network is left", daemon, (seen) =>
     seen.samples.every(
       ({ name }) => !name.startsWith("proxynet_") || isCounter(name) || name.startsWith("proxynet_hourly_"),
     ),
@@ -217,8 +234,8 @@ test("pain 4: of what grew old unseen no gauge stays on the page, every counter 
   const [walkedAt] = successes(blind);
   expect(network.clock.now() / SECOND_MS - walkedAt!).toBeGreaterThan(15);
   expect(blind.sum("proxywarden_collect_complete", { collector: "nodes" })).toBe(0);
-  network.strike(null);
-  const after = await untilBack(daemon);
+  network.setFault(null);
+  const after = await untilAllCollectorsSucceedAgain(daemon);
   expect(after.sum("proxynet_session_sent_bytes_total")).toBeGreaterThanOrEqual(
     blind.sum("proxynet_session_sent_bytes_total")!,
   );

@@ -1,19 +1,19 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { seededRandom } from "../../../src/base/random.ts";
-import { createClient } from "../../../src/api-client/client.ts";
-import { listNodes, readStats } from "../../../src/api-client/endpoints.ts";
-import { createPermitOffice } from "../../../src/api-client/rate-limiter.ts";
+import { createApiClient } from "../../../src/api-client/client.ts";
+import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.ts";
+import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
 import { createTransport } from "../../../src/api-client/transport.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { createMemoryStore } from "../../../src/journal/sqlite.ts";
-import { createKeptLog, createPlanLimits, fixedKey } from "../../harness/virtual-daemon.ts";
-import { startLoad } from "../../api-client/saturating-client.ts";
-import { newFolder } from "../folder.ts";
+import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
+import { createPlanLimits, createRecordingLog, fixedKey } from "../../harness/virtual-daemon.ts";
+import { createTempFolder } from "../folder.ts";
+import { requireProgram, startProcess } from "../process.ts";
 import { startNetwork } from "../simulated-network.ts";
-import { start, tool } from "../process.ts";
-import { until } from "../wait-until.ts";
+import { waitUntil } from "../wait-until.ts";
 
 /** The daemon's minute is a second of nginx, which knows no limit per hour. */
 const SPEED = 60;
@@ -51,13 +51,13 @@ http {
 
 /** Starts nginx in front of `upstream`; it ends with the test. Returns its URL. */
 async function startNginx(upstream: string): Promise<string> {
-  const program = tool("/usr/sbin/nginx", "nginx");
-  const folder = newFolder();
+  const program = requireProgram("/usr/sbin/nginx", "nginx");
+  const folder = createTempFolder();
   const port = await freePort();
   const file = folder.write("nginx.conf", config(folder.path, port, upstream));
-  const nginx = start(program, ["-p", folder.path, "-e", "stderr", "-c", file]);
+  const nginx = startProcess(program, ["-p", folder.path, "-e", "stderr", "-c", file]);
   const url = `http://127.0.0.1:${port}`;
-  await until(
+  await waitUntil(
     () => `nginx listens; it said:\n${nginx.err()}`,
     () =>
       fetch(url).then(
@@ -82,19 +82,21 @@ test("behind nginx's limit_req fewer than one in a hundred calls is refused in t
   const { clock } = network;
   const codes: string[] = [];
   const random = seededRandom(1);
-  const office = createPermitOffice({
-    ...{ limits: createPlanLimits("enterprise"), monthStartsOn: 1, clock, random, log: createKeptLog() },
-    calls: createMemoryStore().calls,
+  const office = createRateLimiter({
+    ...{ limits: createPlanLimits("enterprise"), monthStartsOn: 1, clock, random, log: createRecordingLog() },
+    calls: createMemoryStateStore().calls,
     onWait: () => {},
   });
-  const client = createClient({
-    ...{ transport, office, clock, random, secret: fixedKey(SIMULATION_KEY), agent: "proxywarden/test" },
+  const client = createApiClient({
+    ...{ transport, rateLimiter: office, clock, random, secret: fixedKey(SIMULATION_KEY), agent: "proxywarden/test" },
     // Ten seconds of real time: a slow machine is no fault of the service.
     timeoutMs: SPEED * 10_000,
-    observer: { called: (_, code) => void codes.push(code), stated: () => {}, refused: () => {} },
+    observer: { onCall: (_, code) => void codes.push(code), onLimitStated: () => {}, onRejected: () => {} },
   });
-  const loads = [listNodes({ page: 1, limit: 1 }), readStats].map((call) => startLoad(client, clock, call, 4));
-  const answers = (count: number) => until(`${count} answers came`, () => codes.length >= count, 60_000);
+  const loads = [listNodesCall({ page: 1, limit: 1 }), readStatsCall].map((call) =>
+    startSaturatingLoad(client, clock, call, 4),
+  );
+  const answers = (count: number) => waitUntil(`${count} answers came`, () => codes.length >= count, 60_000);
   await answers(WARM_UP_ANSWERS);
   await answers(WARM_UP_ANSWERS + COUNTED_ANSWERS);
   for (const load of loads) load.stop();

@@ -2,17 +2,17 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
-import { prepareAccess } from "../../../src/daemon/active-config.ts";
-import { judgeConfig } from "../../../src/cli/config/config-loading.ts";
+import { parseConfig } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
+import { openConfigResources } from "../../../src/daemon/active-config.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
-import { type Authority, newAuthority } from "../../web/http/tls/certificate-authority.ts";
-import { newFolder } from "../folder.ts";
-import { configText, failures, NODES, nodesOn, startDaemon, startNetwork } from "../simulated-network.ts";
-import { until } from "../wait-until.ts";
+import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
+import { createTempFolder } from "../folder.ts";
+import { configText, failures, NODES, nodesOn, startNetwork, startTestDaemon } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
 
 /** The simulated service behind a TLS server that takes clients of one authority. */
-async function startGateway(serviceUrl: string, authority: Authority) {
+async function startGateway(serviceUrl: string, authority: CertificateAuthority) {
   const { cert, key } = authority.issue("DNS:service.test");
   const shown: string[] = [];
   const server = createServer(
@@ -38,7 +38,7 @@ async function startGateway(serviceUrl: string, authority: Authority) {
     shown,
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** From now on it takes clients of that authority alone. */
-    require(next: Authority) {
+    require(next: CertificateAuthority) {
       server.setSecureContext({ cert, key, ca: next.cert });
       server.closeAllConnections();
     },
@@ -46,11 +46,11 @@ async function startGateway(serviceUrl: string, authority: Authority) {
 }
 
 test("a service behind mutual TLS is watched, and a renewed certificate is shown without a restart", async () => {
-  const [authority, next] = [newAuthority("first"), newAuthority("second")];
+  const [authority, next] = [createAuthority("first"), createAuthority("second")];
   const network = await startNetwork();
   const gateway = await startGateway(network.url, authority);
-  const folder = newFolder();
-  const show = (issuer: Authority, name: string) => {
+  const folder = createTempFolder();
+  const show = (issuer: CertificateAuthority, name: string) => {
     const { cert, key } = issuer.issue(`DNS:${name}`, "clientAuth");
     folder.write("client.key", key);
     folder.write("client.crt", cert);
@@ -58,38 +58,38 @@ test("a service behind mutual TLS is watched, and a renewed certificate is shown
   show(authority, "first.test");
   const tls_config = {
     ca_file: folder.write("ca.crt", authority.cert),
-    cert_file: folder.at("client.crt"),
-    key_file: folder.at("client.key"),
+    cert_file: folder.pathOf("client.crt"),
+    key_file: folder.pathOf("client.key"),
     server_name: "service.test",
   };
   const config = configText(gateway.url, { service: { tls_config } });
-  const daemon = await startDaemon(network.clock, config);
-  const seen = (what: string) => until(what, async () => nodesOn(await daemon.look()) === NODES);
+  const daemon = await startTestDaemon(network.clock, config);
+  const seen = (what: string) => waitUntil(what, async () => nodesOn(await daemon.scrape()) === NODES);
   await seen("the network is seen");
   expect(new Set(gateway.shown)).toEqual(new Set(["DNS:first.test"]));
 
   gateway.require(next);
-  const refused = await until("the old certificate is refused", async () => {
-    const page = await daemon.look();
+  const refused = await waitUntil("the old certificate is refused", async () => {
+    const page = await daemon.scrape();
     return failures(page, "nodes", "unreachable") + failures(page, "nodes", "reset") > 0 && page;
   });
   expect(refused.sum("proxywarden_collect_failures_total", { collector: "nodes", reason: "internal" })).toBe(0);
   show(next, "second.test");
-  await until("the renewed one is taken", () => gateway.shown.includes("DNS:second.test"));
+  await waitUntil("the renewed one is taken", () => gateway.shown.includes("DNS:second.test"));
   await seen("the network is seen again");
 });
 
 test("certificates that can't be used are refused when the configuration is read, by the key that names them", () => {
-  const folder = newFolder();
-  const authority = newAuthority("ours");
+  const folder = createTempFolder();
+  const authority = createAuthority("ours");
   const [one, other] = [authority.issue("DNS:a.test", "clientAuth"), authority.issue("DNS:b.test", "clientAuth")];
   const file = (name: string, text: string) => folder.write(name, text);
   const [cert, key] = [file("one.crt", one.cert), file("other.key", other.key)];
   const problemsOf = (service: object): readonly string[] => {
-    const judged = judgeConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
+    const judged = parseConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
     if (!judged.ok) throw new Error(JSON.stringify(judged.error));
     const parts = { clock: createSystemClock(), readFile: readTextFile, version: "0" };
-    const access = prepareAccess(judged.value, parts);
+    const access = openConfigResources(judged.value, parts);
     return access.ok ? [] : access.error;
   };
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: file("one.key", one.key) } })).toEqual([]);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { SessionFold } from "../../../src/inventory/sessions/session-totals.ts";
+import type { SessionTotals } from "../../../src/inventory/sessions/session-totals.ts";
 import { SESSION_STATUSES, type SessionRecord, type SessionStatus } from "../../../src/model/session.ts";
 import { createWalks, session } from "./session-walks.ts";
 
 describe("a node's sessions fail now", () => {
   const failed = (id: string, parts: Partial<SessionRecord> = {}) => session(id, { status: "error", ...parts });
-  const isFailing = (fold: SessionFold) => {
+  const isFailing = (fold: SessionTotals) => {
     const { ids, quietWalks } = fold.view()!.nodes;
     return quietWalks[ids.indexOf("node_1")] === 0;
   };
@@ -72,7 +72,7 @@ describe("a node's sessions fail now", () => {
 
 describe("recent sessions of a node", () => {
   const MINUTE = 60_000;
-  const recent = (fold: SessionFold, status: SessionStatus) => {
+  const recent = (fold: SessionTotals, status: SessionStatus) => {
     const { ids, recent: columns } = fold.view()!.nodes;
     return columns[SESSION_STATUSES.indexOf(status)]![ids.indexOf("node_1")];
   };

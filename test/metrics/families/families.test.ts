@@ -1,10 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { FAMILIES, familyNames, neededCollectors } from "../../../src/metrics/families/network-families.ts";
-import { createRenderer } from "../../../src/metrics/render/renderer.ts";
-import { linesOf, pageOf, render, textOf } from "../naive-renderer.ts";
-import { fleetOf, inputOf, type NodeSketch, STALE_AFTER_MS, sessionsOf } from "../snapshot-fixtures.ts";
+import {
+  NETWORK_FAMILIES,
+  neededCollectors,
+  networkFamilyNames,
+} from "../../../src/metrics/families/network-families.ts";
+import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import { render, renderedLines, renderPage, textOf } from "../naive-renderer.ts";
+import { buildFleet, buildSessions, type NodeFixture, renderInput, STALE_AFTER_MS } from "../snapshot-fixtures.ts";
 
-const berlin: NodeSketch = {
+const berlin: NodeFixture = {
   id: "node_1",
   name: "berlin-1",
   country: "DE",
@@ -26,7 +30,7 @@ const berlin: NodeSketch = {
 };
 
 test("a node is told by every family of nodes", () => {
-  expect(pageOf({ fleet: fleetOf([berlin]) })).toBe(`\
+  expect(renderPage({ fleet: buildFleet([berlin]) })).toBe(`\
 # HELP proxynet_nodes Nodes by state and place, of those whose record is fresh; absent unless a walk is recent.
 # TYPE proxynet_nodes gauge
 proxynet_nodes{status="online",country="DE",region="eu-central"} 1
@@ -81,7 +85,7 @@ proxynet_node_updated_timestamp_seconds{node_id="node_1"} 1763600000
 
 describe("nodes", () => {
   test("what the service left out is left out", () => {
-    expect(linesOf("proxynet_node_", { fleet: fleetOf([{ id: "node_1", uptimeHours: 0 }]) })).toEqual([
+    expect(renderedLines("proxynet_node_", { fleet: buildFleet([{ id: "node_1", uptimeHours: 0 }]) })).toEqual([
       'proxynet_node_info{node_id="node_1",name="",country="",region="",version=""} 1',
       'proxynet_node_status{node_id="node_1",status="online"} 1',
       'proxynet_node_status{node_id="node_1",status="offline"} 0',
@@ -94,27 +98,32 @@ describe("nodes", () => {
   });
 
   test("an awkward name is escaped", () => {
-    expect(linesOf("proxynet_node_info", { fleet: fleetOf([{ id: 'no"de', name: 'we"ird\na\\' }]) })).toEqual([
+    expect(renderedLines("proxynet_node_info", { fleet: buildFleet([{ id: 'no"de', name: 'we"ird\na\\' }]) })).toEqual([
       String.raw`proxynet_node_info{node_id="no\"de",name="we\"ird\na\\",country="",region="",version=""} 1`,
     ]);
   });
 
   test("the labels of the info are those of the configuration", () => {
     const options = { nodeLabels: ["ip_address"] as const };
-    expect(linesOf("proxynet_node_info", { fleet: fleetOf([berlin]) }, { options })).toEqual([
+    expect(renderedLines("proxynet_node_info", { fleet: buildFleet([berlin]) }, { options })).toEqual([
       'proxynet_node_info{node_id="node_1",ip_address="10.0.0.1"} 1',
     ]);
   });
 
   test("an empty slot has no samples", () => {
-    expect(linesOf("proxynet_node_uptime", { fleet: fleetOf([null, berlin, null]) })).toEqual([
+    expect(renderedLines("proxynet_node_uptime", { fleet: buildFleet([null, berlin, null]) })).toEqual([
       'proxynet_node_uptime_seconds{node_id="node_1"} 2592000',
     ]);
   });
 
   test("every state of every place is counted, zeros too, and empty slots not", () => {
-    const fleet = fleetOf([berlin, { ...berlin, id: "node_2", status: "offline" }, null, { ...berlin, id: "node_3" }]);
-    const counted = linesOf('proxynet_nodes{status="o', { fleet });
+    const fleet = buildFleet([
+      berlin,
+      { ...berlin, id: "node_2", status: "offline" },
+      null,
+      { ...berlin, id: "node_3" },
+    ]);
+    const counted = renderedLines('proxynet_nodes{status="o', { fleet });
     expect(counted.filter((line) => line.includes("DE"))).toEqual([
       'proxynet_nodes{status="online",country="DE",region="eu-central"} 2',
       'proxynet_nodes{status="offline",country="DE",region="eu-central"} 1',
@@ -122,13 +131,13 @@ describe("nodes", () => {
   });
 
   test("nodes are not counted before the first complete walk", () => {
-    expect(linesOf("proxynet_nodes", { fleet: fleetOf([berlin], null) })).toEqual([]);
+    expect(renderedLines("proxynet_nodes", { fleet: buildFleet([berlin], null) })).toEqual([]);
   });
 
   test("each sample leaves by the age of its own datum: list and detail apart, node by node", () => {
     const late = { ...berlin, id: "node_2", listedAt: 5_000, detailedAt: 5_000 };
-    const fleet = fleetOf([{ ...berlin, listedAt: 5_000, detailedAt: 0 }, late], 0);
-    const names = linesOf("proxynet_", { fleet }, { now: STALE_AFTER_MS + 1 }).map((line) => line.split(" ")[0]);
+    const fleet = buildFleet([{ ...berlin, listedAt: 5_000, detailedAt: 0 }, late], 0);
+    const names = renderedLines("proxynet_", { fleet }, { now: STALE_AFTER_MS + 1 }).map((line) => line.split(" ")[0]);
     expect(names.filter((name) => name?.includes("cpu"))).toEqual(['proxynet_node_cpu_usage_ratio{node_id="node_2"}']);
     expect(names.filter((name) => name?.includes("uptime"))).toHaveLength(2);
     expect(names.filter((name) => name?.startsWith("proxynet_nodes{"))).toEqual([]);
@@ -139,7 +148,7 @@ describe("sessions", () => {
   const failing = { failedListed: false, counts: { "active https": 7, "closed unknown": 2 } };
 
   test("are counted by state and type; unknown ones only where there are some, failed ones once the list has shown one", () => {
-    expect(linesOf("proxynet_sessions", { sessions: sessionsOf([], failing) })).toEqual([
+    expect(renderedLines("proxynet_sessions", { sessions: buildSessions([], failing) })).toEqual([
       'proxynet_sessions{status="active",session_type="socks5"} 0',
       'proxynet_sessions{status="active",session_type="http"} 0',
       'proxynet_sessions{status="active",session_type="https"} 7',
@@ -154,13 +163,17 @@ describe("sessions", () => {
       'proxynet_sessions{status="closed",session_type="websocket"} 0',
       'proxynet_sessions{status="closed",session_type="unknown"} 2',
     ]);
-    const shown = linesOf("proxynet_sessions", { sessions: sessionsOf([], { ...failing, failedListed: true }) });
+    const shown = renderedLines("proxynet_sessions", {
+      sessions: buildSessions([], { ...failing, failedListed: true }),
+    });
     expect(shown).toContain('proxynet_sessions{status="error",session_type="https"} 0');
   });
 
   test("of a node are counted by state, and their bytes summed", () => {
     const nodes = [null, { id: "node_1", counts: { active: 3, error: 1 }, sentBytes: 1e12, receivedBytes: 5 }];
-    expect(linesOf("proxynet_", { sessions: sessionsOf(nodes) }).filter((line) => line.includes("node_1"))).toEqual([
+    expect(
+      renderedLines("proxynet_", { sessions: buildSessions(nodes) }).filter((line) => line.includes("node_1")),
+    ).toEqual([
       'proxynet_node_sessions{node_id="node_1",status="active"} 3',
       'proxynet_node_sessions{node_id="node_1",status="connecting"} 0',
       'proxynet_node_sessions{node_id="node_1",status="closed"} 0',
@@ -173,11 +186,13 @@ describe("sessions", () => {
 
   test("an old walk takes the gauges along, but no counter and no histogram", () => {
     const duration = { counts: new Float64Array(11), count: 1, sum: 2 };
-    const sessions = sessionsOf([{ id: "node_1", sentBytes: 1 }], {
+    const sessions = buildSessions([{ id: "node_1", sentBytes: 1 }], {
       countries: new Map([["DE", 1]]),
       durations: [duration],
     });
-    const names = linesOf("proxynet_", { sessions }, { now: STALE_AFTER_MS + 1 }).map((line) => line.split("{")[0]);
+    const names = renderedLines("proxynet_", { sessions }, { now: STALE_AFTER_MS + 1 }).map(
+      (line) => line.split("{")[0],
+    );
     expect([...new Set(names)]).toEqual([
       "proxynet_session_duration_seconds_bucket",
       "proxynet_session_duration_seconds_sum",
@@ -195,7 +210,7 @@ describe("sessions", () => {
       ["cust_c", 1],
     ].map(([customerId, sessions]) => ({ customerId: String(customerId), sessions: Number(sessions) }));
     const shown = (topCustomers: number) =>
-      linesOf("proxynet_customer", { sessions: sessionsOf([], { customers }) }, { options: { topCustomers } });
+      renderedLines("proxynet_customer", { sessions: buildSessions([], { customers }) }, { options: { topCustomers } });
     expect(shown(2)).toEqual([
       'proxynet_customer_sessions{customer_id="cust_a"} 5',
       'proxynet_customer_sessions{customer_id="cust_b"} 3',
@@ -205,13 +220,15 @@ describe("sessions", () => {
   });
 
   test("nobody is other where every customer has a series", () => {
-    const sessions = sessionsOf([], { customers: [{ customerId: "cust_a", sessions: 5 }] });
-    expect(linesOf("proxynet_customer", { sessions })).toEqual(['proxynet_customer_sessions{customer_id="cust_a"} 5']);
+    const sessions = buildSessions([], { customers: [{ customerId: "cust_a", sessions: 5 }] });
+    expect(renderedLines("proxynet_customer", { sessions })).toEqual([
+      'proxynet_customer_sessions{customer_id="cust_a"} 5',
+    ]);
   });
 
   test("durations are a cumulative histogram whose bounds are floats", () => {
     const counts = Float64Array.from([1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3]);
-    const sessions = sessionsOf([], { durations: [{ counts, count: 4, sum: 200_010.5 }] });
+    const sessions = buildSessions([], { durations: [{ counts, count: 4, sum: 200_010.5 }] });
     const bounds = [
       "1.0",
       "5.0",
@@ -225,7 +242,7 @@ describe("sessions", () => {
       "43200.0",
       "86400.0",
     ];
-    expect(linesOf("proxynet_session_duration", { sessions })).toEqual([
+    expect(renderedLines("proxynet_session_duration", { sessions })).toEqual([
       ...bounds.map(
         (bound, index) =>
           `proxynet_session_duration_seconds_bucket{session_type="socks5",le="${bound}"} ${counts[index]}`,
@@ -239,9 +256,9 @@ describe("sessions", () => {
 
 test("OpenMetrics names a counter without its suffix, and says the unit where the name ends in it", () => {
   const exposition = render(
-    createRenderer(),
-    inputOf(
-      { sessions: sessionsOf([{ id: "node_1", sentBytes: 7 }]) },
+    createNetworkRenderer(),
+    renderInput(
+      { sessions: buildSessions([{ id: "node_1", sentBytes: 7 }]) },
       { now: STALE_AFTER_MS + 1, options: { deny: new Set(["proxynet_session_received_bytes_total"]) } },
     ),
   );
@@ -255,12 +272,12 @@ proxynet_session_sent_bytes_total{node_id="node_1"} 7
 
 test("a denied family is not on the page, and what only it needs is not collected", () => {
   const deny = new Set(["proxynet_nodes"]);
-  expect(linesOf("proxynet_nodes", { fleet: fleetOf([berlin]) }, { options: { deny } })).toEqual([]);
+  expect(renderedLines("proxynet_nodes", { fleet: buildFleet([berlin]) }, { options: { deny } })).toEqual([]);
   expect([...neededCollectors(deny)]).toEqual(["nodes", "details", "sessions", "stats", "hourly"]);
-  const usage = new Set(FAMILIES.filter(({ source }) => source === "details").map(({ name }) => name));
+  const usage = new Set(NETWORK_FAMILIES.filter(({ source }) => source === "details").map(({ name }) => name));
   expect(neededCollectors(usage).has("details")).toBe(false);
 });
 
 test("no family is there twice", () => {
-  expect(new Set(familyNames()).size).toBe(familyNames().length);
+  expect(new Set(networkFamilyNames()).size).toBe(networkFamilyNames().length);
 });

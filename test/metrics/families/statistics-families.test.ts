@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { linesOf } from "../naive-renderer.ts";
+import { renderedLines } from "../naive-renderer.ts";
 import { STALE_AFTER_MS } from "../snapshot-fixtures.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,7 +22,7 @@ describe("statistics of the service", () => {
   };
 
   test("are shown in base units, and what is missing is left out", () => {
-    expect(linesOf("proxynet_stats", { stats })).toEqual([
+    expect(renderedLines("proxynet_stats", { stats })).toEqual([
       "proxynet_stats_active_sessions 12",
       "proxynet_stats_sessions_today 3400",
       "proxynet_stats_bandwidth_today_bytes 100000000",
@@ -34,7 +34,7 @@ describe("statistics of the service", () => {
   });
 
   test("leave when they are old", () => {
-    expect(linesOf("proxynet_stats", { stats }, { now: STALE_AFTER_MS + 1 })).toEqual([]);
+    expect(renderedLines("proxynet_stats", { stats }, { now: STALE_AFTER_MS + 1 })).toEqual([]);
   });
 
   test("by the hour are those of the newest hour that is over on the service's clock, in whatever order they come", () => {
@@ -45,14 +45,14 @@ describe("statistics of the service", () => {
       bandwidthGb: 2.5,
     });
     const hourly = { at: 0, value: [entry(3), entry(4), entry(2)] };
-    expect(linesOf("proxynet_hourly", { hourly }, { serviceNowMs: 4.5 * HOUR_MS })).toEqual([
+    expect(renderedLines("proxynet_hourly", { hourly }, { serviceNowMs: 4.5 * HOUR_MS })).toEqual([
       "proxynet_hourly_active_sessions 3",
       "proxynet_hourly_bandwidth_bytes 2500000000",
       "proxynet_hourly_timestamp_seconds 10800",
     ]);
-    expect(linesOf("proxynet_hourly_a", { hourly }, { serviceNowMs: 5 * HOUR_MS })).toEqual([
+    expect(renderedLines("proxynet_hourly_a", { hourly }, { serviceNowMs: 5 * HOUR_MS })).toEqual([
       "proxynet_hourly_active_sessions 4",
     ]);
-    expect(linesOf("proxynet_hourly", { hourly }, { serviceNowMs: 2 * HOUR_MS })).toEqual([]);
+    expect(renderedLines("proxynet_hourly", { hourly }, { serviceNowMs: 2 * HOUR_MS })).toEqual([]);
   });
 });

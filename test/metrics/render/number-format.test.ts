@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createNumerals } from "../../../src/metrics/render/number-format.ts";
+import { createNumberWriter } from "../../../src/metrics/render/number-format.ts";
 import { valueText } from "../../../src/metrics/text-format.ts";
 
 const BYTES = 64;
-const numerals = createNumerals(2);
+const numerals = createNumberWriter(2);
 
 /** What is written for `value`, and what stands around it. */
 function written(value: number): string {
   const target = Buffer.alloc(BYTES, "#");
-  const length = numerals.take(1, value);
+  const length = numerals.measure(1, value);
   numerals.write(1, target, BYTES - 1);
   return target.subarray(BYTES - 2 - length).toString();
 }

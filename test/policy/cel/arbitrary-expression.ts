@@ -1,29 +1,29 @@
 import fc from "fast-check";
 
 /** What a sentence is about, by field; a field that isn't there has no value. */
-export type Known = Readonly<Record<string, string | number>>;
+export type KnownFields = Readonly<Record<string, string | number>>;
 
 /**
  * A part of a random expression, and what it means, said once more and plainly: a part without a value leaves the whole
  * without one, unless the whole is the same whatever value it had.
  */
-export interface Sentence<V> {
+export interface RandomExpression<V> {
   readonly text: string;
-  readonly names: readonly string[];
+  readonly fields: readonly string[];
   /** Null: no value. */
-  readonly value: (record: Known) => V | null;
+  readonly value: (record: KnownFields) => V | null;
 }
 
-const INTS = [
+const INT_FIELDS = [
   ...["node.uptime_hours", "node.active_sessions", "sessions.total", "sessions.active", "sessions.error"],
   ...["fleet.nodes", "fleet.online", "region.nodes", "region.online"],
 ];
-const DOUBLES = [
+const DOUBLE_FIELDS = [
   ...["node.bandwidth_gb", "node.cpu_usage", "node.memory_usage", "node.disk_usage", "sessions.failed_ratio"],
   ...["fleet.online_ratio", "region.online_ratio", "fleet.median.cpu_usage", "region.median.disk_usage"],
 ];
-const TIMES = ["now", "node.last_seen", "node.created_at", "node.updated_at"];
-const TEXTS: Readonly<Record<string, readonly string[]>> = {
+const TIME_FIELDS = ["now", "node.last_seen", "node.created_at", "node.updated_at"];
+const TEXT_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "node.status": ["online", "offline", "quarantined", "rebooting", "maintenance"],
   "node.country": ["DE", "FR"],
   "node.region": ["a", "b"],
@@ -32,18 +32,18 @@ const TEXTS: Readonly<Record<string, readonly string[]>> = {
 };
 const DURATIONS = { "0s": 0, "59s": 59_000, "10m": 600_000, "1h30m": 5_400_000 };
 
-function leaf<V extends string | number>(name: string): Sentence<V> {
-  return { text: name, names: [name], value: (record) => (record[name] as V | undefined) ?? null };
+function fieldExpression<V extends string | number>(name: string): RandomExpression<V> {
+  return { text: name, fields: [name], value: (record) => (record[name] as V | undefined) ?? null };
 }
 
 function join<A, B, V>(
   write: (a: string, b: string) => string,
-  [a, b]: readonly [Sentence<A>, Sentence<B>],
+  [a, b]: readonly [RandomExpression<A>, RandomExpression<B>],
   work: (a: A, b: B) => V | null,
-): Sentence<V> {
+): RandomExpression<V> {
   return {
     text: `(${write(a.text, b.text)})`,
-    names: [...a.names, ...b.names],
+    fields: [...a.fields, ...b.fields],
     value(record) {
       const [one, other] = [a.value(record), b.value(record)];
       return one === null || other === null ? null : work(one, other);
@@ -53,14 +53,14 @@ function join<A, B, V>(
 
 const finite = (value: number) => (Number.isFinite(value) ? value : null);
 
-const sums: readonly [string, (a: number, b: number) => number | null][] = [
+const ARITHMETIC_CASES: readonly [string, (a: number, b: number) => number | null][] = [
   ["+", (a, b) => finite(a + b)],
   ["-", (a, b) => finite(a - b)],
   ["*", (a, b) => finite(a * b)],
 ];
 
 type Ordered = string | number;
-const orders: readonly [string, (a: Ordered, b: Ordered) => boolean][] = [
+const COMPARISON_CASES: readonly [string, (a: Ordered, b: Ordered) => boolean][] = [
   ["==", (a, b) => a === b],
   ["!=", (a, b) => a !== b],
   ["<", (a, b) => a < b],
@@ -68,8 +68,8 @@ const orders: readonly [string, (a: Ordered, b: Ordered) => boolean][] = [
   [">", (a, b) => a > b],
   [">=", (a, b) => a >= b],
 ];
-const infix = (operator: string) => (a: string, b: string) => `${a} ${operator} ${b}`;
-const ratio = (parts: readonly [Sentence<number>, Sentence<number>]) =>
+const infixText = (operator: string) => (a: string, b: string) => `${a} ${operator} ${b}`;
+const ratio = (parts: readonly [RandomExpression<number>, RandomExpression<number>]) =>
   join(
     (a, b) => `ratio(${a}, ${b})`,
     parts,
@@ -79,27 +79,27 @@ const ratio = (parts: readonly [Sentence<number>, Sentence<number>]) =>
 // Values that every field could have, so that no comparison is refused as one that never holds.
 const literalNumber = fc
   .constantFrom("0", "1", "0.5", "0.25")
-  .map((text): Sentence<number> => ({ text, names: [], value: () => Number(text) }));
-const numberField = fc.constantFrom(...INTS, ...DOUBLES).map((name) => leaf<number>(name));
-const doubleField = fc.constantFrom(...DOUBLES).map((name) => leaf<number>(name));
-const timeField = fc.constantFrom(...TIMES).map((name) => leaf<number>(name));
+  .map((text): RandomExpression<number> => ({ text, fields: [], value: () => Number(text) }));
+const numberField = fc.constantFrom(...INT_FIELDS, ...DOUBLE_FIELDS).map((name) => fieldExpression<number>(name));
+const doubleField = fc.constantFrom(...DOUBLE_FIELDS).map((name) => fieldExpression<number>(name));
+const timeField = fc.constantFrom(...TIME_FIELDS).map((name) => fieldExpression<number>(name));
 const length = fc
   .constantFrom(...Object.entries(DURATIONS))
-  .map(([text, ms]): Sentence<number> => ({ text: `duration("${text}")`, names: [], value: () => ms }));
+  .map(([text, ms]): RandomExpression<number> => ({ text: `duration("${text}")`, fields: [], value: () => ms }));
 
-const textCondition = fc.constantFrom(...Object.keys(TEXTS)).chain((name) => {
+const textCondition = fc.constantFrom(...Object.keys(TEXT_FIELDS)).chain((name) => {
   const literal = fc
-    .constantFrom(...TEXTS[name]!)
-    .map((text): Sentence<string> => ({ text: JSON.stringify(text), names: [], value: () => text }));
-  const field = fc.constant(leaf<string>(name));
+    .constantFrom(...TEXT_FIELDS[name]!)
+    .map((text): RandomExpression<string> => ({ text: JSON.stringify(text), fields: [], value: () => text }));
+  const field = fc.constant(fieldExpression<string>(name));
   return fc.oneof(
     fc
-      .tuple(fc.constantFrom(...orders.slice(0, 2)), field, literal)
-      .map(([[operator, work], ...sides]) => join(infix(operator), sides, work)),
-    fc.tuple(field, fc.subarray([...TEXTS[name]!], { minLength: 1 })).map(
-      ([{ text, names, value }, list]): Sentence<boolean> => ({
+      .tuple(fc.constantFrom(...COMPARISON_CASES.slice(0, 2)), field, literal)
+      .map(([[operator, work], ...sides]) => join(infixText(operator), sides, work)),
+    fc.tuple(field, fc.subarray([...TEXT_FIELDS[name]!], { minLength: 1 })).map(
+      ([{ text, fields: names, value }, list]): RandomExpression<boolean> => ({
         text: `(${text} in ${JSON.stringify(list)})`,
-        names,
+        fields: names,
         value(record) {
           const member = value(record);
           return member === null ? null : list.includes(member);
@@ -120,57 +120,61 @@ const textCondition = fc.constantFrom(...Object.keys(TEXTS)).chain((name) => {
 });
 
 const timeCondition = fc
-  .tuple(fc.constantFrom(...orders.slice(2)), timeField, timeField, length)
+  .tuple(fc.constantFrom(...COMPARISON_CASES.slice(2)), timeField, timeField, length)
   .map(([[operator, work], a, b, duration]) =>
-    join(infix(operator), [join(infix("-"), [a, b], (x: number, y: number) => x - y), duration], work),
+    join(infixText(operator), [join(infixText("-"), [a, b], (x: number, y: number) => x - y), duration], work),
   );
 
-const grown = fc.letrec<{ number: Sentence<number>; condition: Sentence<boolean> }>((tie) => {
-  const two = fc.tuple(tie("number"), tie("number"));
-  const numberOf = fc.oneof(
-    { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
-    fc.oneof(numberField, literalNumber),
-    fc.tuple(fc.constantFrom(...sums), two).map(([[operator, work], sides]) => join(infix(operator), sides, work)),
-    two.map(ratio),
-    fc.tuple(tie("condition"), doubleField, doubleField).map(([test, yes, no]) => choice(test, yes, no)),
-  );
-  // Every comparison reads a field, as it must.
-  const comparison = fc
-    .tuple(
-      fc.constantFrom(...orders),
-      fc.oneof(numberField, fc.tuple(numberField, tie("number")).map(ratio)),
-      tie("number"),
-    )
-    .map(([[operator, work], ...sides]) => join(infix(operator), sides, work));
-  const both = fc.tuple(tie("condition"), tie("condition"));
-  const condition = fc.oneof(
-    { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
-    fc.oneof(comparison, textCondition, timeCondition),
-    both.map((sides) => settled("&&", sides, (a, b) => a && b)),
-    both.map((sides) => settled("||", sides, (a, b) => a || b)),
-    tie("condition").map(
-      ({ text, names, value }): Sentence<boolean> => ({
-        text: `!${text}`,
-        names,
-        value(record) {
-          const operand = value(record);
-          return operand === null ? null : !operand;
-        },
-      }),
-    ),
-    fc.tuple(tie("condition"), both).map(([test, [yes, no]]) => choice(test, yes, no)),
-  );
-  return { number: numberOf, condition };
-});
+const expressionGrammar = fc.letrec<{ number: RandomExpression<number>; condition: RandomExpression<boolean> }>(
+  (tie) => {
+    const two = fc.tuple(tie("number"), tie("number"));
+    const numberOf = fc.oneof(
+      { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
+      fc.oneof(numberField, literalNumber),
+      fc
+        .tuple(fc.constantFrom(...ARITHMETIC_CASES), two)
+        .map(([[operator, work], sides]) => join(infixText(operator), sides, work)),
+      two.map(ratio),
+      fc.tuple(tie("condition"), doubleField, doubleField).map(([test, yes, no]) => choice(test, yes, no)),
+    );
+    // Every comparison reads a field, as it must.
+    const comparison = fc
+      .tuple(
+        fc.constantFrom(...COMPARISON_CASES),
+        fc.oneof(numberField, fc.tuple(numberField, tie("number")).map(ratio)),
+        tie("number"),
+      )
+      .map(([[operator, work], ...sides]) => join(infixText(operator), sides, work));
+    const both = fc.tuple(tie("condition"), tie("condition"));
+    const condition = fc.oneof(
+      { depthSize: "xsmall", maxDepth: 3, withCrossShrink: true },
+      fc.oneof(comparison, textCondition, timeCondition),
+      both.map((sides) => threeValuedOperator("&&", sides, (a, b) => a && b)),
+      both.map((sides) => threeValuedOperator("||", sides, (a, b) => a || b)),
+      tie("condition").map(
+        ({ text, fields: names, value }): RandomExpression<boolean> => ({
+          text: `!${text}`,
+          fields: names,
+          value(record) {
+            const operand = value(record);
+            return operand === null ? null : !operand;
+          },
+        }),
+      ),
+      fc.tuple(tie("condition"), both).map(([test, [yes, no]]) => choice(test, yes, no)),
+    );
+    return { number: numberOf, condition };
+  },
+);
 
 /** An operator between conditions: it has a value where that is the same for every value that the unknown ones may have. */
-function settled(
+function threeValuedOperator(
   operator: string,
-  sides: readonly [Sentence<boolean>, Sentence<boolean>],
+  sides: readonly [RandomExpression<boolean>, RandomExpression<boolean>],
   work: (a: boolean, b: boolean) => boolean,
-): Sentence<boolean> {
+): RandomExpression<boolean> {
   const possible = (value: boolean | null) => (value === null ? [true, false] : [value]);
-  const joined = join(infix(operator), sides, work);
+  const joined = join(infixText(operator), sides, work);
   return {
     ...joined,
     value(record) {
@@ -181,10 +185,14 @@ function settled(
   };
 }
 
-function choice<V>(test: Sentence<boolean>, yes: Sentence<V>, no: Sentence<V>): Sentence<V> {
+function choice<V>(
+  test: RandomExpression<boolean>,
+  yes: RandomExpression<V>,
+  no: RandomExpression<V>,
+): RandomExpression<V> {
   return {
     text: `(${test.text} ? ${yes.text} : ${no.text})`,
-    names: [...test.names, ...yes.names, ...no.names],
+    fields: [...test.fields, ...yes.fields, ...no.fields],
     value(record) {
       const is = test.value(record);
       return is === null ? null : (is ? yes : no).value(record);
@@ -193,4 +201,4 @@ function choice<V>(test: Sentence<boolean>, yes: Sentence<V>, no: Sentence<V>): 
 }
 
 /** Random conditions of the grammar that policies may use. */
-export const sentences: fc.Arbitrary<Sentence<boolean>> = grown.condition;
+export const randomConditions: fc.Arbitrary<RandomExpression<boolean>> = expressionGrammar.condition;

@@ -6,14 +6,14 @@ import { FIELDS } from "../../../src/policy/cel/fields.ts";
 import type { Value } from "../../../src/policy/cel/term.ts";
 
 /** Compiles what is right. */
-function expression(text: string): Expression {
+function compiledExpression(text: string): Expression {
   const compiled = compileExpression(text);
   if (!compiled.ok) throw new Error(`${text}: ${compiled.error.message}`);
   return compiled.value;
 }
 
 /** Compiles what is wrong. */
-function problem(text: string): { message: string; offset: number } {
+function compileError(text: string): { message: string; offset: number } {
   const compiled = compileExpression(text);
   if (compiled.ok) throw new Error(`${text}: was taken`);
   return compiled.error;
@@ -21,11 +21,11 @@ function problem(text: string): { message: string; offset: number } {
 
 /** What an expression comes to over values by name. */
 function evaluate(text: string, values: Readonly<Record<string, Value>>): boolean | null {
-  const { fields, evaluate: run } = expression(text);
+  const { fields, evaluate: run } = compiledExpression(text);
   return run(fields.map(({ name }) => values[name]!));
 }
 
-const namesIn = (text: string) => expression(text).fields.map(({ name }) => name);
+const namesIn = (text: string) => compiledExpression(text).fields.map(({ name }) => name);
 
 describe("this CEL by itself", () => {
   test("wants a BigInt for an int: a plain number fails", () => {
@@ -80,15 +80,15 @@ describe("time", () => {
     expect(evaluate('now - node.last_seen < duration("1d") && now - node.last_seen < duration("1h30m")', values)).toBe(
       true,
     );
-    const { message, offset } = problem('now - node.last_seen > duration("1.5h")');
+    const { message, offset } = compileError('now - node.last_seen > duration("1.5h")');
     expect(message).toContain("such as 30s");
     expect(offset).toBe(32);
   });
 
   test("a timestamp is written with its zone, and is a day that exists", () => {
     expect(evaluate('node.last_seen < timestamp("1970-01-13T00:00:00+02:00")', values)).toBe(true);
-    expect(problem('node.last_seen < timestamp("2026-02-30T00:00:00Z")').offset).toBe(27);
-    expect(problem('node.last_seen < timestamp("2026-02-03T00:00:00")').message).toContain("with a zone");
+    expect(compileError('node.last_seen < timestamp("2026-02-30T00:00:00Z")').offset).toBe(27);
+    expect(compileError('node.last_seen < timestamp("2026-02-03T00:00:00")').message).toContain("with a zone");
   });
 });
 
@@ -167,18 +167,18 @@ test("texts are compared, looked up and searched", () => {
 test("what is too large is refused before it is worked on", () => {
   const nested = (depth: number) => `${"(".repeat(depth)}node.uptime_hours > 1${")".repeat(depth)}`;
   expect(compileExpression(nested(20)).ok).toBe(true);
-  expect(problem(nested(100)).message).toBe("the expression is nested too deeply");
+  expect(compileError(nested(100)).message).toBe("the expression is nested too deeply");
   const list = (length: number) => `node.uptime_hours in [${Array.from({ length }, (_, index) => index)}]`;
   expect(compileExpression(list(256)).ok).toBe(true);
-  expect(problem(list(257)).message).toBe("the list is too long");
-  expect(problem(Array(600).fill("node.uptime_hours>1").join("||"))).toEqual({
+  expect(compileError(list(257)).message).toBe("the list is too long");
+  expect(compileError(Array(600).fill("node.uptime_hours>1").join("||"))).toEqual({
     message: "the expression has 12598 characters, of 8192 at most",
     offset: 8192,
   });
-  expect(problem(`node.uptime_hours > ${Array(1000).fill("1").join("+")}`).message).toBe(
+  expect(compileError(`node.uptime_hours > ${Array(1000).fill("1").join("+")}`).message).toBe(
     "the expression has too many parts",
   );
-  expect(problem(`node.uptime_hours > ${"-".repeat(8000)}1`).message).toBe("the expression has too many parts");
+  expect(compileError(`node.uptime_hours > ${"-".repeat(8000)}1`).message).toBe("the expression has too many parts");
 });
 
 test("whatever the text, the answer is an expression or a problem within the text", () => {

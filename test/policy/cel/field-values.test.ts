@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
-import { aggregatesOf } from "../../../src/policy/cel/fleet-aggregates.ts";
-import { FIELDS, fieldNamed } from "../../../src/policy/cel/fields.ts";
-import { createScope } from "../../../src/policy/cel/field-values.ts";
-import { fleetOf, type NodeSketch, sessionsOf } from "../../metrics/snapshot-fixtures.ts";
+import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
+import { FIELDS, findField } from "../../../src/policy/cel/fields.ts";
+import { fleetAggregates } from "../../../src/policy/cel/fleet-aggregates.ts";
+import { buildFleet, buildSessions, type NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 
 const SERVICE_TIME_MS = Date.parse("2026-03-01T12:00:00Z");
 const serviceTime = (at: number) => SERVICE_TIME_MS + at;
 
-const whole: NodeSketch = {
+const completeNode: NodeFixture = {
   id: "node_1",
   name: "vip-1",
   country: "DE",
@@ -30,18 +30,18 @@ const whole: NodeSketch = {
 };
 
 function snapshotOf(parts: Partial<Snapshot>): Snapshot {
-  return { sequence: 1, at: 2_000, fleet: fleetOf([]), sessions: null, stats: null, hourly: null, ...parts };
+  return { sequence: 1, at: 2_000, fleet: buildFleet([]), sessions: null, stats: null, hourly: null, ...parts };
 }
 
 /** Reads fields of the first node, whatever their age. */
 function reader(parts: Partial<Snapshot>, time: (at: number) => number | null = serviceTime, freshFrom = -Infinity) {
-  const subject = createScope(snapshotOf(parts), time).subject(0);
-  return (name: string) => subject.read(fieldNamed(name)!, freshFrom);
+  const subject = createEvaluationScope(snapshotOf(parts), time).nodeAt(0);
+  return (name: string) => subject.read(findField(name)!, freshFrom);
 }
 
 describe("a field of the node", () => {
   test("has the value and the age of the read that brought it: list or detail", () => {
-    const read = reader({ fleet: fleetOf([whole], 800) });
+    const read = reader({ fleet: buildFleet([completeNode], 800) });
     const listed = (value: unknown) => ({ value, at: 1_000 });
     const detailed = (value: unknown) => ({ value, at: 500 });
     expect(
@@ -68,7 +68,7 @@ describe("a field of the node", () => {
   });
 
   test("that no record said is missing, and so is a status that this version does not know", () => {
-    const read = reader({ fleet: fleetOf([{ id: "node_1", status: "unknown", listedAt: 5 }], null) });
+    const read = reader({ fleet: buildFleet([{ id: "node_1", status: "unknown", listedAt: 5 }], null) });
     const there = FIELDS.filter(({ name }) => typeof read(name) !== "string").map(({ name }) => name);
     expect(there).toEqual(["node.id", "now"]);
     expect(read("node.status")).toBe("missing");
@@ -76,52 +76,53 @@ describe("a field of the node", () => {
   });
 
   test("of usage is of an undeclared scale where no scale holds, its medians too", () => {
-    const read = reader({ fleet: { ...fleetOf([whole]), usageKnown: false } });
+    const read = reader({ fleet: { ...buildFleet([completeNode]), usageKnown: false } });
     const undeclared = FIELDS.filter(({ name }) => read(name) === "undeclared_scale");
     expect(undeclared).toEqual(FIELDS.filter(({ isUsage }) => isUsage));
     expect(undeclared).toHaveLength(9);
   });
 
   test("is no timestamp where it lies more than a minute after its own observation", () => {
-    const seen = (lastSeenMs: number) => reader({ fleet: fleetOf([{ ...whole, lastSeenMs }]) })("node.last_seen");
+    const seen = (lastSeenMs: number) =>
+      reader({ fleet: buildFleet([{ ...completeNode, lastSeenMs }]) })("node.last_seen");
     const observed = serviceTime(1_000);
     expect(seen(observed + 60_000)).toEqual({ value: observed + 60_000, at: 1_000 });
     expect(seen(observed + 60_001)).toBe("in_future");
-    expect(reader({ fleet: fleetOf([{ ...whole, createdAtMs: serviceTime(500) + 60_001 }]) })("node.created_at")).toBe(
-      "in_future",
-    );
+    expect(
+      reader({ fleet: buildFleet([{ ...completeNode, createdAtMs: serviceTime(500) + 60_001 }]) })("node.created_at"),
+    ).toBe("in_future");
   });
 });
 
 test("before the first complete walk a fleet has no counts and no medians, and a region that no node is in has none", () => {
-  const unsettled = aggregatesOf(fleetOf([whole], null));
+  const unsettled = fleetAggregates(buildFleet([completeNode], null));
   expect([unsettled.counts(null), unsettled.median(null, "cpuUsage", 0)]).toEqual([null, null]);
-  const settled = aggregatesOf(fleetOf([whole], 800));
+  const settled = fleetAggregates(buildFleet([completeNode], 800));
   expect(settled.counts("eu-west")).toEqual({ value: { nodes: 1, online: 0 }, at: 800 });
   expect([settled.counts("nowhere"), settled.median("nowhere", "cpuUsage", 0)]).toEqual([null, null]);
 });
 
 test("a median of other ages is another one, whatever was asked for before", () => {
   const nodes = [0.1, 0.2, 0.9].map((cpuUsage, index) => ({
-    ...whole,
+    ...completeNode,
     id: `node_${index}`,
     cpuUsage,
     detailedAt: index * 100,
   }));
-  const aggregates = aggregatesOf(fleetOf(nodes, 800));
+  const aggregates = fleetAggregates(buildFleet(nodes, 800));
   const values = [0, 1, 100, 101, 0, 100].map((from) => aggregates.median(null, "cpuUsage", from)?.value ?? null);
   expect(values.map((value) => value?.toFixed(2) ?? null)).toEqual(["0.20", "0.55", "0.55", null, "0.20", "0.55"]);
 });
 
 test("now is missing until the service has said what time it is", () => {
-  const read = reader({ fleet: fleetOf([whole]) }, () => null);
+  const read = reader({ fleet: buildFleet([completeNode]) }, () => null);
   expect(read("now")).toBe("missing");
-  expect(read("node.last_seen")).toEqual({ value: whole.lastSeenMs, at: 1_000 });
+  expect(read("node.last_seen")).toEqual({ value: completeNode.lastSeenMs, at: 1_000 });
 });
 
 test("a node is found by its id, through empty slots", () => {
-  const scope = createScope(snapshotOf({ fleet: fleetOf([null, whole]) }), serviceTime);
-  expect(scope.find("node_1")?.read(fieldNamed("node.name")!, 0)).toEqual({ value: "vip-1", at: 1_000 });
+  const scope = createEvaluationScope(snapshotOf({ fleet: buildFleet([null, completeNode]) }), serviceTime);
+  expect(scope.find("node_1")?.read(findField("node.name")!, 0)).toEqual({ value: "vip-1", at: 1_000 });
   expect(scope.find("node_2")).toBe(null);
   expect(scope.find("")).toBe(null);
 });
@@ -133,8 +134,8 @@ describe("sessions of a node", () => {
     { failedListed = true, id = "node_1", quietWalks = 0 } = {},
   ) {
     const node = { id, counts: counts ?? {}, quietWalks };
-    const view = counts === null ? null : sessionsOf([null, node], { failedListed, settledAt: 700 });
-    const read = reader({ fleet: fleetOf([whole]), sessions: view });
+    const view = counts === null ? null : buildSessions([null, node], { failedListed, settledAt: 700 });
+    const read = reader({ fleet: buildFleet([completeNode]), sessions: view });
     return Object.fromEntries(
       names.map((name) => {
         const datum = read(`sessions.${name}`);
@@ -184,14 +185,14 @@ describe("sessions of a node", () => {
 });
 
 describe("the fleet and the region of a node", () => {
-  const nodes: NodeSketch[] = [
+  const nodes: NodeFixture[] = [
     { id: "node_1", region: "a", country: "DE", status: "online", cpuUsage: 0.9, detailedAt: 100 },
     { id: "node_2", region: "a", country: "FR", status: "offline", cpuUsage: 0.1, detailedAt: 300 },
     { id: "node_3", region: "a", country: "FR", status: "unknown", cpuUsage: 0.5, detailedAt: 200 },
     { id: "node_4", region: "b", status: "online", cpuUsage: 0.2, detailedAt: 300 },
     { id: "node_5", status: "online" },
   ];
-  const fleet = fleetOf([...nodes.slice(0, 1), null, ...nodes.slice(1)], 800);
+  const fleet = buildFleet([...nodes.slice(0, 1), null, ...nodes.slice(1)], 800);
 
   test("are counted at the last complete walk; a region spans countries", () => {
     const read = reader({ fleet });
@@ -213,17 +214,19 @@ describe("the fleet and the region of a node", () => {
     expect(reader({ fleet }, serviceTime, 300)("region.median.cpu_usage")).toBe("missing");
     expect(reader({ fleet }, serviceTime, 201)("fleet.median.cpu_usage")).toBe("missing");
     expect(
-      reader({ fleet: fleetOf(nodes.slice(0, 2), 800) }, serviceTime, 300)("fleet.median.cpu_usage"),
+      reader({ fleet: buildFleet(nodes.slice(0, 2), 800) }, serviceTime, 300)("fleet.median.cpu_usage"),
     ).toMatchObject({ value: 0.1 });
   });
 
   test("have the median of just the fresh values, however often and in whatever order it is asked for", () => {
-    const { median } = aggregatesOf(fleet);
+    const { median } = fleetAggregates(fleet);
     const ask = (freshFrom: number) => median("a", "cpuUsage", freshFrom)?.value ?? null;
     const asked = [301, 50, 200, 100, 101, 201, 300, 99, 200, 101, 50, 301];
     expect(asked.map(ask)).toEqual([null, 0.5, 0.3, 0.5, 0.3, null, null, 0.5, 0.3, 0.3, 0.5, null]);
     for (let freshFrom = 0; freshFrom < 400; freshFrom++) {
-      expect(aggregatesOf({ ...fleet }).median("a", "cpuUsage", freshFrom)).toEqual(median("a", "cpuUsage", freshFrom));
+      expect(fleetAggregates({ ...fleet }).median("a", "cpuUsage", freshFrom)).toEqual(
+        median("a", "cpuUsage", freshFrom),
+      );
     }
   });
 
@@ -231,7 +234,7 @@ describe("the fleet and the region of a node", () => {
     const names = FIELDS.map(({ name }) => name).filter((name) => /^(fleet|region)/.test(name));
     const unsettled = reader({ fleet: { ...fleet, settledAt: null } });
     expect(new Set(names.map(unsettled))).toEqual(new Set(["missing"]));
-    const nowhere = reader({ fleet: fleetOf([...nodes].reverse(), 800) });
+    const nowhere = reader({ fleet: buildFleet([...nodes].reverse(), 800) });
     expect(nowhere("region.nodes")).toBe("missing");
     expect(nowhere("region.median.cpu_usage")).toBe("missing");
     expect(nowhere("fleet.nodes")).toMatchObject({ value: 5 });

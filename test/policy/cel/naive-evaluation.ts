@@ -1,8 +1,11 @@
-import type { NodeSketch } from "../../metrics/snapshot-fixtures.ts";
-import { MAX_AGES, NOW, type World } from "../arbitrary-snapshot.ts";
+import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
+import { MAX_AGES, NOW, type SampledFleet } from "../arbitrary-snapshot.ts";
 
 /** What is known and fresh of a node, by field, read off the sketch of a world in the plainest way. */
-export function plainReading(world: World, node: NodeSketch): Readonly<Record<string, string | number>> {
+export function referenceReading(
+  sampledFleet: SampledFleet,
+  node: NodeFixture,
+): Readonly<Record<string, string | number>> {
   const known: Record<string, string | number> = {};
   const note = (
     source: string,
@@ -12,33 +15,33 @@ export function plainReading(world: World, node: NodeSketch): Readonly<Record<st
     if (at === null || at === undefined || NOW - at > MAX_AGES[source]!) return;
     for (const [name, value] of Object.entries(values)) if (value !== null && value !== undefined) known[name] = value;
   };
-  const { usageKnown } = world;
+  const { usageKnown } = sampledFleet;
   note("nodes", node.listedAt, {
     "node.name": node.name,
     "node.status": node.status === "unknown" ? null : node.status,
     "node.country": node.country,
     "node.region": node.region,
     "node.version": node.version,
-    "node.last_seen": plausible(world, node.lastSeenMs, node.listedAt),
+    "node.last_seen": plausible(sampledFleet, node.lastSeenMs, node.listedAt),
     "node.uptime_hours": node.uptimeHours,
     "node.active_sessions": node.activeSessions,
     "node.bandwidth_gb": node.bandwidthGb,
-    now: world.skewMs === null ? null : world.skewMs + node.listedAt!,
+    now: sampledFleet.skewMs === null ? null : sampledFleet.skewMs + node.listedAt!,
   });
   note("details", node.detailedAt, {
     "node.cpu_usage": usageKnown ? node.cpuUsage : null,
     "node.memory_usage": usageKnown ? node.memoryUsage : null,
     "node.disk_usage": usageKnown ? node.diskUsage : null,
-    "node.created_at": plausible(world, node.createdAtMs, node.detailedAt),
-    "node.updated_at": plausible(world, node.updatedAtMs, node.detailedAt),
+    "node.created_at": plausible(sampledFleet, node.createdAtMs, node.detailedAt),
+    "node.updated_at": plausible(sampledFleet, node.updatedAtMs, node.detailedAt),
   });
-  note("sessions", world.sessions?.settledAt, sessionsOf(world, node));
-  if (world.settledAt !== null) {
-    const neighbours = world.nodes.filter(({ region }) => region === node.region);
-    const places = { fleet: world.nodes, ...(node.region === undefined ? {} : { region: neighbours }) };
+  note("sessions", sampledFleet.sessions?.settledAt, sessionsOf(sampledFleet, node));
+  if (sampledFleet.settledAt !== null) {
+    const neighbours = sampledFleet.nodes.filter(({ region }) => region === node.region);
+    const places = { fleet: sampledFleet.nodes, ...(node.region === undefined ? {} : { region: neighbours }) };
     for (const [place, nodes] of Object.entries(places)) {
       const online = nodes.filter(({ status }) => status === "online").length;
-      note("nodes", world.settledAt, {
+      note("nodes", sampledFleet.settledAt, {
         [`${place}.nodes`]: nodes.length,
         [`${place}.online`]: online,
         [`${place}.online_ratio`]: online / nodes.length,
@@ -52,12 +55,12 @@ export function plainReading(world: World, node: NodeSketch): Readonly<Record<st
   return known;
 }
 
-function plausible({ skewMs }: World, timestamp: number | undefined, observedAt: number | undefined) {
+function plausible({ skewMs }: SampledFleet, timestamp: number | undefined, observedAt: number | undefined) {
   if (timestamp === undefined || skewMs === null) return timestamp;
   return timestamp - (skewMs + observedAt!) > 60_000 ? undefined : timestamp;
 }
 
-function sessionsOf({ sessions }: World, node: NodeSketch) {
+function sessionsOf({ sessions }: SampledFleet, node: NodeFixture) {
   if (sessions === null) return {};
   const row = sessions.byNode.find(({ id }) => id === node.id);
   const counts: Readonly<Record<string, number>> = row?.counts ?? {};
@@ -78,7 +81,7 @@ function sessionsOf({ sessions }: World, node: NodeSketch) {
   };
 }
 
-function median(nodes: readonly NodeSketch[], read: (node: NodeSketch) => number | undefined): number | null {
+function median(nodes: readonly NodeFixture[], read: (node: NodeFixture) => number | undefined): number | null {
   const values = nodes
     .filter(({ detailedAt }) => detailedAt !== undefined && NOW - detailedAt <= MAX_AGES.details!)
     .flatMap((node) => read(node) ?? []);

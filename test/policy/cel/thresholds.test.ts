@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compiled } from "../../../src/policy/policy.ts";
 import { thresholdsOf } from "../../../src/policy/cel/thresholds.ts";
+import { mustCompile } from "../../../src/policy/policy.ts";
 
 /** `disk>0.95`: trouble is above. */
-const linesOf = (text: string) =>
-  thresholdsOf(compiled(text)).map(
+const thresholdTexts = (text: string) =>
+  thresholdsOf(mustCompile(text)).map(
     ({ usage, value, side }) =>
       `${usage.replace("Usage", "")}${side === "above" ? ">" : "<"}${Number(value.toFixed(6))}`,
   );
@@ -30,7 +30,7 @@ describe("the lines that a condition draws through usages", () => {
     ["node.cpu_usage > 0.5 ? node.active_sessions > 10 : node.uptime_hours < 1", ["cpu>0.5", "cpu<0.5"]],
     ["node.memory_usage > 0.0", ["memory>0"]],
   ])("%s: %j", (text, lines) => {
-    expect(linesOf(text)).toEqual(lines);
+    expect(thresholdTexts(text)).toEqual(lines);
   });
 
   test.each([
@@ -47,7 +47,7 @@ describe("the lines that a condition draws through usages", () => {
     "ratio(node.cpu_usage, 0) > 1.0",
     "now - node.created_at > duration('24h')",
   ])("%s draws none", (text) => {
-    expect(linesOf(text)).toEqual([]);
+    expect(thresholdTexts(text)).toEqual([]);
   });
 
   test("a comparison of a usage changes its mind just where its line is, and is true on the line's side alone", () => {
@@ -64,7 +64,7 @@ describe("the lines that a condition draws through usages", () => {
       fc.property(comparison, fc.double({ min: 0.001, max: 0.999, noNaN: true }), (parts, usage) => {
         const { factor, constant, operator, bound, isNegated } = parts;
         const plain = `${factor.toFixed(2)} * node.disk_usage + ${constant.toFixed(2)} ${operator} ${bound.toFixed(2)}`;
-        const expression = compiled(isNegated ? `!(${plain})` : plain);
+        const expression = mustCompile(isNegated ? `!(${plain})` : plain);
         const [line] = thresholdsOf(expression);
         const at = (disk: number) => expression.evaluate([disk]);
         if (line === undefined) {

@@ -1,33 +1,45 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediation/episode.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediation/episode.ts";
 import {
-  afterClearing,
-  afterFailure,
-  afterLimit,
-  afterLook,
-  afterLoss,
-  afterRefusal,
-  afterSending,
-  afterStep,
-  EPISODE_MOVES,
-  nextRung,
-  proven,
-  resumed,
-  unlisted,
+  advanceStep,
+  clearEpisode,
+  EPISODE_TRANSITIONS,
+  markUnlisted,
+  observeStatus,
+  recordRateLimited,
+  recordRefused,
+  recordSent,
+  recordStepLost,
+  recordStepResult,
+  recordUnsent,
+  refireEpisode,
+  resumeEpisode,
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON, openEpisode } from "../guard-case.ts";
 
-const looks = NODE_STATUSES.map((status) => `look ${status}`);
+const OBSERVATION_EVENTS = NODE_STATUSES.map((status) => `look ${status}`);
 
 /** What may become of an episode as it stands; what is told more often happens more often. */
-const fates: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> = {
-  firing: ["send", "send", "send", "send", "send", "in doubt", "failed", "limited", "refused", "vanish", ...looks],
+const POSSIBLE_EVENTS: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> = {
+  firing: [
+    "send",
+    "send",
+    "send",
+    "send",
+    "send",
+    "in doubt",
+    "failed",
+    "limited",
+    "refused",
+    "vanish",
+    ...OBSERVATION_EVENTS,
+  ],
   acting: [
     "verified",
     "ineffective",
@@ -36,11 +48,11 @@ const fates: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> =
     "look quarantined",
     "in_doubt",
     "vanish",
-    ...looks,
+    ...OBSERVATION_EVENTS,
   ],
-  recovering: ["relapse", "relapse", "relapse", "vanish", "clear", ...looks],
-  probation: ["relapse", "relapse", "relapse", "vanish", "vanish", "clear", ...looks],
-  quarantined: ["outlast", "outlast", "outlast", "vanish", ...looks],
+  recovering: ["relapse", "relapse", "relapse", "vanish", "clear", ...OBSERVATION_EVENTS],
+  probation: ["relapse", "relapse", "relapse", "vanish", "vanish", "clear", ...OBSERVATION_EVENTS],
+  quarantined: ["outlast", "outlast", "outlast", "vanish", ...OBSERVATION_EVENTS],
   suspended: ["return", "return", "proven", "proven", "clear", "outlast", "step lost"],
 };
 const draws = fc.array(fc.record({ draw: fc.nat(), passedMs: fc.nat({ max: 20 * MINUTE_MS }) }), {
@@ -52,7 +64,7 @@ const rules = fc
   .map((ladder) => rebootOffline({ steps: ladder }));
 
 /** An episode as it moves along, with what was done. */
-interface Course {
+interface EpisodeRun {
   episode: Episode;
   /** The action that is under way. */
   action: Action | null;
@@ -61,49 +73,49 @@ interface Course {
 }
 
 /** What the engine does with an episode, event by event. */
-function happen(course: Course, event: string, rule: PolicyRule): void {
+function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
   const { episode, now } = course;
   const { state } = episode;
   if (episode.closedAt !== null) return;
   if (state === "suspended") {
     if (event === "step lost" && course.action !== null) {
-      course.episode = afterLoss(episode, course.action, now);
+      course.episode = recordStepLost(episode, course.action, now);
       course.action = null;
-    } else if (event === "return") course.episode = resumed(episode, course.action !== null, now);
-    else if (event === "proven" && isLapsed(course)) course.episode = proven(episode, rule, now);
-    else if (event === "clear" && isLapsed(course)) course.episode = afterClearing(episode, now);
+    } else if (event === "return") course.episode = resumeEpisode(episode, course.action !== null, now);
+    else if (event === "proven" && isWaitingForTimer(course)) course.episode = refireEpisode(episode, rule, now);
+    else if (event === "clear" && isWaitingForTimer(course)) course.episode = clearEpisode(episode, now);
     else course.now += 3 * HOUR_MS;
     return;
   }
   if (event === "outlast") course.now = Math.max(now, episode.quarantine?.endsAt ?? now);
-  else if (event === "vanish") course.episode = unlisted(episode, now);
+  else if (event === "vanish") course.episode = markUnlisted(episode, now);
   else if (event.startsWith("look ")) {
     const status = NODE_STATUSES.find((each) => event.endsWith(` ${each}`))!;
-    course.episode = afterLook(episode, status, now);
+    course.episode = observeStatus(episode, status, now);
   } else if (state === "acting") end(course, event, rule);
   else if (state === "firing") send(course, event, rule);
-  else if (event === "relapse") course.episode = nextRung(episode, rule, now);
-  else if (event === "clear" && episode.quarantine === null) course.episode = afterClearing(episode, now);
+  else if (event === "relapse") course.episode = advanceStep(episode, rule, now);
+  else if (event === "clear" && episode.quarantine === null) course.episode = clearEpisode(episode, now);
 }
 
 /** Whether nothing of a suspended episode is under way: it then waits for its timer. */
-const isLapsed = ({ episode, action }: Course) => action === null && episode.quarantine === null;
+const isWaitingForTimer = ({ episode, action }: EpisodeRun) => action === null && episode.quarantine === null;
 
-function end(course: Course, event: string, rule: PolicyRule): void {
+function end(course: EpisodeRun, event: string, rule: PolicyRule): void {
   if (event !== "verified" && event !== "ineffective" && event !== "in_doubt") return;
-  course.episode = afterStep(course.episode, course.action!, event, rule, course.now);
+  course.episode = recordStepResult(course.episode, course.action!, event, rule, course.now);
   course.action = null;
 }
 
-function send(course: Course, event: string, rule: PolicyRule): void {
+function send(course: EpisodeRun, event: string, rule: PolicyRule): void {
   const { episode, now } = course;
   // Throws where there is no such step: firing, there is always one.
   const step = rule.steps[episode.step]!;
-  if (event === "send" && step.action === "notify") course.episode = nextRung(episode, rule, now);
+  if (event === "send" && step.action === "notify") course.episode = advanceStep(episode, rule, now);
   if (step.action === "notify") return;
-  if (event === "failed") course.episode = afterFailure(episode, now);
-  if (event === "limited") course.episode = afterLimit(episode, MINUTE_MS, now);
-  if (event === "refused") course.episode = afterRefusal(episode, rule, now);
+  if (event === "failed") course.episode = recordUnsent(episode, now);
+  if (event === "limited") course.episode = recordRateLimited(episode, MINUTE_MS, now);
+  if (event === "refused") course.episode = recordRefused(episode, rule, now);
   if (event !== "send" && event !== "in doubt") return;
   course.sent.push(episode.step);
   course.action = actionOf(100 + course.sent.length, episode.id, {
@@ -114,10 +126,10 @@ function send(course: Course, event: string, rule: PolicyRule): void {
         ? { kind: "quarantine", reason: "", durationMinutes: step.durationMs / MINUTE_MS }
         : { kind: "reboot", force: false },
   });
-  course.episode = afterSending(episode, course.action, null, now);
+  course.episode = recordSent(episode, course.action, null, now);
 }
 
-const ADVANCING = ["ineffective", "relapse", "proven", "step lost"];
+const ADVANCING_EVENTS = ["ineffective", "relapse", "proven", "step lost"];
 
 describe("whatever becomes of the steps", () => {
   const runs = { numRuns: 1_500 };
@@ -125,15 +137,16 @@ describe("whatever becomes of the steps", () => {
   const follow = (
     rule: PolicyRule,
     all: readonly { readonly draw: number; readonly passedMs: number }[],
-    check: (before: Episode, course: Course, event: string) => void,
-  ): Course => {
-    const course: Course = { episode: openEpisode({ step: 0 }), action: null, sent: [], now: NOON };
+    check: (before: Episode, course: EpisodeRun, event: string) => void,
+  ): EpisodeRun => {
+    const course: EpisodeRun = { episode: openEpisode({ step: 0 }), action: null, sent: [], now: NOON };
     for (const { draw, passedMs } of all) {
       course.now += passedMs;
       const before = course.episode;
-      const possible = before.closedAt === null ? fates[before.state as keyof typeof fates] : ["send"];
+      const possible =
+        before.closedAt === null ? POSSIBLE_EVENTS[before.state as keyof typeof POSSIBLE_EVENTS] : ["send"];
       const event = possible[draw % possible.length]!;
-      happen(course, event, rule);
+      applyEvent(course, event, rule);
       check(before, course, event);
     }
     return course;
@@ -161,7 +174,7 @@ describe("whatever becomes of the steps", () => {
           if (episode.step === before.step || episode.step >= rule.steps.length) return;
           expect(episode.step).toBe(before.step + 1);
           const wasNotice = event === "send" && rule.steps[before.step]!.action === "notify";
-          expect(wasNotice || ADVANCING.includes(event)).toBe(true);
+          expect(wasNotice || ADVANCING_EVENTS.includes(event)).toBe(true);
         });
       }),
       runs,
@@ -191,7 +204,9 @@ describe("whatever becomes of the steps", () => {
       fc.property(rules, draws, (rule, all) => {
         follow(rule, all, (before, { episode }) => {
           if (episode.state === before.state) return;
-          expect(Object.values(EPISODE_MOVES[before.state as keyof typeof EPISODE_MOVES])).toContain(episode.state);
+          expect(Object.values(EPISODE_TRANSITIONS[before.state as keyof typeof EPISODE_TRANSITIONS])).toContain(
+            episode.state,
+          );
           seen.add(`${before.state} ${episode.state}`);
         });
       }),

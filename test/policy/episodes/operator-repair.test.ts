@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { NodeStatus } from "../../../src/model/node.ts";
-import { afterClearing, afterLook, afterSending } from "../../../src/policy/episodes/episode.ts";
+import type { Episode } from "../../../src/model/remediation/episode.ts";
+import { clearEpisode, observeStatus, recordSent } from "../../../src/policy/episodes/episode.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON, openEpisode } from "../guard-case.ts";
 
@@ -12,7 +12,7 @@ const acting = (said: Partial<Episode> = {}) => openEpisode({ state: "acting", a
 const quarantine = { action: "act-3", endsAt: NOON + 2 * HOUR_MS, seen: true, seenOnline: 0, overdue: false };
 
 describe("a node that an operator works on while our step lasts", () => {
-  const seen = (status: NodeStatus, said: Partial<Episode> = {}) => afterLook(acting(said), status, LATER).repaired;
+  const seen = (status: NodeStatus, said: Partial<Episode> = {}) => observeStatus(acting(said), status, LATER).repaired;
 
   test("is repaired by the operator: in maintenance, or in a quarantine that is not ours", () => {
     expect([seen("maintenance"), seen("quarantined")]).toEqual([true, true]);
@@ -28,9 +28,9 @@ describe("a node that an operator works on while our step lasts", () => {
 
   test("is cleared, and not healed by the policy, until the policy acts again", () => {
     const repaired = acting({ state: "recovering", repaired: true });
-    expect(afterClearing(repaired, LATER).state).toBe("cleared");
-    expect(afterClearing({ ...repaired, repaired: false }, LATER).state).toBe("healed");
-    const sent = afterSending(openEpisode({ repaired: true, healed: true }), reboot, null, LATER);
+    expect(clearEpisode(repaired, LATER).state).toBe("cleared");
+    expect(clearEpisode({ ...repaired, repaired: false }, LATER).state).toBe("healed");
+    const sent = recordSent(openEpisode({ repaired: true, healed: true }), reboot, null, LATER);
     expect(sent).toMatchObject({ repaired: false, healed: false });
   });
 });

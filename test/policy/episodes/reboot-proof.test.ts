@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
-import { type RebootTraces, rebootProof } from "../../../src/policy/episodes/reboot-proof.ts";
+import { type RebootEvidence, rebootProof } from "../../../src/policy/episodes/reboot-proof.ts";
 
 const POSTED = 1_000 * HOUR_MS;
 
-const proof = (traces: Partial<RebootTraces>) =>
+const proof = (traces: Partial<RebootEvidence>) =>
   rebootProof({
     uptimeHoursBefore: 5,
     uptimeHoursNow: 5,

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
-import { failuresInRow, givenUpHold, isTried, releasedAt } from "../../../src/policy/episodes/retries.ts";
+import { consecutiveFailures, countsAsAttempt, givenUpHold, releasedAt } from "../../../src/policy/episodes/retries.ts";
 import { rebootOffline } from "../../harness/policies.ts";
 import { closedEpisodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
-import { factsOf } from "../guard-case.ts";
+import { buildFacts } from "../guard-case.ts";
 
 const rule = rebootOffline({ retry: { episodes: 9, everyMs: HOUR_MS, forgetAfterMs: 10 } });
 
@@ -16,12 +16,12 @@ const failed = (number: number, closedAt: number, said: Partial<Episode> = {}): 
   });
 
 const inRow = (episodes: readonly Episode[], holds: readonly NodeHold[] = []) =>
-  failuresInRow(factsOf({ episodes, holds }).casebook, "node_0", rule).map(({ id }) => id);
+  consecutiveFailures(buildFacts({ episodes, holds }).records, "node_0", rule).map(({ id }) => id);
 
 test("an episode is a try if something was done in it, or if it was given up", () => {
-  expect(isTried(failed(1, 10, { acted: 0 }))).toBe(true);
-  expect(isTried(failed(1, 10, { acted: 1, state: "cleared" }))).toBe(true);
-  expect(isTried(failed(1, 10, { acted: 0, state: "cleared" }))).toBe(false);
+  expect(countsAsAttempt(failed(1, 10, { acted: 0 }))).toBe(true);
+  expect(countsAsAttempt(failed(1, 10, { acted: 1, state: "cleared" }))).toBe(true);
+  expect(countsAsAttempt(failed(1, 10, { acted: 0, state: "cleared" }))).toBe(false);
 });
 
 test("failures of a policy on a node are in a row since the last time that it healed the node", () => {
@@ -51,7 +51,9 @@ test("what was tried before an operator released the node counts no more", () =>
 
 test("a node is given up by a policy until the hold has an end, which is when it was released", () => {
   const of = (hold: Partial<NodeHold>) => {
-    const { casebook } = factsOf({ holds: [holdOf("node_0", { kind: "given_up", policy: rule.name, ...hold })] });
+    const { records: casebook } = buildFacts({
+      holds: [holdOf("node_0", { kind: "given_up", policy: rule.name, ...hold })],
+    });
     return [givenUpHold(casebook, "node_0", rule.name) !== null, releasedAt(casebook, "node_0", rule.name)];
   };
   expect(of({})).toEqual([true, 0]);

@@ -1,18 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Action } from "../../../src/model/remediation/episode.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import { type Aftermath, deadlines, stepEnd, UNSEEN_MS_MAX } from "../../../src/policy/episodes/verification.ts";
+import type { Action } from "../../../src/model/remediation/episode.ts";
+import {
+  evaluateStep,
+  type StepObservation,
+  stepDeadlines,
+  UNOBSERVED_MS_MAX,
+} from "../../../src/policy/episodes/verification.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON } from "../guard-case.ts";
 
 const WITHIN = 15 * MINUTE_MS;
 const END = NOON + WITHIN;
 /** What can't be told by then won't be. */
-const LAST = END + WITHIN;
+const EXTENDED_END = END + WITHIN;
 /** When a step is given up whose node was not seen since. */
-const UNSEEN = END + UNSEEN_MS_MAX;
+const UNOBSERVED_END = END + UNOBSERVED_MS_MAX;
 
 const requests = {
   disconnect: { kind: "disconnect" },
@@ -21,13 +26,13 @@ const requests = {
 } as const satisfies Record<string, Action["request"]>;
 type Kind = keyof typeof requests;
 
-const sent = (kind: Kind): Action =>
+const sentAction = (kind: Kind): Action =>
   actionOf(1, "ep-1", { request: requests[kind], state: "sent", sentAt: NOON, endedAt: null, outcome: null });
 
 /** What becomes of a step of 15 minutes: seen a minute after it was sent, freshly, but for what is said. */
-const judged = (kind: Kind, seen: Partial<Aftermath>, expect: string | null = null) =>
-  stepEnd(
-    sent(kind),
+const stepResultOf = (kind: Kind, seen: Partial<StepObservation>, expect: string | null = null) =>
+  evaluateStep(
+    sentAction(kind),
     { withinMs: WITHIN, expect },
     { now: NOON + MINUTE_MS, isFresh: true, status: "online", when: "false", expect: null, ...seen },
   );
@@ -39,75 +44,77 @@ describe("a step ends at within, or as soon as expect holds", () => {
     for (const expected of ["false", "unknown"] as const) {
       for (const when of ["true", "false", "unknown"] as const) {
         const seen = { expect: expected, when, status: "offline" } as const;
-        expect(judged(kind, { ...seen, now: END - 1 }, "…")).toBeNull();
+        expect(stepResultOf(kind, { ...seen, now: END - 1 }, "…")).toBeNull();
       }
-      expect(judged(kind, { expect: expected, when: "true", status: "offline", now: END }, "…")).toBe("ineffective");
-      expect(judged(kind, { expect: expected, when: "false", now: END }, "…")).toBe("verified");
+      expect(stepResultOf(kind, { expect: expected, when: "true", status: "offline", now: END }, "…")).toBe(
+        "ineffective",
+      );
+      expect(stepResultOf(kind, { expect: expected, when: "false", now: END }, "…")).toBe("verified");
     }
   });
 
   test.each(kinds)("%s: as soon as expect holds, by what when says then", (kind) => {
-    expect(judged(kind, { expect: "true", when: "false" }, "…")).toBe("verified");
-    expect(judged(kind, { expect: "true", when: "true" }, "…")).toBe("ineffective");
-    expect(judged(kind, { expect: "true", when: "unknown" }, "…")).toBeNull();
+    expect(stepResultOf(kind, { expect: "true", when: "false" }, "…")).toBe("verified");
+    expect(stepResultOf(kind, { expect: "true", when: "true" }, "…")).toBe("ineffective");
+    expect(stepResultOf(kind, { expect: "true", when: "unknown" }, "…")).toBeNull();
   });
 });
 
 describe("the default expect", () => {
   test("of a reboot: when is false and the node is online", () => {
-    expect(judged("reboot", { when: "false", status: "online" })).toBe("verified");
-    expect(judged("reboot", { when: "false", status: "rebooting" })).toBeNull();
-    expect(judged("reboot", { when: "true", status: "online" })).toBeNull();
-    expect(judged("reboot", { when: "unknown", status: "online" })).toBeNull();
+    expect(stepResultOf("reboot", { when: "false", status: "online" })).toBe("verified");
+    expect(stepResultOf("reboot", { when: "false", status: "rebooting" })).toBeNull();
+    expect(stepResultOf("reboot", { when: "true", status: "online" })).toBeNull();
+    expect(stepResultOf("reboot", { when: "unknown", status: "online" })).toBeNull();
   });
 
   test("of a quarantine: status is quarantined", () => {
-    expect(judged("quarantine", { when: "false", status: "quarantined" })).toBe("verified");
-    expect(judged("quarantine", { when: "false", status: "online" })).toBeNull();
-    expect(judged("quarantine", { when: "true", status: "offline" })).toBeNull();
+    expect(stepResultOf("quarantine", { when: "false", status: "quarantined" })).toBe("verified");
+    expect(stepResultOf("quarantine", { when: "false", status: "online" })).toBeNull();
+    expect(stepResultOf("quarantine", { when: "true", status: "offline" })).toBeNull();
   });
 
   test("of a disconnect: none, so it waits for when to be false", () => {
-    expect(judged("disconnect", { when: "false", status: "offline" })).toBe("verified");
-    expect(judged("disconnect", { when: "true" })).toBeNull();
-    expect(judged("disconnect", { when: "unknown" })).toBeNull();
+    expect(stepResultOf("disconnect", { when: "false", status: "offline" })).toBe("verified");
+    expect(stepResultOf("disconnect", { when: "true" })).toBeNull();
+    expect(stepResultOf("disconnect", { when: "unknown" })).toBeNull();
   });
 });
 
 describe("ended with", () => {
   test.each(kinds)("when false, a %s is verified", (kind) => {
-    expect(judged(kind, { when: "false", now: END })).toBe("verified");
+    expect(stepResultOf(kind, { when: "false", now: END })).toBe("verified");
   });
 
   test.each(kinds)("when true, a %s is ineffective", (kind) => {
-    expect(judged(kind, { when: "true", now: END })).toBe("ineffective");
+    expect(stepResultOf(kind, { when: "true", now: END })).toBe("ineffective");
   });
 
   test("when true inside of our quarantine, the quarantine is ineffective as soon as it is seen", () => {
-    expect(judged("quarantine", { when: "true", status: "quarantined" })).toBe("ineffective");
+    expect(stepResultOf("quarantine", { when: "true", status: "quarantined" })).toBe("ineffective");
   });
 
   test("when unknown inside of our quarantine, it is verified: that it is in there is what was asked for", () => {
-    expect(judged("quarantine", { when: "unknown", status: "quarantined" })).toBe("verified");
+    expect(stepResultOf("quarantine", { when: "unknown", status: "quarantined" })).toBe("verified");
   });
 
   test.each(kinds)("when unknown, a %s is waited for a while longer, and is then in doubt", (kind) => {
-    expect(judged(kind, { when: "unknown", now: END })).toBeNull();
-    expect(judged(kind, { when: "unknown", now: LAST - 1 })).toBeNull();
-    expect(judged(kind, { when: "unknown", now: LAST })).toBe("in_doubt");
+    expect(stepResultOf(kind, { when: "unknown", now: END })).toBeNull();
+    expect(stepResultOf(kind, { when: "unknown", now: EXTENDED_END - 1 })).toBeNull();
+    expect(stepResultOf(kind, { when: "unknown", now: EXTENDED_END })).toBe("in_doubt");
   });
 
   test("when false and the node not back, a reboot is waited for, and is then ineffective", () => {
     for (const status of ["offline", "rebooting", "quarantined", "unknown"] as const) {
-      expect(judged("reboot", { when: "false", status, now: END })).toBeNull();
-      expect(judged("reboot", { when: "false", status, now: LAST - 1 })).toBeNull();
-      expect(judged("reboot", { when: "false", status, now: LAST })).toBe("ineffective");
+      expect(stepResultOf("reboot", { when: "false", status, now: END })).toBeNull();
+      expect(stepResultOf("reboot", { when: "false", status, now: EXTENDED_END - 1 })).toBeNull();
+      expect(stepResultOf("reboot", { when: "false", status, now: EXTENDED_END })).toBe("ineffective");
     }
-    expect(judged("reboot", { when: "false", status: "maintenance", now: END })).toBe("verified");
+    expect(stepResultOf("reboot", { when: "false", status: "maintenance", now: END })).toBe("verified");
   });
 
   test("a quarantine that nobody saw, when false is verified: the trouble is over", () => {
-    expect(judged("quarantine", { when: "false", status: "online", now: END })).toBe("verified");
+    expect(stepResultOf("quarantine", { when: "false", status: "online", now: END })).toBe("verified");
   });
 });
 
@@ -116,16 +123,16 @@ describe("a record from before the step", () => {
     for (const when of ["true", "false"] as const) {
       for (const status of NODE_STATUSES) {
         const stale = { isFresh: false, when, status, expect: "true" } as const;
-        expect(judged(kind, stale, "…")).toBeNull();
-        expect(judged(kind, { ...stale, now: UNSEEN - 1 }, "…")).toBeNull();
-        expect(judged(kind, { ...stale, now: UNSEEN }, "…")).toBe("in_doubt");
+        expect(stepResultOf(kind, stale, "…")).toBeNull();
+        expect(stepResultOf(kind, { ...stale, now: UNOBSERVED_END - 1 }, "…")).toBeNull();
+        expect(stepResultOf(kind, { ...stale, now: UNOBSERVED_END }, "…")).toBe("in_doubt");
       }
     }
   });
 });
 
 test("what can't be told is waited for as long again, and ten minutes at least", () => {
-  const of = (minutes: number) => deadlines(sent("reboot"), { withinMs: minutes * MINUTE_MS, expect: null });
+  const of = (minutes: number) => stepDeadlines(sentAction("reboot"), { withinMs: minutes * MINUTE_MS, expect: null });
   expect(of(3)).toEqual({ end: NOON + 3 * MINUTE_MS, last: NOON + 13 * MINUTE_MS });
   expect(of(10)).toEqual({ end: NOON + 10 * MINUTE_MS, last: NOON + 20 * MINUTE_MS });
   expect(of(60)).toEqual({ end: NOON + 60 * MINUTE_MS, last: NOON + 120 * MINUTE_MS });
@@ -133,8 +140,8 @@ test("what can't be told is waited for as long again, and ten minutes at least",
 
 describe("of whatever is seen", () => {
   const three = fc.constantFrom("true" as const, "false" as const, "unknown" as const);
-  const seen: fc.Arbitrary<Aftermath> = fc.record({
-    now: fc.integer({ min: NOON, max: LAST - 1 }),
+  const seen: fc.Arbitrary<StepObservation> = fc.record({
+    now: fc.integer({ min: NOON, max: EXTENDED_END - 1 }),
     isFresh: fc.boolean(),
     status: fc.constantFrom(...NODE_STATUSES),
     when: three,
@@ -145,7 +152,7 @@ describe("of whatever is seen", () => {
   test("before its last moment a step ends on a fresh record alone: never verified while when is true, ineffective only then", () => {
     fc.assert(
       fc.property(fc.constantFrom(...kinds), seen, (kind, all) => {
-        const end = stepEnd(sent(kind), verify, all);
+        const end = evaluateStep(sentAction(kind), verify, all);
         if (end !== null) expect(all.isFresh).toBe(true);
         if (end === "verified") expect(all.when).not.toBe("true");
         if (end === "ineffective") expect(all.when).toBe("true");
@@ -157,7 +164,7 @@ describe("of whatever is seen", () => {
   test("every step ends", () => {
     fc.assert(
       fc.property(fc.constantFrom(...kinds), seen, (kind, all) => {
-        expect(stepEnd(sent(kind), verify, { ...all, now: UNSEEN })).not.toBeNull();
+        expect(evaluateStep(sentAction(kind), verify, { ...all, now: UNOBSERVED_END })).not.toBeNull();
       }),
       { numRuns: 2_000 },
     );

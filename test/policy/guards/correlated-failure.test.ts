@@ -1,56 +1,56 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  addOnsets,
+  findIncident,
   INCIDENT_MS_MAX,
   type Incident,
-  incidentOf,
-  incidentsNow,
-  merged,
+  mergeIncident,
+  nodesToContinue,
   type Onset,
   recentOnsets,
-  sizeToLast,
-  withOnsets,
+  updateIncidents,
 } from "../../../src/policy/guards/correlated-failure.ts";
-import { incidentSize } from "../../../src/policy/guards/limits.ts";
-import { usualSafety } from "../../harness/policies.ts";
+import { incidentNodesMin } from "../../../src/policy/guards/limits.ts";
+import { defaultSafety } from "../../harness/policies.ts";
 
-const RUNS = { numRuns: 2_000 };
-const WITHIN = 5;
-const COOLDOWN = 30;
+const PROPERTY_RUNS = { numRuns: 2_000 };
+const WITHIN_MS = 5;
+const COOLDOWN_MS = 30;
 
 const onset = (node: string, at: number, place = "r"): Onset => ({ policy: "p", node, place, at });
 
 /** Different nodes, one for each instant. */
-const at = (...instants: number[]): Onset[] => instants.map((each, index) => onset(`node_${index}`, each));
+const onsetsAt = (...instants: number[]): Onset[] => instants.map((each, index) => onset(`node_${index}`, each));
 
-const seen = (onsets: readonly Onset[], size = 3, before: readonly Incident[] = []) =>
-  withOnsets(before, onsets, WITHIN, () => size);
+const incidentsAfter = (onsets: readonly Onset[], size = 3, before: readonly Incident[] = []) =>
+  addOnsets(before, onsets, WITHIN_MS, () => size);
 
-const incident = (said: Partial<Omit<Incident, "nodes">> = {}, ...nodes: string[]): Incident => ({
+const incident = (overrides: Partial<Omit<Incident, "nodes">> = {}, ...nodes: string[]): Incident => ({
   place: "r",
   from: 100,
   to: 102,
   until: null,
-  ...said,
+  ...overrides,
   nodes: new Set(nodes),
 });
 
 describe("nodes of one place that go bad together", () => {
   test("are one incident where they are as many as safety says, within its time", () => {
-    expect(seen(at(100, 103, 105))).toEqual([incident({ to: 105 }, "node_0", "node_1", "node_2")]);
-    expect(seen(at(100, 103, 106))).toEqual([]);
-    expect(seen(at(100, 105))).toEqual([]);
+    expect(incidentsAfter(onsetsAt(100, 103, 105))).toEqual([incident({ to: 105 }, "node_0", "node_1", "node_2")]);
+    expect(incidentsAfter(onsetsAt(100, 103, 106))).toEqual([]);
+    expect(incidentsAfter(onsetsAt(100, 105))).toEqual([]);
   });
 
   test("are counted once each, whatever number of policies says so", () => {
-    const onsets = [...at(100, 101), onset("node_0", 102), onset("node_1", 103)];
-    expect(seen(onsets)).toEqual([]);
-    expect(seen([...onsets, onset("node_2", 105)])).toMatchObject([{ from: 100, to: 105 }]);
+    const onsets = [...onsetsAt(100, 101), onset("node_0", 102), onset("node_1", 103)];
+    expect(incidentsAfter(onsets)).toEqual([]);
+    expect(incidentsAfter([...onsets, onset("node_2", 105)])).toMatchObject([{ from: 100, to: 105 }]);
   });
 
   test("are as many as the smaller of number and share, and two at least", () => {
     const sizeOf = (nodes: number, share: number, ofPlace: number) =>
-      incidentSize({ ...usualSafety, correlated: { by: "region", nodes, share, withinMs: WITHIN } }, ofPlace);
+      incidentNodesMin({ ...defaultSafety, correlated: { by: "region", nodes, share, withinMs: WITHIN_MS } }, ofPlace);
     expect(sizeOf(5, 0.5, 4)).toBe(2);
     expect(sizeOf(5, 0.5, 6)).toBe(3);
     expect(sizeOf(5, 0, 100)).toBe(2);
@@ -61,11 +61,11 @@ describe("nodes of one place that go bad together", () => {
 
   test("of two places are two incidents, and none where neither place has enough", () => {
     const both = (count: number) => [
-      ...at(100, 101, 102).slice(0, count),
+      ...onsetsAt(100, 101, 102).slice(0, count),
       ...["x", "y", "z"].map((node) => onset(node, 101, "s")),
     ];
-    expect(seen(both(3)).map(({ place }) => place)).toEqual(["r", "s"]);
-    expect(seen(both(2)).map(({ place }) => place)).toEqual(["s"]);
+    expect(incidentsAfter(both(3)).map(({ place }) => place)).toEqual(["r", "s"]);
+    expect(incidentsAfter(both(2)).map(({ place }) => place)).toEqual(["s"]);
   });
 
   test("are found exactly where a look at every instant finds them", () => {
@@ -77,25 +77,25 @@ describe("nodes of one place that go bad together", () => {
     );
     fc.assert(
       fc.property(onsets, fc.integer({ min: 2, max: 5 }), (all, size) => {
-        const found = seen(all, size).map(({ from, to }) => ({ from, to }));
-        expect(found).toEqual(plainClusters(all, size));
+        const found = incidentsAfter(all, size).map(({ from, to }) => ({ from, to }));
+        expect(found).toEqual(referenceClusters(all, size));
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 
   test("are remembered for the time in which another one makes an incident of them", () => {
-    const onsets = at(100, 103, 105);
-    expect(recentOnsets(onsets, 105, WITHIN)).toBe(onsets);
-    expect(recentOnsets(onsets, 106, WITHIN)).toEqual(onsets.slice(1));
+    const onsets = onsetsAt(100, 103, 105);
+    expect(recentOnsets(onsets, 105, WITHIN_MS)).toBe(onsets);
+    expect(recentOnsets(onsets, 106, WITHIN_MS)).toEqual(onsets.slice(1));
   });
 });
 
 /** Every window that begins with an onset is looked at; those with enough nodes are joined where they overlap. */
-function plainClusters(onsets: readonly Onset[], size: number) {
+function referenceClusters(onsets: readonly Onset[], size: number) {
   const windows = [...new Set(onsets.map((each) => each.at))]
     .sort((a, b) => a - b)
-    .map((from) => onsets.filter((each) => each.at >= from && each.at <= from + WITHIN))
+    .map((from) => onsets.filter((each) => each.at >= from && each.at <= from + WITHIN_MS))
     .map((inside) => ({
       from: Math.min(...inside.map((each) => each.at)),
       to: Math.max(...inside.map((each) => each.at)),
@@ -114,34 +114,34 @@ function plainClusters(onsets: readonly Onset[], size: number) {
 
 describe("an incident over time", () => {
   test("grows with the nodes that go bad during it or soon after, and only as many as make one prolong it", () => {
-    const first = seen(at(100, 101, 102));
-    const stray = seen([onset("late", 107)], 3, first);
+    const first = incidentsAfter(onsetsAt(100, 101, 102));
+    const stray = incidentsAfter([onset("late", 107)], 3, first);
     expect(stray).toEqual([incident({}, "node_0", "node_1", "node_2", "late")]);
-    expect(seen([onset("later", 108)], 3, stray)).toEqual(stray);
+    expect(incidentsAfter([onset("later", 108)], 3, stray)).toEqual(stray);
     const more = [onset("node_2", 102), onset("x", 104), onset("y", 106)];
-    expect(seen(more, 3, first)).toEqual([incident({ to: 106 }, "node_0", "node_1", "node_2", "x", "y")]);
+    expect(incidentsAfter(more, 3, first)).toEqual([incident({ to: 106 }, "node_0", "node_1", "node_2", "x", "y")]);
   });
 
   test("that continues in two clusters is one, and lasts again", () => {
     const long = incident({ to: 140, until: 200 }, "old");
-    const onsets = at(100, 101, 102, 138, 139, 141);
-    expect(seen(onsets, 3, [long])).toMatchObject([{ from: 100, to: 141, until: null }]);
+    const onsets = onsetsAt(100, 101, 102, 138, 139, 141);
+    expect(incidentsAfter(onsets, 3, [long])).toMatchObject([{ from: 100, to: 141, until: null }]);
   });
 
   test("is no other place's, and a later one is another", () => {
     const others = [incident({ place: "s", from: 90, to: 110 }, "a"), incident({ from: 10, to: 12 }, "b")];
-    const now = seen(at(100, 101, 102), 3, others);
+    const now = incidentsAfter(onsetsAt(100, 101, 102), 3, others);
     expect(now).toEqual([...others, incident({}, "node_0", "node_1", "node_2")]);
   });
 
   test("takes in another one that it overlaps", () => {
     const more = incident({ from: 101, to: 110 }, "b");
-    expect(merged([incident({ until: 130 }, "a")], more)).toEqual([incident({ to: 110 }, "a", "b")]);
+    expect(mergeIncident([incident({ until: 130 }, "a")], more)).toEqual([incident({ to: 110 }, "a", "b")]);
   });
 
   const tenNodes = incident({}, ..."abcdefghij");
   const as = (bad: string, now: number, before = tenNodes, size = 5) =>
-    incidentsNow([before], (node) => bad.includes(node), { now, cooldownMs: COOLDOWN, sizeOf: () => size });
+    updateIncidents([before], (node) => bad.includes(node), { now, cooldownMs: COOLDOWN_MS, sizeOf: () => size });
 
   test("lasts while as many are bad as make one, and half of its nodes, and then cools down", () => {
     expect(as("abcde", 500)).toEqual([tenNodes]);
@@ -151,7 +151,7 @@ describe("an incident over time", () => {
     expect(as("abcd", 529, cooling)).toEqual([cooling]);
     expect(as("abcde", 529, cooling)).toEqual([tenNodes]);
     expect(as("abcd", 530, cooling)).toEqual([]);
-    expect(sizeToLast(incident({}, ...Array.from({ length: 138 }, (_, index) => `n${index}`)), 5)).toBe(69);
+    expect(nodesToContinue(incident({}, ...Array.from({ length: 138 }, (_, index) => `n${index}`)), 5)).toBe(69);
   });
 
   test("ends six hours after its last onset, whatever is still bad", () => {
@@ -163,5 +163,5 @@ describe("an incident over time", () => {
 
 test("a node is of the incident that it went bad with", () => {
   const all = [incident({}, "a", "b"), incident({ place: "s" }, "c")];
-  expect(["a", "c", "d"].map((node) => incidentOf(all, node))).toEqual([all[0], all[1], null]);
+  expect(["a", "c", "d"].map((node) => findIncident(all, node))).toEqual([all[0], all[1], null]);
 });

@@ -1,63 +1,63 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { Safety } from "../../../src/model/policy/safety.ts";
+import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
+import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";
 import {
   breakerGuard,
   correlatedGuard,
+  disruptedDomainGuard,
   disruptedGuard,
-  disruptedPlaceGuard,
   inFlightGuard,
   maxActionsGuard,
   minOnlineGuard,
   stormGuard,
 } from "../../../src/policy/guards/fleet-guards.ts";
-import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";
-import type { NodeSketch } from "../../metrics/snapshot-fixtures.ts";
 import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
+import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 import {
-  activeOf,
-  type CaseSaid,
-  candidateOf,
-  factsOf,
+  activePolicy,
+  blockerTexts,
+  buildCandidate,
+  buildFacts,
+  buildObservation,
+  type GuardCaseOptions,
   hundredNodes,
   NOON,
   openEpisode,
-  sightOf,
-  texts,
 } from "../guard-case.ts";
 
-const said = (guard: Guard, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-  texts(guard(candidateOf(candidate), factsOf(facts)));
+const blockersOfGuard = (guard: Guard, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  blockerTexts(guard(buildCandidate(candidate), buildFacts(facts)));
 
-const NOTHING: readonly string[] = [];
+const NO_BLOCKERS: readonly string[] = [];
 
 /** The hundred nodes, of which the first so many are offline. */
-const withOffline = (count: number): readonly NodeSketch[] =>
+const withOffline = (count: number): readonly NodeFixture[] =>
   hundredNodes.map((node, index) => ({ ...node, status: index < count ? "offline" : "online" }));
 
 /** Open episodes of nodes that are being worked on. */
-const acting = (...nodes: readonly string[]): Episode[] =>
+const actingEpisodes = (...nodes: readonly string[]): Episode[] =>
   nodes.map((node, index) => episodeOf(10 + index, { node, state: "acting", acted: 1 }));
 
 describe("a storm: pain 1, too many healthy nodes killed", () => {
   test("is more than the share of the fleet that is unhealthy, and the share itself is none", () => {
-    expect(said(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NOTHING);
-    expect(said(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
+    expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NO_BLOCKERS);
+    expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
       "storm: 21 of 100 nodes are unhealthy, and more than 20 are a storm",
     ]);
   });
 
   test("holds as soon as it is seen, though the last round saw none", () => {
     const calm = { storm: null };
-    expect(said(stormGuard, {}, { nodes: withOffline(30), facts: calm })).toHaveLength(1);
+    expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(30), facts: calm })).toHaveLength(1);
   });
 
   test("that is over holds until it has cooled down", () => {
     const over = { since: NOON - HOUR_MS, until: NOON + 90 * SECOND_MS };
     for (const blowing of [true, false]) {
-      expect(said(stormGuard, {}, { facts: { storm: { ...over, blowing } } })).toEqual([
+      expect(blockersOfGuard(stormGuard, {}, { facts: { storm: { ...over, blowing } } })).toEqual([
         "storm_cooldown: the storm is over; held for another 1m30s",
       ]);
     }
@@ -65,8 +65,8 @@ describe("a storm: pain 1, too many healthy nodes killed", () => {
 
   test("is none on a fleet of three for the one node that is ill: pain 12, small fleets frozen by percentages", () => {
     const three = hundredNodes.slice(0, 3);
-    expect(said(stormGuard, {}, { nodes: three })).toEqual(NOTHING);
-    expect(said(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
+    expect(blockersOfGuard(stormGuard, {}, { nodes: three })).toEqual(NO_BLOCKERS);
+    expect(blockersOfGuard(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
       "storm: 1 of 3 nodes are unhealthy, and more than 0 are a storm",
     ]);
   });
@@ -80,8 +80,8 @@ describe("one incident: pain 11, a whole domain dark", () => {
     nodes: new Set(Array.from({ length: 7 }, (_, index) => `node_${index}`)),
     until: null,
   };
-  const told = (changed: Partial<Incident> = {}, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-    said(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
+  const told = (changed: Partial<Incident> = {}, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+    blockersOfGuard(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
 
   test("holds the nodes that went bad with it, names their number and place, and says how it ends", () => {
     expect(told()).toEqual([
@@ -93,8 +93,8 @@ describe("one incident: pain 11, a whole domain dark", () => {
   });
 
   test("holds its members alone, under every policy", () => {
-    expect(told({}, { node: sightOf({ id: "node_7" }) })).toEqual(NOTHING);
-    expect(told({}, { active: activeOf({ name: "other" }) })).toHaveLength(1);
+    expect(told({}, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
+    expect(told({}, { active: activePolicy({ name: "other" }) })).toHaveLength(1);
   });
 
   test("of nodes that name no place is told as such, and is by country where safety says so", () => {
@@ -105,19 +105,19 @@ describe("one incident: pain 11, a whole domain dark", () => {
 
 test("an open breaker holds everybody until a person resets it", () => {
   const open = { firings: [], open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 } };
-  expect(said(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
+  expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
     "breaker: it opened at 2026-02-27T03:04:05.000Z when 11 nodes fired; reset-breaker closes it",
   ]);
-  expect(said(breakerGuard)).toEqual(NOTHING);
+  expect(blockersOfGuard(breakerGuard)).toEqual(NO_BLOCKERS);
 });
 
 describe("max_in_flight", () => {
   const sent = (number: number) => actionOf(number, "ep-9", { node: `node_${number}`, state: "sent", endedAt: null });
   const told = (maxInFlight: number, count: number) =>
-    said(inFlightGuard, {}, { safety: { maxInFlight }, actions: [1, 2, 3, 4].slice(0, count).map(sent) });
+    blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, actions: [1, 2, 3, 4].slice(0, count).map(sent) });
 
   test("counts what was sent and is not yet verified, and names it", () => {
-    expect(told(2, 1)).toEqual(NOTHING);
+    expect(told(2, 1)).toEqual(NO_BLOCKERS);
     expect(told(2, 2)).toEqual(["in_flight: 2 of 2 are not yet verified: act-1 on node_1, act-2 on node_2"]);
     expect(told(2, 4)).toEqual([
       "in_flight: 4 of 2 are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
@@ -131,36 +131,40 @@ describe("max_in_flight", () => {
 
 describe("max_disrupted: pain 10, limits on the second action only", () => {
   const told = (share: number, amount: number, ...nodes: string[]) =>
-    said(disruptedGuard, {}, { safety: { maxDisrupted: { share, amount } }, episodes: acting(...nodes) });
+    blockersOfGuard(
+      disruptedGuard,
+      {},
+      { safety: { maxDisrupted: { share, amount } }, episodes: actingEpisodes(...nodes) },
+    );
 
   test("is the smaller of share and amount, with the candidate counted", () => {
-    expect(told(0.03, 5, "node_1", "node_2")).toEqual(NOTHING);
+    expect(told(0.03, 5, "node_1", "node_2")).toEqual(NO_BLOCKERS);
     expect(told(0.02, 5, "node_1", "node_2")).toEqual(["disrupted: 2 nodes are disrupted, of 2 at most"]);
     expect(told(0.5, 2, "node_1", "node_2")).toHaveLength(1);
-    expect(told(0.5, 3, "node_1", "node_2")).toEqual(NOTHING);
+    expect(told(0.5, 3, "node_1", "node_2")).toEqual(NO_BLOCKERS);
   });
 
   test("counts a node that is under our hand already once", () => {
-    expect(told(0.02, 5, "node_0", "node_1")).toEqual(NOTHING);
+    expect(told(0.02, 5, "node_0", "node_1")).toEqual(NO_BLOCKERS);
     expect(told(0.01, 5, "node_0", "node_1")).toHaveLength(1);
   });
 
   test("0 means nobody; above 0 it is one node at least", () => {
     expect(told(0, 5)).toEqual(["disrupted: 0 nodes are disrupted, of 0 at most"]);
     expect(told(0.5, 0)).toHaveLength(1);
-    expect(told(0.0001, 5)).toEqual(NOTHING);
+    expect(told(0.0001, 5)).toEqual(NO_BLOCKERS);
     expect(told(0.0001, 5, "node_1")).toHaveLength(1);
   });
 });
 
 describe("max_disrupted_per", () => {
   const told = (per: Safety["maxDisruptedPer"], episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
-    said(disruptedPlaceGuard, candidate, { safety: { maxDisruptedPer: per }, episodes });
+    blockersOfGuard(disruptedDomainGuard, candidate, { safety: { maxDisruptedPer: per }, episodes });
 
   test("counts the nodes of the candidate's region, and of its country", () => {
     // Of the region r-0 and of DE; of r-1 and DE; of r-3 and FR.
-    const all = acting("node_5", "node_1", "node_3");
-    expect(told({ region: 2, country: 3 }, all)).toEqual(NOTHING);
+    const all = actingEpisodes("node_5", "node_1", "node_3");
+    expect(told({ region: 2, country: 3 }, all)).toEqual(NO_BLOCKERS);
     expect(told({ region: 1, country: null }, all)).toEqual([
       "disrupted_domain: 1 nodes of the region r-0 are disrupted, of 1 at most",
     ]);
@@ -168,52 +172,52 @@ describe("max_disrupted_per", () => {
       "disrupted_domain: 2 nodes of the country DE are disrupted, of 2 at most",
     ]);
     expect(told({ region: 1, country: 2 }, all)).toHaveLength(2);
-    expect(told({ region: null, country: null }, all)).toEqual(NOTHING);
+    expect(told({ region: null, country: null }, all)).toEqual(NO_BLOCKERS);
   });
 
   test("counts the candidate's own node once, and 0 means nobody", () => {
-    expect(told({ region: 1, country: null }, acting("node_0"))).toEqual(NOTHING);
+    expect(told({ region: 1, country: null }, actingEpisodes("node_0"))).toEqual(NO_BLOCKERS);
     expect(told({ region: 0, country: null }, [])).toHaveLength(1);
   });
 
   test("takes nodes without a region for one place", () => {
-    expect(told({ region: 0, country: null }, [], { node: sightOf({ region: "" }) })).toEqual([
+    expect(told({ region: 0, country: null }, [], { node: buildObservation({ region: "" }) })).toEqual([
       "disrupted_domain: 0 nodes of the region (none) are disrupted, of 0 at most",
     ]);
   });
 });
 
 describe("min_online_per", () => {
-  const hot = sightOf({ id: "node_5", status: "online" });
+  const hot = buildObservation({ id: "node_5", status: "online" });
   /** The region r-0 with so many online nodes, node_5 among them. */
-  const online = (count: number): readonly NodeSketch[] =>
+  const online = (count: number): readonly NodeFixture[] =>
     hundredNodes.map((node, index) =>
       node.region !== "r-0" ? node : { ...node, status: index / 5 >= 1 && index / 5 <= count ? "online" : "offline" },
     );
-  const told = (count: number, region: number, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-    said(
+  const told = (count: number, region: number, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+    blockersOfGuard(
       minOnlineGuard,
       { node: hot, ...candidate },
       { nodes: online(count), safety: { minOnlinePer: { region, country: null } }, ...facts },
     );
 
   test("an online node is taken out only where enough stay online", () => {
-    expect(told(3, 2)).toEqual(NOTHING);
+    expect(told(3, 2)).toEqual(NO_BLOCKERS);
     expect(told(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online, and 2 must"]);
     expect(told(1, 1)).toHaveLength(1);
-    expect(told(1, 0)).toEqual(NOTHING);
+    expect(told(1, 0)).toEqual(NO_BLOCKERS);
   });
 
   test("one that is offline takes nothing away, and is not held by it", () => {
-    expect(told(0, 5, { node: sightOf({ status: "offline" }) })).toEqual(NOTHING);
+    expect(told(0, 5, { node: buildObservation({ status: "offline" }) })).toEqual(NO_BLOCKERS);
   });
 
   test("a node that we have in hand does not stay online, though the list still says so", () => {
-    expect(told(3, 2, {}, { episodes: acting("node_10") })).toEqual([
+    expect(told(3, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual([
       "min_online: 1 nodes of the region r-0 would stay online, and 2 must",
     ]);
-    expect(told(4, 2, {}, { episodes: acting("node_10") })).toEqual(NOTHING);
-    expect(told(3, 2, {}, { episodes: acting("node_5") })).toEqual(NOTHING);
+    expect(told(4, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual(NO_BLOCKERS);
+    expect(told(3, 2, {}, { episodes: actingEpisodes("node_5") })).toEqual(NO_BLOCKERS);
   });
 
   test("holds by country as by region, and tells both", () => {
@@ -222,7 +226,7 @@ describe("min_online_per", () => {
       status: node.id === "node_5" ? ("online" as const) : "offline",
     }));
     const safety = { minOnlinePer: { region: 1, country: 1 } };
-    expect(said(minOnlineGuard, { node: hot }, { nodes: two as readonly NodeSketch[], safety })).toEqual([
+    expect(blockersOfGuard(minOnlineGuard, { node: hot }, { nodes: two as readonly NodeFixture[], safety })).toEqual([
       "min_online: 0 nodes of the region r-0 would stay online, and 1 must",
       "min_online: 0 nodes of the country DE would stay online, and 1 must",
     ]);
@@ -230,20 +234,24 @@ describe("min_online_per", () => {
 });
 
 describe("max_actions", () => {
-  const told = (amount: number, actedAt: readonly number[]) =>
-    said(maxActionsGuard, {}, { safety: { maxActions: { amount, perMs: HOUR_MS } }, facts: { actedAt } });
+  const told = (amount: number, sentAtTimes: readonly number[]) =>
+    blockersOfGuard(
+      maxActionsGuard,
+      {},
+      { safety: { maxActions: { amount, perMs: HOUR_MS } }, facts: { sentAtTimes } },
+    );
 
   test("counts what was sent, and says when there is room again", () => {
     const ago = (...minutes: number[]) => minutes.map((each) => NOON - each * MINUTE_MS);
-    expect(told(3, ago(1, 59))).toEqual(NOTHING);
+    expect(told(3, ago(1, 59))).toEqual(NO_BLOCKERS);
     expect(told(3, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 3 at most; one is free in 1m"]);
     expect(told(2, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 2 at most; one is free in 30m"]);
   });
 
   test("says how many are assumed because the journal is new", () => {
-    const facts = { actedAt: [NOON], assumedActions: 1 };
+    const facts = { sentAtTimes: [NOON], assumedActionCount: 1 };
     const safety = { maxActions: { amount: 1, perMs: HOUR_MS } };
-    expect(said(maxActionsGuard, {}, { safety, facts })).toEqual([
+    expect(blockersOfGuard(maxActionsGuard, {}, { safety, facts })).toEqual([
       "max_actions: 1 actions within 1h, of 1 at most; one is free in 1h; 1 of them are assumed, because the journal is new",
     ]);
   });
@@ -261,16 +269,17 @@ describe("max_actions", () => {
 
 test("actions under way on the node itself don't count against it, those on others do", () => {
   const inFlight = [actionOf(1, "ep-1", { node: "node_0" }), actionOf(2, "ep-2", { node: "node_1" })];
-  const held = (maxInFlight: number) => said(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
-  expect(held(2)).toEqual(NOTHING);
+  const held = (maxInFlight: number) =>
+    blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
+  expect(held(2)).toEqual(NO_BLOCKERS);
   expect(held(1)).toEqual(["in_flight: 1 of 1 are not yet verified: act-2 on node_1"]);
 });
 
 test("the episode of the candidate itself is no reason against it", () => {
   const own = openEpisode({ acted: 1 });
-  const facts = factsOf({ episodes: [own] });
-  const candidate = candidateOf({ episode: own });
-  for (const guard of [disruptedGuard, disruptedPlaceGuard, inFlightGuard]) {
+  const facts = buildFacts({ episodes: [own] });
+  const candidate = buildCandidate({ episode: own });
+  for (const guard of [disruptedGuard, disruptedDomainGuard, inFlightGuard]) {
     expect(guard(candidate, facts)).toEqual([]);
   }
 });

@@ -1,130 +1,130 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
-import { CLOSED_BREAKER } from "../../../src/policy/guards/storm-and-breaker.ts";
 import type { Candidate } from "../../../src/policy/candidate.ts";
-import type { ActivePolicy, Facts, NodeSight } from "../../../src/policy/facts.ts";
+import type { ActivePolicy, GuardFacts, NodeObservation } from "../../../src/policy/facts.ts";
+import { CLOSED_BREAKER } from "../../../src/policy/guards/storm-and-breaker.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import {
-  activeOf,
-  type CaseSaid,
-  candidateOf,
-  factsOf,
+  activePolicy,
+  buildCandidate,
+  buildEvaluation,
+  buildFacts,
+  buildObservation,
   firingTimer,
-  judgementOf,
+  type GuardCaseOptions,
   NOON,
   openEpisode,
-  sightOf,
 } from "../guard-case.ts";
 
 /** Something that speaks against a candidate, as a change of a case that nothing speaks against. */
-export interface Cause {
-  readonly said?: CaseSaid;
+export interface HoldCause {
+  readonly options?: GuardCaseOptions;
   readonly active?: Partial<ActivePolicy>;
-  readonly node?: Partial<NodeSight>;
+  readonly node?: Partial<NodeObservation>;
   readonly episode?: Partial<Episode>;
   readonly candidate?: Partial<Candidate>;
 }
 
-const facts = (changed: Partial<Facts>): Cause => ({ said: { facts: changed } });
-const trust = (reason: HoldReason): Cause => facts({ trust: [{ reason, detail: "…" }] });
-const past = (number: number, agoMs: number, said: Partial<Episode>): Episode =>
-  closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...said });
+const factsCause = (changed: Partial<GuardFacts>): HoldCause => ({ options: { facts: changed } });
+const trustCause = (reason: HoldReason): HoldCause => factsCause({ trustBlockers: [{ reason, detail: "…" }] });
+const closedEpisode = (number: number, agoMs: number, overrides: Partial<Episode>): Episode =>
+  closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...overrides });
 
 /** Every reason: what alone brings it about. */
-export const causes: Readonly<Record<HoldReason, Cause>> = {
-  paused: facts({ paused: "since noon: a release" }),
-  journal: facts({ journal: "the disk is full" }),
-  credentials: facts({ credentials: "403" }),
-  warming_up: trust("warming_up"),
-  inventory_incomplete: trust("inventory_incomplete"),
-  inventory_shrunk: trust("inventory_shrunk"),
-  inventory_unknown: trust("inventory_unknown"),
-  last_seen_stale: trust("last_seen_stale"),
-  service_clock: trust("service_clock"),
-  sight_cooldown: trust("sight_cooldown"),
-  verdict_unknown: { candidate: { judgement: judgementOf("unknown") } },
-  window: facts({ closed: () => [{ reason: "window", detail: "…" }] }),
-  blocked_by: facts({ closed: () => [{ reason: "blocked_by", detail: "…" }] }),
+export const HOLD_CAUSES: Readonly<Record<HoldReason, HoldCause>> = {
+  paused: factsCause({ pauseDetail: "since noon: a release" }),
+  journal: factsCause({ journalError: "the disk is full" }),
+  credentials: factsCause({ credentialsError: "403" }),
+  warming_up: trustCause("warming_up"),
+  inventory_incomplete: trustCause("inventory_incomplete"),
+  inventory_shrunk: trustCause("inventory_shrunk"),
+  inventory_unknown: trustCause("inventory_unknown"),
+  last_seen_stale: trustCause("last_seen_stale"),
+  service_clock: trustCause("service_clock"),
+  sight_cooldown: trustCause("sight_cooldown"),
+  verdict_unknown: { candidate: { evaluation: buildEvaluation("unknown") } },
+  window: factsCause({ policyBlockers: () => [{ reason: "window", detail: "…" }] }),
+  blocked_by: factsCause({ policyBlockers: () => [{ reason: "blocked_by", detail: "…" }] }),
   approval: { active: { mode: "approve" } },
   rejected: {
     active: { mode: "approve" },
     episode: {},
-    said: { actions: [actionOf(50, "ep-1", { node: "node_0", state: "rejected", sentAt: null, detail: null })] },
+    options: { actions: [actionOf(50, "ep-1", { node: "node_0", state: "rejected", sentAt: null, detail: null })] },
   },
   canary: {
     active: { proven: false },
-    said: { facts: { canary: () => episodeOf(60, { node: "node_7", state: "firing", acted: 1 }) } },
+    options: { facts: { canaryEpisode: () => episodeOf(60, { node: "node_7", state: "firing", acted: 1 }) } },
   },
   protected: { node: { protected: "true" } },
-  held: { said: { holds: [holdOf("node_0")] } },
+  held: { options: { holds: [holdOf("node_0")] } },
   status: { node: { status: "maintenance" } },
   ownership: { node: { status: "quarantined" } },
   vetoed: {
-    said: { holds: [holdOf("node_0", { kind: "vetoed", policy: "reboot-offline", until: NOON + HOUR_MS })] },
+    options: { holds: [holdOf("node_0", { kind: "vetoed", policy: "reboot-offline", until: NOON + HOUR_MS })] },
   },
-  other_episode: { said: { episodes: [episodeOf(70, { node: "node_0", policy: "another" })] } },
-  cooldown: { said: { episodes: [past(71, MINUTE_MS, { policy: "another" })] } },
-  retry_wait: { said: { episodes: [past(72, HOUR_MS, { state: "given_up" })] } },
-  retry_limit: { said: { episodes: [past(73, 9 * HOUR_MS, {}), past(74, 8 * HOUR_MS, {})] } },
+  other_episode: { options: { episodes: [episodeOf(70, { node: "node_0", policy: "another" })] } },
+  cooldown: { options: { episodes: [closedEpisode(71, MINUTE_MS, { policy: "another" })] } },
+  retry_wait: { options: { episodes: [closedEpisode(72, HOUR_MS, { state: "given_up" })] } },
+  retry_limit: { options: { episodes: [closedEpisode(73, 9 * HOUR_MS, {}), closedEpisode(74, 8 * HOUR_MS, {})] } },
   backoff: { episode: { failures: 1, retryAt: NOON + 1 } },
-  storm: { said: { safety: { maxUnhealthy: { share: 0 } } } },
-  storm_cooldown: facts({ storm: { since: 0, until: NOON + 1, blowing: false } }),
-  correlated: facts({
+  storm: { options: { safety: { maxUnhealthy: { share: 0 } } } },
+  storm_cooldown: factsCause({ storm: { since: 0, until: NOON + 1, blowing: false } }),
+  correlated: factsCause({
     incidents: [
       { place: "r-0", from: NOON - HOUR_MS, to: NOON - HOUR_MS, nodes: new Set(["node_0"]), until: NOON + 1 },
     ],
   }),
-  breaker: facts({ breaker: { ...CLOSED_BREAKER, open: { openedAt: NOON, nodes: 11 } } }),
-  in_flight: facts({ inFlight: [actionOf(80, "ep-80", { state: "sent", endedAt: null })] }),
-  disrupted: { said: { safety: { maxDisrupted: { share: 1, amount: 0 } } } },
-  disrupted_domain: { said: { safety: { maxDisruptedPer: { region: 0, country: null } } } },
-  min_online: { node: { status: "online" }, said: { safety: { minOnlinePer: { region: 99, country: null } } } },
-  max_actions: { said: { safety: { maxActions: { amount: 0, perMs: HOUR_MS } } } },
+  breaker: factsCause({ breaker: { ...CLOSED_BREAKER, open: { openedAt: NOON, nodes: 11 } } }),
+  in_flight: factsCause({ inFlight: [actionOf(80, "ep-80", { state: "sent", endedAt: null })] }),
+  disrupted: { options: { safety: { maxDisrupted: { share: 1, amount: 0 } } } },
+  disrupted_domain: { options: { safety: { maxDisruptedPer: { region: 0, country: null } } } },
+  min_online: { node: { status: "online" }, options: { safety: { minOnlinePer: { region: 99, country: null } } } },
+  max_actions: { options: { safety: { maxActions: { amount: 0, perMs: HOUR_MS } } } },
 };
 
 /** A reason that has a cause here. */
-export type Reason = keyof typeof causes;
+export type Reason = keyof typeof HOLD_CAUSES;
 
 /** All of them, in the order in which they are listed. */
-export const reasons = Object.keys(causes) as readonly Reason[];
+export const CAUSED_REASONS = Object.keys(HOLD_CAUSES) as readonly Reason[];
 
 /** Reasons of which a node can have but one: it has one status, one verdict of a person, one weather, one trust. */
-export const alternatives: readonly (readonly Reason[])[] = [
+export const EXCLUSIVE_REASONS: readonly (readonly Reason[])[] = [
   ["approval", "rejected"],
   ["storm", "storm_cooldown"],
   ["status", "ownership", "min_online"],
   ["window", "blocked_by"],
-  reasons.filter((reason) => causes[reason].said?.facts?.trust !== undefined),
+  CAUSED_REASONS.filter((reason) => HOLD_CAUSES[reason].options?.facts?.trustBlockers !== undefined),
 ];
 
 /** The case that has all of some causes. */
-export function caseOf(
+export function guardCase(
   all: readonly Reason[],
   rule: Partial<PolicyRule> = {},
-): { readonly candidate: Candidate; readonly facts: Facts } {
-  const chosen = all.map((reason): Cause => causes[reason]);
-  const said = chosen.map((cause) => cause.said ?? {});
+): { readonly candidate: Candidate; readonly facts: GuardFacts } {
+  const chosen = all.map((reason): HoldCause => HOLD_CAUSES[reason]);
+  const overrides = chosen.map((cause) => cause.options ?? {});
   const merged = <T extends object>(parts: readonly (T | undefined)[]): T => Object.assign({}, ...parts) as T;
-  const active = activeOf(rule, merged(chosen.map((cause) => cause.active)));
+  const active = activePolicy(rule, merged(chosen.map((cause) => cause.active)));
   const hasEpisode = chosen.some(({ episode }) => episode !== undefined);
   const episode = hasEpisode ? openEpisode(merged(chosen.map((cause) => cause.episode))) : null;
   return {
-    candidate: candidateOf({
+    candidate: buildCandidate({
       active,
-      node: sightOf(merged(chosen.map((cause) => cause.node))),
+      node: buildObservation(merged(chosen.map((cause) => cause.node))),
       timer: firingTimer(),
       episode,
       ...merged(chosen.map((cause) => cause.candidate)),
     }),
-    facts: factsOf({
+    facts: buildFacts({
       policies: [active],
-      episodes: said.flatMap(({ episodes = [] }) => episodes),
-      actions: said.flatMap(({ actions = [] }) => actions),
-      holds: said.flatMap(({ holds = [] }) => holds),
-      safety: merged(said.map(({ safety }) => safety)),
-      facts: merged(said.map((each) => each.facts)),
+      episodes: overrides.flatMap(({ episodes = [] }) => episodes),
+      actions: overrides.flatMap(({ actions = [] }) => actions),
+      holds: overrides.flatMap(({ holds = [] }) => holds),
+      safety: merged(overrides.map(({ safety }) => safety)),
+      facts: merged(overrides.map((each) => each.facts)),
     }),
   };
 }

@@ -1,10 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Safety } from "../../../src/model/policy/safety.ts";
-import { assumedActions, incidentSize, namedLimits, nodeLimits } from "../../../src/policy/guards/limits.ts";
-import { usualSafety } from "../../harness/policies.ts";
+import {
+  assumedActionTimes,
+  effectiveLimits,
+  incidentNodesMin,
+  limitsByName,
+} from "../../../src/policy/guards/limits.ts";
+import { defaultSafety } from "../../harness/policies.ts";
 
-const limits = (nodes: number, safety: Partial<Safety> = {}) => nodeLimits({ ...usualSafety, ...safety }, nodes);
+const limits = (nodes: number, safety: Partial<Safety> = {}) => effectiveLimits({ ...defaultSafety, ...safety }, nodes);
 
 describe("what limits come to: pain 12, small fleets frozen by percentages", () => {
   test.each([
@@ -49,14 +54,14 @@ describe("what limits come to: pain 12, small fleets frozen by percentages", () 
 
 test("an incident takes two nodes at least, however small the place or the share", () => {
   const size = (nodes: number, share: number, place: number) =>
-    incidentSize({ ...usualSafety, correlated: { ...usualSafety.correlated, nodes, share } }, place);
+    incidentNodesMin({ ...defaultSafety, correlated: { ...defaultSafety.correlated, nodes, share } }, place);
   expect([0, 1, 3, 5, 6, 9, 10, 500].map((place) => size(5, 0.5, place))).toEqual([2, 2, 2, 2, 3, 4, 5, 5]);
   expect(size(5, 0, 100)).toBe(2);
   expect(size(2, 1, 100)).toBe(2);
 });
 
 test("limits have the names of the configuration, and those by place are there where they are set", () => {
-  expect(namedLimits(usualSafety, 100)).toEqual({
+  expect(limitsByName(defaultSafety, 100)).toEqual({
     max_unhealthy: 20,
     max_disrupted: 5,
     "max_disrupted_per.region": 1,
@@ -65,8 +70,8 @@ test("limits have the names of the configuration, and those by place are there w
     max_actions: 6,
     breaker: 10,
   });
-  const safety = { ...usualSafety, maxDisruptedPer: { region: null, country: 0 } };
-  const named = namedLimits(safety, 100);
+  const safety = { ...defaultSafety, maxDisruptedPer: { region: null, country: 0 } };
+  const named = limitsByName(safety, 100);
   expect(named["max_disrupted_per.country"]).toBe(0);
   expect(named).not.toHaveProperty("max_disrupted_per.region");
 });
@@ -75,9 +80,9 @@ describe("a new journal takes max_actions for used up,", () => {
   const MINUTE = 60_000;
   /** Minutes from the journal's beginning until each of them counts no more. */
   const freeAfter = (perMinutes: number, now: number, beganAt: number | null = 0) =>
-    assumedActions(
+    assumedActionTimes(
       beganAt,
-      { ...usualSafety, maxActions: { amount: 6, perMs: perMinutes * MINUTE } },
+      { ...defaultSafety, maxActions: { amount: 6, perMs: perMinutes * MINUTE } },
       now * MINUTE,
     ).map((at) => at / MINUTE + perMinutes);
 

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { DAY_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { IntervalSpec } from "../../../src/model/policy/time-interval.ts";
 import { nextOpening, windowBlockers } from "../../../src/policy/guards/time-window.ts";
-import { FRIDAY, named, newYork, nights, paris, range, SATURDAY, times } from "./time-interval-fixtures.ts";
+import { FRIDAY, namedInterval, newYork, nights, paris, range, SATURDAY, times } from "./time-interval-fixtures.ts";
 
 describe("the next opening", () => {
   const opens = (spec: IntervalSpec, from: string) => {
-    const opening = nextOpening([named("window", spec)], Date.parse(from));
+    const opening = nextOpening([namedInterval("window", spec)], Date.parse(from));
     return opening === null ? null : new Date(opening.at).toISOString();
   };
 
@@ -44,37 +44,36 @@ describe("the next opening", () => {
   });
 
   test("is the earliest of all, and names its zone", () => {
-    const evening = named("evening", { ...paris, times: times("20:00-21:00") });
-    const later = named("later", { ...newYork, times: times("16:00-17:00") }, { times: times("20:00-21:00") });
+    const evening = namedInterval("evening", { ...paris, times: times("20:00-21:00") });
+    const later = namedInterval("later", { ...newYork, times: times("16:00-17:00") }, { times: times("20:00-21:00") });
     const from = Date.parse("2026-03-02T12:00Z");
     expect(nextOpening([later, evening], from)).toEqual({ at: from + 420 * MINUTE_MS, zone: "Europe/Paris" });
     expect(nextOpening([evening, later], from)).toEqual({ at: from + 420 * MINUTE_MS, zone: "Europe/Paris" });
     expect(nextOpening([evening], from, 419 * MINUTE_MS)).toBeNull();
     expect(nextOpening([], from)).toBeNull();
-    const same = named("same", { ...newYork, times: times("14:00-15:00") });
+    const same = namedInterval("same", { ...newYork, times: times("14:00-15:00") });
     expect(nextOpening([evening, same], from)?.zone).toBe("Europe/Paris");
     expect(nextOpening([same, evening], from)?.zone).toBe("America/New_York");
   });
 
   test("is a whole millisecond, also from within one, and also as the clocks change", () => {
-    const dawn = named("dawn", { ...paris, times: times("02:15-04:00") });
+    const dawn = namedInterval("dawn", { ...paris, times: times("02:15-04:00") });
     const opening = { at: Date.parse("2026-03-29T01:00Z"), zone: "Europe/Paris" };
     for (const part of [0.1, 0.2, 0.5, 0.9]) expect(nextOpening([dawn], opening.at - 1_000 + part)).toEqual(opening);
   });
 
   test("is never sought beyond eight days, whatever is asked", () => {
     expect(
-      nextOpening([named("window", { daysOfMonth: range(20) })], Date.parse("2026-03-01T00:00Z"), 365 * DAY_MS),
+      nextOpening([namedInterval("window", { daysOfMonth: range(20) })], Date.parse("2026-03-01T00:00Z"), 365 * DAY_MS),
     ).toBeNull();
   });
 });
 
 describe("a policy's windows", () => {
   const intervals = new Map(
-    [named("nights", { ...paris, times: nights }), named("fridays", { weekdays: range(FRIDAY) })].map((interval) => [
-      interval.name,
-      interval,
-    ]),
+    [namedInterval("nights", { ...paris, times: nights }), namedInterval("fridays", { weekdays: range(FRIDAY) })].map(
+      (interval) => [interval.name, interval],
+    ),
   );
   const noon = Date.parse("2026-03-02T12:00Z");
   const night = Date.parse("2026-03-02T23:00Z");
@@ -131,7 +130,7 @@ describe("a policy's windows", () => {
   });
 
   test("that never open within eight days say so", () => {
-    const rare = new Map([["rare", named("rare", { months: range(12) })]]);
+    const rare = new Map([["rare", namedInterval("rare", { months: range(12) })]]);
     expect(windowBlockers(["rare"], rare, [noon])[0]!.detail).toBe("outside of rare; does not open within 8d");
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { NodeStatus } from "../../../src/model/node.ts";
+import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
 import {
   backoffGuard,
@@ -14,32 +14,42 @@ import {
 } from "../../../src/policy/guards/node-guards.ts";
 import { rebootOffline } from "../../harness/policies.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
-import { activeOf, type CaseSaid, candidateOf, factsOf, NOON, openEpisode, sightOf, texts } from "../guard-case.ts";
+import {
+  activePolicy,
+  blockerTexts,
+  buildCandidate,
+  buildFacts,
+  buildObservation,
+  type GuardCaseOptions,
+  NOON,
+  openEpisode,
+} from "../guard-case.ts";
 
-const said = (guard: Guard, candidate: Partial<Candidate> = {}, facts: CaseSaid = {}) =>
-  texts(guard(candidateOf(candidate), factsOf(facts)));
+const blockersOfGuard = (guard: Guard, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  blockerTexts(guard(buildCandidate(candidate), buildFacts(facts)));
 
-const NOTHING: readonly string[] = [];
+const NO_BLOCKERS: readonly string[] = [];
 
 describe("a protected node", () => {
-  const told = (answer: "true" | "false" | "unknown") => said(protectedGuard, { node: sightOf({ protected: answer }) });
+  const told = (answer: "true" | "false" | "unknown") =>
+    blockersOfGuard(protectedGuard, { node: buildObservation({ protected: answer }) });
 
   test("is not touched, nor one of which it can't be said", () => {
     expect(told("true")).toEqual(["protected: safety.protected names it"]);
     expect(told("unknown")).toEqual(["protected: what safety.protected reads of it is not known"]);
-    expect(told("false")).toEqual(NOTHING);
+    expect(told("false")).toEqual(NO_BLOCKERS);
   });
 });
 
 describe("a hold", () => {
-  const held = (hold: Partial<NodeHold>) => said(holdGuard, {}, { holds: [holdOf("node_0", hold)] });
+  const held = (hold: Partial<NodeHold>) => blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_0", hold)] });
 
   test("of a person lasts until it is released", () => {
     expect(held({ kind: "held", reason: "disk is being swapped" })).toEqual(["held: disk is being swapped"]);
   });
 
   test("is of that node alone", () => {
-    expect(said(holdGuard, {}, { holds: [holdOf("node_1")] })).toEqual(NOTHING);
+    expect(blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_1")] })).toEqual(NO_BLOCKERS);
   });
 
   test("that is a veto lasts for its time, and is of that policy alone", () => {
@@ -54,19 +64,19 @@ describe("a hold", () => {
     expect(held({ ...veto, until: NOON + 1 })).toEqual([
       "vetoed: a person lifted the quarantine of ep-7; for another 1s",
     ]);
-    expect(held({ ...veto, until: NOON })).toEqual(NOTHING);
-    expect(held({ ...veto, policy: "another", until: NOON + HOUR_MS })).toEqual(NOTHING);
+    expect(held({ ...veto, until: NOON })).toEqual(NO_BLOCKERS);
+    expect(held({ ...veto, policy: "another", until: NOON + HOUR_MS })).toEqual(NO_BLOCKERS);
   });
 
   test("and a veto are both told", () => {
     const holds = [holdOf("node_0"), holdOf("node_0", { kind: "vetoed", policy: "reboot-offline", until: NOON + 1 })];
-    expect(holdGuard(candidateOf(), factsOf({ holds })).map(({ reason }) => reason)).toEqual(["held", "vetoed"]);
+    expect(holdGuard(buildCandidate(), buildFacts({ holds })).map(({ reason }) => reason)).toEqual(["held", "vetoed"]);
   });
 });
 
 describe("somebody else's work on a node: pain 9, fighting humans", () => {
-  const told = (status: NodeStatus, episode: Episode | null = null, facts: CaseSaid = {}) =>
-    said(statusGuard, { node: sightOf({ status }), episode }, facts);
+  const told = (status: NodeStatus, episode: Episode | null = null, facts: GuardCaseOptions = {}) =>
+    blockersOfGuard(statusGuard, { node: buildObservation({ status }), episode }, facts);
 
   test("in maintenance it is left alone, ours or not", () => {
     expect(told("maintenance")).toEqual(["status: it is in maintenance"]);
@@ -79,7 +89,7 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
   });
 
   test.each(["online", "offline"] as const)("one that is %s is nobody's", (status) => {
-    expect(told(status)).toEqual(NOTHING);
+    expect(told(status)).toEqual(NO_BLOCKERS);
   });
 
   test("a reboot is ours only where we sent one within the hour, under any policy", () => {
@@ -110,7 +120,7 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
     expect(told("rebooting", null, { episodes: [over], actions })).toEqual([
       "status: it is rebooting, after an action of ours",
     ]);
-    expect(told("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NOTHING);
+    expect(told("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NO_BLOCKERS);
   });
 
   test("a quarantine is ours while it should last, and not a moment longer", () => {
@@ -122,13 +132,13 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
       });
     expect(told("quarantined")).toEqual(foreign);
     expect(told("quarantined", openEpisode({ acted: 1 }))).toEqual(foreign);
-    expect(told("quarantined", until(NOON + 1))).toEqual(NOTHING);
+    expect(told("quarantined", until(NOON + 1))).toEqual(NO_BLOCKERS);
     const real = { episodes: [{ ...until(NOON + 1), id: "ep-7", policy: "cut-off" }] };
-    expect(said(statusGuard, { node: sightOf({ status: "quarantined" }) }, real)).toEqual([
+    expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, real)).toEqual([
       "status: it is in our quarantine of ep-7 of the policy cut-off",
     ]);
     const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
-    expect(said(statusGuard, { node: sightOf({ status: "quarantined" }) }, over)).toEqual(foreign);
+    expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, over)).toEqual(foreign);
     expect(told("quarantined", until(NOON))).toEqual([
       "ownership: our quarantine of it should have ended 0s ago, and it is still in one",
     ]);
@@ -142,56 +152,58 @@ describe("one episode a node at a time", () => {
   const other = openEpisode({ policy: "cool-hot-cpu" });
 
   test("whatever has it, another policy waits", () => {
-    expect(said(otherEpisodeGuard, {}, { episodes: [other] })).toEqual([
+    expect(blockersOfGuard(otherEpisodeGuard, {}, { episodes: [other] })).toEqual([
       "other_episode: ep-1 of the policy cool-hot-cpu has it",
     ]);
-    expect(said(otherEpisodeGuard, { node: sightOf({ id: "node_1" }) }, { episodes: [other] })).toEqual(NOTHING);
+    expect(
+      blockersOfGuard(otherEpisodeGuard, { node: buildObservation({ id: "node_1" }) }, { episodes: [other] }),
+    ).toEqual(NO_BLOCKERS);
   });
 
   test("its own is no other", () => {
     const own = openEpisode();
-    expect(said(otherEpisodeGuard, { episode: own }, { episodes: [own] })).toEqual(NOTHING);
+    expect(blockersOfGuard(otherEpisodeGuard, { episode: own }, { episodes: [own] })).toEqual(NO_BLOCKERS);
   });
 
   test("those of dry runs and real ones are not in each other's way", () => {
-    expect(said(otherEpisodeGuard, {}, { episodes: [{ ...other, shadow: true }] })).toEqual(NOTHING);
-    expect(said(otherEpisodeGuard, { active: activeOf({}, { mode: "dry_run" }) }, { episodes: [other] })).toEqual(
-      NOTHING,
-    );
+    expect(blockersOfGuard(otherEpisodeGuard, {}, { episodes: [{ ...other, shadow: true }] })).toEqual(NO_BLOCKERS);
+    expect(
+      blockersOfGuard(otherEpisodeGuard, { active: activePolicy({}, { mode: "dry_run" }) }, { episodes: [other] }),
+    ).toEqual(NO_BLOCKERS);
   });
 });
 
 describe("the cool-down between two episodes of a node", () => {
   const endedAgo = (agoMs: number, past: Partial<Episode> = {}, candidate: Partial<Candidate> = {}) =>
-    said(cooldownGuard, candidate, {
+    blockersOfGuard(cooldownGuard, candidate, {
       episodes: [closedEpisodeOf(3, NOON - agoMs, { node: "node_0", policy: "cool-hot-cpu", acted: 1, ...past })],
     });
 
   test("goes by the time that safety.cooldown says, whichever policy they are of", () => {
     expect(endedAgo(29 * MINUTE_MS)).toEqual(["cooldown: ep-3 ended 29m ago; 1m to go"]);
     expect(endedAgo(30 * MINUTE_MS - 1)).toEqual(["cooldown: ep-3 ended 30m ago; 1s to go"]);
-    expect(endedAgo(30 * MINUTE_MS)).toEqual(NOTHING);
+    expect(endedAgo(30 * MINUTE_MS)).toEqual(NO_BLOCKERS);
   });
 
   test("is of that node alone, and of dry runs or real ones", () => {
-    expect(endedAgo(0, { node: "node_1" })).toEqual(NOTHING);
-    expect(endedAgo(0, { shadow: true })).toEqual(NOTHING);
-    expect(endedAgo(0, { shadow: true }, { active: activeOf({}, { mode: "dry_run" }) })).toHaveLength(1);
+    expect(endedAgo(0, { node: "node_1" })).toEqual(NO_BLOCKERS);
+    expect(endedAgo(0, { shadow: true })).toEqual(NO_BLOCKERS);
+    expect(endedAgo(0, { shadow: true }, { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
   });
 
   test("doesn't follow an episode in which nothing was done, unless it was given up", () => {
-    expect(endedAgo(0, { acted: 0, state: "cleared" })).toEqual(NOTHING);
+    expect(endedAgo(0, { acted: 0, state: "cleared" })).toEqual(NO_BLOCKERS);
     expect(endedAgo(0, { acted: 0, state: "given_up" })).toHaveLength(1);
   });
 
   test("is over for an episode that has acted, and not for one that has only begun", () => {
-    expect(endedAgo(0, {}, { episode: openEpisode({ acted: 1 }) })).toEqual(NOTHING);
+    expect(endedAgo(0, {}, { episode: openEpisode({ acted: 1 }) })).toEqual(NO_BLOCKERS);
     expect(endedAgo(0, {}, { episode: openEpisode({ acted: 0 }) })).toHaveLength(1);
   });
 
   test("goes by the last episode", () => {
     const of = (number: number, agoMs: number) => closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1 });
-    expect(said(cooldownGuard, {}, { episodes: [of(5, MINUTE_MS), of(4, 20 * MINUTE_MS)] })).toEqual([
+    expect(blockersOfGuard(cooldownGuard, {}, { episodes: [of(5, MINUTE_MS), of(4, 20 * MINUTE_MS)] })).toEqual([
       "cooldown: ep-5 ended 1m ago; 29m to go",
     ]);
   });
@@ -201,13 +213,13 @@ describe("retry: pain 7, endless loops", () => {
   const past = (number: number, agoMs: number, more: Partial<Episode> = {}) =>
     closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...more });
   const told = (episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
-    said(retryGuard, candidate, { episodes });
+    blockersOfGuard(retryGuard, candidate, { episodes });
 
   test("a node has no more episodes than allowed within forget_after, healed ones too", () => {
     const limit = (next: string) => [`retry_limit: 2 episodes within 1d, of 2 allowed; the next in ${next}`];
-    expect(told([past(3, 9 * HOUR_MS)])).toEqual(NOTHING);
+    expect(told([past(3, 9 * HOUR_MS)])).toEqual(NO_BLOCKERS);
     expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS - 1)])).toEqual(limit("1s"));
-    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS)])).toEqual(NOTHING);
+    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS)])).toEqual(NO_BLOCKERS);
     expect(told([past(3, 9 * HOUR_MS), past(4, 8 * HOUR_MS), past(5, 7 * HOUR_MS)])).toEqual([
       "retry_limit: 3 episodes within 1d, of 2 allowed; the next in 16h",
     ]);
@@ -215,7 +227,7 @@ describe("retry: pain 7, endless loops", () => {
 
   test("episodes: 0 lets none begin", () => {
     const { retry } = rebootOffline();
-    const none = activeOf({ retry: { ...retry, episodes: 0 } });
+    const none = activePolicy({ retry: { ...retry, episodes: 0 } });
     expect(told([], { active: none })).toEqual(["retry_limit: 0 episodes within 1d, of 0 allowed; none is allowed"]);
   });
 
@@ -223,8 +235,8 @@ describe("retry: pain 7, endless loops", () => {
     expect(told([past(3, 6 * HOUR_MS - 1, { state: "given_up" })])).toEqual([
       "retry_wait: ep-3 did not heal it; the next try in 1s",
     ]);
-    expect(told([past(3, 6 * HOUR_MS, { state: "given_up" })])).toEqual(NOTHING);
-    expect(told([past(3, HOUR_MS, { state: "healed" })])).toEqual(NOTHING);
+    expect(told([past(3, 6 * HOUR_MS, { state: "given_up" })])).toEqual(NO_BLOCKERS);
+    expect(told([past(3, HOUR_MS, { state: "healed" })])).toEqual(NO_BLOCKERS);
   });
 
   test("a node that the policy has given up is not tried until it is healthy or released, and then anew", () => {
@@ -235,14 +247,14 @@ describe("retry: pain 7, endless loops", () => {
       reason: "2 episodes in a row did not heal it",
     } as const;
     const until = (end: number | null) =>
-      said(retryGuard, {}, { episodes: failed, holds: [holdOf("node_0", { ...given, until: end })] });
+      blockersOfGuard(retryGuard, {}, { episodes: failed, holds: [holdOf("node_0", { ...given, until: end })] });
     expect(until(null)).toEqual([
       'retry_limit: given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release node_0"',
     ]);
-    expect(until(NOON - HOUR_MS)).toEqual(NOTHING);
-    expect(said(holdGuard, {}, { holds: [holdOf("node_0", given)] })).toEqual(NOTHING);
+    expect(until(NOON - HOUR_MS)).toEqual(NO_BLOCKERS);
+    expect(blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_0", given)] })).toEqual(NO_BLOCKERS);
     const other = holdOf("node_0", { ...given, policy: "another" });
-    expect(said(retryGuard, {}, { holds: [other] })).toEqual(NOTHING);
+    expect(blockersOfGuard(retryGuard, {}, { holds: [other] })).toEqual(NO_BLOCKERS);
   });
 
   test("both are told where both hold", () => {
@@ -261,27 +273,27 @@ describe("retry: pain 7, endless loops", () => {
       { acted: 0, state: "cleared" as const },
     ];
     const two = (more: Partial<Episode>) => [past(3, HOUR_MS, more), past(4, HOUR_MS, more)];
-    for (const more of others) expect(told(two(more))).toEqual(NOTHING);
-    expect(told(two({ shadow: true }), { active: activeOf({}, { mode: "dry_run" }) })).toHaveLength(1);
+    for (const more of others) expect(told(two(more))).toEqual(NO_BLOCKERS);
+    expect(told(two({ shadow: true }), { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
   });
 
   test("doesn't end an episode that has acted", () => {
     const failed = [past(3, HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up" })];
-    expect(told(failed, { episode: openEpisode({ acted: 1 }) })).toEqual(NOTHING);
+    expect(told(failed, { episode: openEpisode({ acted: 1 }) })).toEqual(NO_BLOCKERS);
     expect(told(failed, { episode: openEpisode({ acted: 0 }) })).toHaveLength(2);
   });
 });
 
 describe("a step that did not leave", () => {
-  const told = (episode: Partial<Episode>) => said(backoffGuard, { episode: openEpisode(episode) });
+  const told = (episode: Partial<Episode>) => blockersOfGuard(backoffGuard, { episode: openEpisode(episode) });
 
   test("is not tried again before its time", () => {
     expect(told({ failures: 3, retryAt: NOON + 1 })).toEqual([
       "backoff: 3 sends in a row did not leave; the next in 1s",
     ]);
-    expect(told({ failures: 3, retryAt: NOON })).toEqual(NOTHING);
-    expect(told({})).toEqual(NOTHING);
-    expect(said(backoffGuard)).toEqual(NOTHING);
+    expect(told({ failures: 3, retryAt: NOON })).toEqual(NO_BLOCKERS);
+    expect(told({})).toEqual(NO_BLOCKERS);
+    expect(blockersOfGuard(backoffGuard)).toEqual(NO_BLOCKERS);
   });
 
   test("for which the service asked to wait is sent again after Retry-After", () => {

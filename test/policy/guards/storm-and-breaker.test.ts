@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Breaker, CLOSED_BREAKER, countFirings, type Storm, weather } from "../../../src/policy/guards/storm-and-breaker.ts";
+import {
+  type Breaker,
+  CLOSED_BREAKER,
+  evaluateStorm,
+  recordFirings,
+  type Storm,
+} from "../../../src/policy/guards/storm-and-breaker.ts";
 
-const RUNS = { numRuns: 1_000 };
+const PROPERTY_RUNS = { numRuns: 1_000 };
 
 describe("a storm", () => {
   const COOLDOWN = 30;
@@ -10,57 +16,57 @@ describe("a storm", () => {
   const calm = { nodes: 20, limit: 20 };
 
   test("begins over the limit, not at it", () => {
-    expect(weather(null, calm, 100, COOLDOWN)).toBeNull();
-    expect(weather(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true });
-    expect(weather(null, { nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
+    expect(evaluateStorm(null, calm, 100, COOLDOWN)).toBeNull();
+    expect(evaluateStorm(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true });
+    expect(evaluateStorm(null, { nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
   });
 
   test("moves its end on for as long as it blows, and then cools down from where it was last seen", () => {
-    const first = weather(null, over, 100, COOLDOWN);
-    const second = weather(first, over, 110, COOLDOWN);
+    const first = evaluateStorm(null, over, 100, COOLDOWN);
+    const second = evaluateStorm(first, over, 110, COOLDOWN);
     expect(second).toEqual({ since: 100, until: 140, blowing: true });
-    const cooling = weather(second, calm, 120, COOLDOWN);
+    const cooling = evaluateStorm(second, calm, 120, COOLDOWN);
     expect(cooling).toEqual({ since: 100, until: 140, blowing: false });
-    expect(weather(cooling, calm, 139, COOLDOWN)).toEqual(cooling);
-    expect(weather(cooling, calm, 140, COOLDOWN)).toBeNull();
+    expect(evaluateStorm(cooling, calm, 139, COOLDOWN)).toEqual(cooling);
+    expect(evaluateStorm(cooling, calm, 140, COOLDOWN)).toBeNull();
   });
 
   test("that returns ends the cool-down, and another one follows", () => {
     const cooling: Storm = { since: 100, until: 140, blowing: false };
-    const again = weather(cooling, over, 139, COOLDOWN);
+    const again = evaluateStorm(cooling, over, 139, COOLDOWN);
     expect(again).toEqual({ since: 100, until: 169, blowing: true });
-    expect(weather(again, calm, 168, COOLDOWN)).not.toBeNull();
+    expect(evaluateStorm(again, calm, 168, COOLDOWN)).not.toBeNull();
   });
 
   test("without a cool-down ends with the first calm look", () => {
-    expect(weather(weather(null, over, 100, 0), calm, 101, 0)).toBeNull();
+    expect(evaluateStorm(evaluateStorm(null, over, 100, 0), calm, 101, 0)).toBeNull();
   });
 
   test("is over only where every look of the last cool-down was calm", () => {
-    const looks = fc.array(fc.record({ step: fc.nat({ max: 40 }), nodes: fc.integer({ min: 18, max: 23 }) }), {
+    const observations = fc.array(fc.record({ step: fc.nat({ max: 40 }), nodes: fc.integer({ min: 18, max: 23 }) }), {
       maxLength: 40,
       size: "max",
     });
     fc.assert(
-      fc.property(looks, (all) => {
+      fc.property(observations, (all) => {
         let storm: Storm | null = null;
         let [now, lastBreach] = [0, Number.NEGATIVE_INFINITY];
         for (const { step, nodes } of all) {
           now += step;
           if (nodes > 20) lastBreach = now;
-          storm = weather(storm, { nodes, limit: 20 }, now, COOLDOWN);
+          storm = evaluateStorm(storm, { nodes, limit: 20 }, now, COOLDOWN);
           expect(storm !== null).toBe(now - lastBreach < COOLDOWN);
           expect(storm?.blowing ?? false).toBe(lastBreach === now && nodes > 20);
         }
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 });
 
 describe("the breaker: pain 14, one that a restart forgets", () => {
   const count = (breaker: Breaker, nodes: readonly string[], now: number, limit = 2) =>
-    countFirings(breaker, nodes, { now, withinMs: 60, limit });
+    recordFirings(breaker, nodes, { now, withinMs: 60, limit });
 
   test("opens when more nodes than its limit begin to fire within its time", () => {
     const two = count(count(CLOSED_BREAKER, ["a"], 100), ["b"], 110);
@@ -114,7 +120,7 @@ describe("the breaker: pain 14, one that a restart forgets", () => {
   });
 
   test("is open from the first moment on at which that many different nodes fired within its time", () => {
-    const looks = fc.array(
+    const observations = fc.array(
       fc.record({
         step: fc.integer({ min: 1, max: 25 }),
         nodes: fc.array(fc.constantFrom("a", "b", "c", "d", "e"), { maxLength: 3 }),
@@ -122,7 +128,7 @@ describe("the breaker: pain 14, one that a restart forgets", () => {
       { maxLength: 25, size: "max" },
     );
     fc.assert(
-      fc.property(looks, fc.nat({ max: 4 }), (all, limit) => {
+      fc.property(observations, fc.nat({ max: 4 }), (all, limit) => {
         let breaker = CLOSED_BREAKER;
         const fired: { node: string; at: number }[] = [];
         let [now, isOpen] = [0, false];
@@ -135,7 +141,7 @@ describe("the breaker: pain 14, one that a restart forgets", () => {
           expect(breaker.open !== null).toBe(isOpen);
         }
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 });

@@ -13,7 +13,7 @@ export const range = (begin: number, end = begin) => [{ begin, end }];
 export const [FRIDAY, SATURDAY] = [5, 6];
 
 /** A time interval. */
-export const named = (name: string, ...intervals: IntervalSpec[]): TimeInterval => ({ name, intervals });
+export const namedInterval = (name: string, ...intervals: IntervalSpec[]): TimeInterval => ({ name, intervals });
 
 /** One night, in two ranges. */
 export const nights = times("23:00-24:00", "00:00-05:00");

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { IntervalSpec } from "../../../src/model/policy/time-interval.ts";
 import { isWithin } from "../../../src/policy/guards/time-window.ts";
-import { FRIDAY, named, newYork, nights, paris, range, SATURDAY, times } from "./time-interval-fixtures.ts";
+import { FRIDAY, namedInterval, newYork, nights, paris, range, SATURDAY, times } from "./time-interval-fixtures.ts";
 
-const isOpen = (spec: IntervalSpec, iso: string) => isWithin(named("window", spec), Date.parse(iso));
+const isOpen = (spec: IntervalSpec, iso: string) => isWithin(namedInterval("window", spec), Date.parse(iso));
 
 /** What the spec says, at which times it is open, at which closed. */
 type Case = readonly [what: string, spec: IntervalSpec, open: readonly string[], closed: readonly string[]];
@@ -102,7 +102,7 @@ const nightCases: readonly Case[] = [
 ];
 
 test("a night from Friday to Saturday is two specs, the morning with the next day", () => {
-  const night = named(
+  const night = namedInterval(
     "friday-night",
     { times: times("23:00-24:00"), weekdays: range(FRIDAY) },
     { times: times("00:00-05:00"), weekdays: range(SATURDAY) },
@@ -169,11 +169,11 @@ describe("a night", () => test.each(nightCases)("%s", check));
 describe("when the clocks change", () => test.each(clockCases)("%s", check));
 
 test("a named interval is open with any of its specs, and one without specs never", () => {
-  const interval = named("window", { weekdays: range(FRIDAY) }, { ...paris, times: times("01:00-02:00") });
+  const interval = namedInterval("window", { weekdays: range(FRIDAY) }, { ...paris, times: times("01:00-02:00") });
   expect(isWithin(interval, Date.parse("2026-03-06T12:00Z"))).toBe(true);
   expect(isWithin(interval, Date.parse("2026-03-07T00:30Z"))).toBe(true);
   expect(isWithin(interval, Date.parse("2026-03-07T12:00Z"))).toBe(false);
-  expect(isWithin(named("window"), 0)).toBe(false);
+  expect(isWithin(namedInterval("window"), 0)).toBe(false);
 });
 
 test("Local is the zone of this machine", () => {
@@ -181,8 +181,8 @@ test("Local is the zone of this machine", () => {
   for (let hour = 0; hour < 24; hour++) {
     const at = Date.UTC(2026, 2, 6, hour);
     const spec = { times: times("08:00-17:00") };
-    expect(isWithin(named("w", { ...spec, location: "Local" }), at)).toBe(
-      isWithin(named("w", { ...spec, location: zone }), at),
+    expect(isWithin(namedInterval("w", { ...spec, location: "Local" }), at)).toBe(
+      isWithin(namedInterval("w", { ...spec, location: zone }), at),
     );
   }
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Mode, PolicyRule, Step } from "../../../src/model/policy/policy.ts";
 import type { Safety } from "../../../src/model/policy/safety.ts";
 import { worstCase } from "../../../src/policy/guards/worst-case.ts";
-import { usualSafety } from "../../harness/policies.ts";
+import { defaultSafety } from "../../harness/policies.ts";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
@@ -30,12 +30,12 @@ test("each safety.mode says who acts, who asks, and how many nodes that could be
   const rules = [rule("one", "enforce"), rule("two", "approve"), rule("three", "dry_run")];
   const atOnce = { fleet: 5, region: 1, country: 5 };
   const anHour = { fleet: 6, region: 6, country: 6 };
-  expect(worstCase({ ...usualSafety, mode: "approve" }, rules)).toEqual({
-    inForce: "approve",
+  expect(worstCase({ ...defaultSafety, mode: "approve" }, rules)).toEqual({
+    activeMode: "approve",
     modes: {
-      dry_run: { acting: [], asking: [], nodesAnHour: NONE, nodesAtOnce: NONE },
-      approve: { acting: [], asking: ["one", "two"], nodesAnHour: anHour, nodesAtOnce: atOnce },
-      enforce: { acting: ["one"], asking: ["two"], nodesAnHour: anHour, nodesAtOnce: atOnce },
+      dry_run: { automaticPolicies: [], approvalPolicies: [], nodesPerHour: NONE, nodesAtOnce: NONE },
+      approve: { automaticPolicies: [], approvalPolicies: ["one", "two"], nodesPerHour: anHour, nodesAtOnce: atOnce },
+      enforce: { automaticPolicies: ["one"], approvalPolicies: ["two"], nodesPerHour: anHour, nodesAtOnce: atOnce },
     },
   });
 });
@@ -45,12 +45,12 @@ test("policies that only tell people, or never begin an episode, touch nobody", 
     rule("tells", "enforce", { steps: [NOTIFY] }),
     rule("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
   ];
-  const idle = { acting: [], asking: [], nodesAnHour: NONE, nodesAtOnce: NONE };
-  expect(worstCase(usualSafety, rules).modes.enforce).toEqual(idle);
+  const idle = { automaticPolicies: [], approvalPolicies: [], nodesPerHour: NONE, nodesAtOnce: NONE };
+  expect(worstCase(defaultSafety, rules).modes.enforce).toEqual(idle);
 });
 
 const enforced = (changes: Partial<Safety>) =>
-  worstCase({ ...usualSafety, ...changes }, [rule("one", "enforce")]).modes.enforce;
+  worstCase({ ...defaultSafety, ...changes }, [rule("one", "enforce")]).modes.enforce;
 
 test.each([
   [20, 18],
@@ -59,7 +59,7 @@ test.each([
   [25, 18],
 ])("6 actions in %i minutes are %i in the worst hour", (minutes, nodes) => {
   const reach = enforced({ maxActions: { amount: 6, perMs: minutes * MINUTE } });
-  expect(reach.nodesAnHour).toEqual({ fleet: nodes, region: nodes, country: nodes });
+  expect(reach.nodesPerHour).toEqual({ fleet: nodes, region: nodes, country: nodes });
 });
 
 describe("a limit of 0 means nobody:", () => {
@@ -72,7 +72,7 @@ describe("a limit of 0 means nobody:", () => {
     ["max_actions", { maxActions: { amount: 0, perMs: HOUR } }],
     ["breaker", { breaker: { share: 0, amount: 0, withinMs: HOUR } }],
   ])("%s", (_, changes) => {
-    expect(enforced(changes)).toMatchObject({ acting: ["one"], nodesAnHour: NONE, nodesAtOnce: NONE });
+    expect(enforced(changes)).toMatchObject({ automaticPolicies: ["one"], nodesPerHour: NONE, nodesAtOnce: NONE });
   });
 });
 

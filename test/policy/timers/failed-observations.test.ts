@@ -1,16 +1,22 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { INACTIVE, TIMER_STATES, type Timer, type TimerEvent, type TimerRule } from "../../../src/policy/timers/timer.ts";
-import { looksWith, mostlyNone, newestOf, rules, seldom, step } from "./observations.ts";
-import type { Look } from "./timer-model.ts";
+import {
+  INACTIVE,
+  TIMER_TRANSITIONS,
+  type Timer,
+  type TimerEvent,
+  type TimerRule,
+} from "../../../src/policy/timers/timer.ts";
+import { mostlyNone, newestOf, observationsWith, observeStep, onceInTen, rules } from "./observations.ts";
+import type { ModelObservation } from "./timer-model.ts";
 
-const RUNS = { numRuns: 2_000 };
+const PROPERTY_RUNS = { numRuns: 2_000 };
 
 describe("where looks may fail for long", () => {
   /** A look a moment, on both clocks. */
-  const longLooks = looksWith(fc.constant(1), mostlyNone, seldom, 1);
+  const longLooks = observationsWith(fc.constant(1), mostlyNone, onceInTen, 1);
   /** Events that a look can be, by what it shows. */
-  const eventsOf: Readonly<Record<Look["verdict"], readonly TimerEvent[]>> = {
+  const eventsOf: Readonly<Record<ModelObservation["verdict"], readonly TimerEvent[]>> = {
     true: ["true", "proven"],
     false: ["false", "cleared"],
     unknown: ["unknown"],
@@ -18,35 +24,35 @@ describe("where looks may fail for long", () => {
 
   /** Calls `check` with each look, the timer before and after it, and since when nothing was known. */
   function walk(
-    looks: readonly Look[],
+    observations: readonly ModelObservation[],
     rule: TimerRule,
-    check: (look: Look, before: Timer, after: Timer, unknownForMs: number) => void,
+    check: (observation: ModelObservation, before: Timer, after: Timer, unknownForMs: number) => void,
   ): void {
     let timer = INACTIVE;
     let unknownSince = Number.NaN;
-    for (const look of looks) {
+    for (const observation of observations) {
       const before = timer;
-      timer = step(timer, look, rule);
-      check(look, before, timer, Number.isNaN(unknownSince) ? 0 : look.now - unknownSince);
-      const isKnown = look.verdict !== "unknown" || look.isFrozen === true;
+      timer = observeStep(timer, observation, rule);
+      check(observation, before, timer, Number.isNaN(unknownSince) ? 0 : observation.now - unknownSince);
+      const isKnown = observation.verdict !== "unknown" || observation.isFrozen === true;
       if (isKnown || timer.state === "inactive") unknownSince = Number.NaN;
-      else if (Number.isNaN(unknownSince) || timer.unknownSince === look.now) unknownSince = look.now;
+      else if (Number.isNaN(unknownSince) || timer.unknownSince === observation.now) unknownSince = observation.now;
     }
   }
 
   test("every step is one of the table: the look's own, or the timer is unseen first", () => {
     const seen = new Set<string>();
     fc.assert(
-      fc.property(longLooks, rules, (looks, rule) => {
-        walk(looks, rule, (look, before, after, unknownForMs) => {
-          const isUnseen = look.isFrozen !== true && unknownForMs > rule.gapMsMax + rule.forMs;
-          const from = isUnseen ? TIMER_STATES[before.state].unseen : before.state;
-          const possible = eventsOf[look.verdict].map((event) => TIMER_STATES[from][event]);
+      fc.property(longLooks, rules, (observations, rule) => {
+        walk(observations, rule, (observation, before, after, unknownForMs) => {
+          const isUnseen = observation.isFrozen !== true && unknownForMs > rule.gapMsMax + rule.forMs;
+          const from = isUnseen ? TIMER_TRANSITIONS[before.state].unseen : before.state;
+          const possible = eventsOf[observation.verdict].map((event) => TIMER_TRANSITIONS[from][event]);
           expect(possible).toContain(after.state);
           seen.add(`${before.state} ${after.state}`);
         });
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
     // Every way that the drawing shows was walked.
     const ways = ["inactive pending", "pending firing", "firing lapsed", "lapsed firing", "lapsed inactive"];
@@ -55,30 +61,30 @@ describe("where looks may fail for long", () => {
 
   test("a timer that lapsed fires only after it was true for `for` since then", () => {
     fc.assert(
-      fc.property(longLooks, rules, (looks, rule) => {
+      fc.property(longLooks, rules, (observations, rule) => {
         let trueSince = Number.POSITIVE_INFINITY;
-        walk(looks, rule, (look, before, after) => {
-          if (look.verdict === "false") trueSince = Number.POSITIVE_INFINITY;
+        walk(observations, rule, (observation, before, after) => {
+          if (observation.verdict === "false") trueSince = Number.POSITIVE_INFINITY;
           if (before.state !== "lapsed" && after.state === "lapsed") trueSince = Number.POSITIVE_INFINITY;
-          if (look.verdict === "true") trueSince = Math.min(trueSince, newestOf(look));
+          if (observation.verdict === "true") trueSince = Math.min(trueSince, newestOf(observation));
           if (before.state === "lapsed" && after.state === "firing") {
-            expect(newestOf(look) - trueSince).toBeGreaterThanOrEqual(rule.forMs);
+            expect(newestOf(observation) - trueSince).toBeGreaterThanOrEqual(rule.forMs);
           }
         });
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 
   test("no timer fires, or is pending, while nothing is known for longer than max_age + for", () => {
     fc.assert(
-      fc.property(longLooks, rules, (looks, rule) => {
-        walk(looks, rule, (look, _, after, unknownForMs) => {
-          if (look.verdict !== "unknown" || look.isFrozen === true) return;
+      fc.property(longLooks, rules, (observations, rule) => {
+        walk(observations, rule, (observation, _, after, unknownForMs) => {
+          if (observation.verdict !== "unknown" || observation.isFrozen === true) return;
           if (unknownForMs > rule.gapMsMax + rule.forMs) expect(["inactive", "lapsed"]).toContain(after.state);
         });
       }),
-      RUNS,
+      PROPERTY_RUNS,
     );
   });
 });

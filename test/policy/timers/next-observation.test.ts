@@ -1,52 +1,59 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { type DetailAge, nextLook } from "../../../src/policy/timers/next-observation.ts";
-import { INACTIVE, observe, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
+import { type DetailFreshness, nextUsefulReadAt } from "../../../src/policy/timers/next-observation.ts";
+import { INACTIVE, observeCondition, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
 
 const rule: TimerRule = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS, gapMsMax: 3 * HOUR_MS };
 
 /** A timer after looks at some minutes, each with what it found. */
-const timerAfter = (...looks: readonly [minute: number, verdict: "true" | "false" | "unknown"][]): Timer =>
-  looks.reduce(
-    (timer, [minute, verdict]) => observe(timer, { verdict, at: minute * MINUTE_MS, now: minute * MINUTE_MS }, rule),
+const timerAfterObservations = (
+  ...observations: readonly [minute: number, verdict: "true" | "false" | "unknown"][]
+): Timer =>
+  observations.reduce(
+    (timer, [minute, verdict]) =>
+      observeCondition(timer, { verdict, at: minute * MINUTE_MS, now: minute * MINUTE_MS }, rule),
     INACTIVE,
   );
 
 /** The minute of the next look, where the last was at `minute`. */
-const lookAfter = (timer: Timer, minute: number, age: Partial<DetailAge> = {}) =>
-  nextLook(timer, rule, { observedAt: minute * MINUTE_MS, maxAgeMs: 3 * HOUR_MS, roundMs: HOUR_MS, ...age }) /
+const nextReadMinute = (timer: Timer, minute: number, age: Partial<DetailFreshness> = {}) =>
+  nextUsefulReadAt(timer, rule, { observedAt: minute * MINUTE_MS, maxAgeMs: 3 * HOUR_MS, roundMs: HOUR_MS, ...age }) /
   MINUTE_MS;
 
 describe("the next look at a detail", () => {
   test("of a pending timer comes when `for` is over, and is the one by which it fires", () => {
-    const pending = timerAfter([0, "true"], [10, "true"]);
-    expect(lookAfter(pending, 10)).toBe(30);
-    expect(timerAfter([0, "true"], [10, "true"], [29.9, "true"]).state).toBe("pending");
-    expect(timerAfter([0, "true"], [10, "true"], [30, "true"]).state).toBe("firing");
+    const pending = timerAfterObservations([0, "true"], [10, "true"]);
+    expect(nextReadMinute(pending, 10)).toBe(30);
+    expect(timerAfterObservations([0, "true"], [10, "true"], [29.9, "true"]).state).toBe("pending");
+    expect(timerAfterObservations([0, "true"], [10, "true"], [30, "true"]).state).toBe("firing");
   });
 
   test("of a firing one that was seen false comes when `clear_for` is over, and is the one that ends it", () => {
-    const clearing = timerAfter([0, "true"], [30, "true"], [40, "false"], [45, "false"]);
-    expect(lookAfter(clearing, 45)).toBe(60);
-    expect(timerAfter([0, "true"], [30, "true"], [40, "false"], [45, "false"], [60, "false"])).toBe(INACTIVE);
+    const clearing = timerAfterObservations([0, "true"], [30, "true"], [40, "false"], [45, "false"]);
+    expect(nextReadMinute(clearing, 45)).toBe(60);
+    expect(timerAfterObservations([0, "true"], [30, "true"], [40, "false"], [45, "false"], [60, "false"])).toBe(
+      INACTIVE,
+    );
   });
 
   test("of one that fires on comes twice a round, and of one that is not known four times", () => {
-    expect(lookAfter(timerAfter([0, "true"], [30, "true"]), 30)).toBe(60);
-    expect(lookAfter(timerAfter([0, "true"], [10, "unknown"]), 10)).toBe(25);
+    expect(nextReadMinute(timerAfterObservations([0, "true"], [30, "true"]), 30)).toBe(60);
+    expect(nextReadMinute(timerAfterObservations([0, "true"], [10, "unknown"]), 10)).toBe(25);
   });
 
   test("comes before what was read is too old for the policy", () => {
-    expect(lookAfter(timerAfter([0, "true"]), 0, { maxAgeMs: 20 * MINUTE_MS })).toBe(15);
+    expect(nextReadMinute(timerAfterObservations([0, "true"]), 0, { maxAgeMs: 20 * MINUTE_MS })).toBe(15);
   });
 
   test("comes at once where nothing was read since the start", () => {
-    const restarted: Timer = { ...timerAfter([0, "true"]), last: null };
-    expect(lookAfter(restarted, 10)).toBe(Number.NEGATIVE_INFINITY);
-    expect(lookAfter(timerAfter([0, "true"]), 0, { observedAt: Number.NaN })).toBe(Number.NEGATIVE_INFINITY);
+    const restarted: Timer = { ...timerAfterObservations([0, "true"]), last: null };
+    expect(nextReadMinute(restarted, 10)).toBe(Number.NEGATIVE_INFINITY);
+    expect(nextReadMinute(timerAfterObservations([0, "true"]), 0, { observedAt: Number.NaN })).toBe(
+      Number.NEGATIVE_INFINITY,
+    );
   });
 
   test("is none where nothing waits", () => {
-    expect(lookAfter(INACTIVE, 0)).toBe(Number.POSITIVE_INFINITY);
+    expect(nextReadMinute(INACTIVE, 0)).toBe(Number.POSITIVE_INFINITY);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { observe, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
-import type { Look } from "./timer-model.ts";
+import { observeCondition, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
+import type { ModelObservation } from "./timer-model.ts";
 
 /** Rules of a few moments. */
 export const rules: fc.Arbitrary<TimerRule> = fc.record({
@@ -22,19 +22,19 @@ const verdicts = fc
   .filter((all) => all.length <= 40);
 
 /** The journal's clock stands nearly still: no timer is unseen for long. */
-const SLOW_CLOCK = 1e-6;
+const SLOW_CLOCK_RATE = 1e-6;
 
 /** Looks in which the youngest datum moves on by `step`, and the oldest is up to `lag` older than it. */
-export const looksWith = (
+export const observationsWith = (
   step: fc.Arbitrary<number>,
   lag: fc.Arbitrary<number>,
   frozen: fc.Arbitrary<boolean> = fc.constant(false),
-  clockRate = SLOW_CLOCK,
+  clockRate = SLOW_CLOCK_RATE,
 ) =>
   verdicts.chain((all) =>
     fc
       .tuple(...all.map((verdict) => fc.record({ verdict: fc.constant(verdict), step, lag, isFrozen: frozen })))
-      .map((parts): Look[] => {
+      .map((parts): ModelObservation[] => {
         let newest = 100;
         return parts.map(({ verdict, step: by, lag: behind, isFrozen }, index) => {
           newest += by;
@@ -44,15 +44,15 @@ export const looksWith = (
   );
 
 /** Steps between looks: mostly one moment. */
-export const mostlyOne = fc.oneof({ arbitrary: fc.constant(1), weight: 6 }, { arbitrary: fc.nat(7), weight: 1 });
+export const mostlyOneStep = fc.oneof({ arbitrary: fc.constant(1), weight: 6 }, { arbitrary: fc.nat(7), weight: 1 });
 /** Ages of the oldest datum: mostly none. */
 export const mostlyNone = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, { arbitrary: fc.nat(4), weight: 1 });
 /** True once in ten times. */
-export const seldom = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
+export const onceInTen = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
 
 /** The timer after a look. */
-export const step = (timer: Timer, look: Look, rule: TimerRule) =>
-  observe(timer, look, rule, { clearFrozen: look.isFrozen === true });
+export const observeStep = (timer: Timer, observation: ModelObservation, rule: TimerRule) =>
+  observeCondition(timer, observation, rule, { clearFrozen: observation.isFrozen === true });
 
 /** When the youngest datum of a look was observed. */
-export const newestOf = ({ at, newest }: Look): number => newest ?? at;
+export const newestOf = ({ at, newest }: ModelObservation): number => newest ?? at;

@@ -1,38 +1,38 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import {
-  distrusted,
+  applyRuleChange,
   INACTIVE,
+  markUnseen,
+  markUntrusted,
   type Observation,
-  observe,
-  reruled,
-  restarted,
-  rowOf,
+  observeCondition,
+  restoreTimer,
   type Timer,
   type TimerRule,
-  unseen,
+  toTimerRow,
 } from "../../../src/policy/timers/timer.ts";
 
 const rule: TimerRule = { forMs: 15 * MINUTE_MS, clearForMs: 10 * MINUTE_MS, gapMsMax: 5 * MINUTE_MS };
 const EPOCH = Date.UTC(2026, 2, 1);
 
-const look = (minute: number, verdict: Observation["verdict"]): Observation => ({
+const observation = (minute: number, verdict: Observation["verdict"]): Observation => ({
   verdict,
   at: minute * MINUTE_MS,
   now: EPOCH + minute * MINUTE_MS,
 });
 
 /** `t`, `f`, `u`: a look a minute; `.`: a minute without one. */
-function watch(verdicts: string, from: Timer = INACTIVE, by: TimerRule = rule, firstMinute = 0): Timer {
+function observeAll(verdicts: string, from: Timer = INACTIVE, by: TimerRule = rule, firstMinute = 0): Timer {
   const words = { t: "true", f: "false", u: "unknown" } as const;
   return [...verdicts].reduce((timer, letter, minute) => {
     const verdict = words[letter as keyof typeof words];
-    return verdict === undefined ? timer : observe(timer, look(firstMinute + minute, verdict), by);
+    return verdict === undefined ? timer : observeCondition(timer, observation(firstMinute + minute, verdict), by);
   }, from);
 }
 
-const told = ({ state, trueMs, clearMs }: Timer) => `${state} ${trueMs / MINUTE_MS}m ${clearMs / MINUTE_MS}m`;
-const firing = watch("t".repeat(16));
+const timerText = ({ state, trueMs, clearMs }: Timer) => `${state} ${trueMs / MINUTE_MS}m ${clearMs / MINUTE_MS}m`;
+const firingTimer = observeAll("t".repeat(16));
 
 describe("a timer", () => {
   test.each([
@@ -48,7 +48,7 @@ describe("a timer", () => {
     ["nothing but unknowns does nothing", "uuuu", "inactive 0m 0m"],
     ["nothing but falses does nothing", "ffff", "inactive 0m 0m"],
   ])("%s", (_, verdicts, expected) => {
-    expect(told(watch(verdicts))).toBe(expected);
+    expect(timerText(observeAll(verdicts))).toBe(expected);
   });
 
   test.each([
@@ -61,65 +61,66 @@ describe("a timer", () => {
     ["a gap too long adds nothing to the clearing", "fff.....ff", "firing 15m 3m"],
     ["time that is true goes on counting", "tttt", "firing 19m 0m"],
   ])("that fires: %s", (_, verdicts, expected) => {
-    expect(told(watch(verdicts, firing, rule, 16))).toBe(expected);
+    expect(timerText(observeAll(verdicts, firingTimer, rule, 16))).toBe(expected);
   });
 
   test("with `for: 0` fires at the first true, and with `clear_for: 0` is over at the first false", () => {
     const atOnce = { ...rule, forMs: 0, clearForMs: 0 };
-    expect(told(watch("t", INACTIVE, atOnce))).toBe("firing 0m 0m");
-    expect(watch("tf", INACTIVE, atOnce)).toBe(INACTIVE);
+    expect(timerText(observeAll("t", INACTIVE, atOnce))).toBe("firing 0m 0m");
+    expect(observeAll("tf", INACTIVE, atOnce)).toBe(INACTIVE);
   });
 
   test("says since when its run lasts, on the journal's clock, through flapping", () => {
-    expect(watch("fft").since).toBe(EPOCH + 2 * MINUTE_MS);
-    expect(watch("ffttfut", firing, rule, 16).since).toBe(EPOCH);
-    expect(watch("tft").since).toBe(EPOCH + 2 * MINUTE_MS);
+    expect(observeAll("fft").since).toBe(EPOCH + 2 * MINUTE_MS);
+    expect(observeAll("ffttfut", firingTimer, rule, 16).since).toBe(EPOCH);
+    expect(observeAll("tft").since).toBe(EPOCH + 2 * MINUTE_MS);
   });
 });
 
 test("data that comes and goes resets no timer (prometheus#14085)", () => {
-  expect(told(watch("ttu".repeat(14)))).toBe("pending 14m 0m");
-  expect(told(watch("ttu".repeat(15)))).toBe("firing 15m 0m");
+  expect(timerText(observeAll("ttu".repeat(14)))).toBe("pending 14m 0m");
+  expect(timerText(observeAll("ttu".repeat(15)))).toBe("firing 15m 0m");
 });
 
 describe("the same data", () => {
   test("looked at again is no observation: the very same timer comes back", () => {
-    const timer = watch("ttt");
-    expect(observe(timer, look(2, "true"), rule)).toBe(timer);
-    expect(observe(timer, look(1, "false"), rule)).toBe(timer);
+    const timer = observeAll("ttt");
+    expect(observeCondition(timer, observation(2, "true"), rule)).toBe(timer);
+    expect(observeCondition(timer, observation(1, "false"), rule)).toBe(timer);
   });
 
   test("looked at again after an unknown bridges no gap", () => {
-    const frozen = watch("tttu");
-    const again = observe(frozen, look(2, "true"), rule);
-    expect(told(watch("t", again, rule, 4))).toBe("pending 2m 0m");
+    const frozen = observeAll("tttu");
+    const again = observeCondition(frozen, observation(2, "true"), rule);
+    expect(timerText(observeAll("t", again, rule, 4))).toBe("pending 2m 0m");
   });
 
   test("with another verdict resets what is pending, clears nothing, and counts for nothing", () => {
-    expect(observe(watch("ttt"), look(2, "false"), rule)).toBe(INACTIVE);
-    const doubtful = observe(firing, look(15, "false"), { ...rule, clearForMs: 0 });
-    expect(told(doubtful)).toBe("firing 15m 0m");
-    expect(told(watch("f", doubtful, rule, 16))).toBe("firing 15m 0m");
-    const clearing = watch("fff", firing, rule, 16);
-    expect(told(observe(clearing, look(18, "true"), rule))).toBe("firing 15m 0m");
+    expect(observeCondition(observeAll("ttt"), observation(2, "false"), rule)).toBe(INACTIVE);
+    const doubtful = observeCondition(firingTimer, observation(15, "false"), { ...rule, clearForMs: 0 });
+    expect(timerText(doubtful)).toBe("firing 15m 0m");
+    expect(timerText(observeAll("f", doubtful, rule, 16))).toBe("firing 15m 0m");
+    const clearing = observeAll("fff", firingTimer, rule, 16);
+    expect(timerText(observeCondition(clearing, observation(18, "true"), rule))).toBe("firing 15m 0m");
   });
 });
 
 describe("a policy that reads data of several ages", () => {
   const mixed = (oldest: number, newest: number, verdict: Observation["verdict"]): Observation => ({
-    ...look(oldest, verdict),
+    ...observation(oldest, verdict),
     newest: newest * MINUTE_MS,
   });
-  const watchMixed = (...looks: Observation[]) => looks.reduce((timer, one) => observe(timer, one, rule), INACTIVE);
+  const watchMixed = (...observations: Observation[]) =>
+    observations.reduce((timer, one) => observeCondition(timer, one, rule), INACTIVE);
 
   test("counts from the datum by which it became true, not from an older one beside it", () => {
-    expect(told(watchMixed(mixed(0, 4, "true"), mixed(5, 6, "true")))).toBe("pending 1m 0m");
+    expect(timerText(watchMixed(mixed(0, 4, "true"), mixed(5, 6, "true")))).toBe("pending 1m 0m");
   });
 
   test("counts only as far as its oldest datum reaches", () => {
-    const looks = [mixed(1, 1, "true"), mixed(1, 2, "true"), mixed(1, 3, "true"), mixed(1, 4, "true")];
-    expect(told(watchMixed(...looks))).toBe("pending 0m 0m");
-    expect(told(watchMixed(...looks, mixed(4, 5, "true")))).toBe("pending 3m 0m");
+    const observations = [mixed(1, 1, "true"), mixed(1, 2, "true"), mixed(1, 3, "true"), mixed(1, 4, "true")];
+    expect(timerText(watchMixed(...observations))).toBe("pending 0m 0m");
+    expect(timerText(watchMixed(...observations, mixed(4, 5, "true")))).toBe("pending 3m 0m");
   });
 
   test("is reset by a false that only its youngest datum shows", () => {
@@ -129,44 +130,44 @@ describe("a policy that reads data of several ages", () => {
 
 describe("while an action of ours is under way", () => {
   const frozen = (timer: Timer, minute: number, verdict: Observation["verdict"]) =>
-    observe(timer, look(minute, verdict), rule, { clearFrozen: true });
+    observeCondition(timer, observation(minute, verdict), rule, { clearFrozen: true });
 
   test("falses clear nothing, however many, and their time never counts", () => {
-    const after = frozen(frozen(watch("fff", firing, rule, 16), 19, "false"), 20, "false");
-    expect(told(after)).toBe("firing 15m 2m");
-    expect(told(watch("f", after, rule, 21))).toBe("firing 15m 2m");
-    expect(told(watch("ff", after, rule, 21))).toBe("firing 15m 3m");
+    const after = frozen(frozen(observeAll("fff", firingTimer, rule, 16), 19, "false"), 20, "false");
+    expect(timerText(after)).toBe("firing 15m 2m");
+    expect(timerText(observeAll("f", after, rule, 21))).toBe("firing 15m 2m");
+    expect(timerText(observeAll("ff", after, rule, 21))).toBe("firing 15m 3m");
   });
 
   test("a look at known data is enough to break the count", () => {
-    const after = frozen(watch("fff", firing, rule, 16), 18, "false");
-    expect(told(watch("f", after, rule, 19))).toBe("firing 15m 2m");
+    const after = frozen(observeAll("fff", firingTimer, rule, 16), 18, "false");
+    expect(timerText(observeAll("f", after, rule, 19))).toBe("firing 15m 2m");
   });
 
   test("even `clear_for: 0` waits, and then for younger data", () => {
     const atOnce = { ...rule, clearForMs: 0 };
-    const under = observe(firing, look(16, "false"), atOnce, { clearFrozen: true });
-    expect(observe(under, look(16, "false"), atOnce).state).toBe("firing");
-    expect(observe(under, look(17, "false"), atOnce)).toBe(INACTIVE);
+    const under = observeCondition(firingTimer, observation(16, "false"), atOnce, { clearFrozen: true });
+    expect(observeCondition(under, observation(16, "false"), atOnce).state).toBe("firing");
+    expect(observeCondition(under, observation(17, "false"), atOnce)).toBe(INACTIVE);
   });
 
   test("a true still starts the clearing over, and a false still resets what is pending", () => {
-    expect(told(frozen(watch("fff", firing, rule, 16), 19, "true"))).toBe("firing 15m 0m");
-    expect(frozen(watch("tt"), 2, "false")).toBe(INACTIVE);
+    expect(timerText(frozen(observeAll("fff", firingTimer, rule, 16), 19, "true"))).toBe("firing 15m 0m");
+    expect(frozen(observeAll("tt"), 2, "false")).toBe(INACTIVE);
   });
 });
 
 test("an untrusted view sets pending timers back, and breaks the count of those that fire", () => {
-  expect(distrusted(INACTIVE, EPOCH)).toBe(INACTIVE);
-  expect(distrusted(watch("ttt"), EPOCH)).toBe(INACTIVE);
-  expect(told(distrusted(watch("ttt", unseen(firing), rule, 40), EPOCH))).toBe("lapsed 0m 0m");
-  const clearing = distrusted(watch("fff", firing, rule, 16), EPOCH + 18 * MINUTE_MS);
-  expect(told(clearing)).toBe("firing 15m 2m");
-  expect(told(watch("f", clearing, rule, 19))).toBe("firing 15m 2m");
+  expect(markUntrusted(INACTIVE, EPOCH)).toBe(INACTIVE);
+  expect(markUntrusted(observeAll("ttt"), EPOCH)).toBe(INACTIVE);
+  expect(timerText(markUntrusted(observeAll("ttt", markUnseen(firingTimer), rule, 40), EPOCH))).toBe("lapsed 0m 0m");
+  const clearing = markUntrusted(observeAll("fff", firingTimer, rule, 16), EPOCH + 18 * MINUTE_MS);
+  expect(timerText(clearing)).toBe("firing 15m 2m");
+  expect(timerText(observeAll("f", clearing, rule, 19))).toBe("firing 15m 2m");
 });
 
 test("a timer comes back from its row, and the time in between counts for nothing", () => {
-  const row = rowOf("reboot-offline", "n-1", watch("tttt"))!;
+  const row = toTimerRow("reboot-offline", "n-1", observeAll("tttt"))!;
   expect(row).toEqual({
     policy: "reboot-offline",
     node: "n-1",
@@ -175,10 +176,10 @@ test("a timer comes back from its row, and the time in between counts for nothin
     clearMs: 0,
     since: EPOCH,
   });
-  expect(told(watch("t", restarted(row), rule, 4))).toBe("pending 3m 0m");
-  expect(told(watch("tt", restarted(row), rule, 4))).toBe("pending 4m 0m");
+  expect(timerText(observeAll("t", restoreTimer(row), rule, 4))).toBe("pending 3m 0m");
+  expect(timerText(observeAll("tt", restoreTimer(row), rule, 4))).toBe("pending 4m 0m");
   // The new process counts its monotonic clock from anywhere.
-  expect(told(watch("tt", restarted(row), rule, -900))).toBe("pending 4m 0m");
+  expect(timerText(observeAll("tt", restoreTimer(row), rule, -900))).toBe("pending 4m 0m");
 });
 
 describe("a timer of which nothing is known", () => {
@@ -186,109 +187,113 @@ describe("a timer of which nothing is known", () => {
   const [tooLong, justNot] = ["u".repeat(22), "u".repeat(21)];
 
   test("for max_age + for stands still, and after that a pending one is over", () => {
-    expect(told(watch(`ttt${justNot}`))).toBe("pending 2m 0m");
-    expect(watch(`ttt${tooLong}`)).toBe(INACTIVE);
+    expect(timerText(observeAll(`ttt${justNot}`))).toBe("pending 2m 0m");
+    expect(observeAll(`ttt${tooLong}`)).toBe(INACTIVE);
   });
 
   test("for longer than that lapses once it fired, and proves `for` from zero", () => {
-    expect(told(watch(justNot, firing, rule, 16))).toBe("firing 15m 0m");
-    const lapsed = watch(tooLong, firing, rule, 16);
-    expect(told(lapsed)).toBe("lapsed 0m 0m");
-    expect(told(watch("t".repeat(15), lapsed, rule, 40))).toBe("lapsed 14m 0m");
-    expect(told(watch("t".repeat(16), lapsed, rule, 40))).toBe("firing 15m 0m");
-    expect(told(watch("ttttf", lapsed, rule, 40))).toBe("lapsed 0m 0m");
+    expect(timerText(observeAll(justNot, firingTimer, rule, 16))).toBe("firing 15m 0m");
+    const lapsed = observeAll(tooLong, firingTimer, rule, 16);
+    expect(timerText(lapsed)).toBe("lapsed 0m 0m");
+    expect(timerText(observeAll("t".repeat(15), lapsed, rule, 40))).toBe("lapsed 14m 0m");
+    expect(timerText(observeAll("t".repeat(16), lapsed, rule, 40))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("ttttf", lapsed, rule, 40))).toBe("lapsed 0m 0m");
   });
 
   test("is over by `clear_for` after it lapsed", () => {
-    const lapsed = watch(tooLong, firing, rule, 16);
-    expect(told(watch("f".repeat(10), lapsed, rule, 40))).toBe("lapsed 0m 9m");
-    expect(watch("f".repeat(11), lapsed, rule, 40)).toBe(INACTIVE);
+    const lapsed = observeAll(tooLong, firingTimer, rule, 16);
+    expect(timerText(observeAll("f".repeat(10), lapsed, rule, 40))).toBe("lapsed 0m 9m");
+    expect(observeAll("f".repeat(11), lapsed, rule, 40)).toBe(INACTIVE);
   });
 
   test("does not lapse while an action of ours is under way", () => {
     const minutes = Array.from({ length: 60 }, (_, minute) => 16 + minute);
     const after = minutes.reduce(
-      (timer, minute) => observe(timer, look(minute, "unknown"), rule, { clearFrozen: true }),
-      firing,
+      (timer, minute) => observeCondition(timer, observation(minute, "unknown"), rule, { clearFrozen: true }),
+      firingTimer,
     );
-    expect(told(watch("u", after, rule, 76))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("u", after, rule, 76))).toBe("firing 15m 0m");
   });
 
   test("lapses with the look after a long time without trust, and not by downtime", () => {
-    expect(told(watch("t", distrusted(firing, EPOCH + 15 * MINUTE_MS), rule, 36))).toBe("lapsed 0m 0m");
-    expect(told(watch("t", distrusted(firing, EPOCH + 15 * MINUTE_MS), rule, 35))).toBe("firing 15m 0m");
-    const row = rowOf("reboot-offline", "n-1", firing)!;
-    expect(told(watch("t", restarted(row), rule, 5_000))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), rule, 36))).toBe(
+      "lapsed 0m 0m",
+    );
+    expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), rule, 35))).toBe(
+      "firing 15m 0m",
+    );
+    const row = toTimerRow("reboot-offline", "n-1", firingTimer)!;
+    expect(timerText(observeAll("t", restoreTimer(row), rule, 5_000))).toBe("firing 15m 0m");
   });
 
   test("lapses at once where its node left the fleet", () => {
-    expect(told(unseen(firing))).toBe("lapsed 0m 0m");
-    expect(unseen(watch("ttt"))).toBe(INACTIVE);
-    const lapsed = unseen(firing);
-    expect(unseen(lapsed)).toBe(lapsed);
+    expect(timerText(markUnseen(firingTimer))).toBe("lapsed 0m 0m");
+    expect(markUnseen(observeAll("ttt"))).toBe(INACTIVE);
+    const lapsed = markUnseen(firingTimer);
+    expect(markUnseen(lapsed)).toBe(lapsed);
   });
 
   test("fires at the first true after it lapsed where `for` is 0", () => {
-    expect(told(watch("t", unseen(firing), { ...rule, forMs: 0 }, 40))).toBe("firing 0m 0m");
+    expect(timerText(observeAll("t", markUnseen(firingTimer), { ...rule, forMs: 0 }, 40))).toBe("firing 0m 0m");
   });
 });
 
 test("the journal keeps no row of an inactive timer", () => {
-  expect(rowOf("reboot-offline", "n-1", INACTIVE)).toBeNull();
+  expect(toTimerRow("reboot-offline", "n-1", INACTIVE)).toBeNull();
 });
 
 describe("a reload", () => {
   const longer = { ...rule, forMs: 30 * MINUTE_MS };
 
   test("that raises `for` takes a firing timer back to pending, with the time it has", () => {
-    const demoted = reruled(firing, longer);
-    expect(told(demoted)).toBe("pending 15m 0m");
-    expect(told(watch("t".repeat(15), demoted, longer, 16))).toBe("firing 30m 0m");
+    const demoted = applyRuleChange(firingTimer, longer);
+    expect(timerText(demoted)).toBe("pending 15m 0m");
+    expect(timerText(observeAll("t".repeat(15), demoted, longer, 16))).toBe("firing 30m 0m");
   });
 
   test.each(["f", "fff", "fffu"])("that raises `for` ends a firing timer that was last seen false (%s)", (verdicts) => {
-    expect(reruled(watch(verdicts, firing, rule, 16), longer)).toBe(INACTIVE);
+    expect(applyRuleChange(observeAll(verdicts, firingTimer, rule, 16), longer)).toBe(INACTIVE);
   });
 
   test("that lowers `for` fires nothing by itself, but the next true does", () => {
-    const pending = watch("t".repeat(10));
+    const pending = observeAll("t".repeat(10));
     const shorter = { ...rule, forMs: 5 * MINUTE_MS };
-    expect(reruled(pending, shorter)).toBe(pending);
-    expect(observe(pending, look(9, "true"), shorter).state).toBe("pending");
-    expect(told(watch("t", pending, shorter, 10))).toBe("firing 10m 0m");
+    expect(applyRuleChange(pending, shorter)).toBe(pending);
+    expect(observeCondition(pending, observation(9, "true"), shorter).state).toBe("pending");
+    expect(timerText(observeAll("t", pending, shorter, 10))).toBe("firing 10m 0m");
   });
 
   test("that changes nothing about it leaves the very same timer", () => {
-    expect(reruled(firing, rule)).toBe(firing);
-    expect(reruled(INACTIVE, longer)).toBe(INACTIVE);
+    expect(applyRuleChange(firingTimer, rule)).toBe(firingTimer);
+    expect(applyRuleChange(INACTIVE, longer)).toBe(INACTIVE);
   });
 });
 
 test("a hundred thousand healthy nodes share one timer", () => {
-  expect(observe(INACTIVE, look(1, "false"), rule)).toBe(INACTIVE);
-  expect(observe(INACTIVE, look(1, "unknown"), rule)).toBe(INACTIVE);
+  expect(observeCondition(INACTIVE, observation(1, "false"), rule)).toBe(INACTIVE);
+  expect(observeCondition(INACTIVE, observation(1, "unknown"), rule)).toBe(INACTIVE);
   expect(Object.isFrozen(INACTIVE)).toBe(true);
 });
 
 describe("the same data that are judged otherwise, for time has passed,", () => {
-  const lapsed = watch("t".repeat(5), unseen(firing), rule, 16);
+  const lapsed = observeAll("t".repeat(5), markUnseen(firingTimer), rule, 16);
 
   test("begin the proof of a lapsed timer anew where they are false, and take nothing from one that fires", () => {
-    expect(told(lapsed)).toBe("lapsed 4m 0m");
-    expect(told(observe(lapsed, look(20, "false"), rule))).toBe("lapsed 0m 0m");
-    expect(told(observe(firing, look(15, "false"), rule))).toBe("firing 15m 0m");
+    expect(timerText(lapsed)).toBe("lapsed 4m 0m");
+    expect(timerText(observeCondition(lapsed, observation(20, "false"), rule))).toBe("lapsed 0m 0m");
+    expect(timerText(observeCondition(firingTimer, observation(15, "false"), rule))).toBe("firing 15m 0m");
   });
 
   test("end what was cleared where they are true, and keep it where they are false", () => {
-    const clearing = watch("ttfff", firing, rule, 16);
-    expect(told(clearing)).toBe("firing 17m 2m");
-    const unclear = observe(clearing, look(20, "unknown"), rule);
-    expect(told(observe(unclear, look(20, "true"), rule))).toBe("firing 17m 0m");
-    expect(told(observe(unclear, look(20, "false"), rule))).toBe("firing 17m 2m");
+    const clearing = observeAll("ttfff", firingTimer, rule, 16);
+    expect(timerText(clearing)).toBe("firing 17m 2m");
+    const unclear = observeCondition(clearing, observation(20, "unknown"), rule);
+    expect(timerText(observeCondition(unclear, observation(20, "true"), rule))).toBe("firing 17m 0m");
+    expect(timerText(observeCondition(unclear, observation(20, "false"), rule))).toBe("firing 17m 2m");
   });
 });
 
 test("a restarted timer that fired before `for` was raised is pending again", () => {
-  const row = rowOf("p", "n", firing)!;
-  expect(reruled(restarted(row), { ...rule, forMs: 20 * MINUTE_MS }).state).toBe("pending");
+  const row = toTimerRow("p", "n", firingTimer)!;
+  expect(applyRuleChange(restoreTimer(row), { ...rule, forMs: 20 * MINUTE_MS }).state).toBe("pending");
 });

@@ -2,37 +2,40 @@ import { Environment } from "@marcbachmann/cel-js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compileExpression, type Expression } from "../../../src/policy/cel/expression.ts";
+import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
 import { FIELDS } from "../../../src/policy/cel/fields.ts";
-import { createScope } from "../../../src/policy/cel/field-values.ts";
-import { judge } from "../../../src/policy/timers/verdict.ts";
-import { plainReading } from "../cel/naive-evaluation.ts";
-import { type Sentence, sentences } from "../cel/arbitrary-expression.ts";
-import { MAX_AGES, NOW, snapshotOf, type World, worlds } from "../arbitrary-snapshot.ts";
+import { evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
+import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "../arbitrary-snapshot.ts";
+import { type RandomExpression, randomConditions } from "../cel/arbitrary-expression.ts";
+import { referenceReading } from "../cel/naive-evaluation.ts";
 
-function compiled({ text }: Sentence<boolean>): Expression {
+function mustCompileText({ text }: RandomExpression<boolean>): Expression {
   const expression = compileExpression(text);
   if (!expression.ok) throw new Error(`${text}: ${expression.error.message}`);
   return expression.value;
 }
 
-interface Rule {
-  readonly match: Sentence<boolean> | null;
-  readonly when: Sentence<boolean>;
+interface RandomRule {
+  readonly match: RandomExpression<boolean> | null;
+  readonly when: RandomExpression<boolean>;
 }
 
-const rules: fc.Arbitrary<Rule> = fc.record({ match: fc.option(sentences, { freq: 2 }), when: sentences });
+const rules: fc.Arbitrary<RandomRule> = fc.record({
+  match: fc.option(randomConditions, { freq: 2 }),
+  when: randomConditions,
+});
 
 /** What the daemon says of the first node of a world. */
-function verdictOf({ match, when }: Rule, world: World) {
-  const { skewMs } = world;
-  const scope = createScope(snapshotOf(world), (at) => (skewMs === null ? null : skewMs + at));
-  const policy = { match: match === null ? null : compiled(match), when: compiled(when) };
-  return judge(policy, scope.find("node_0")!, (source) => MAX_AGES[source]!, NOW).verdict;
+function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
+  const { skewMs } = sampledFleet;
+  const scope = createEvaluationScope(snapshotOf(sampledFleet), (at) => (skewMs === null ? null : skewMs + at));
+  const policy = { match: match === null ? null : mustCompileText(match), when: mustCompileText(when) };
+  return evaluatePolicy(policy, scope.find("node_0")!, (source) => MAX_AGES[source]!, NOW).verdict;
 }
 
 /** What is so, as far as all that is named is known: worked out without the daemon's code. */
-function reference({ match, when }: Rule, world: World): "true" | "false" | "unknown" {
-  const known = plainReading(world, world.nodes[0]!);
+function referenceVerdict({ match, when }: RandomRule, sampledFleet: SampledFleet): "true" | "false" | "unknown" {
+  const known = referenceReading(sampledFleet, sampledFleet.nodes[0]!);
   const parts = [match === null ? true : match.value(known), when.value(known)];
   return parts.includes(false) ? "false" : parts.includes(null) ? "unknown" : "true";
 }
@@ -40,10 +43,10 @@ function reference({ match, when }: Rule, world: World): "true" | "false" | "unk
 test("over odd worlds a verdict is what a plain reading says: known where what is known and fresh settles it", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
   fc.assert(
-    fc.property(rules, worlds(true), (rule, world) => {
-      const verdict = verdictOf(rule, world);
+    fc.property(rules, sampledFleets(true), (rule, sampledFleet) => {
+      const verdict = verdictOf(rule, sampledFleet);
       seen[verdict] += 1;
-      expect(verdict).toBe(reference(rule, world));
+      expect(verdict).toBe(referenceVerdict(rule, sampledFleet));
     }),
     { numRuns: 4_000 },
   );
@@ -55,13 +58,13 @@ test("a world of which less is known gives the verdict of the whole one, or none
   const seen = { true: 0, false: 0, unknown: 0 };
   // Of a place less is known when a node of it is not: its counts and medians are then those of the others.
   const own = rules.filter(
-    ({ match, when }) => ![...(match?.names ?? []), ...when.names].some((name) => /^(fleet|region)/.test(name)),
+    ({ match, when }) => ![...(match?.fields ?? []), ...when.fields].some((name) => /^(fleet|region)/.test(name)),
   );
   fc.assert(
-    fc.property(own, worlds(false), worlds(true), (rule, whole, odd) => {
-      const verdict = verdictOf(rule, lessened(whole, odd));
+    fc.property(own, sampledFleets(false), sampledFleets(true), (rule, whole, odd) => {
+      const verdict = verdictOf(rule, applyGaps(whole, odd));
       seen[verdict] += 1;
-      if (verdict !== "unknown") expect(verdict).toBe(reference(rule, whole));
+      if (verdict !== "unknown") expect(verdict).toBe(referenceVerdict(rule, whole));
     }),
     { numRuns: 4_000 },
   );
@@ -69,7 +72,7 @@ test("a world of which less is known gives the verdict of the whole one, or none
 });
 
 /** The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here. */
-function lessened(whole: World, odd: World): World {
+function applyGaps(whole: SampledFleet, odd: SampledFleet): SampledFleet {
   const nodes = whole.nodes.map((node, index) => {
     const hole = odd.nodes[index] ?? odd.nodes[0]!;
     const there = Object.entries(node).filter(([key]) => key in hole);
@@ -91,12 +94,12 @@ function lessened(whole: World, odd: World): World {
 
 test("an expression reads the fields it names and no other", () => {
   fc.assert(
-    fc.property(sentences, (sentence) => {
+    fc.property(randomConditions, (sentence) => {
       expect(
-        compiled(sentence)
+        mustCompileText(sentence)
           .fields.map(({ name }) => name)
           .toSorted(),
-      ).toEqual([...new Set(sentence.names)].toSorted());
+      ).toEqual([...new Set(sentence.fields)].toSorted());
     }),
   );
 });
@@ -110,7 +113,7 @@ test("a part that is refused is refused at its place, wherever in an expression 
     "1 == 1",
   );
   fc.assert(
-    fc.property(sentences, wrong, sentences, (before, part, after) => {
+    fc.property(randomConditions, wrong, randomConditions, (before, part, after) => {
       const head = `${before.text} || (`;
       const answer = compileExpression(`${head}${part}) && ${after.text}`);
       const within = part.indexOf('"nope"');
@@ -152,9 +155,9 @@ describe("CEL's own evaluator", () => {
   test("says the same, wherever every number has a value", () => {
     let compared = 0;
     fc.assert(
-      fc.property(sentences, worlds(false), (sentence, world) => {
-        const known = plainReading(world, world.nodes[0]!);
-        const { fields, evaluate } = compiled(sentence);
+      fc.property(randomConditions, sampledFleets(false), (sentence, sampledFleet) => {
+        const known = referenceReading(sampledFleet, sampledFleet.nodes[0]!);
+        const { fields, evaluate } = mustCompileText(sentence);
         if (!fields.every(({ name }) => name in known)) return;
         const value = evaluate(fields.map(({ name }) => known[name]!));
         if (value === null) return;

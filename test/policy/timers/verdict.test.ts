@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
-import { createScope } from "../../../src/policy/cel/field-values.ts";
-import { holds, judge } from "../../../src/policy/timers/verdict.ts";
-import { fleetOf, type NodeSketch } from "../../metrics/snapshot-fixtures.ts";
+import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
+import { evaluateExpression, evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
+import { buildFleet, type NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 
 const NOW = 1_000_000;
 const MAX_AGES: Record<string, number> = { nodes: 300_000, details: 900_000, sessions: 300_000 };
@@ -15,17 +15,17 @@ function expression(text: string) {
   return compiled.value;
 }
 
-function subject(node: Partial<NodeSketch>, usageKnown = true) {
+function subject(node: Partial<NodeFixture>, usageKnown = true) {
   const sketch = { id: "node_1", listedAt: NOW - 1_000, detailedAt: NOW - 2_000, ...node };
-  const fleet = { ...fleetOf([sketch], NOW), usageKnown };
+  const fleet = { ...buildFleet([sketch], NOW), usageKnown };
   const snapshot = { sequence: 1, at: NOW, fleet, sessions: null, stats: null, hourly: null };
-  return createScope(snapshot, (at) => SERVICE_TIME_MS + at).subject(0);
+  return createEvaluationScope(snapshot, (at) => SERVICE_TIME_MS + at).nodeAt(0);
 }
 
-function judged(match: string | null, when: string, node: Partial<NodeSketch>, usageKnown = true) {
+function evaluateNode(match: string | null, when: string, node: Partial<NodeFixture>, usageKnown = true) {
   const policy = { match: match === null ? null : expression(match), when: expression(when) };
-  const { fields, ...judgement } = judge(policy, subject(node, usageKnown), maxAgeOf, NOW);
-  return { ...judgement, fields: fields() };
+  const { fields, ...evaluation } = evaluatePolicy(policy, subject(node, usageKnown), maxAgeOf, NOW);
+  return { ...evaluation, fields: fields() };
 }
 
 describe("a verdict", () => {
@@ -33,7 +33,7 @@ describe("a verdict", () => {
     const when = 'node.status == "offline" && node.disk_usage > 0.9 && now - node.last_seen > duration("1m")';
     const lastSeenMs = SERVICE_TIME_MS;
     expect(
-      judged('node.country in ["DE"]', when, { status: "offline", country: "DE", diskUsage: 0.95, lastSeenMs }),
+      evaluateNode('node.country in ["DE"]', when, { status: "offline", country: "DE", diskUsage: 0.95, lastSeenMs }),
     ).toEqual({
       verdict: "true",
       matched: true,
@@ -48,7 +48,7 @@ describe("a verdict", () => {
         now: "2026-03-01T12:16:39.000Z",
       },
     });
-    expect(judged(null, when, { status: "offline", diskUsage: 0.9, lastSeenMs }).verdict).toBe("false");
+    expect(evaluateNode(null, when, { status: "offline", diskUsage: 0.9, lastSeenMs }).verdict).toBe("false");
   });
 
   test.each([
@@ -73,14 +73,16 @@ describe("a verdict", () => {
     ["ratio(node.bandwidth_gb, node.active_sessions) > 1", "unknown"],
     ['ratio(node.bandwidth_gb, node.active_sessions) > 1 && node.status == "online"', "false"],
   ])("is unknown unless the other operand settles it: %s is %s", (when, verdict) => {
-    expect(judged(null, when, { status: "offline", activeSessions: 0, bandwidthGb: 1 }, false).verdict).toBe(verdict);
+    expect(evaluateNode(null, when, { status: "offline", activeSessions: 0, bandwidthGb: 1 }, false).verdict).toBe(
+      verdict,
+    );
   });
 
   test("that is settled names no field that is unknown, and is as old as what settles it", () => {
     const when = 'node.status == "online" && node.cpu_usage > 0.9';
     const node = { status: "offline", cpuUsage: 0.99, listedAt: NOW - 1_000, detailedAt: NOW - 900_001 } as const;
-    expect(judged(null, when, node)).toMatchObject({ verdict: "false", unknowns: [], at: NOW - 1_000 });
-    expect(judged(null, when, { ...node, status: "online" })).toMatchObject({
+    expect(evaluateNode(null, when, node)).toMatchObject({ verdict: "false", unknowns: [], at: NOW - 1_000 });
+    expect(evaluateNode(null, when, { ...node, status: "online" })).toMatchObject({
       verdict: "unknown",
       unknowns: [{ field: "node.cpu_usage", why: "stale" }],
       at: NOW - 900_001,
@@ -90,7 +92,7 @@ describe("a verdict", () => {
   test("names every field that is not known, and why", () => {
     const when = "node.cpu_usage > 0.9 && node.uptime_hours > 1 && now > node.last_seen && node.active_sessions > 1";
     const node = { uptimeHours: 1, lastSeenMs: SERVICE_TIME_MS + 2 * NOW, listedAt: NOW - 300_001 };
-    expect(judged(null, when, node, false).unknowns).toEqual([
+    expect(evaluateNode(null, when, node, false).unknowns).toEqual([
       { field: "node.cpu_usage", why: "undeclared_scale" },
       { field: "node.uptime_hours", why: "stale" },
       { field: "now", why: "stale" },
@@ -100,29 +102,29 @@ describe("a verdict", () => {
   });
 
   test("is unknown by an age over the limit, and not by one at it", () => {
-    const at = (age: number) => judged(null, "node.uptime_hours > 1", { uptimeHours: 5, listedAt: NOW - age });
+    const at = (age: number) => evaluateNode(null, "node.uptime_hours > 1", { uptimeHours: 5, listedAt: NOW - age });
     expect(at(300_000)).toMatchObject({ verdict: "true", at: NOW - 300_000 });
     expect(at(300_001)).toMatchObject({ verdict: "unknown", at: NOW - 300_001, fields: { "node.uptime_hours": 5 } });
   });
 
   test("does not take a stale detail for a fresh one because the node was listed just now", () => {
     const node = { cpuUsage: 0.99, uptimeHours: 5, listedAt: NOW, detailedAt: NOW - 900_001 };
-    expect(judged(null, "node.cpu_usage > 0.9", node)).toMatchObject({
+    expect(evaluateNode(null, "node.cpu_usage > 0.9", node)).toMatchObject({
       verdict: "unknown",
       unknowns: [{ field: "node.cpu_usage", why: "stale" }],
     });
-    expect(judged(null, "node.uptime_hours > 1", node).verdict).toBe("true");
-    expect(judged(null, "node.cpu_usage > 0.9", { ...node, detailedAt: NOW - 900_000 }).verdict).toBe("true");
+    expect(evaluateNode(null, "node.uptime_hours > 1", node).verdict).toBe("true");
+    expect(evaluateNode(null, "node.cpu_usage > 0.9", { ...node, detailedAt: NOW - 900_000 }).verdict).toBe("true");
   });
 
   test("is unknown by a ratio by 0, and says that the expression itself is", () => {
     const when = "node.active_sessions > 0 || ratio(node.bandwidth_gb, node.active_sessions) > 1";
     const error = { verdict: "unknown", unknowns: [{ field: null, why: "error" }] };
-    expect(judged(null, when, { activeSessions: 0, bandwidthGb: 1 })).toMatchObject(error);
+    expect(evaluateNode(null, when, { activeSessions: 0, bandwidthGb: 1 })).toMatchObject(error);
   });
 
   test("rests on nothing where nothing is there: its age is that of the question", () => {
-    expect(judged(null, "node.uptime_hours > 1", {})).toMatchObject({
+    expect(evaluateNode(null, "node.uptime_hours > 1", {})).toMatchObject({
       verdict: "unknown",
       at: NOW,
       newest: NOW,
@@ -134,13 +136,13 @@ describe("a verdict", () => {
 test("a verdict is as old as the oldest datum of both conditions", () => {
   const node = { uptimeHours: 5, cpuUsage: 0.5 };
   const ages = { verdict: "true", at: NOW - 2_000, newest: NOW - 1_000 };
-  expect(judged("node.cpu_usage > 0.1", "node.uptime_hours > 1", node)).toMatchObject(ages);
-  expect(judged("node.uptime_hours > 1", "node.cpu_usage > 0.1", node)).toMatchObject(ages);
+  expect(evaluateNode("node.cpu_usage > 0.1", "node.uptime_hours > 1", node)).toMatchObject(ages);
+  expect(evaluateNode("node.uptime_hours > 1", "node.cpu_usage > 0.1", node)).toMatchObject(ages);
 });
 
 describe("a policy that is not about the node", () => {
   test("is false, and does not read what is wrong with it", () => {
-    expect(judged('node.country == "DE"', "node.cpu_usage > 0.9", { country: "FR" })).toEqual({
+    expect(evaluateNode('node.country == "DE"', "node.cpu_usage > 0.9", { country: "FR" })).toEqual({
       verdict: "false",
       matched: false,
       unknowns: [],
@@ -151,7 +153,7 @@ describe("a policy that is not about the node", () => {
   });
 
   test("is false where it is unknown whether it is, and nothing is wrong with the node", () => {
-    expect(judged('node.country == "DE"', "node.uptime_hours > 7", { uptimeHours: 5 })).toMatchObject({
+    expect(evaluateNode('node.country == "DE"', "node.uptime_hours > 7", { uptimeHours: 5 })).toMatchObject({
       verdict: "false",
       matched: null,
       unknowns: [],
@@ -160,7 +162,7 @@ describe("a policy that is not about the node", () => {
 
   test("is unknown where it is unknown whether it is", () => {
     const unknowns = [{ field: "node.country", why: "missing" }];
-    expect(judged('node.country == "DE"', "node.uptime_hours > 1", { uptimeHours: 5 })).toMatchObject({
+    expect(evaluateNode('node.country == "DE"', "node.uptime_hours > 1", { uptimeHours: 5 })).toMatchObject({
       verdict: "unknown",
       matched: null,
       unknowns,
@@ -169,7 +171,7 @@ describe("a policy that is not about the node", () => {
 });
 
 test("an expectation or a protection has the same three values", () => {
-  const ask = (node: Partial<NodeSketch>) =>
-    holds(expression('node.name.startsWith("vip-")'), subject(node), maxAgeOf, NOW).verdict;
+  const ask = (node: Partial<NodeFixture>) =>
+    evaluateExpression(expression('node.name.startsWith("vip-")'), subject(node), maxAgeOf, NOW).verdict;
   expect([ask({ name: "vip-1" }), ask({ name: "edge-1" }), ask({})]).toEqual(["true", "false", "unknown"]);
 });

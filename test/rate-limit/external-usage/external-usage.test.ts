@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createLedger, type Ledger, settle, take } from "../../../src/rate-limit/ledger.ts";
+import { expectedCallsOfPlan } from "../../../src/rate-limit/external-usage/external-usage.ts";
+import { createLedger, type Ledger, settlePermit, takePermit } from "../../../src/rate-limit/ledger.ts";
 import { type Category, type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
-import { expectedOfPlan } from "../../../src/rate-limit/external-usage/external-usage.ts";
 
 const MINUTE = 60_000;
 const limitsOf = (plan: keyof typeof PLANS): Limits => ({
@@ -16,21 +16,21 @@ const start = (plan: keyof typeof PLANS) => createLedger(limitsOf(plan), 0, 0);
 
 /** One call of ours, answered at once with what is left of a limit. */
 function state(ledger: Ledger, category: Category, limit: number, remaining: number, now: number): void {
-  const permit = take(ledger, category, "walk", now);
+  const permit = takePermit(ledger, category, "walk", now);
   const reading = { limit, remaining, resetAt: now + MINUTE };
-  settle(ledger, permit, { kind: "answered", reading }, 0, now + 10);
+  settlePermit(ledger, permit, { kind: "answered", reading }, 0, now + 10);
 }
 
 function refuse(ledger: Ledger, category: Category, limit: number, remaining: number, now: number): void {
-  const permit = take(ledger, category, "walk", now);
+  const permit = takePermit(ledger, category, "walk", now);
   const reading = { limit, remaining, resetAt: now + MINUTE };
-  settle(ledger, permit, { kind: "refused", reading, retryAfterMs: 1_000 }, 0, now + 10);
+  settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs: 1_000 }, 0, now + 10);
 }
 
-const totals = ({ others }: Ledger) => [
-  others.node_management.total(),
-  others.session_monitoring.total(),
-  others.plan.total(),
+const totals = ({ externalUsage: others }: Ledger) => [
+  others.node_management.provenCalls(),
+  others.session_monitoring.provenCalls(),
+  others.plan.provenCalls(),
 ];
 
 test("calls of others are counted under the limit that the header speaks of", () => {
@@ -62,10 +62,10 @@ test("under the plan at least as many are expected as in all categories together
   state(ledger, "session_monitoring", 500, 499, 0);
   state(ledger, "node_management", 100, 68, 40_000);
   state(ledger, "session_monitoring", 500, 458, 40_000);
-  const { node_management, session_monitoring } = ledger.others;
-  const expected = node_management.expected(50_000) + session_monitoring.expected(50_000);
+  const { node_management, session_monitoring } = ledger.externalUsage;
+  const expected = node_management.expectedCalls(50_000) + session_monitoring.expectedCalls(50_000);
   expect(expected).toBeGreaterThan(70);
-  expect(expectedOfPlan(ledger.others, ledger.limits, 50_000)).toBe(expected);
+  expect(expectedCallsOfPlan(ledger.externalUsage, ledger.limits, 50_000)).toBe(expected);
 });
 
 test("a refusal says that what is spent and isn't ours is theirs, and half of ours is left to them as well", () => {
@@ -73,7 +73,7 @@ test("a refusal says that what is spent and isn't ours is theirs, and half of ou
   for (let call = 0; call < 40; call++) state(ledger, "node_management", 100, 99 - call, call * 100);
   refuse(ledger, "node_management", 100, 0, 5_000);
   const half = 100 - 41 / 2;
-  expect(ledger.others.node_management.expected(6_000)).toBe(Math.ceil(half * 1.1 + 1));
+  expect(ledger.externalUsage.node_management.expectedCalls(6_000)).toBe(Math.ceil(half * 1.1 + 1));
   // They are not proved: the service may have reasons of its own.
   expect(totals(ledger)).toEqual([0, 0, 0]);
 });
@@ -82,17 +82,17 @@ test("a refusal that names another limit, or that something is left, tells nothi
   const ledger = start("business");
   refuse(ledger, "node_management", 50, 0, 0);
   refuse(ledger, "node_management", 100, 40, 1_000);
-  const permit = take(ledger, "node_management", "walk", 2_000);
-  settle(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 0, 2_010);
-  expect(ledger.others.node_management.expected(3_000)).toBe(0);
-  expect(ledger.others.plan.expected(3_000)).toBe(0);
+  const permit = takePermit(ledger, "node_management", "walk", 2_000);
+  settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 0, 2_010);
+  expect(ledger.externalUsage.node_management.expectedCalls(3_000)).toBe(0);
+  expect(ledger.externalUsage.plan.expectedCalls(3_000)).toBe(0);
 });
 
 test("of a plan and a category that are as large it is the plan that refused", () => {
   const ledger = start("starter");
   refuse(ledger, "node_management", 100, 0, 0);
-  expect(ledger.others.node_management.expected(1_000)).toBe(0);
-  expect(ledger.others.plan.expected(1_000)).toBe(100);
+  expect(ledger.externalUsage.node_management.expectedCalls(1_000)).toBe(0);
+  expect(ledger.externalUsage.plan.expectedCalls(1_000)).toBe(100);
 });
 
 test("a limit larger than ours is of something wider: what is missing from it says nothing of our month", () => {
@@ -101,5 +101,5 @@ test("a limit larger than ours is of something wider: what is missing from it sa
     state(ledger, "node_management", 1_000_000, remaining, remaining === 0 ? 2 * MINUTE : MINUTE);
   }
   expect(totals(ledger)).toEqual([0, 0, 0]);
-  expect(ledger.others.node_management.likely()).toBe(0);
+  expect(ledger.externalUsage.node_management.likelyCalls()).toBe(0);
 });

@@ -1,26 +1,26 @@
 import { describe, expect, test } from "vitest";
-import { createForecast, type Forecast } from "../../../src/rate-limit/external-usage/forecast.ts";
+import { createUsageForecast, type UsageForecast } from "../../../src/rate-limit/external-usage/forecast.ts";
 
 const MINUTE = 60_000;
 
 /** Counts of whole windows, each looked at ten times, as its calls come evenly. */
-function noteEvenly(forecast: Forecast, counts: readonly number[], fromWindow = 0): void {
+function noteEvenly(forecast: UsageForecast, counts: readonly number[], fromWindow = 0): void {
   counts.forEach((count, window) => {
     for (let look = 1; look <= 10; look++) {
-      forecast.note(count, MINUTE, (fromWindow + window) * MINUTE + look * 5_900);
+      forecast.record(count, MINUTE, (fromWindow + window) * MINUTE + look * 5_900);
     }
   });
 }
 
 /** Looks at a count in one window after another, all at once in each. */
 const expectedAfter = (counts: readonly number[], windows: number): number => {
-  const forecast = createForecast();
+  const forecast = createUsageForecast();
   noteEvenly(forecast, counts);
   return forecast.expected((counts.length + windows) * MINUTE - 1);
 };
 
 test("of others that were never seen nothing is expected", () => {
-  expect(createForecast().expected(0)).toBe(0);
+  expect(createUsageForecast().expected(0)).toBe(0);
   expect(expectedAfter([0, 0, 0, 0], 0)).toBe(0);
 });
 
@@ -53,46 +53,46 @@ describe("of who makes pauses", () => {
 });
 
 test("who does more than ever is taken to go on so, until a count says otherwise", () => {
-  const forecast = createForecast();
+  const forecast = createUsageForecast();
   noteEvenly(forecast, [0, 0]);
   // Two a second, for ten seconds.
-  for (let second = 0; second <= 10; second++) forecast.note(2 * second, MINUTE, 2 * MINUTE + second * 1_000);
+  for (let second = 0; second <= 10; second++) forecast.record(2 * second, MINUTE, 2 * MINUTE + second * 1_000);
   const rising = 2 * MINUTE + 10_000;
   expect(forecast.expected(rising)).toBeGreaterThan(75);
-  forecast.note(20, MINUTE, rising + 20_000);
+  forecast.record(20, MINUTE, rising + 20_000);
   expect(forecast.expected(rising + 20_000)).toBe(23);
 });
 
 test("a rise that no count follows is believed for a window and no longer", () => {
-  const forecast = createForecast();
+  const forecast = createUsageForecast();
   noteEvenly(forecast, [0, 0]);
-  for (let second = 0; second <= 10; second++) forecast.note(2 * second, MINUTE, 2 * MINUTE + second * 1_000);
+  for (let second = 0; second <= 10; second++) forecast.record(2 * second, MINUTE, 2 * MINUTE + second * 1_000);
   expect(forecast.expected(3 * MINUTE)).toBeGreaterThan(75);
   expect(forecast.expected(4 * MINUTE)).toBe(23);
 });
 
 test("what is only remembered says nothing of how it goes on", () => {
-  const forecast = createForecast();
-  forecast.remember(40, MINUTE, 10_000);
+  const forecast = createUsageForecast();
+  forecast.restore(40, MINUTE, 10_000);
   expect(forecast.expected(10_000)).toBe(45);
 });
 
 test("a count that falls within its window doesn't lower what is expected", () => {
-  const forecast = createForecast();
-  forecast.remember(40, MINUTE, 10_000);
-  forecast.remember(20, MINUTE, 20_000);
+  const forecast = createUsageForecast();
+  forecast.restore(40, MINUTE, 10_000);
+  forecast.restore(20, MINUTE, 20_000);
   expect(forecast.expected(20_000)).toBe(45);
-  forecast.remember(60, MINUTE, 30_000);
+  forecast.restore(60, MINUTE, 30_000);
   expect(forecast.expected(30_000)).toBe(67);
 });
 
 test("a rise goes on for three more quarters of a window, as in the last one", () => {
-  const forecast = createForecast();
+  const forecast = createUsageForecast();
   noteEvenly(forecast, [0, 0]);
-  forecast.note(0, MINUTE, 2 * MINUTE);
-  forecast.note(30, MINUTE, 2 * MINUTE + 15_000);
+  forecast.record(0, MINUTE, 2 * MINUTE);
+  forecast.record(30, MINUTE, 2 * MINUTE + 15_000);
   expect(forecast.expected(2 * MINUTE + 15_000)).toBe(Math.ceil((30 + 3 * 30) * 1.1 + 1));
-  forecast.note(60, MINUTE, 2 * MINUTE + 30_000);
+  forecast.record(60, MINUTE, 2 * MINUTE + 30_000);
   expect(forecast.expected(2 * MINUTE + 30_000)).toBe(Math.ceil((60 + 3 * 30) * 1.1 + 1));
 });
 

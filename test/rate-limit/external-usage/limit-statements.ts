@@ -1,10 +1,10 @@
-import type { LimiterKind } from "../../../src/rate-limit/external-usage/limiter-hypothesis.ts";
+import type { LimiterHypothesis } from "../../../src/rate-limit/external-usage/limiter-hypothesis.ts";
 import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
 
 export const WINDOW_MS = 60_000;
 export const LIMIT = 100;
 
-interface Stated {
+interface StatementOptions {
   readonly limit?: number;
   /** How long the answer took. */
   readonly tookMs?: number;
@@ -13,28 +13,32 @@ interface Stated {
 }
 
 /** A kind of limiter that follows the statements on our calls, of which one token comes back each 600 ms. */
-export function follow(kind: LimiterKind) {
+export function followStatements(kind: LimiterHypothesis) {
   const own = createOwnCalls();
   return {
     kind,
     /** A call of ours whose answer states what remains; false: the kind is ruled out. */
-    call(sentAt: number, remaining: number, { limit = LIMIT, tookMs = 0, beganAt = 0 }: Stated = {}): boolean {
+    call(
+      sentAt: number,
+      remaining: number,
+      { limit = LIMIT, tookMs = 0, beganAt = 0 }: StatementOptions = {},
+    ): boolean {
       const answeredAt = sentAt + tookMs;
-      own.send(sentAt);
+      own.recordSent(sentAt);
       const resetAt = beganAt + WINDOW_MS + 1_000;
-      const isPossible = kind.read({ sentAt, answeredAt, limit, remaining, resetAt, windowMs: WINDOW_MS }, own);
-      own.end(answeredAt);
+      const isPossible = kind.update({ sentAt, answeredAt, limit, remaining, resetAt, windowMs: WINDOW_MS }, own);
+      own.recordEnd(answeredAt);
       return isPossible;
     },
     /** A call of ours whose answer states nothing. */
     bareCall(at: number) {
-      own.send(at);
-      own.end(at);
+      own.recordSent(at);
+      own.recordEnd(at);
     },
     /** A call of ours that may have been counted or not. */
     doubtfulCall(at: number) {
-      own.send(at);
-      own.endInDoubt(at, at);
+      own.recordSent(at);
+      own.recordInDoubt(at, at);
     },
   };
 }

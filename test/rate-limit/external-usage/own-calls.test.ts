@@ -4,9 +4,9 @@ import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls
 
 test("calls are counted by when they went out and by when they surely had been counted", () => {
   const own = createOwnCalls();
-  own.send(10);
-  own.send(20);
-  own.end(30);
+  own.recordSent(10);
+  own.recordSent(20);
+  own.recordEnd(30);
   expect([own.sentBy(9), own.sentBy(10), own.sentBy(20)]).toEqual([0, 1, 2]);
   expect([own.endedBefore(30), own.endedBefore(31)]).toEqual([0, 1]);
   expect([own.endOf(1), own.endOf(2)]).toEqual([30, Number.POSITIVE_INFINITY]);
@@ -15,21 +15,21 @@ test("calls are counted by when they went out and by when they surely had been c
 
 test("a call in doubt may be counted until its time is over, and it is told that there was one", () => {
   const own = createOwnCalls();
-  own.send(10);
-  own.endInDoubt(50, 1_050);
+  own.recordSent(10);
+  own.recordInDoubt(50, 1_050);
   expect([own.endedBefore(1_050), own.endedBefore(1_051)]).toEqual([0, 1]);
-  expect([own.doubtfulAfter(49), own.doubtfulAfter(50)]).toEqual([1, 0]);
+  expect([own.inDoubtAfter(49), own.inDoubtAfter(50)]).toEqual([1, 0]);
 });
 
 test("a call that never went out leaves nothing behind, also where its sending is forgotten already", () => {
   const own = createOwnCalls();
-  own.send(10);
-  own.send(20);
-  own.unsend(10);
+  own.recordSent(10);
+  own.recordSent(20);
+  own.recordUnsent(10);
   expect([own.sentBy(10), own.sentBy(20)]).toEqual([0, 1]);
-  for (let call = 0; call < 2_000; call++) own.send(100 + call);
+  for (let call = 0; call < 2_000; call++) own.recordSent(100 + call);
   own.forget(1_500);
-  own.unsend(20);
+  own.recordUnsent(20);
   expect(own.sentBy(3_000)).toBe(2_000);
 });
 
@@ -39,8 +39,8 @@ test("what is forgotten stays in every count that is asked for later", () => {
     fc.property(times, fc.integer({ min: 0, max: 5_000 }), fc.nat(5_000), (sent, forgotten, later) => {
       const own = createOwnCalls();
       for (const at of sent) {
-        own.send(at);
-        own.end(at + 7);
+        own.recordSent(at);
+        own.recordEnd(at + 7);
       }
       own.forget(forgotten);
       const at = forgotten + later;

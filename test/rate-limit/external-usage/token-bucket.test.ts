@@ -1,29 +1,33 @@
 import { describe, expect, test } from "vitest";
-import { createBucketKind } from "../../../src/rate-limit/external-usage/token-bucket.ts";
-import { follow } from "./limit-statements.ts";
+import { createTokenBucketHypothesis } from "../../../src/rate-limit/external-usage/token-bucket.ts";
+import { followStatements } from "./limit-statements.ts";
 
 describe("a bucket", () => {
-  const bucket = () => follow(createBucketKind());
+  const bucket = () => followStatements(createTokenBucketHypothesis());
 
   test("is one, and shows nothing before two statements", () => {
     const { kind, call } = bucket();
-    expect([kind.isBucket, kind.proved(), kind.hidden(), kind.lastWindow(), kind.inWindow(0)]).toEqual([
-      ...[true, 0, 0, 0, 0],
-    ]);
+    expect([
+      kind.isTokenBucket,
+      kind.provenCalls(),
+      kind.hiddenCalls(),
+      kind.lastWindowCalls(),
+      kind.callsInWindow(0),
+    ]).toEqual([...[true, 0, 0, 0, 0]]);
     expect(call(0, 20)).toBe(true);
-    expect([kind.proved(), kind.hidden(), kind.inWindow(0)]).toEqual([0, 0, 0]);
+    expect([kind.provenCalls(), kind.hiddenCalls(), kind.callsInWindow(0)]).toEqual([0, 0, 0]);
   });
 
   test("shows as calls of others what is missing beyond our own call and what flowed in", () => {
     const { kind, call } = bucket();
     call(0, 150);
     expect(call(600, 145)).toBe(true);
-    expect(kind.proved()).toBe(5);
+    expect(kind.provenCalls()).toBe(5);
     expect(call(1_200, 145)).toBe(true);
-    expect(kind.proved()).toBe(5);
+    expect(kind.provenCalls()).toBe(5);
     expect(call(1_800, 144)).toBe(true);
-    expect(kind.proved()).toBe(6);
-    expect(kind.hidden()).toBe(0);
+    expect(kind.provenCalls()).toBe(6);
+    expect(kind.hiddenCalls()).toBe(0);
   });
 
   test("shows them in the window's length after they were seen", () => {
@@ -31,23 +35,23 @@ describe("a bucket", () => {
     call(0, 150);
     call(600, 145);
     call(6_000, 146);
-    expect(kind.inWindow(6_000)).toBe(9);
-    expect(kind.inWindow(60_599)).toBe(9);
-    expect(kind.inWindow(60_600)).toBe(4);
-    expect(kind.inWindow(66_000)).toBe(0);
+    expect(kind.callsInWindow(6_000)).toBe(9);
+    expect(kind.callsInWindow(60_599)).toBe(9);
+    expect(kind.callsInWindow(60_600)).toBe(4);
+    expect(kind.callsInWindow(66_000)).toBe(0);
     call(90_000, 100);
-    expect(kind.inWindow(90_000)).toBe(kind.proved() - 9);
+    expect(kind.callsInWindow(90_000)).toBe(kind.provenCalls() - 9);
   });
 
   test("counts a call from its sending on: what flowed in while it was under way proves nobody", () => {
     const { kind, call } = bucket();
     call(0, 150);
     expect(call(600, 150, { tookMs: 600 })).toBe(true);
-    expect(kind.proved()).toBe(0);
+    expect(kind.provenCalls()).toBe(0);
     const other = bucket();
     other.call(0, 150);
     expect(other.call(600, 149, { tookMs: 600 })).toBe(true);
-    expect(other.kind.proved()).toBe(1);
+    expect(other.kind.provenCalls()).toBe(1);
   });
 
   test("is ruled out where more comes back than flows in, but for a slip of two", () => {
@@ -64,9 +68,9 @@ describe("a bucket", () => {
     call(0, 150);
     expect(call(600, 153)).toBe(true);
     expect(call(1_200, 153)).toBe(true);
-    expect(kind.proved()).toBe(0);
+    expect(kind.provenCalls()).toBe(0);
     expect(call(1_800, 150)).toBe(true);
-    expect(kind.proved()).toBe(3);
+    expect(kind.provenCalls()).toBe(3);
   });
 
   test("may have counted a call in doubt, or not", () => {
@@ -84,9 +88,9 @@ describe("a bucket", () => {
       const { kind, call } = bucket();
       call(0, 199);
       if (first < 199) call(600, first);
-      const before = kind.proved();
+      const before = kind.provenCalls();
       call(sentAt, remaining);
-      return [kind.proved() - before, kind.hidden()];
+      return [kind.provenCalls() - before, kind.hiddenCalls()];
     };
     expect(hiddenAfter(1_800, 199)).toEqual([0, 0]);
     expect(hiddenAfter(1_800, 198)).toEqual([1, 2]);
@@ -102,7 +106,7 @@ describe("a bucket", () => {
       call(0, 199);
       for (const at of [59_997, 59_998, 59_999]) bareCall(at);
       call(60_000, remaining);
-      return kind.proved();
+      return kind.provenCalls();
     };
     expect([196, 195, 190].map(provedAfter)).toEqual([0, 1, 6]);
   });
@@ -111,8 +115,8 @@ describe("a bucket", () => {
     const { kind, call } = bucket();
     call(0, 150);
     expect(call(600, 20, { limit: 50 })).toBe(true);
-    expect(kind.proved()).toBe(0);
+    expect(kind.provenCalls()).toBe(0);
     expect(call(1_800, 18, { limit: 50 })).toBe(true);
-    expect(kind.proved()).toBe(2);
+    expect(kind.provenCalls()).toBe(2);
   });
 });

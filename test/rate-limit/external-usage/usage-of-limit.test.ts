@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Category } from "../../../src/rate-limit/limits.ts";
-import { endlessLimits, LIMITERS, LIMITINGS, type Limiting } from "../limited-service.ts";
-import { type Fate, type Happening, playSharedKey } from "./shared-key.ts";
+import { LIMITER_SETUPS, LIMITERS, type LimiterSetup, limitsWithoutPlan } from "../limited-service.ts";
+import { type CallFate, runSharedKey, type SharedKeyEvent } from "./shared-key.ts";
 
 const MINUTE = 60_000;
 
@@ -15,18 +15,18 @@ const gaps = fc.oneof(
   often(1, between(30_000, 300_000)),
 );
 const fates = fc.oneof(
-  often(20, fc.constant<Fate>("answered")),
-  often(1, fc.constantFrom<Fate>("lost_before", "lost_after", "unsent", "bare")),
+  often(20, fc.constant<CallFate>("answered")),
+  often(1, fc.constantFrom<CallFate>("lost_before", "lost_after", "unsent", "bare")),
 );
 /** Anything may happen, at any time. */
-const happenings = (others: fc.Arbitrary<number>): fc.Arbitrary<Happening[]> => {
+const happenings = (others: fc.Arbitrary<number>): fc.Arbitrary<SharedKeyEvent[]> => {
   const happening = fc.record({
     afterMs: gaps,
     category: fc.oneof(
       often(3, fc.constant<Category>("node_management")),
       often(1, fc.constant<Category>("session_monitoring")),
     ),
-    others,
+    externalCalls: others,
     fate: fates,
     outMs: between(1, 400),
     backMs: between(1, 400),
@@ -34,18 +34,18 @@ const happenings = (others: fc.Arbitrary<number>): fc.Arbitrary<Happening[]> => 
   return fc.array(happening, { minLength: 50, maxLength: 400, size: "max" });
 };
 const nowAndThen = fc.oneof(often(15, fc.constant(0)), often(5, fc.constant(1)), often(1, between(2, 60)));
-const limitings = (parts: Pick<Limiting, "limiter" | "headers">): fc.Arbitrary<Limiting> =>
+const limitings = (parts: Pick<LimiterSetup, "limiter" | "headers">): fc.Arbitrary<LimiterSetup> =>
   fc.record({
     ...{ limiter: fc.constant(parts.limiter), headers: fc.constant(parts.headers) },
-    limits: fc.constantFrom(...(["starter", "business", "enterprise"] as const).map(endlessLimits)),
+    limits: fc.constantFrom(...(["starter", "business", "enterprise"] as const).map(limitsWithoutPlan)),
     reset: fc.constantFrom("full", "next_token"),
   });
 
-describe.each(LIMITINGS)("of a $limiter that speaks of: $headers", (service) => {
+describe.each(LIMITER_SETUPS)("of a $limiter that speaks of: $headers", (service) => {
   test("never more calls of others are taken for proved than the service admitted, whatever becomes of ours", () => {
     fc.assert(
       fc.property(limitings(service), happenings(nowAndThen), (limiting, script) => {
-        playSharedKey(limiting, script, (learned, admitted) => expect(learned).toBeLessThanOrEqual(admitted));
+        runSharedKey(limiting, script, (learned, admitted) => expect(learned).toBeLessThanOrEqual(admitted));
       }),
       { numRuns: 40 },
     );
@@ -55,25 +55,29 @@ describe.each(LIMITINGS)("of a $limiter that speaks of: $headers", (service) => 
     fc.assert(
       fc.property(limitings(service), happenings(fc.constant(0)), (limiting, script) => {
         const isRefused = { ever: false };
-        const { learned, likely, ledger } = playSharedKey(limiting, script, (_, __, now, { accounts, others }) => {
-          isRefused.ever ||= Object.values(accounts).some(({ refusals }) => refusals > 0);
-          // A script that asks for more than the limit admits is told that it is spent, and can't know by whom.
-          if (!isRefused.ever) expect(others.node_management.expected(now)).toBe(0);
-        });
+        const { learned, likely, ledger } = runSharedKey(
+          limiting,
+          script,
+          (_, __, now, { accounts, externalUsage: others }) => {
+            isRefused.ever ||= Object.values(accounts).some(({ rejections }) => rejections > 0);
+            // A script that asks for more than the limit admits is told that it is spent, and can't know by whom.
+            if (!isRefused.ever) expect(others.node_management.expectedCalls(now)).toBe(0);
+          },
+        );
         expect([learned, likely]).toEqual([0, 0]);
-        expect(ledger.others.plan.total()).toBe(0);
+        expect(ledger.externalUsage.plan.provenCalls()).toBe(0);
       }),
       { numRuns: 25 },
     );
   });
 });
 
-const call = (afterMs: number, others = 0): Happening => ({
-  ...{ afterMs, others, category: "node_management", fate: "answered", outMs: 30, backMs: 30 },
+const call = (afterMs: number, others = 0): SharedKeyEvent => ({
+  ...{ afterMs, externalCalls: others, category: "node_management", fate: "answered", outMs: 30, backMs: 30 },
 });
 
 /** Ours come once in `ours` milliseconds, theirs once in `theirs`, for half an hour, with no common measure. */
-function* steadily(ours: number, theirs: number): Generator<Happening> {
+function* steadily(ours: number, theirs: number): Generator<SharedKeyEvent> {
   let [own, other, now] = [0, 350, 0];
   while (now < 30 * MINUTE) {
     const next = Math.min(own, other);
@@ -84,13 +88,13 @@ function* steadily(ours: number, theirs: number): Generator<Happening> {
   }
 }
 
-test.each(LIMITINGS.filter(({ headers }) => headers !== "off"))(
+test.each(LIMITER_SETUPS.filter(({ headers }) => headers !== "off"))(
   "nearly all calls of one who calls steadily are proved by a $limiter that speaks of: $headers",
   (service) => {
-    const limits = endlessLimits(service.headers === "plan" ? "starter" : "enterprise");
+    const limits = limitsWithoutPlan(service.headers === "plan" ? "starter" : "enterprise");
     // Of a bucket more than flows back, so that it is not full; of a window not more than it holds.
     const script = service.limiter === "token_bucket" ? steadily(753, 2_003) : steadily(1_009, 1_499);
-    const { learned, admitted } = playSharedKey({ ...service, limits, reset: "full" }, script);
+    const { learned, admitted } = runSharedKey({ ...service, limits, reset: "full" }, script);
     expect(admitted).toBeGreaterThan(800);
     expect(learned / admitted).toBeGreaterThan(0.8);
   },
@@ -99,24 +103,24 @@ test.each(LIMITINGS.filter(({ headers }) => headers !== "off"))(
 test.each(LIMITERS)(
   "what a %s had spent when it was first looked at may have been the process before this one",
   (limiter) => {
-    const limiting = { limiter, headers: "category", limits: endlessLimits("enterprise"), reset: "full" } as const;
+    const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
     const script = [call(1_000, 30), ...new Array(100).fill(call(1_000))];
-    expect(playSharedKey(limiting, script)).toMatchObject({ learned: 0, admitted: 30 });
+    expect(runSharedKey(limiting, script)).toMatchObject({ learned: 0, admitted: 30 });
   },
 );
 
 test.each(LIMITERS)("answers of something in front of the service don't hide what a %s says of others", (limiter) => {
-  const limiting = { limiter, headers: "category", limits: endlessLimits("enterprise"), reset: "full" } as const;
-  const bare: Happening = { ...call(1_000), fate: "bare" };
+  const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
+  const bare: SharedKeyEvent = { ...call(1_000), fate: "bare" };
   const round = [...new Array(4).fill(bare), ...new Array(8).fill(call(1_000)), call(0, 10), call(1_000)];
-  const { learned, admitted } = playSharedKey(limiting, new Array(10).fill(round).flat());
+  const { learned, admitted } = runSharedKey(limiting, new Array(10).fill(round).flat());
   expect(admitted).toBe(100);
   expect(learned).toBeGreaterThan(50);
 });
 
 test("a bucket that is full hides calls that cost nobody anything: few are proved, and about as many are likely as were", () => {
-  const limiting = { limiter: "token_bucket", headers: "category", limits: endlessLimits("enterprise") } as const;
-  const { learned, likely, admitted } = playSharedKey({ ...limiting, reset: "full" }, steadily(2_003, 4_999));
+  const limiting = { limiter: "token_bucket", headers: "category", limits: limitsWithoutPlan("enterprise") } as const;
+  const { learned, likely, admitted } = runSharedKey({ ...limiting, reset: "full" }, steadily(2_003, 4_999));
   expect(learned / admitted).toBeLessThan(0.5);
   expect(likely / admitted).toBeGreaterThan(0.8);
   expect(likely / admitted).toBeLessThan(1.2);
@@ -127,20 +131,20 @@ test.each([
   { limiter: "fixed_window", isBucket: false },
   { limiter: "sliding_window", isBucket: false },
 ] as const)("of a $limiter it is found out whether it is a bucket", ({ limiter, isBucket }) => {
-  const limiting = { limiter, headers: "category", limits: endlessLimits("enterprise"), reset: "full" } as const;
-  const { ledger } = playSharedKey(limiting, steadily(1_009, 1_499));
-  expect(ledger.others.node_management.isBucket()).toBe(isBucket);
+  const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
+  const { ledger } = runSharedKey(limiting, steadily(1_009, 1_499));
+  expect(ledger.externalUsage.node_management.isTokenBucket()).toBe(isBucket);
 });
 
 test("what others had of a window is theirs no more in the next", () => {
   const limiting = {
     limiter: "fixed_window",
     headers: "category",
-    limits: endlessLimits("enterprise"),
+    limits: limitsWithoutPlan("enterprise"),
     reset: "full",
   } as const;
   const script = [call(1_000), call(1_000, 30), call(1_000), call(1_000), call(1_000)];
-  const { ledger } = playSharedKey(limiting, script);
-  expect(ledger.others.node_management.inWindow(5_000)).toBe(30);
-  expect(ledger.others.node_management.inWindow(65_000)).toBe(0);
+  const { ledger } = runSharedKey(limiting, script);
+  expect(ledger.externalUsage.node_management.callsInWindow(5_000)).toBe(30);
+  expect(ledger.externalUsage.node_management.callsInWindow(65_000)).toBe(0);
 });

@@ -1,27 +1,31 @@
 import { describe, expect, test } from "vitest";
-import { createFixedKind } from "../../../src/rate-limit/external-usage/fixed-window.ts";
+import { createFixedWindowHypothesis } from "../../../src/rate-limit/external-usage/fixed-window.ts";
 import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
-import { createSlidingKind } from "../../../src/rate-limit/external-usage/sliding-window.ts";
-import { follow, LIMIT, WINDOW_MS } from "./limit-statements.ts";
+import { createSlidingWindowHypothesis } from "../../../src/rate-limit/external-usage/sliding-window.ts";
+import { followStatements, LIMIT, WINDOW_MS } from "./limit-statements.ts";
 
 describe("a fixed window", () => {
-  const fixed = () => follow(createFixedKind());
+  const fixed = () => followStatements(createFixedWindowHypothesis());
 
   test("is no bucket, and shows nothing before a statement", () => {
     const { kind } = fixed();
-    expect([kind.isBucket, kind.proved(), kind.hidden(), kind.lastWindow(), kind.inWindow(0)]).toEqual([
-      ...[false, 0, 0, 0, 0],
-    ]);
+    expect([
+      kind.isTokenBucket,
+      kind.provenCalls(),
+      kind.hiddenCalls(),
+      kind.lastWindowCalls(),
+      kind.callsInWindow(0),
+    ]).toEqual([...[false, 0, 0, 0, 0]]);
   });
 
   test("shows as calls of others what is spent beyond our own calls, and beyond what was spent at first sight", () => {
     const { kind, call } = fixed();
     expect(call(1_000, 69)).toBe(true);
-    expect([kind.proved(), kind.inWindow(1_000)]).toEqual([0, 0]);
+    expect([kind.provenCalls(), kind.callsInWindow(1_000)]).toEqual([0, 0]);
     expect(call(11_000, 63)).toBe(true);
-    expect([kind.proved(), kind.inWindow(11_000)]).toEqual([5, 5]);
+    expect([kind.provenCalls(), kind.callsInWindow(11_000)]).toEqual([5, 5]);
     expect(call(21_000, 62)).toBe(true);
-    expect(kind.proved()).toBe(5);
+    expect(kind.provenCalls()).toBe(5);
   });
 
   test("knows our own calls before the first statement", () => {
@@ -29,9 +33,9 @@ describe("a fixed window", () => {
     bareCall(2_000);
     call(3_000, 68);
     call(4_000, 67);
-    expect(kind.proved()).toBe(0);
+    expect(kind.provenCalls()).toBe(0);
     call(5_000, 65);
-    expect(kind.proved()).toBe(1);
+    expect(kind.provenCalls()).toBe(1);
   });
 
   test("shows them until the window ends, at the earliest that the resets allow", () => {
@@ -39,7 +43,12 @@ describe("a fixed window", () => {
       const { kind, call } = fixed();
       call(1_000, 99);
       call(11_000, 93, { beganAt });
-      return [kind.inWindow(60_499), kind.inWindow(60_500), kind.inWindow(60_999), kind.inWindow(61_000)];
+      return [
+        kind.callsInWindow(60_499),
+        kind.callsInWindow(60_500),
+        kind.callsInWindow(60_999),
+        kind.callsInWindow(61_000),
+      ];
     };
     expect(end(0)).toEqual([5, 5, 5, 0]);
     expect(end(500)).toEqual([5, 5, 5, 0]);
@@ -51,12 +60,12 @@ describe("a fixed window", () => {
     call(1_000, 99);
     call(11_000, 93);
     call(21_000, 92);
-    expect(kind.lastWindow()).toBe(0);
+    expect(kind.lastWindowCalls()).toBe(0);
     expect(call(61_500, 95, { beganAt: 60_000 })).toBe(true);
     // Five in the 20 s that were looked at, and 39 s that were not.
-    expect(kind.hidden()).toBeCloseTo(9.75, 9);
-    expect(kind.lastWindow()).toBeCloseTo(14.75, 9);
-    expect([kind.proved(), kind.inWindow(61_500)]).toEqual([9, 4]);
+    expect(kind.hiddenCalls()).toBeCloseTo(9.75, 9);
+    expect(kind.lastWindowCalls()).toBeCloseTo(14.75, 9);
+    expect([kind.provenCalls(), kind.callsInWindow(61_500)]).toEqual([9, 4]);
   });
 
   test("reckons by the last quarter of a window alone, and by no less than that", () => {
@@ -66,12 +75,12 @@ describe("a fixed window", () => {
     call(30_000, 47);
     call(50_000, 46);
     call(61_500, 99, { beganAt: 60_000 });
-    expect(kind.hidden()).toBe(0);
+    expect(kind.hiddenCalls()).toBe(0);
     const short = fixed();
     short.call(1_000, 99);
     short.call(4_000, 88);
     short.call(61_500, 99, { beganAt: 60_000 });
-    expect(short.kind.hidden()).toBeCloseTo((10 * 56_000) / 15_000, 9);
+    expect(short.kind.hiddenCalls()).toBeCloseTo((10 * 56_000) / 15_000, 9);
   });
 
   test("reckons with no more than was left", () => {
@@ -79,7 +88,7 @@ describe("a fixed window", () => {
     call(1_000, 99);
     call(11_000, 4);
     call(61_500, 99, { beganAt: 60_000 });
-    expect([kind.hidden(), kind.lastWindow()]).toEqual([4, 98]);
+    expect([kind.hiddenCalls(), kind.lastWindowCalls()]).toEqual([4, 98]);
   });
 
   test("is ruled out where calls come back within a window, but for a slip of two", () => {
@@ -120,29 +129,33 @@ describe("a fixed window", () => {
 
   test("is ruled out where no reset is stated", () => {
     const own = createOwnCalls();
-    own.send(0);
+    own.recordSent(0);
     const statement = { sentAt: 0, answeredAt: 0, limit: LIMIT, remaining: 99, resetAt: null, windowMs: WINDOW_MS };
-    expect(createFixedKind().read(statement, own)).toBe(false);
+    expect(createFixedWindowHypothesis().update(statement, own)).toBe(false);
   });
 });
 
 describe("a sliding window", () => {
-  const sliding = () => follow(createSlidingKind());
+  const sliding = () => followStatements(createSlidingWindowHypothesis());
 
   test("is no bucket, hides nothing, and shows nothing before a statement", () => {
     const { kind } = sliding();
-    expect([kind.isBucket, kind.proved(), kind.hidden(), kind.lastWindow(), kind.inWindow(0)]).toEqual([
-      ...[false, 0, 0, 0, 0],
-    ]);
+    expect([
+      kind.isTokenBucket,
+      kind.provenCalls(),
+      kind.hiddenCalls(),
+      kind.lastWindowCalls(),
+      kind.callsInWindow(0),
+    ]).toEqual([...[false, 0, 0, 0, 0]]);
   });
 
   test("shows as calls of others what is spent beyond our own calls, and beyond what was spent at first sight", () => {
     const { kind, call } = sliding();
     expect(call(1_000, 69)).toBe(true);
-    expect([kind.proved(), kind.inWindow(1_000)]).toEqual([0, 0]);
+    expect([kind.provenCalls(), kind.callsInWindow(1_000)]).toEqual([0, 0]);
     expect(call(11_000, 63)).toBe(true);
-    expect([kind.proved(), kind.inWindow(11_000)]).toEqual([5, 5]);
-    expect([kind.inWindow(70_999), kind.inWindow(71_000)]).toEqual([5, 0]);
+    expect([kind.provenCalls(), kind.callsInWindow(11_000)]).toEqual([5, 5]);
+    expect([kind.callsInWindow(70_999), kind.callsInWindow(71_000)]).toEqual([5, 0]);
   });
 
   test("forgets what was spent at first sight after a window, and adds up what comes after what has left", () => {
@@ -150,11 +163,11 @@ describe("a sliding window", () => {
     call(1_000, 69);
     call(11_000, 63);
     call(61_000, 90);
-    expect([kind.proved(), kind.inWindow(61_000)]).toEqual([7, 7]);
+    expect([kind.provenCalls(), kind.callsInWindow(61_000)]).toEqual([7, 7]);
     call(80_000, 90);
-    expect([kind.proved(), kind.inWindow(80_000)]).toEqual([13, 8]);
+    expect([kind.provenCalls(), kind.callsInWindow(80_000)]).toEqual([13, 8]);
     call(160_000, 95);
-    expect([kind.proved(), kind.inWindow(160_000)]).toEqual([17, 4]);
+    expect([kind.provenCalls(), kind.callsInWindow(160_000)]).toEqual([17, 4]);
   });
 
   test("is ruled out where less is spent than our own calls of a window, but for a slip of two and calls in doubt", () => {
@@ -172,6 +185,6 @@ describe("a sliding window", () => {
     const { kind, call } = sliding();
     for (const at of [1_000, 2_000, 3_000, 4_000]) call(at, 100 - at / 1_000);
     expect(call(65_000, 99)).toBe(true);
-    expect(kind.proved()).toBe(0);
+    expect(kind.provenCalls()).toBe(0);
   });
 });

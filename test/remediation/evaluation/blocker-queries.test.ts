@@ -1,15 +1,20 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createObstacles } from "../../../src/remediation/evaluation/blocker-queries.ts";
+import { createExternalBlockers } from "../../../src/remediation/evaluation/blocker-queries.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { never, startHttpServer } from "../../api-client/http-server.ts";
+import { neverAnswers, startHttpServer } from "../../api-client/http-server.ts";
 
 async function open(answer: Parameters<typeof startHttpServer>[0]) {
   const server = await startHttpServer(answer);
   const clock = createVirtualClock(0);
   const access = { url: `${server.url}/prefix` };
-  const obstacles = createObstacles({ prometheus: access, alertmanager: access, clock, agent: "proxywarden/test" });
-  onTestFinished(() => obstacles.close());
-  return { ...server, clock, obstacles };
+  const externalBlockers = createExternalBlockers({
+    prometheus: access,
+    alertmanager: access,
+    clock,
+    agent: "proxywarden/test",
+  });
+  onTestFinished(() => externalBlockers.close());
+  return { ...server, clock, obstacles: externalBlockers };
 }
 
 const success = (data: unknown, more: object = {}) => JSON.stringify({ status: "success", data, ...more });
@@ -19,8 +24,8 @@ const scalar = (value: unknown) => ({ resultType: "scalar", result: [1_772_323_2
 
 describe("a Prometheus query", () => {
   test("is asked as an instant query, encoded", async () => {
-    const { obstacles, seen } = await open(() => ({ body: success(vector()) }));
-    await obstacles.query('ALERTS{alertname="Up & down"} > 0', never);
+    const { obstacles: externalBlockers, requests: seen } = await open(() => ({ body: success(vector()) }));
+    await externalBlockers.hasQueryResult('ALERTS{alertname="Up & down"} > 0', neverAnswers);
     expect(seen).toMatchObject([{ method: "GET" }]);
     expect(seen[0]!.url).toBe("/prefix/api/v1/query?query=ALERTS%7Balertname%3D%22Up%20%26%20down%22%7D%20%3E%200");
   });
@@ -39,8 +44,8 @@ describe("a Prometheus query", () => {
     ["an element, with a warning", success(vector(sample("1")), { warnings: ["partial response"] }), true],
     ["nothing, with no warning in the list of them", success(vector(), { warnings: [] }), false],
   ])("that gives %s", async (_, body, blocks) => {
-    const { obstacles } = await open(() => ({ body }));
-    expect(await obstacles.query("up", never)).toEqual({ ok: true, value: blocks });
+    const { obstacles: externalBlockers } = await open(() => ({ body }));
+    expect(await externalBlockers.hasQueryResult("up", neverAnswers)).toEqual({ ok: true, value: blocks });
   });
 
   test.each<[string, { status?: number; body: string }, RegExp]>([
@@ -86,13 +91,16 @@ describe("a Prometheus query", () => {
     ["JSON of somebody else", { body: "[]" }, /no answer of Prometheus/],
     ["a redirect", { status: 302, body: "" }, /answered 302/],
   ])("that gives %s is an error", async (_, answer, why) => {
-    const { obstacles } = await open(() => answer);
-    expect(await obstacles.query("up", never)).toEqual({ ok: false, error: expect.stringMatching(why) });
+    const { obstacles: externalBlockers } = await open(() => answer);
+    expect(await externalBlockers.hasQueryResult("up", neverAnswers)).toEqual({
+      ok: false,
+      error: expect.stringMatching(why),
+    });
   });
 
   test("that is not answered in time is an error", async () => {
-    const { obstacles, came, clock } = await open(() => null);
-    const asked = obstacles.query("up", never);
+    const { obstacles: externalBlockers, waitForRequests: came, clock } = await open(() => null);
+    const asked = externalBlockers.hasQueryResult("up", neverAnswers);
     await came(1);
     await clock.advance(10_000);
     expect(await asked).toEqual({ ok: false, error: "Prometheus: no whole answer within 10 s" });
@@ -101,8 +109,8 @@ describe("a Prometheus query", () => {
 
 describe("alerts of Alertmanager", () => {
   test("are asked for with every matcher, without the silenced and the inhibited", async () => {
-    const { obstacles, seen } = await open(() => ({ body: "[]" }));
-    await obstacles.alerts(['severity="critical"', "region=~eu-.+"], never);
+    const { obstacles: externalBlockers, requests: seen } = await open(() => ({ body: "[]" }));
+    await externalBlockers.hasFiringAlerts(['severity="critical"', "region=~eu-.+"], neverAnswers);
     const url = new URL(seen[0]!.url, "http://x");
     expect(url.pathname).toBe("/prefix/api/v2/alerts");
     expect([...url.searchParams]).toEqual([
@@ -118,8 +126,8 @@ describe("alerts of Alertmanager", () => {
     ["[]", false],
     ['[{"labels":{"alertname":"Upstream"}}]', true],
   ])("%s: that blocks: %s", async (body, blocks) => {
-    const { obstacles } = await open(() => ({ body }));
-    expect(await obstacles.alerts([], never)).toEqual({ ok: true, value: blocks });
+    const { obstacles: externalBlockers } = await open(() => ({ body }));
+    expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({ ok: true, value: blocks });
   });
 
   test.each([
@@ -128,19 +136,32 @@ describe("alerts of Alertmanager", () => {
     [200, "{}", /no answer of Alertmanager/],
     [200, "", /no answer of Alertmanager/],
   ])("an answer %i %s is an error", async (status, body, why) => {
-    const { obstacles } = await open(() => ({ status, body }));
-    expect(await obstacles.alerts([], never)).toEqual({ ok: false, error: expect.stringMatching(why) });
+    const { obstacles: externalBlockers } = await open(() => ({ status, body }));
+    expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({
+      ok: false,
+      error: expect.stringMatching(why),
+    });
   });
 });
 
 test("what is not configured, and what nobody answers for, is an error", async () => {
   const parts = { clock: createVirtualClock(0), agent: "proxywarden/test" };
-  const none = createObstacles({ ...parts, prometheus: null, alertmanager: null });
-  expect(await none.query("up", never)).toEqual({ ok: false, error: "no prometheus.url is configured" });
-  expect(await none.alerts([], never)).toEqual({ ok: false, error: "no alertmanager.url is configured" });
-  const nobody = { url: "http://127.0.0.1:1" };
-  const dead = createObstacles({ ...parts, prometheus: nobody, alertmanager: nobody });
+  const none = createExternalBlockers({ ...parts, prometheus: null, alertmanager: null });
+  expect(await none.hasQueryResult("up", neverAnswers)).toEqual({
+    ok: false,
+    error: "no prometheus.url is configured",
+  });
+  expect(await none.hasFiringAlerts([], neverAnswers)).toEqual({
+    ok: false,
+    error: "no alertmanager.url is configured",
+  });
+  const unreachable = { url: "http://127.0.0.1:1" };
+  const dead = createExternalBlockers({ ...parts, prometheus: unreachable, alertmanager: unreachable });
   onTestFinished(() => dead.close());
-  expect(await dead.query("up", never)).toMatchObject({ error: expect.stringMatching(/^Prometheus: .*REFUSED/) });
-  expect(await dead.alerts([], never)).toMatchObject({ error: expect.stringMatching(/^Alertmanager: .*REFUSED/) });
+  expect(await dead.hasQueryResult("up", neverAnswers)).toMatchObject({
+    error: expect.stringMatching(/^Prometheus: .*REFUSED/),
+  });
+  expect(await dead.hasFiringAlerts([], neverAnswers)).toMatchObject({
+    error: expect.stringMatching(/^Alertmanager: .*REFUSED/),
+  });
 });

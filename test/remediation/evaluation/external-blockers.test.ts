@@ -1,93 +1,105 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { fail, ok, type Result } from "../../../src/base/result.ts";
-import type { BlockedBy } from "../../../src/model/policy/policy.ts";
-import type { Obstacles } from "../../../src/model/ports.ts";
+import type { ExternalBlocker } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
+import type { ExternalBlockers } from "../../../src/model/ports.ts";
+import { episodeLines, nodesActedOn } from "../../harness/action-lines.ts";
+import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
-import { courses, touched } from "../../harness/action-lines.ts";
-import { rebootOffline, rulesOf } from "../../harness/policies.ts";
-import { startWard, type WardRun } from "../../harness/quiet-network.ts";
 
 /** A Prometheus and an Alertmanager that say what a test wants, and count how often they are asked. */
 function oracle() {
   const asked: string[] = [];
-  const said = { query: ok(false) as Result<boolean, string>, alerts: ok(false) as Result<boolean, string> };
-  const obstacles: Obstacles = {
-    query(query) {
+  const answers = { query: ok(false) as Result<boolean, string>, alerts: ok(false) as Result<boolean, string> };
+  const externalBlockers: ExternalBlockers = {
+    hasQueryResult(query) {
       asked.push(query);
-      return Promise.resolve(said.query);
+      return Promise.resolve(answers.query);
     },
-    alerts(matchers) {
+    hasFiringAlerts(matchers) {
       asked.push(matchers.join(","));
-      return Promise.resolve(said.alerts);
+      return Promise.resolve(answers.alerts);
     },
   };
-  return { asked, said, obstacles };
+  return { asked, said: answers, obstacles: externalBlockers };
 }
 
-const query: BlockedBy = { kind: "query", query: 'ALERTS{alertname="Upstream"}' };
-const alerts: BlockedBy = { kind: "alerts", matchers: ['severity="critical"'] };
-const reasonsIn = (ward: WardRun) => ward.decisions().at(-1)!.blockers;
+const query: ExternalBlocker = { kind: "query", query: 'ALERTS{alertname="Upstream"}' };
+const alerts: ExternalBlocker = { kind: "alerts", matchers: ['severity="critical"'] };
+const reasonsIn = (context: QuietNetwork) => context.decisions().at(-1)!.blockers;
 
 test("blocked_by: what blocks holds a policy until it blocks no more", async () => {
-  const { said, obstacles } = oracle();
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ blockedBy: [query, alerts] })]), obstacles });
-  const [node] = ward.nodes("us-east");
-  said.query = ok(true);
-  said.alerts = ok(true);
-  ward.fell(node!);
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.reasons(node!)).toEqual(["blocked_by", "blocked_by"]);
-  said.query = ok(false);
-  await ward.pass(5 * MINUTE_MS);
-  expect(ward.reasons(node!)).toEqual(["blocked_by"]);
-  expect(ward.postCount()).toBe(0);
-  said.alerts = ok(false);
-  await ward.pass(20 * MINUTE_MS);
-  expect(touched(ward)).toEqual([node]);
-  await ward.stop();
+  const { said: answers, obstacles: externalBlockers } = oracle();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ blockedBy: [query, alerts] })]),
+    externalBlockers,
+  });
+  const [node] = context.nodes("us-east");
+  answers.query = ok(true);
+  answers.alerts = ok(true);
+  context.failedNodes(node!);
+  await context.advance(10 * MINUTE_MS);
+  expect(context.holdReasons(node!)).toEqual(["blocked_by", "blocked_by"]);
+  answers.query = ok(false);
+  await context.advance(5 * MINUTE_MS);
+  expect(context.holdReasons(node!)).toEqual(["blocked_by"]);
+  expect(context.postCount()).toBe(0);
+  answers.alerts = ok(false);
+  await context.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(context)).toEqual([node]);
+  await context.stop();
 });
 
 test("blocked_by: one that can't be asked blocks, and says so", async () => {
-  const { said, obstacles } = oracle();
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ blockedBy: [query] })]), obstacles });
-  said.query = fail("connection refused");
-  ward.fell(ward.nodes("us-east")[0]!);
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(reasonsIn(ward)).toMatchObject([
+  const { said: answers, obstacles: externalBlockers } = oracle();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
+    externalBlockers,
+  });
+  answers.query = fail("connection refused");
+  context.failedNodes(context.nodes("us-east")[0]!);
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(0);
+  expect(reasonsIn(context)).toMatchObject([
     { reason: "blocked_by", detail: expect.stringContaining("connection refused") },
   ]);
-  await ward.stop();
+  await context.stop();
 });
 
 test("blocked_by: it is asked again right before the POST, and what blocks by then keeps it from being sent", async () => {
-  const { asked, said, obstacles } = oracle();
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ blockedBy: [query] })]), obstacles });
-  ward.warden().orders.pause("a test");
-  ward.fell(ward.nodes("us-east")[0]!);
-  await ward.passUntil(() => asked.length > 0);
-  await ward.pass(10 * SECOND_MS);
+  const { asked, said: answers, obstacles: externalBlockers } = oracle();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
+    externalBlockers,
+  });
+  context.controller().operatorCommands.pause("a test");
+  context.failedNodes(context.nodes("us-east")[0]!);
+  await context.advanceUntil(() => asked.length > 0);
+  await context.advance(10 * SECOND_MS);
   // Quiet by the answer of ten seconds ago, and no more by now.
-  said.query = ok(true);
-  ward.warden().orders.resume();
-  await ward.pass(SECOND_MS);
+  answers.query = ok(true);
+  context.controller().operatorCommands.resume();
+  await context.advance(SECOND_MS);
   expect(asked).toHaveLength(2);
-  expect(ward.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringContaining("blocked_by") }]);
-  expect(ward.postCount()).toBe(0);
-  said.query = ok(false);
-  await ward.pass(15 * MINUTE_MS);
-  expect(courses(ward)).toEqual(["healed"]);
-  await ward.stop();
+  expect(context.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringContaining("blocked_by") }]);
+  expect(context.postCount()).toBe(0);
+  answers.query = ok(false);
+  await context.advance(15 * MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["healed"]);
+  await context.stop();
 });
 
 test("blocked_by: nobody is asked while no node is ill", async () => {
-  const { asked, obstacles } = oracle();
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ blockedBy: [query] })]), obstacles });
-  await ward.pass(HOUR_MS);
+  const { asked, obstacles: externalBlockers } = oracle();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
+    externalBlockers,
+  });
+  await context.advance(HOUR_MS);
   expect(asked).toEqual([]);
-  await ward.stop();
+  await context.stop();
 });
 
 /** From the start of a test until that many minutes after. */
@@ -97,54 +109,54 @@ const until = (minutes: number): TimeInterval => ({
 });
 
 test("a window that closes between the decision and the POST keeps it from being sent", async () => {
-  const rules = { ...rulesOf([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
-  const ward = await startWard({ rules });
-  ward.strike({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
+  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
+  const context = await startQuietNetwork({ rules });
+  context.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   // It fires two seconds before the window closes, and the fresh read takes longer.
-  await ward.pass(START_MS + 15 * MINUTE_MS - 2 * SECOND_MS - 5 * MINUTE_MS - ward.daemon.clock.now());
-  ward.fell(ward.nodes("us-east")[0]!);
+  await context.advance(START_MS + 15 * MINUTE_MS - 2 * SECOND_MS - 5 * MINUTE_MS - context.daemon.clock.now());
+  context.failedNodes(context.nodes("us-east")[0]!);
   const closes = START_MS + 15 * MINUTE_MS;
-  await ward.passUntil(() => ward.actions().length > 0 || ward.daemon.clock.now() >= closes);
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.reasons(ward.nodes("us-east")[0]!)).toEqual(["window"]);
-  await ward.stop();
+  await context.advanceUntil(() => context.actions().length > 0 || context.daemon.clock.now() >= closes);
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.holdReasons(context.nodes("us-east")[0]!)).toEqual(["window"]);
+  await context.stop();
 });
 
 test("a window is one of new actions: a step that is under way as it closes is judged, and the next one waits", async () => {
-  const rules = { ...rulesOf([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
-  const ward = await startWard({ rules });
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!, "forced_reboot");
-  await ward.pass(HOUR_MS);
-  expect(ward.actions()).toMatchObject([{ outcome: "ineffective" }]);
-  expect(courses(ward)).toEqual(["firing"]);
-  expect(ward.reasons(node!)).toEqual(["window"]);
-  await ward.stop();
+  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
+  const context = await startQuietNetwork({ rules });
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!, "forced_reboot");
+  await context.advance(HOUR_MS);
+  expect(context.actions()).toMatchObject([{ outcome: "ineffective" }]);
+  expect(episodeLines(context)).toEqual(["firing"]);
+  expect(context.holdReasons(node!)).toEqual(["window"]);
+  await context.stop();
 });
 
 test("a window that is open by the service's clock alone is closed: one of both clocks is wrong", async () => {
-  const rules = { ...rulesOf([rebootOffline({ windows: ["early"] })]), intervals: [until(60)] };
-  const ward = await startWard({ rules });
-  ward.daemon.clock.step(2 * HOUR_MS);
-  ward.fell(ward.nodes("us-east")[0]!);
-  await ward.pass(15 * MINUTE_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.reasons(ward.nodes("us-east")[0]!)).toEqual(["window"]);
-  await ward.stop();
+  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(60)] };
+  const context = await startQuietNetwork({ rules });
+  context.daemon.clock.stepWallClock(2 * HOUR_MS);
+  context.failedNodes(context.nodes("us-east")[0]!);
+  await context.advance(15 * MINUTE_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.holdReasons(context.nodes("us-east")[0]!)).toEqual(["window"]);
+  await context.stop();
 });
 
 test("a window must be open by our clock and by the service's: a clock that was set opens none", async () => {
-  const rules = { ...rulesOf([rebootOffline({ windows: ["early"] })]), intervals: [until(10)] };
-  const ward = await startWard({ rules });
-  await ward.pass(10 * MINUTE_MS);
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!);
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.reasons(node!)).toEqual(["window"]);
-  ward.daemon.clock.step(-20 * MINUTE_MS);
-  await ward.pass(5 * MINUTE_MS);
-  expect(ward.reasons(node!)).toEqual(["window"]);
-  expect(ward.postCount()).toBe(0);
-  await ward.stop();
+  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(10)] };
+  const context = await startQuietNetwork({ rules });
+  await context.advance(10 * MINUTE_MS);
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!);
+  await context.advance(10 * MINUTE_MS);
+  expect(context.holdReasons(node!)).toEqual(["window"]);
+  context.daemon.clock.stepWallClock(-20 * MINUTE_MS);
+  await context.advance(5 * MINUTE_MS);
+  expect(context.holdReasons(node!)).toEqual(["window"]);
+  expect(context.postCount()).toBe(0);
+  await context.stop();
 });

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { nodesOf } from "../../../src/simulator/inspection.ts";
-import { shippedAndEnforced } from "../../harness/shipped-policies.ts";
-import { startWard } from "../../harness/quiet-network.ts";
+import { actualNodes } from "../../../src/simulator/inspection.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 
 /** One node more than a fifth of 60, which is an outage of the fleet. */
 const NODES = 13;
@@ -44,13 +44,13 @@ interface Course {
 }
 
 test("nodes that go offline after a disconnect has healed their sessions are rebooted, and none is held for it", async () => {
-  const { rules, settings } = shippedAndEnforced();
+  const { rules, settings } = enforcedShippedPolicies();
   const failing = new Set<string>();
-  const ward = await startWard({
+  const context = await startQuietNetwork({
     ...{ rules, settings, between: failingSessions(failing) },
     scenario: { nodes: 60, sessions: 4_000, service: { ...defaultScenario.service, listEndedSessions: true } },
   });
-  const all = [...nodesOf(ward.daemon.service)];
+  const all = [...actualNodes(context.daemon.service)];
   // The only node of a region is not taken out while it is online.
   const busy = all.filter(
     ({ id, region, active_sessions: sessions }) =>
@@ -59,14 +59,14 @@ test("nodes that go offline after a disconnect has healed their sessions are reb
   const courses = busy.slice(0, NODES).map(({ id }): Course => ({ node: id, offlineAt: null, minutes: null }));
   expect(courses).toHaveLength(NODES);
   const actionOf = (node: string, policy: string) =>
-    ward.actions().findLast((action) => action.node === node && action.policy === policy);
+    context.actions().findLast((action) => action.node === node && action.policy === policy);
 
   function follow(course: Course) {
     const disconnect = actionOf(course.node, "heal-failing-sessions");
     if (disconnect !== undefined) failing.delete(course.node);
     if (disconnect?.outcome === "verified" && course.offlineAt === null) {
-      course.offlineAt = ward.daemon.clock.now();
-      ward.fell(course.node);
+      course.offlineAt = context.daemon.clock.now();
+      context.failedNodes(course.node);
     }
     const reboot = actionOf(course.node, "reboot-offline");
     if (reboot !== undefined) course.minutes = (reboot.sentAt! - course.offlineAt!) / MINUTE_MS;
@@ -76,18 +76,18 @@ test("nodes that go offline after a disconnect has healed their sessions are reb
     expect(minute).toBeLessThan(WAIT_MINUTES_MAX);
     const next = courses[minute / APART_MINUTES];
     if (next !== undefined) failing.add(next.node);
-    await ward.pass(MINUTE_MS);
+    await context.advance(MINUTE_MS);
     courses.forEach(follow);
   }
   expect(Math.max(...courses.map(({ minutes }) => minutes!))).toBeLessThan(REBOOT_MINUTES_MAX);
-  await ward.pass(HOUR_MS);
+  await context.advance(HOUR_MS);
   expect(
-    ward
-      .warden()
+    context
+      .controller()
       .view.policies()
       .map(({ firing }) => firing),
   ).toEqual([0, 0, 0, 0, 0, 0]);
-  expect(ward.warden().view.status()).toMatchObject({ stormUntil: null, breaker: null });
-  expect(ward.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
-  await ward.stop();
+  expect(context.controller().view.status()).toMatchObject({ stormUntil: null, breaker: null });
+  expect(context.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
+  await context.stop();
 }, 300_000);

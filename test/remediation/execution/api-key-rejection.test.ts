@@ -1,55 +1,57 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { courses, told } from "../../harness/action-lines.ts";
-import { rebootOffline, rulesOf } from "../../harness/policies.ts";
-import { oneOfEach, startWard } from "../../harness/quiet-network.ts";
+import { episodeLines, notificationLines } from "../../harness/action-lines.ts";
+import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 for (const status of [401, 403] as const) {
   test(`a ${status} to a POST is notified once, however often it is refused again, and its end once`, async () => {
-    const ward = await startWard({ rules: rulesOf([rebootOffline()], { canary: false, maxInFlight: 5 }) });
-    for (const node of oneOfEach(ward, 2)) ward.fell(node);
-    ward.strike({ kind: "status", status }, "POST");
-    await ward.pass(90 * MINUTE_MS);
-    expect(ward.postCount()).toBeGreaterThan(2);
-    expect(told(ward, "credentials")).toMatchObject([
+    const context = await startQuietNetwork({
+      rules: remediationRules([rebootOffline()], { canary: false, maxInFlight: 5 }),
+    });
+    for (const node of onePerRegion(context, 2)) context.failedNodes(node);
+    context.setFault({ kind: "status", status }, "POST");
+    await context.advance(90 * MINUTE_MS);
+    expect(context.postCount()).toBeGreaterThan(2);
+    expect(notificationLines(context, "credentials")).toMatchObject([
       { severity: "critical", endsAt: null, summary: expect.stringContaining(`answered ${status}`) },
     ]);
-    ward.strike(null);
-    await ward.pass(HOUR_MS);
-    expect(courses(ward)).toEqual(["healed", "healed"]);
-    expect(told(ward, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-    await ward.stop();
+    context.setFault(null);
+    await context.advance(HOUR_MS);
+    expect(episodeLines(context)).toEqual(["healed", "healed"]);
+    expect(notificationLines(context, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
+    await context.stop();
   });
 }
 
 test("a restart with a key that is right again tries an action at once, and tells the end of the refusal", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
-  ward.fell(ward.nodes("us-east")[0]!);
-  ward.strike({ kind: "status", status: 403 }, "POST");
-  await ward.passUntil(() => told(ward, "credentials").length > 0);
-  ward.strike(null);
-  await ward.restart();
-  await ward.pass(5 * MINUTE_MS);
-  expect(ward.postCount()).toBe(2);
-  await ward.pass(20 * MINUTE_MS);
-  expect(courses(ward)).toEqual(["healed"]);
-  const notices = told(ward, "credentials");
-  expect(notices.map(({ endsAt }) => endsAt === null)).toEqual([true, true, false]);
-  expect(new Set(notices.map(({ key }) => key)).size).toBe(1);
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  context.failedNodes(context.nodes("us-east")[0]!);
+  context.setFault({ kind: "status", status: 403 }, "POST");
+  await context.advanceUntil(() => notificationLines(context, "credentials").length > 0);
+  context.setFault(null);
+  await context.restart();
+  await context.advance(5 * MINUTE_MS);
+  expect(context.postCount()).toBe(2);
+  await context.advance(20 * MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["healed"]);
+  const notifications = notificationLines(context, "credentials");
+  expect(notifications.map(({ endsAt }) => endsAt === null)).toEqual([true, true, false]);
+  expect(new Set(notifications.map(({ key }) => key)).size).toBe(1);
+  await context.stop();
 });
 
 test("a refusal that no action follows is told to be over after two hours", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
-  const [node] = ward.nodes("us-east");
-  ward.people.fallIll(node!, {
-    ...{ ailment: "outage", cure: "time" },
-    healAt: ward.daemon.clock.now() + 12 * MINUTE_MS,
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = context.nodes("us-east");
+  context.interventions.startFailure(node!, {
+    ...{ failureMode: "outage", remedy: "time" },
+    recoverAt: context.daemon.clock.now() + 12 * MINUTE_MS,
   });
-  ward.strike({ kind: "status", status: 403 }, "POST");
-  await ward.pass(HOUR_MS);
-  expect(told(ward, "credentials")).toHaveLength(1);
-  await ward.pass(2 * HOUR_MS);
-  expect(told(ward, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await ward.stop();
+  context.setFault({ kind: "status", status: 403 }, "POST");
+  await context.advance(HOUR_MS);
+  expect(notificationLines(context, "credentials")).toHaveLength(1);
+  await context.advance(2 * HOUR_MS);
+  expect(notificationLines(context, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
+  await context.stop();
 });

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import { climb } from "../../world/faults/crashed-steps.ts";
+import { runSteps } from "../../world/faults/crashed-steps.ts";
 import { worldInput } from "../../world/runs/world-input.ts";
 import { runWorld } from "../../world/runs/world-run.ts";
 
 test.each([101, 102, 103])("no law is broken in the world of seed %i, in a day of a small fleet", async (seed) => {
-  const { breaches } = await runWorld(worldInput(seed, { nodes: 60, days: 1 }));
-  expect(breaches, `npm run world -- --seed ${seed} --nodes 60 --days 1 replays it`).toEqual([]);
+  const { violations } = await runWorld(worldInput(seed, { nodes: 60, days: 1 }));
+  expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days 1 replays it`).toEqual([]);
 });
 
 test("a ladder is climbed once, whatever commit about it the process is killed at", async () => {
-  const { marks } = await climb(null);
+  const { marks } = await runSteps(null);
   // All of them in the world run; here those of the first steps, in turns.
   for (const [index, number] of marks.slice(0, 12).entries()) {
     const when = index % 2 === 0 ? "before" : "after";
-    const { posts, end, breaches } = await climb({ at: "commit", number, when });
-    expect({ number, when, end, breaches }).toEqual({ number, when, end: "given_up", breaches: [] });
+    const { posts, end, violations } = await runSteps({ at: "commit", number, when });
+    expect({ number, when, end, violations }).toEqual({ number, when, end: "given_up", breaches: [] });
     expect(posts.length).toBeGreaterThanOrEqual(3);
   }
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, rulesOf } from "../../harness/policies.ts";
-import { startWard, type WardRun } from "../../harness/quiet-network.ts";
+import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Only the breaker limits anything: it opens when more than 10 nodes fire within 10 minutes. */
 const breakerOnly = {
@@ -18,59 +18,59 @@ const breakerOnly = {
 } as const;
 
 const scenario = { nodes: 40 };
-const breakerOf = (ward: WardRun) => ward.warden().view.status().breaker;
+const breakerOf = (context: QuietNetwork) => context.controller().view.status().breaker;
 
 /** Half of the fleet goes offline at once. */
-function fellHalf(ward: WardRun): void {
-  for (const node of ward.nodes().slice(0, 20)) ward.fell(node, "person");
+function failHalf(context: QuietNetwork): void {
+  for (const node of context.nodes().slice(0, 20)) context.failedNodes(node, "person");
 }
 
 test("opens after a kill between the commit of the timers that fire and the next commit", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], breakerOnly), scenario });
-  fellHalf(ward);
-  ward.mishaps.deathAt = {
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], breakerOnly), scenario });
+  failHalf(context);
+  context.injectedFailures.crashAt = {
     when: "after",
     changes: (all) => all.some((change) => change.kind === "timer" && change.row.state === "firing"),
   };
-  await ward.pass(20 * MINUTE_MS);
-  expect(ward.isAlive()).toBe(false);
-  await ward.restart();
-  await ward.pass(30 * MINUTE_MS);
-  expect(breakerOf(ward)).toMatchObject({ nodes: 20 });
-  expect(ward.postCount()).toBe(0);
-  await ward.stop();
+  await context.advance(20 * MINUTE_MS);
+  expect(context.isAlive()).toBe(false);
+  await context.restart();
+  await context.advance(30 * MINUTE_MS);
+  expect(breakerOf(context)).toMatchObject({ nodes: 20 });
+  expect(context.postCount()).toBe(0);
+  await context.stop();
 });
 
 test("counts the nodes that fire under a dry run when a reload makes the policy enforce", async () => {
-  const rules = (mode: "dry_run" | "enforce") => rulesOf([rebootOffline({ mode })], breakerOnly);
-  const ward = await startWard({ rules: rules("dry_run"), scenario });
-  fellHalf(ward);
-  await ward.pass(30 * MINUTE_MS);
-  expect(breakerOf(ward)).toBeNull();
-  await ward.reload({ rules: rules("enforce") });
-  await ward.pass(30 * MINUTE_MS);
-  expect(breakerOf(ward)).toMatchObject({ nodes: 20 });
-  expect(ward.postCount()).toBe(0);
+  const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], breakerOnly);
+  const context = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  failHalf(context);
+  await context.advance(30 * MINUTE_MS);
+  expect(breakerOf(context)).toBeNull();
+  await context.reload({ rules: rules("enforce") });
+  await context.advance(30 * MINUTE_MS);
+  expect(breakerOf(context)).toMatchObject({ nodes: 20 });
+  expect(context.postCount()).toBe(0);
   // Reset by an operator, it counts from zero, also over a kill.
-  expect(ward.warden().orders.resetBreaker()).toMatchObject({ ok: true });
-  ward.kill();
-  await ward.restart({ rules: rules("enforce") });
-  await ward.pass(10 * MINUTE_MS);
-  expect(breakerOf(ward)).toBeNull();
-  expect(ward.postCount()).toBeGreaterThan(0);
-  await ward.stop();
+  expect(context.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
+  context.kill();
+  await context.restart({ rules: rules("enforce") });
+  await context.advance(10 * MINUTE_MS);
+  expect(breakerOf(context)).toBeNull();
+  expect(context.postCount()).toBeGreaterThan(0);
+  await context.stop();
 });
 
 test("counts the nodes that fire under a dry run when a restart makes the policy enforce and a kill follows", async () => {
-  const rules = (mode: "dry_run" | "enforce") => rulesOf([rebootOffline({ mode })], breakerOnly);
-  const ward = await startWard({ rules: rules("dry_run"), scenario });
-  fellHalf(ward);
-  await ward.pass(30 * MINUTE_MS);
-  await ward.restart({ rules: rules("enforce") });
-  ward.kill();
-  await ward.restart({ rules: rules("enforce") });
-  await ward.pass(30 * MINUTE_MS);
-  expect(breakerOf(ward)).toMatchObject({ nodes: 20 });
-  expect(ward.postCount()).toBe(0);
-  await ward.stop();
+  const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], breakerOnly);
+  const context = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  failHalf(context);
+  await context.advance(30 * MINUTE_MS);
+  await context.restart({ rules: rules("enforce") });
+  context.kill();
+  await context.restart({ rules: rules("enforce") });
+  await context.advance(30 * MINUTE_MS);
+  expect(breakerOf(context)).toMatchObject({ nodes: 20 });
+  expect(context.postCount()).toBe(0);
+  await context.stop();
 });

@@ -1,137 +1,151 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { UNLISTED_HOLDS_MAX } from "../../../src/remediation/operator-commands.ts";
 import type { Secret, Transport } from "../../../src/model/ports.ts";
+import { UNLISTED_HOLDS_MAX } from "../../../src/remediation/operator-commands.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { actionLines, episodeLines, nodesActedOn, notificationLines } from "../../harness/action-lines.ts";
+import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { fixedKey } from "../../harness/virtual-daemon.ts";
-import { courses, deeds, told, touched } from "../../harness/action-lines.ts";
-import { rebootOffline, rulesOf, steps } from "../../harness/policies.ts";
-import { startWard, type WardRun } from "../../harness/quiet-network.ts";
 
 /** Half an hour in quarantine, and then somebody is told. */
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
-const now = (ward: WardRun) => ward.daemon.clock.now();
+const now = (context: QuietNetwork) => context.daemon.clock.now();
 
 test("a person's quarantine in mid-episode holds the next step for as long as it lasts", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ when: 'node.status != "online"' })]) });
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!, "person");
-  await ward.pass(7 * MINUTE_MS);
-  expect(ward.postCount()).toBe(1);
-  ward.people.quarantine(node!, now(ward) + 3 * HOUR_MS);
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(1);
-  expect([...new Set(ward.reasons(node!))]).toEqual(["ownership"]);
-  await ward.stop();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
+  });
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!, "person");
+  await context.advance(7 * MINUTE_MS);
+  expect(context.postCount()).toBe(1);
+  context.interventions.quarantine(node!, now(context) + 3 * HOUR_MS);
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(1);
+  expect([...new Set(context.holdReasons(node!))]).toEqual(["ownership"]);
+  await context.stop();
 });
 
 test("a node in maintenance is not touched", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ when: 'node.status != "online"' })]) });
-  const [node] = ward.nodes("us-east");
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
+  });
+  const [node] = context.nodes("us-east");
   // A person mends it: ten minutes of maintenance.
-  ward.people.fallIll(node!, { ailment: "outage", cure: "person", healAt: now(ward) + MINUTE_MS });
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.status(node!)).toBe("maintenance");
+  context.interventions.startFailure(node!, {
+    failureMode: "outage",
+    remedy: "person",
+    recoverAt: now(context) + MINUTE_MS,
+  });
+  await context.advance(10 * MINUTE_MS);
+  expect(context.status(node!)).toBe("maintenance");
   // The repair has restarted it: its uptime fell without a reboot of ours.
-  expect(ward.reasons(node!)).toEqual(["ownership", "status"]);
-  expect(ward.postCount()).toBe(0);
-  await ward.stop();
+  expect(context.holdReasons(node!)).toEqual(["ownership", "status"]);
+  expect(context.postCount()).toBe(0);
+  await context.stop();
 });
 
 test("our quarantine lifted early by a person is seen twice before it is believed, and then the episode is theirs", async () => {
-  const ward = await startWard({ rules: rulesOf([{ ...hide, when: 'node.status != "online"' }]) });
-  const [node] = ward.nodes("us-east");
-  const passes = { healAt: now(ward) + 12 * MINUTE_MS };
-  ward.people.fallIll(node!, { ailment: "outage", cure: "time", ...passes });
-  await ward.pass(15 * MINUTE_MS);
-  expect(courses(ward)).toEqual(["quarantined"]);
-  ward.people.liftQuarantine(node!);
-  await ward.pass(MINUTE_MS);
-  expect(courses(ward)).toEqual(["quarantined"]);
-  await ward.pass(MINUTE_MS);
-  expect(courses(ward)).toEqual(["freed"]);
-  expect(ward.warden().view.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([{ ...hide, when: 'node.status != "online"' }]) });
+  const [node] = context.nodes("us-east");
+  const passes = { recoverAt: now(context) + 12 * MINUTE_MS };
+  context.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", ...passes });
+  await context.advance(15 * MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["quarantined"]);
+  context.interventions.liftQuarantine(node!);
+  await context.advance(MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["quarantined"]);
+  await context.advance(MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["freed"]);
+  expect(context.controller().view.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
+  await context.stop();
 });
 
 test("the veto of a person who freed a node outlives a restart, and release ends it", async () => {
-  const ward = await startWard({
-    rules: rulesOf([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
+  const context = await startQuietNetwork({
+    rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
   const node = "node_caffe390";
-  await ward.pass(10 * MINUTE_MS);
-  ward.people.liftQuarantine(node);
-  await ward.pass(5 * MINUTE_MS);
-  ward.kill();
-  await ward.restart();
-  await ward.pass(HOUR_MS);
-  expect(ward.reasons(node)).toEqual(["vetoed"]);
-  expect(ward.warden().orders.release(node)).toMatchObject({ ok: true });
-  await ward.pass(2 * MINUTE_MS);
-  expect(ward.postCount()).toBe(2);
-  await ward.stop();
+  await context.advance(10 * MINUTE_MS);
+  context.interventions.liftQuarantine(node);
+  await context.advance(5 * MINUTE_MS);
+  context.kill();
+  await context.restart();
+  await context.advance(HOUR_MS);
+  expect(context.holdReasons(node)).toEqual(["vetoed"]);
+  expect(context.controller().operatorCommands.release(node)).toMatchObject({ ok: true });
+  await context.advance(2 * MINUTE_MS);
+  expect(context.postCount()).toBe(2);
+  await context.stop();
 });
 
 test("a quarantine of ours that outlasts its time is told as overdue, once, and left as it is; when it ends there is a probation", async () => {
-  const ward = await startWard({ rules: rulesOf([hide]) });
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!, "person");
-  await ward.pass(15 * MINUTE_MS);
+  const context = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!, "person");
+  await context.advance(15 * MINUTE_MS);
   // A person wants it to be longer.
-  ward.people.quarantine(node!, now(ward) + 2 * HOUR_MS);
-  await ward.pass(HOUR_MS);
-  expect(told(ward, "overdue")).toMatchObject([{ node }]);
-  expect(courses(ward)).toEqual(["quarantined"]);
-  expect(ward.postCount()).toBe(1);
-  await ward.pass(HOUR_MS + 8 * MINUTE_MS);
-  expect(told(ward, "overdue")).toHaveLength(1);
-  expect(told(ward, "step")).toHaveLength(1);
-  expect(ward.postCount()).toBe(1);
-  await ward.stop();
+  context.interventions.quarantine(node!, now(context) + 2 * HOUR_MS);
+  await context.advance(HOUR_MS);
+  expect(notificationLines(context, "overdue")).toMatchObject([{ node }]);
+  expect(episodeLines(context)).toEqual(["quarantined"]);
+  expect(context.postCount()).toBe(1);
+  await context.advance(HOUR_MS + 8 * MINUTE_MS);
+  expect(notificationLines(context, "overdue")).toHaveLength(1);
+  expect(notificationLines(context, "step")).toHaveLength(1);
+  expect(context.postCount()).toBe(1);
+  await context.stop();
 });
 
 test("a node that is well after our quarantine is healed once it stays so for clear_for", async () => {
-  const ward = await startWard({ rules: rulesOf([hide]) });
-  const [node] = ward.nodes("us-east");
-  ward.people.fallIll(node!, { ailment: "outage", cure: "time", healAt: now(ward) + 20 * MINUTE_MS });
-  await ward.pass(42 * MINUTE_MS);
-  expect(courses(ward)).toEqual(["probation"]);
-  await ward.pass(10 * MINUTE_MS);
-  expect(courses(ward)).toEqual(["healed"]);
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const [node] = context.nodes("us-east");
+  context.interventions.startFailure(node!, {
+    failureMode: "outage",
+    remedy: "time",
+    recoverAt: now(context) + 20 * MINUTE_MS,
+  });
+  await context.advance(42 * MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["probation"]);
+  await context.advance(10 * MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["healed"]);
+  await context.stop();
 });
 
 test("pause holds everybody, outlives a restart, and says why; resume lets them go", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
-  const [node] = ward.nodes("us-east");
-  ward.warden().orders.pause("a release");
-  ward.fell(node!);
-  await ward.pass(20 * MINUTE_MS);
-  ward.kill();
-  await ward.restart();
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.decisions().at(-1)!.blockers).toMatchObject([
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = context.nodes("us-east");
+  context.controller().operatorCommands.pause("a release");
+  context.failedNodes(node!);
+  await context.advance(20 * MINUTE_MS);
+  context.kill();
+  await context.restart();
+  await context.advance(10 * MINUTE_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.decisions().at(-1)!.blockers).toMatchObject([
     { reason: "paused", detail: expect.stringContaining("a release") },
   ]);
-  expect(ward.warden().orders.resume()).toEqual({ ok: true, value: "resumed" });
-  await ward.pass(2 * MINUTE_MS);
-  expect(touched(ward)).toEqual([node]);
-  expect(ward.warden().orders.resume()).toEqual({ ok: true, value: "it was not paused" });
-  await ward.stop();
+  expect(context.controller().operatorCommands.resume()).toEqual({ ok: true, value: "resumed" });
+  await context.advance(2 * MINUTE_MS);
+  expect(nodesActedOn(context)).toEqual([node]);
+  expect(context.controller().operatorCommands.resume()).toEqual({ ok: true, value: "it was not paused" });
+  await context.stop();
 });
 
 test("a pause between the decision and the POST is heeded", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
-  ward.strike({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
-  ward.fell(ward.nodes("us-east")[0]!);
-  await ward.passUntil(() => ward.actions().length > 0);
-  ward.warden().orders.pause("at the last moment");
-  await ward.pass(MINUTE_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringContaining("at the last moment") }]);
-  expect(ward.episodes()).toMatchObject([{ state: "firing", failures: 0 }]);
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  context.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
+  context.failedNodes(context.nodes("us-east")[0]!);
+  await context.advanceUntil(() => context.actions().length > 0);
+  context.controller().operatorCommands.pause("at the last moment");
+  await context.advance(MINUTE_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.actions()).toMatchObject([
+    { state: "withdrawn", detail: expect.stringContaining("at the last moment") },
+  ]);
+  expect(context.episodes()).toMatchObject([{ state: "firing", failures: 0 }]);
+  await context.stop();
 });
 
 test("a pause while the POST waits for leave to be sent is heeded: all is decided once more as it goes out", async () => {
@@ -143,12 +157,12 @@ test("a pause while the POST waits for leave to be sent is heeded: all is decide
     value() {
       if (isRead && paused === 0) {
         paused++;
-        ward.warden().orders.pause("at the very last moment");
+        context.controller().operatorCommands.pause("at the very last moment");
       }
       return SIMULATION_KEY;
     },
   };
-  const telling = (service: Transport): Transport => ({
+  const recording = (service: Transport): Transport => ({
     ...service,
     async request(request, signal) {
       const answer = await service.request(request, signal);
@@ -156,63 +170,77 @@ test("a pause while the POST waits for leave to be sent is heeded: all is decide
       return answer;
     },
   });
-  const ward: WardRun = await startWard({ rules: rulesOf([rebootOffline()]), secret, between: telling });
-  ward.fell(ward.nodes("us-east")[0]!);
-  await ward.pass(10 * MINUTE_MS);
+  const context: QuietNetwork = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()]),
+    secret,
+    between: recording,
+  });
+  context.failedNodes(context.nodes("us-east")[0]!);
+  await context.advance(10 * MINUTE_MS);
   expect(paused).toBe(1);
-  expect(ward.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringContaining("very last moment") }]);
-  expect(ward.postCount()).toBe(0);
-  await ward.stop();
+  expect(context.actions()).toMatchObject([
+    { state: "withdrawn", detail: expect.stringContaining("very last moment") },
+  ]);
+  expect(context.postCount()).toBe(0);
+  await context.stop();
 });
 
 test("a held node is not touched by any policy until it is released; others are", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]) });
-  const [held, other] = [ward.nodes("us-east")[0]!, ward.nodes("eu-west")[0]!];
-  expect(ward.warden().orders.hold(held, "looking into it")).toMatchObject({ ok: true });
-  ward.fell(held);
-  ward.fell(other);
-  await ward.pass(20 * MINUTE_MS);
-  await ward.restart();
-  await ward.pass(5 * MINUTE_MS);
-  expect(touched(ward)).toEqual([other]);
-  expect(ward.reasons(held)).toEqual(["held"]);
-  ward.warden().orders.release(held);
-  await ward.pass(20 * MINUTE_MS);
-  expect(touched(ward)).toEqual([other, held]);
-  expect(ward.warden().orders.release(held)).toMatchObject({ ok: false, error: { kind: "not_found" } });
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [held, other] = [context.nodes("us-east")[0]!, context.nodes("eu-west")[0]!];
+  expect(context.controller().operatorCommands.hold(held, "looking into it")).toMatchObject({ ok: true });
+  context.failedNodes(held);
+  context.failedNodes(other);
+  await context.advance(20 * MINUTE_MS);
+  await context.restart();
+  await context.advance(5 * MINUTE_MS);
+  expect(nodesActedOn(context)).toEqual([other]);
+  expect(context.holdReasons(held)).toEqual(["held"]);
+  context.controller().operatorCommands.release(held);
+  await context.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(context)).toEqual([other, held]);
+  expect(context.controller().operatorCommands.release(held)).toMatchObject({
+    ok: false,
+    error: { kind: "not_found" },
+  });
+  await context.stop();
 });
 
 test("a node that is not listed can be held in advance: the answer says so, and the hold is in force once it is listed", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]), scenario: { nodes: 20 } });
-  const held = ward.warden().orders.hold("node_new", "not in service yet");
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { nodes: 20 } });
+  const held = context.controller().operatorCommands.hold("node_new", "not in service yet");
   expect(held).toEqual({
     ok: true,
     value: expect.stringMatching(/^node_new is held: not in service yet; .*no node of that id is listed now/),
   });
-  expect(ward.warden().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
+  expect(context.controller().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
   for (let n = 1; n < UNLISTED_HOLDS_MAX; n++)
-    expect(ward.warden().orders.hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
-  expect(ward.warden().orders.hold("node_more", "")).toMatchObject({ ok: false, error: { kind: "conflict" } });
+    expect(context.controller().operatorCommands.hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
+  expect(context.controller().operatorCommands.hold("node_more", "")).toMatchObject({
+    ok: false,
+    error: { kind: "conflict" },
+  });
   // A hold that is there already may be changed, and a listed node may always be held.
-  expect(ward.warden().orders.hold("node_new", "another reason")).toMatchObject({ ok: true });
-  expect(ward.warden().orders.hold(ward.nodes()[0]!, "")).toMatchObject({ ok: true });
-  expect(ward.warden().orders.release("node_new_1")).toMatchObject({ ok: true });
-  expect(ward.warden().orders.hold("node_more", "")).toMatchObject({ ok: true });
-  await ward.stop();
+  expect(context.controller().operatorCommands.hold("node_new", "another reason")).toMatchObject({ ok: true });
+  expect(context.controller().operatorCommands.hold(context.nodes()[0]!, "")).toMatchObject({ ok: true });
+  expect(context.controller().operatorCommands.release("node_new_1")).toMatchObject({ ok: true });
+  expect(context.controller().operatorCommands.hold("node_more", "")).toMatchObject({ ok: true });
+  await context.stop();
 });
 
 test("a protected node is never touched, nor one of which that can't be said", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], { protected: 'node.region == "us-east"' }) });
-  const [vip] = ward.nodes("us-east");
-  ward.fell(vip!);
-  await ward.pass(20 * MINUTE_MS);
-  expect(ward.reasons(vip!)).toEqual(["protected"]);
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()], { protected: 'node.region == "us-east"' }),
+  });
+  const [vip] = context.nodes("us-east");
+  context.failedNodes(vip!);
+  await context.advance(20 * MINUTE_MS);
+  expect(context.holdReasons(vip!)).toEqual(["protected"]);
   // Its processor has never been read.
-  await ward.restart({ rules: rulesOf([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.reasons(vip!)).toEqual(["protected"]);
-  expect(ward.postCount()).toBe(0);
-  expect(deeds(ward)).toEqual([]);
-  await ward.stop();
+  await context.restart({ rules: remediationRules([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
+  await context.advance(10 * MINUTE_MS);
+  expect(context.holdReasons(vip!)).toEqual(["protected"]);
+  expect(context.postCount()).toBe(0);
+  expect(actionLines(context)).toEqual([]);
+  await context.stop();
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { courses, deeds, told, touched } from "../../harness/action-lines.ts";
-import { rebootOffline, rulesOf, steps } from "../../harness/policies.ts";
-import { oneOfEach, startWard } from "../../harness/quiet-network.ts";
+import { actionLines, episodeLines, nodesActedOn, notificationLines } from "../../harness/action-lines.ts";
+import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 test("pain 4: every kind of action counts against every limit, the quarantine as well as the reboot (c7n#3477, #4347)", async () => {
   const policies = [
@@ -10,58 +10,66 @@ test("pain 4: every kind of action counts against every limit, the quarantine as
     rebootOffline({ name: "b", match: 'node.region == "eu-west"', steps: [steps.quarantine] }),
     rebootOffline({ name: "c", match: 'node.region == "us-west"' }),
   ];
-  const ward = await startWard({ rules: rulesOf(policies, { maxActions: { amount: 2, perMs: HOUR_MS } }) });
-  for (const region of ["us-east", "eu-west", "us-west"]) ward.fell(ward.nodes(region)[0]!);
-  await ward.pass(50 * MINUTE_MS);
-  expect(deeds(ward)).toEqual(["disconnect: ineffective", "quarantine: verified"]);
-  expect(ward.reasons(ward.nodes("us-west")[0]!)).toEqual(["max_actions"]);
-  await ward.stop();
+  const context = await startQuietNetwork({
+    rules: remediationRules(policies, { maxActions: { amount: 2, perMs: HOUR_MS } }),
+  });
+  for (const region of ["us-east", "eu-west", "us-west"]) context.failedNodes(context.nodes(region)[0]!);
+  await context.advance(50 * MINUTE_MS);
+  expect(actionLines(context)).toEqual(["disconnect: ineffective", "quarantine: verified"]);
+  expect(context.holdReasons(context.nodes("us-west")[0]!)).toEqual(["max_actions"]);
+  await context.stop();
 });
 
 test("pain 4: the ceiling over all policies can't be passed by any of them (c7n#9153)", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }) });
-  ward.fell(ward.nodes("us-east")[0]!);
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.actions()).toMatchObject([
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
+  });
+  context.failedNodes(context.nodes("us-east")[0]!);
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.actions()).toMatchObject([
     { shadow: true, outcome: "dry_run" },
     { shadow: true, outcome: "dry_run" },
   ]);
-  await ward.stop();
+  await context.stop();
 });
 
 test("pain 7: a node that nothing heals is not rebooted without end (NVSentinel#1543, CAPI#7353)", async () => {
   const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS };
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ steps: [steps.reboot], retry })]) });
-  ward.fell(ward.nodes("us-east")[0]!, "person");
-  await ward.pass(3 * HOUR_MS);
-  expect(ward.postCount()).toBe(2);
-  await ward.stop();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
+  });
+  context.failedNodes(context.nodes("us-east")[0]!, "person");
+  await context.advance(3 * HOUR_MS);
+  expect(context.postCount()).toBe(2);
+  await context.stop();
 });
 
 test("pain 7: a node that a reboot heals for a while only is not rebooted without end either (NVSentinel#1543)", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ steps: [steps.reboot], retry })]) });
-  const [node] = ward.nodes("us-east");
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
+  });
+  const [node] = context.nodes("us-east");
   for (let time = 0; time < 3; time++) {
-    ward.fell(node!);
-    await ward.pass(HOUR_MS);
+    context.failedNodes(node!);
+    await context.advance(HOUR_MS);
   }
-  expect(courses(ward)).toEqual(["healed", "healed"]);
-  expect(ward.postCount()).toBe(2);
-  expect(ward.reasons(node!)).toEqual(["retry_limit"]);
-  await ward.stop();
+  expect(episodeLines(context)).toEqual(["healed", "healed"]);
+  expect(context.postCount()).toBe(2);
+  expect(context.holdReasons(node!)).toEqual(["retry_limit"]);
+  await context.stop();
 });
 
 test("pain 7: with no episode allowed nothing is done at all, not even once (CAPI's retryLimit 0)", async () => {
   const retry = { episodes: 0, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ retry })]) });
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!);
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.reasons(node!)).toEqual(["retry_limit"]);
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry })]) });
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!);
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.holdReasons(node!)).toEqual(["retry_limit"]);
+  await context.stop();
 });
 
 test("pain 10: limits hold from the first action on, however many nodes are ill as one looks for the first time (draino#89)", async () => {
@@ -71,15 +79,15 @@ test("pain 10: limits hold from the first action on, however many nodes are ill 
     maxDisruptedPer: { region: null, country: null },
     canary: false,
   };
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], loose), settleMs: 0 });
-  await ward.pass(MINUTE_MS);
-  const ill = oneOfEach(ward, 8);
-  for (const node of ill) ward.fell(node, "person");
-  await ward.pass(10 * MINUTE_MS);
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose), warmUpMs: 0 });
+  await context.advance(MINUTE_MS);
+  const unhealthy = onePerRegion(context, 8);
+  for (const node of unhealthy) context.failedNodes(node, "person");
+  await context.advance(10 * MINUTE_MS);
   // All of them fire in one and the same look.
-  expect(ward.postCount()).toBe(2);
-  expect(ward.reasons(ill[7]!)).toEqual(["disrupted"]);
-  await ward.stop();
+  expect(context.postCount()).toBe(2);
+  expect(context.holdReasons(unhealthy[7]!)).toEqual(["disrupted"]);
+  await context.stop();
 });
 
 test("pain 10: no more than max_actions are sent in an hour, though all else would allow it (draino#89)", async () => {
@@ -89,86 +97,89 @@ test("pain 10: no more than max_actions are sent in an hour, though all else wou
     maxActions: { amount: 3, perMs: HOUR_MS },
     canary: false,
   };
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], loose) });
-  const ill = oneOfEach(ward, 8);
-  for (const node of ill) ward.fell(node);
-  await ward.pass(50 * MINUTE_MS);
-  expect(ward.postCount()).toBe(3);
-  await ward.pass(30 * MINUTE_MS);
-  expect(ward.postCount()).toBe(6);
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
+  const unhealthy = onePerRegion(context, 8);
+  for (const node of unhealthy) context.failedNodes(node);
+  await context.advance(50 * MINUTE_MS);
+  expect(context.postCount()).toBe(3);
+  await context.advance(30 * MINUTE_MS);
+  expect(context.postCount()).toBe(6);
+  await context.stop();
 });
 
 test("pain 12: a fleet of three is not frozen by percentages: its sick node is healed (karpenter#2134)", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()]), scenario: { nodes: 3, sessions: 3 } });
-  const [node] = ward.nodes();
-  ward.fell(node!);
-  await ward.pass(30 * MINUTE_MS);
-  expect(courses(ward)).toEqual(["healed"]);
-  await ward.stop();
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()]),
+    scenario: { nodes: 3, sessions: 3 },
+  });
+  const [node] = context.nodes();
+  context.failedNodes(node!);
+  await context.advance(30 * MINUTE_MS);
+  expect(episodeLines(context)).toEqual(["healed"]);
+  await context.stop();
 });
 
 test("pain 12: whatever is refused is seen: in the decision, in the metrics, and in what explains the node (CAPI#5451, kured#563)", async () => {
-  const rules = rulesOf([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
-  const ward = await startWard({ rules });
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!);
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.reasons(node!)).toEqual(["in_flight", "disrupted"]);
-  expect(ward.decisions()).toMatchObject([
+  const rules = remediationRules([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
+  const context = await startQuietNetwork({ rules });
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!);
+  await context.advance(10 * MINUTE_MS);
+  expect(context.holdReasons(node!)).toEqual(["in_flight", "disrupted"]);
+  expect(context.decisions()).toMatchObject([
     { node, verdict: "hold", blockers: [{ reason: "in_flight" }, { reason: "disrupted" }] },
   ]);
-  const page = await ward.daemon.metrics.render("text");
+  const page = await context.daemon.metrics.render("text");
   for (const reason of ["in_flight", "disrupted"]) {
     expect(page).toContain(
       `proxywarden_decisions_total{policy="reboot-offline",verdict="hold",reason="${reason}"} 1\n`,
     );
   }
   expect(page).toContain('proxywarden_limit_nodes{limit="max_disrupted"} 0\n');
-  await ward.stop();
+  await context.stop();
 });
 
 const eager = { breaker: { share: 0, amount: 2, withinMs: HOUR_MS } };
 
 test("pain 14: an open breaker outlives restarts, until a person resets it (NVSentinel)", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], eager) });
-  const ill = oneOfEach(ward, 3);
-  for (const node of ill) ward.fell(node);
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.postCount()).toBe(0);
-  await ward.restart({ downMs: 3 * HOUR_MS });
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.reasons(ill[0]!)).toEqual(["breaker"]);
-  expect(ward.warden().orders.resetBreaker()).toMatchObject({ ok: true });
-  await ward.pass(HOUR_MS);
-  expect(touched(ward).toSorted()).toEqual([...ill].toSorted());
-  expect(told(ward, "breaker").at(-1)).toMatchObject({ endsAt: expect.any(Number) });
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], eager) });
+  const unhealthy = onePerRegion(context, 3);
+  for (const node of unhealthy) context.failedNodes(node);
+  await context.advance(10 * MINUTE_MS);
+  expect(context.postCount()).toBe(0);
+  await context.restart({ downMs: 3 * HOUR_MS });
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.holdReasons(unhealthy[0]!)).toEqual(["breaker"]);
+  expect(context.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
+  await context.advance(HOUR_MS);
+  expect(nodesActedOn(context).toSorted()).toEqual([...unhealthy].toSorted());
+  expect(notificationLines(context, "breaker").at(-1)).toMatchObject({ endsAt: expect.any(Number) });
+  await context.stop();
 });
 
 test("pain 14: what the breaker has counted outlives a restart, too: a crash does not empty it (NVSentinel)", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], { ...eager, maxInFlight: 0 }) });
-  const [first, second, third] = oneOfEach(ward, 3);
-  ward.fell(first!);
-  ward.fell(second!);
-  await ward.pass(10 * MINUTE_MS);
-  ward.kill();
-  await ward.restart();
-  ward.fell(third!);
-  await ward.pass(10 * MINUTE_MS);
-  expect(ward.warden().view.status().breaker).toMatchObject({ nodes: 3 });
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { ...eager, maxInFlight: 0 }) });
+  const [first, second, third] = onePerRegion(context, 3);
+  context.failedNodes(first!);
+  context.failedNodes(second!);
+  await context.advance(10 * MINUTE_MS);
+  context.kill();
+  await context.restart();
+  context.failedNodes(third!);
+  await context.advance(10 * MINUTE_MS);
+  expect(context.controller().view.status().breaker).toMatchObject({ nodes: 3 });
+  await context.stop();
 });
 
 test("pain 14: a breaker of zero is one that opens at the first node, not one that is off (NVSentinel)", async () => {
   const none = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const ward = await startWard({ rules: rulesOf([rebootOffline()], none) });
-  const [node] = ward.nodes("us-east");
-  ward.fell(node!);
-  await ward.pass(HOUR_MS);
-  expect(ward.postCount()).toBe(0);
-  expect(ward.reasons(node!)).toEqual(["breaker"]);
-  expect(ward.warden().view.status().breaker).toMatchObject({ nodes: 1 });
-  await ward.stop();
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], none) });
+  const [node] = context.nodes("us-east");
+  context.failedNodes(node!);
+  await context.advance(HOUR_MS);
+  expect(context.postCount()).toBe(0);
+  expect(context.holdReasons(node!)).toEqual(["breaker"]);
+  expect(context.controller().view.status().breaker).toMatchObject({ nodes: 1 });
+  await context.stop();
 });

@@ -1,33 +1,35 @@
 import { expect, test } from "vitest";
-import { openBooks } from "../../../src/remediation/state/journaled-state.ts";
-import type { Change } from "../../../src/model/remediation/journal.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
+import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createMemoryStore } from "../../../src/journal/sqlite.ts";
-import { createKeptLog, START_MS } from "../../harness/virtual-daemon.ts";
-import { rebootOffline, rulesOf, steps } from "../../harness/policies.ts";
-import { startWard } from "../../harness/quiet-network.ts";
+import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 test("a node is marked by what weighs most of all that the warden has to do with it, and not for longer than that", async () => {
-  const ward = await startWard({ rules: rulesOf([rebootOffline({ mode: "approve" })]) });
-  const [node] = ward.nodes("us-east");
-  const { view, orders } = ward.warden();
-  expect([...view.marks()]).toEqual([]);
-  ward.fell(node!);
-  await ward.passUntil(() => view.marks().get(node!) === "pending");
-  await ward.passUntil(() => view.marks().get(node!) === "awaiting");
-  expect([...view.marks().keys()]).toEqual([node]);
+  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
+  const [node] = context.nodes("us-east");
+  const { view, operatorCommands: orders } = context.controller();
+  expect([...view.nodeMarks()]).toEqual([]);
+  context.failedNodes(node!);
+  await context.advanceUntil(() => view.nodeMarks().get(node!) === "pending");
+  await context.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
+  expect([...view.nodeMarks().keys()]).toEqual([node]);
   // What waits for a person weighs more than that it is held; once it was approved, the hold does.
   expect(orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
-  expect(view.marks().get(node!)).toBe("awaiting");
+  expect(view.nodeMarks().get(node!)).toBe("awaiting");
   expect(orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
-  expect(view.marks().get(node!)).toBe("held");
+  expect(view.nodeMarks().get(node!)).toBe("held");
   orders.release(node!);
-  await ward.passUntil(() => view.marks().get(node!) === "awaiting" || view.marks().get(node!) === "acting");
-  if (view.marks().get(node!) === "awaiting") orders.approve(view.approvals()[0]!.id);
-  await ward.passUntil(() => view.marks().get(node!) === "acting");
-  await ward.passUntil(() => view.marks().get(node!) === "episode");
-  await ward.passUntil(() => view.marks().size === 0);
-  await ward.stop();
+  await context.advanceUntil(
+    () => view.nodeMarks().get(node!) === "awaiting" || view.nodeMarks().get(node!) === "acting",
+  );
+  if (view.nodeMarks().get(node!) === "awaiting") orders.approve(view.approvals()[0]!.id);
+  await context.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
+  await context.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
+  await context.advanceUntil(() => view.nodeMarks().size === 0);
+  await context.stop();
 });
 
 test("dry runs, and nodes that fire while nothing is done about them, have marks of their own", async () => {
@@ -35,22 +37,22 @@ test("dry runs, and nodes that fire while nothing is done about them, have marks
     rebootOffline({ name: "paper", mode: "dry_run", match: 'node.region != "us-east"', steps: [steps.reboot] }),
     rebootOffline({ name: "real", match: 'node.region == "us-east"', steps: [steps.reboot] }),
   ];
-  const ward = await startWard({ rules: rulesOf(policies) });
-  const [paper, real] = [ward.nodes("eu-west")[0]!, ward.nodes("us-east")[0]!];
-  const { view } = ward.warden();
-  ward.fell(paper, "person");
-  await ward.passUntil(() => view.marks().get(paper) === "shadow");
-  ward.fell(real, "person");
+  const context = await startQuietNetwork({ rules: remediationRules(policies) });
+  const [paper, real] = [context.nodes("eu-west")[0]!, context.nodes("us-east")[0]!];
+  const { view } = context.controller();
+  context.failedNodes(paper, "person");
+  await context.advanceUntil(() => view.nodeMarks().get(paper) === "shadow");
+  context.failedNodes(real, "person");
   // The only step did not help: it is given up, and goes on firing.
-  await ward.passUntil(() => view.marks().get(real) === "firing");
-  await ward.stop();
+  await context.advanceUntil(() => view.nodeMarks().get(real) === "firing");
+  await context.stop();
 });
 
 test("whoever is told of changes is told of each, once it is so: what could not be written was none", () => {
-  const told: Change[] = [];
-  const { journal } = createMemoryStore();
+  const recorded: JournalChange[] = [];
+  const { journal } = createMemoryStateStore();
   const disk = { isFull: false };
-  const books = openBooks({
+  const remediationState = openRemediationState({
     journal: {
       ...journal,
       commit(changes) {
@@ -59,16 +61,16 @@ test("whoever is told of changes is told of each, once it is so: what could not 
       },
     },
     clock: createVirtualClock(START_MS),
-    log: createKeptLog(),
-    lost: null,
-    onChange: (changes) => told.push(...changes),
+    log: createRecordingLog(),
+    lostReason: null,
+    onChange: (changes) => recorded.push(...changes),
   });
-  const fact = (value: string): Change => ({ kind: "fact", key: "warden.test", value });
-  expect(books.commit([fact("1")])).toBe(true);
+  const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
+  expect(remediationState.commit([fact("1")])).toBe(true);
   disk.isFull = true;
-  expect(books.commit([fact("2")])).toBe(false);
+  expect(remediationState.commit([fact("2")])).toBe(false);
   // What has happened is so, whether or not it can be written.
-  books.record([fact("3")]);
-  books.batch(() => books.record([fact("4")]));
-  expect(told).toEqual([fact("1"), fact("3"), fact("4")]);
+  remediationState.record([fact("3")]);
+  remediationState.runBatched(() => remediationState.record([fact("4")]));
+  expect(recorded).toEqual([fact("1"), fact("3"), fact("4")]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { callerOf, json, START, scenarioWith } from "../api-caller.ts";
+import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 
 const LIST_NODE = [
   ...["id", "name", "status", "country", "region", "ip_address", "version", "last_seen", "uptime_hours"],
@@ -13,13 +13,13 @@ const LIST_SESSION = [
 const ISO_UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 describe("the list and detail forms have the fields of the spec, and no others", () => {
-  const caller = callerOf(scenarioWith());
-  const node = json(caller.get("/v1/nodes?limit=1")).data[0];
-  const session = json(caller.get("/v1/sessions?limit=1")).data[0];
+  const client = createTestClient(scenarioWith());
+  const node = json(client.get("/v1/nodes?limit=1")).data[0];
+  const session = json(client.get("/v1/sessions?limit=1")).data[0];
 
   test("of a node", () => {
     expect(Object.keys(node)).toEqual(LIST_NODE);
-    const detail = json(caller.get(`/v1/nodes/${node.id}`));
+    const detail = json(client.get(`/v1/nodes/${node.id}`));
     const more = ["cpu_usage", "memory_usage", "disk_usage", "created_at", "updated_at"];
     expect(Object.keys(detail)).toEqual([...LIST_NODE, ...more]);
     expect(detail).toMatchObject(node);
@@ -35,20 +35,20 @@ describe("the list and detail forms have the fields of the spec, and no others",
 
   test("of a session", () => {
     expect(Object.keys(session)).toEqual(LIST_SESSION);
-    const detail = json(caller.get(`/v1/sessions/${session.id}`));
+    const detail = json(client.get(`/v1/sessions/${session.id}`));
     const more = ["protocol", "user_agent", "client_ip", "error_count", "last_activity"];
     expect(Object.keys(detail)).toEqual([...LIST_SESSION, ...more]);
     expect(detail).toMatchObject(session);
     expect([detail.id.slice(0, 5), detail.customer_id.slice(0, 5)]).toEqual(["sess_", "cust_"]);
     for (const time of [detail.started_at, detail.last_activity]) expect(time).toMatch(ISO_UTC);
-    expect(json(caller.get(`/v1/nodes/${detail.node_id}`)).country).toBe(detail.country);
+    expect(json(client.get(`/v1/nodes/${detail.node_id}`)).country).toBe(detail.country);
   });
 });
 
 test("usage is a ratio or a percentage of the same thing, as the option says", () => {
   const [ratio, percent] = (["ratio", "percent"] as const).map((usageScale) => {
-    const caller = callerOf(scenarioWith({}, { usageScale }));
-    return json(caller.get(`/v1/nodes/${json(caller.get("/v1/nodes")).data[3].id}`));
+    const client = createTestClient(scenarioWith({}, { usageScale }));
+    return json(client.get(`/v1/nodes/${json(client.get("/v1/nodes")).data[3].id}`));
   });
   expect(percent.cpu_usage).toBeCloseTo(ratio.cpu_usage * 100, 1);
   expect(percent.disk_usage).toBeGreaterThan(1);
@@ -56,23 +56,23 @@ test("usage is a ratio or a percentage of the same thing, as the option says", (
 
 describe("pagination", () => {
   test.each([0, 1] as const)("joins to every node once, in order, with pages from %d", (firstPage) => {
-    const caller = callerOf(scenarioWith({ nodes: 45 }, { firstPage }));
-    const pages = [0, 1, 2, 3, 4].map((page) => json(caller.get(`/v1/nodes?page=${page + firstPage}&limit=10`)));
+    const client = createTestClient(scenarioWith({ nodes: 45 }, { firstPage }));
+    const pages = [0, 1, 2, 3, 4].map((page) => json(client.get(`/v1/nodes?page=${page + firstPage}&limit=10`)));
     const ids = pages.flatMap(({ data }) => data.map(({ id }: { id: string }) => id));
     expect(pages.map(({ data }) => data.length)).toEqual([10, 10, 10, 10, 5]);
-    expect(ids).toEqual([...caller.service.world.fleet.nodes].map(({ id }) => id));
+    expect(ids).toEqual([...client.service.world.fleet.nodes].map(({ id }) => id));
     expect(pages[4].pagination).toEqual({ page: 4 + firstPage, limit: 10, total: 45 });
-    const beyond = json(caller.get("/v1/nodes?page=99&limit=10"));
+    const beyond = json(client.get("/v1/nodes?page=99&limit=10"));
     expect(beyond).toEqual({ data: [], pagination: { page: 99, limit: 10, total: 45 } });
   });
 
   test("joins to every session once, and each status filter to those of its status", () => {
-    const caller = callerOf(scenarioWith({ sessions: 4_000 }, { listEndedSessions: true }));
-    caller.now += 20 * 60_000;
+    const client = createTestClient(scenarioWith({ sessions: 4_000 }, { listEndedSessions: true }));
+    client.now += 20 * 60_000;
     const walk = (filter: string): { id: string; status: string }[] => {
       const pages = [];
       for (let page = 1; page <= 10; page += 1)
-        pages.push(json(caller.get(`/v1/sessions?limit=700&page=${page}${filter}`)));
+        pages.push(json(client.get(`/v1/sessions?limit=700&page=${page}${filter}`)));
       const rows = pages.flatMap(({ data }) => data);
       expect(rows).toHaveLength(pages[0].pagination.total);
       return rows;
@@ -94,47 +94,47 @@ describe("pagination", () => {
 
   test("a limit over the largest is clamped and echoed, or refused, as the options say", () => {
     const echoed = (pageLimitEcho: "effective" | "requested") => {
-      const caller = callerOf(scenarioWith({}, { pageLimitMax: 15, pageLimitEcho }));
-      const { data, pagination } = json(caller.get("/v1/nodes?limit=100"));
+      const client = createTestClient(scenarioWith({}, { pageLimitMax: 15, pageLimitEcho }));
+      const { data, pagination } = json(client.get("/v1/nodes?limit=100"));
       return [data.length, pagination.limit];
     };
     expect([echoed("effective"), echoed("requested")]).toEqual([
       [15, 15],
       [15, 100],
     ]);
-    const refusing = callerOf(scenarioWith({}, { pageLimitMax: 15, pageLimitOver: "reject" }));
+    const refusing = createTestClient(scenarioWith({}, { pageLimitMax: 15, pageLimitOver: "reject" }));
     const refused = refusing.get("/v1/nodes?limit=16");
     expect([refused.status, json(refused).message]).toEqual([
       400,
       'limit must be a whole number from 1 to 15, not "16"',
     ]);
-    expect(json(callerOf(scenarioWith({}, { pageLimitDefault: 7 })).get("/v1/nodes")).data).toHaveLength(7);
+    expect(json(createTestClient(scenarioWith({}, { pageLimitDefault: 7 })).get("/v1/nodes")).data).toHaveLength(7);
   });
 
   test.each(["page=0", "page=x", "page=-1", "page=1.5", "limit=0", "limit=", "limit=1e3"])("%s is refused", (query) => {
-    expect(callerOf(scenarioWith()).get(`/v1/nodes?${query}`).status).toBe(400);
+    expect(createTestClient(scenarioWith()).get(`/v1/nodes?${query}`).status).toBe(400);
   });
 });
 
 test("sessions that ended are listed for a while if the option says so, and can be read by id either way", () => {
   for (const listEndedSessions of [true, false]) {
-    const caller = callerOf(scenarioWith({}, { listEndedSessions }));
-    const { id, node_id } = json(caller.get("/v1/sessions?limit=1")).data[0];
-    caller.post(`/v1/nodes/${node_id}/disconnect`);
-    const listed = json(caller.get("/v1/sessions?limit=1000")).data.some(
+    const client = createTestClient(scenarioWith({}, { listEndedSessions }));
+    const { id, node_id } = json(client.get("/v1/sessions?limit=1")).data[0];
+    client.post(`/v1/nodes/${node_id}/disconnect`);
+    const listed = json(client.get("/v1/sessions?limit=1000")).data.some(
       (session: { id: string }) => session.id === id,
     );
-    expect([listed, json(caller.get(`/v1/sessions/${id}`)).status]).toEqual([listEndedSessions, "closed"]);
-    caller.now += 10 * 60_000;
-    expect(caller.get(`/v1/sessions/${id}`).status).toBe(404);
+    expect([listed, json(client.get(`/v1/sessions/${id}`)).status]).toEqual([listEndedSessions, "closed"]);
+    client.now += 10 * 60_000;
+    expect(client.get(`/v1/sessions/${id}`).status).toBe(404);
   }
 });
 
 describe("what is refused", () => {
   const key = { authorization: `Bearer ${SIMULATION_KEY}` };
   const reader = { key: "reader", scopes: ["nodes:read"] };
-  const caller = callerOf(scenarioWith({ keys: [{ key: SIMULATION_KEY, scopes: ["nodes:write"] }, reader] }));
-  const status = (path: string, headers: Record<string, string>) => caller.get(path, headers).status;
+  const client = createTestClient(scenarioWith({ keys: [{ key: SIMULATION_KEY, scopes: ["nodes:write"] }, reader] }));
+  const status = (path: string, headers: Record<string, string>) => client.get(path, headers).status;
 
   test("a key that is missing, unknown or in another form: 401; one without the scope: 403", () => {
     expect(status("/v1/nodes", {})).toBe(401);
@@ -150,9 +150,9 @@ describe("what is refused", () => {
     for (const path of ["/v1/nodes/node_00000000", "/v1/nodes/%zz", "/v1/nodez", "/nodes", "/", "/v1/nodes/a/b"]) {
       expect(status(path, read)).toBe(404);
     }
-    const wrong = caller.post("/v1/nodes");
+    const wrong = client.post("/v1/nodes");
     expect([wrong.status, wrong.headers.allow]).toEqual([405, "GET"]);
-    expect(caller.get("/v1/nodes/x/reboot").headers.allow).toBe("POST");
+    expect(client.get("/v1/nodes/x/reboot").headers.allow).toBe("POST");
   });
 
   test.each([
@@ -163,15 +163,15 @@ describe("what is refused", () => {
     ["reboot", { force: "yes" }, "force must be true or false"],
     ["reboot", [], "must be a JSON object"],
   ])("%s of %j: 400, and what would be right", (action, body, message) => {
-    const { id } = caller.service.world.fleet.nodes[0]!;
-    const reply = caller.post(`/v1/nodes/${id}/${action}`, body);
+    const { id } = client.service.world.fleet.nodes[0]!;
+    const reply = client.post(`/v1/nodes/${id}/${action}`, body);
     expect(reply.status).toBe(400);
     expect(json(reply).message).toContain(message);
   });
 
   test("in the shape that the option chooses", () => {
     const bodyIn = (errorBody: "code" | "nested" | "text" | "empty") => {
-      const { headers, body } = callerOf(scenarioWith({}, { errorBody })).get("/v1/nodes?page=x");
+      const { headers, body } = createTestClient(scenarioWith({}, { errorBody })).get("/v1/nodes?page=x");
       return [headers["content-type"], body];
     };
     const message = 'page must be a whole number from 1, not "x"';
@@ -186,6 +186,6 @@ describe("what is refused", () => {
 });
 
 test("every reply states the service's time", () => {
-  const caller = callerOf(scenarioWith());
-  expect(caller.get("/v1/nodes").headers.date).toBe(new Date(START).toUTCString());
+  const client = createTestClient(scenarioWith());
+  expect(client.get("/v1/nodes").headers.date).toBe(new Date(START).toUTCString());
 });

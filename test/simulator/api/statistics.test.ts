@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { nodesOf, sessionsOf } from "../../../src/simulator/inspection.ts";
-import { type Caller, callerOf, json, START, scenarioWith } from "../api-caller.ts";
+import { actualNodes, actualSessions } from "../../../src/simulator/inspection.ts";
+import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const HOUR_MS = 3_600_000;
-const lively = {
+const busyRates = {
   faultEveryMs: 2 * HOUR_MS,
   selfHealing: 0.5,
   incurable: 0.2,
@@ -15,7 +15,7 @@ const lively = {
 };
 
 /** Something that happens: time passes, and then a node is acted on, or none. */
-const happenings = fc.array(
+const randomEvents = fc.array(
   fc.record({
     passMs: fc.oneof(fc.nat({ max: 5_000 }), fc.nat({ max: 20 * 60_000 }), fc.nat({ max: 9 * HOUR_MS })),
     node: fc.nat({ max: 24 }),
@@ -24,10 +24,10 @@ const happenings = fc.array(
   { minLength: 1, maxLength: 8 },
 );
 
-function act(caller: Caller, node: number, action: string): void {
-  const path = `/v1/nodes/${caller.service.world.fleet.nodes[node]!.id}`;
-  if (action === "quarantine") caller.post(`${path}/quarantine`, { reason: "test", duration_minutes: 30 });
-  else if (action !== "none") caller.post(`${path}/${action}`);
+function applyAction(client: TestClient, node: number, action: string): void {
+  const path = `/v1/nodes/${client.service.world.fleet.nodes[node]!.id}`;
+  if (action === "quarantine") client.post(`${path}/quarantine`, { reason: "test", duration_minutes: 30 });
+  else if (action !== "none") client.post(`${path}/${action}`);
 }
 
 const countBy = <T>(items: readonly T[], key: (item: T) => string): Record<string, number> => {
@@ -38,25 +38,25 @@ const countBy = <T>(items: readonly T[], key: (item: T) => string): Record<strin
 
 test("the statistics and every node's count agree with the sessions, whatever happened", () => {
   fc.assert(
-    fc.property(fc.nat({ max: 1_000 }), happenings, (seed, happened) => {
-      const caller = callerOf(scenarioWith({ seed, nodes: 25, sessions: 150, rates: lively }));
+    fc.property(fc.nat({ max: 1_000 }), randomEvents, (seed, happened) => {
+      const client = createTestClient(scenarioWith({ seed, nodes: 25, sessions: 150, rates: busyRates }));
       for (const { passMs, node, action } of happened) {
-        caller.now += passMs;
-        act(caller, node, action);
-        const stats = json(caller.get("/v1/sessions/stats"));
-        const sessions = [...sessionsOf(caller.service)].filter(({ status }) => status === "active");
+        client.now += passMs;
+        applyAction(client, node, action);
+        const stats = json(client.get("/v1/sessions/stats"));
+        const sessions = [...actualSessions(client.service)].filter(({ status }) => status === "active");
         expect(stats.active_sessions).toBe(sessions.length);
         const countries = countBy(sessions, ({ country }) => country);
         for (const { country, sessions: count } of stats.top_countries) expect(countries[country]).toBe(count);
         expect(stats.top_countries).toHaveLength(Math.min(10, Object.keys(countries).length));
         const protocols = countBy(sessions, ({ session_type: type }) => (type === "websocket" ? "https" : type));
         for (const { protocol, sessions: count } of stats.top_protocols) expect(protocols[protocol] ?? 0).toBe(count);
-        const ages = sessions.map(({ started_at }) => (caller.now - Date.parse(started_at)) / 1_000);
+        const ages = sessions.map(({ started_at }) => (client.now - Date.parse(started_at)) / 1_000);
         const age = Math.floor(ages.reduce((sum, one) => sum + one, 0) / Math.max(1, ages.length));
         expect(Math.abs(stats.average_session_duration_seconds - age)).toBeLessThanOrEqual(1);
         expect(stats.peak_concurrent_sessions).toBeGreaterThanOrEqual(sessions.length);
         const byNode = countBy(sessions, ({ node_id }) => node_id);
-        for (const { id, active_sessions: count } of nodesOf(caller.service)) expect(byNode[id] ?? 0).toBe(count);
+        for (const { id, active_sessions: count } of actualNodes(client.service)) expect(byNode[id] ?? 0).toBe(count);
       }
     }),
     { numRuns: 40 },
@@ -64,21 +64,21 @@ test("the statistics and every node's count agree with the sessions, whatever ha
 });
 
 test("the bytes of the day and of the nodes grow by what the sessions moved, to the rounding", () => {
-  const caller = callerOf(scenarioWith());
+  const client = createTestClient(scenarioWith());
   const bytes = () => {
-    const sessions = [...sessionsOf(caller.service)];
+    const sessions = [...actualSessions(client.service)];
     return new Map(sessions.map(({ id, bytes_sent, bytes_received }) => [id, bytes_sent + bytes_received]));
   };
-  caller.get("/v1/nodes");
-  const carried = () => [...nodesOf(caller.service)].reduce((sum, { bandwidth_gb }) => sum + bandwidth_gb, 0);
-  const today = () => json(caller.get("/v1/sessions/stats")).bandwidth_today_gb;
+  client.get("/v1/nodes");
+  const carried = () => [...actualNodes(client.service)].reduce((sum, { bandwidth_gb }) => sum + bandwidth_gb, 0);
+  const today = () => json(client.get("/v1/sessions/stats")).bandwidth_today_gb;
   const before = { carried: carried(), today: today() };
   let known = bytes();
   let moved = 0;
   // Ended sessions can be read for five minutes: looking every minute misses none.
   for (let minute = 0; minute < 60; minute += 1) {
-    caller.now += 60_000;
-    caller.get("/v1/nodes");
+    client.now += 60_000;
+    client.get("/v1/nodes");
     const now = bytes();
     for (const [id, total] of now) {
       const gain = total - (known.get(id) ?? 0);
@@ -95,25 +95,25 @@ test("the bytes of the day and of the nodes grow by what the sessions moved, to 
 });
 
 test("sessions end in every way, and on a healthy fleet mostly in order", () => {
-  const caller = callerOf(scenarioWith({ sessions: 3_000 }));
+  const client = createTestClient(scenarioWith({ sessions: 3_000 }));
   const ended = new Map<string, string>();
   for (let step = 0; step < 15; step += 1) {
-    caller.now += 4 * 60_000;
-    caller.get("/v1/nodes");
-    for (const { id, status } of sessionsOf(caller.service))
+    client.now += 4 * 60_000;
+    client.get("/v1/nodes");
+    for (const { id, status } of actualSessions(client.service))
       if (!/active|connecting/.test(status)) ended.set(id, status);
   }
   const { closed = 0, error = 0, timeout = 0 } = countBy([...ended.values()], (status) => status);
   expect(Math.min(error, timeout)).toBeGreaterThan(0);
   expect((error + timeout) / (closed + error + timeout)).toBeLessThan(0.03);
-  const living = [...sessionsOf(caller.service)].filter(({ status }) => status === "active").length;
+  const living = [...actualSessions(client.service)].filter(({ status }) => status === "active").length;
   expect(living / 3_000).toBeGreaterThan(0.8);
   expect(living / 3_000).toBeLessThan(1.2);
 });
 
 test("few customers have many sessions, and many have few", () => {
-  const caller = callerOf(scenarioWith({ sessions: 4_000 }));
-  const counts = Object.values(countBy([...sessionsOf(caller.service)], ({ customer_id }) => customer_id));
+  const client = createTestClient(scenarioWith({ sessions: 4_000 }));
+  const counts = Object.values(countBy([...actualSessions(client.service)], ({ customer_id }) => customer_id));
   counts.sort((one, other) => other - one);
   const top = counts.slice(0, 20).reduce((sum, count) => sum + count, 0);
   expect(counts.length).toBeGreaterThan(150);
@@ -121,15 +121,15 @@ test("few customers have many sessions, and many have few", () => {
 });
 
 test("hourly statistics are the last 24 whole hours, and go on from the made-up past without a seam", () => {
-  const caller = callerOf(scenarioWith({ sessions: 2_000 }));
-  const hours = () => json(caller.get("/v1/sessions/stats/hourly")).data;
+  const client = createTestClient(scenarioWith({ sessions: 2_000 }));
+  const hours = () => json(client.get("/v1/sessions/stats/hourly")).data;
   const expectHours = (lastHour: number) => {
     const starts = hours().map(({ hour }: { hour: string }) => Date.parse(hour));
     expect(starts).toEqual(Array.from({ length: 24 }, (_, index) => lastHour - (23 - index) * HOUR_MS));
   };
   expectHours(Date.UTC(2026, 3, 15, 9));
   const pastMean = hours().reduce((sum: number, { new_sessions: count }: { new_sessions: number }) => sum + count, 0);
-  caller.now += 25 * HOUR_MS;
+  client.now += 25 * HOUR_MS;
   expectHours(Date.UTC(2026, 3, 16, 10));
   const livedMean = hours().reduce((sum: number, { new_sessions: count }: { new_sessions: number }) => sum + count, 0);
   expect(livedMean / pastMean).toBeGreaterThan(0.93);
@@ -137,23 +137,23 @@ test("hourly statistics are the last 24 whole hours, and go on from the made-up 
 });
 
 test("the day's totals are those of its hours, from midnight on", () => {
-  const caller = callerOf(scenarioWith());
-  const past = json(caller.get("/v1/sessions/stats/hourly")).data.slice(-10);
+  const client = createTestClient(scenarioWith());
+  const past = json(client.get("/v1/sessions/stats/hourly")).data.slice(-10);
   const sinceMidnight = past.reduce((sum: number, { new_sessions: count }: { new_sessions: number }) => sum + count, 0);
-  const running = json(caller.get("/v1/sessions/stats")).total_sessions_today - sinceMidnight;
+  const running = json(client.get("/v1/sessions/stats")).total_sessions_today - sinceMidnight;
   // Twenty minutes and a half of the running hour.
   expect(running / (sinceMidnight / 10)).toBeGreaterThan(0.25);
   expect(running / (sinceMidnight / 10)).toBeLessThan(0.5);
-  caller.now = Date.UTC(2026, 3, 16) - 1;
-  const lateStarted = json(caller.get("/v1/sessions/stats")).total_sessions_today;
+  client.now = Date.UTC(2026, 3, 16) - 1;
+  const lateStarted = json(client.get("/v1/sessions/stats")).total_sessions_today;
   expect(lateStarted).toBeGreaterThan(10_000);
-  caller.now += 1;
-  const fresh = json(caller.get("/v1/sessions/stats"));
+  client.now += 1;
+  const fresh = json(client.get("/v1/sessions/stats"));
   expect(fresh.total_sessions_today).toBeLessThan(20);
   expect(fresh.bandwidth_today_gb).toBe(0);
-  caller.now = Date.UTC(2026, 3, 16, 5);
-  const today = json(caller.get("/v1/sessions/stats"));
-  const hours = json(caller.get("/v1/sessions/stats/hourly")).data.slice(-5);
+  client.now = Date.UTC(2026, 3, 16, 5);
+  const today = json(client.get("/v1/sessions/stats"));
+  const hours = json(client.get("/v1/sessions/stats/hourly")).data.slice(-5);
   const sum = (field: string) => hours.reduce((total: number, hour: Record<string, number>) => total + hour[field]!, 0);
   expect(Math.abs(today.total_sessions_today - sum("new_sessions"))).toBeLessThan(5);
   expect(today.bandwidth_today_gb).toBeCloseTo(sum("bandwidth_gb"), 1);
@@ -165,15 +165,15 @@ test("the same requests at the same times get the same bytes, and another seed o
   const paths = ["/v1/nodes?limit=30", "/v1/sessions?limit=50", "/v1/sessions/stats", "/v1/sessions/stats/hourly"];
   const replies = (seed: number, happened: readonly { passMs: number; node: number; action: string }[]) => {
     const faults = [{ afterMs: 0, forMs: 9 * HOUR_MS, share: 0.3, fault: { kind: "bad_json" as const } }];
-    const caller = callerOf(scenarioWith({ seed, nodes: 25, sessions: 150, rates: lively, faults }));
+    const client = createTestClient(scenarioWith({ seed, nodes: 25, sessions: 150, rates: busyRates, faults }));
     return happened.flatMap(({ passMs, node, action }) => {
-      caller.now += passMs;
-      act(caller, node, action);
-      return paths.map((path) => caller.get(path));
+      client.now += passMs;
+      applyAction(client, node, action);
+      return paths.map((path) => client.get(path));
     });
   };
   fc.assert(
-    fc.property(fc.nat({ max: 1_000 }), happenings, (seed, happened) => {
+    fc.property(fc.nat({ max: 1_000 }), randomEvents, (seed, happened) => {
       const first = replies(seed, happened);
       expect(replies(seed, happened)).toEqual(first);
       expect(replies(seed + 1, happened)).not.toEqual(first);
@@ -183,9 +183,9 @@ test("the same requests at the same times get the same bytes, and another seed o
 });
 
 test("a time before an earlier one counts as that", () => {
-  const caller = callerOf(scenarioWith());
-  caller.now += 90_000;
-  const later = caller.get("/v1/sessions/stats");
-  caller.now = START;
-  expect(caller.get("/v1/sessions/stats").body).toBe(later.body);
+  const client = createTestClient(scenarioWith());
+  client.now += 90_000;
+  const later = client.get("/v1/sessions/stats");
+  client.now = START;
+  expect(client.get("/v1/sessions/stats").body).toBe(later.body);
 });

@@ -1,25 +1,25 @@
 import { expect, test } from "vitest";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { nodesOf } from "../../../src/simulator/inspection.ts";
+import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
+import { createService, handleRequest } from "../../../src/simulator/http/service.ts";
+import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { createInterventions } from "../../../src/simulator/intervention.ts";
-import { createService, handle } from "../../../src/simulator/http/service.ts";
-import type { Strain } from "../../../src/simulator/fleet/resource-load.ts";
-import { type Caller, callerOf, json, START, scenarioWith } from "../api-caller.ts";
+import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-const peopleOf = (caller: Caller) => createInterventions(caller.service, () => caller.now);
+const interventionsOf = (client: TestClient) => createInterventions(client.service, () => client.now);
 
 /** The node's detail, so long after the start. */
-function detailAt(caller: Caller, id: string, afterMs: number) {
-  caller.now = START + afterMs;
-  return json(caller.get(`/v1/nodes/${id}`));
+function detailAt(client: TestClient, id: string, afterMs: number) {
+  client.now = START + afterMs;
+  return json(client.get(`/v1/nodes/${id}`));
 }
 
-const firstId = (caller: Caller): string => [...nodesOf(caller.service)][0]!.id;
+const firstId = (client: TestClient): string => [...actualNodes(client.service)][0]!.id;
 
-const creep: Strain = {
+const diskLoad: ResourceLoad = {
   resource: "disk",
   since: START + HOUR_MS,
   overMs: HOUR_MS,
@@ -28,17 +28,17 @@ const creep: Strain = {
 };
 
 test("a strain makes one usage rise evenly from when it begins to when it ends, and nothing else shows it", () => {
-  const caller = callerOf(scenarioWith({ sessions: 0 }));
-  const quiet = callerOf(scenarioWith({ sessions: 0 }));
-  const id = firstId(caller);
-  peopleOf(caller).strain(id, creep);
+  const client = createTestClient(scenarioWith({ sessions: 0 }));
+  const quiet = createTestClient(scenarioWith({ sessions: 0 }));
+  const id = firstId(client);
+  interventionsOf(client).setLoad(id, diskLoad);
   for (const [minutes, share] of [
     [30, 0],
     [90, 0.5],
     [150, 1],
     [200, 0],
   ] as const) {
-    const { disk_usage: strained, ...rest } = detailAt(caller, id, minutes * MINUTE_MS);
+    const { disk_usage: strained, ...rest } = detailAt(client, id, minutes * MINUTE_MS);
     const { disk_usage: healthy, ...others } = detailAt(quiet, id, minutes * MINUTE_MS);
     expect(strained).toBeCloseTo(healthy + share * (0.98 - healthy), 2);
     expect(rest).toEqual(others);
@@ -47,32 +47,38 @@ test("a strain makes one usage rise evenly from when it begins to when it ends, 
 });
 
 test("a strain that takes no time is a jump, one that began long ago stands, and null ends it", () => {
-  const caller = callerOf(scenarioWith({ sessions: 0 }));
-  const id = firstId(caller);
-  peopleOf(caller).strain(id, { resource: "memory", since: START - HOUR_MS, overMs: 0, level: 0.95, until: Infinity });
-  expect(detailAt(caller, id, 0).memory_usage).toBe(0.95);
-  peopleOf(caller).strain(id, null);
-  expect(detailAt(caller, id, 0).memory_usage).toBeLessThan(0.6);
+  const client = createTestClient(scenarioWith({ sessions: 0 }));
+  const id = firstId(client);
+  interventionsOf(client).setLoad(id, {
+    resource: "memory",
+    since: START - HOUR_MS,
+    overMs: 0,
+    level: 0.95,
+    until: Infinity,
+  });
+  expect(detailAt(client, id, 0).memory_usage).toBe(0.95);
+  interventionsOf(client).setLoad(id, null);
+  expect(detailAt(client, id, 0).memory_usage).toBeLessThan(0.6);
 });
 
 test("a restart shows in the uptime at once and in no status, and the sessions are lost", () => {
-  const caller = callerOf(scenarioWith());
-  const node = [...nodesOf(caller.service)].find(
+  const client = createTestClient(scenarioWith());
+  const node = [...actualNodes(client.service)].find(
     ({ active_sessions, uptime_hours, status }) => active_sessions > 3 && uptime_hours > 0 && status === "online",
   )!;
-  caller.now += 1;
-  peopleOf(caller).restart(node.id);
-  const after = json(caller.get(`/v1/nodes/${node.id}`));
+  client.now += 1;
+  interventionsOf(client).restart(node.id);
+  const after = json(client.get(`/v1/nodes/${node.id}`));
   expect([after.status, after.uptime_hours, after.active_sessions]).toEqual(["online", 0, 0]);
-  expect(Date.parse(after.last_seen)).toBeGreaterThanOrEqual(Math.floor(caller.now / 1_000) * 1_000);
-  expect(detailAt(caller, node.id, 2 * HOUR_MS).uptime_hours).toBe(1);
+  expect(Date.parse(after.last_seen)).toBeGreaterThanOrEqual(Math.floor(client.now / 1_000) * 1_000);
+  expect(detailAt(client, node.id, 2 * HOUR_MS).uptime_hours).toBe(1);
 });
 
 test("a contract changes the limits of a service, and leaves the others", () => {
   const categories = { node_management: { limit: 3, burst: 3, windowMs: MINUTE_MS } };
   const service = createService(scenarioWith(), START, { plan: { callsPerMonth: 5 }, categories });
   const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
-  const get = (path: string): number => handle(service, { method: "GET", path, headers }, START).status;
+  const get = (path: string): number => handleRequest(service, { method: "GET", path, headers }, START).status;
   const nodes = Array.from({ length: 4 }, () => get("/v1/nodes"));
   const sessions = Array.from({ length: 3 }, () => get("/v1/sessions"));
   expect([nodes, sessions]).toEqual([

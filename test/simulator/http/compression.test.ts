@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import type { Reply } from "../../../src/simulator/http/reply.ts";
-import { createService, handle } from "../../../src/simulator/http/service.ts";
+import { createService, handleRequest } from "../../../src/simulator/http/service.ts";
 import { START, scenarioWith } from "../api-caller.ts";
 
 const authorization = `Bearer ${SIMULATION_KEY}`;
@@ -10,7 +10,7 @@ const authorization = `Bearer ${SIMULATION_KEY}`;
 function ask(compression: "off" | "accepted" | "gzip" | "br", accepted?: string): Reply {
   const service = createService({ ...scenarioWith(), service: { ...defaultServiceOptions, compression } }, START);
   const headers = { authorization, ...(accepted === undefined ? {} : { "accept-encoding": accepted }) };
-  return handle(service, { method: "GET", path: "/v1/nodes?limit=100", headers }, START);
+  return handleRequest(service, { method: "GET", path: "/v1/nodes?limit=100", headers }, START);
 }
 
 test("bodies are compressed where the client accepts it, or always, as the scenario says", () => {

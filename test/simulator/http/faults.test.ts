@@ -1,19 +1,19 @@
 import { describe, expect, test } from "vitest";
 import type { Fault } from "../../../src/model/scenario.ts";
-import { nodesOf, sessionsOf } from "../../../src/simulator/inspection.ts";
-import { callerOf, json, START, scenarioWith } from "../api-caller.ts";
+import { actualNodes, actualSessions } from "../../../src/simulator/inspection.ts";
+import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 
 const MINUTE_MS = 60_000;
 const broken = { kind: "status", status: 500 } as const;
 
-const callerWith = (...faults: Fault[]) => callerOf(scenarioWith({ nodes: 400, faults }));
+const callerWith = (...faults: Fault[]) => createTestClient(scenarioWith({ nodes: 400, faults }));
 
 describe("a fault hits", () => {
   test("from its beginning to its end, and neither before nor after", () => {
-    const caller = callerWith({ afterMs: 1_000, forMs: 2_000, fault: broken });
+    const client = callerWith({ afterMs: 1_000, forMs: 2_000, fault: broken });
     const statuses = [999, 1_000, 2_999, 3_000].map((ms) => {
-      caller.now = START + ms;
-      return caller.get("/v1/nodes").status;
+      client.now = START + ms;
+      return client.get("/v1/nodes").status;
     });
     expect(statuses).toEqual([200, 500, 500, 200]);
   });
@@ -25,20 +25,20 @@ describe("a fault hits", () => {
     ["POST", ["POST /v1/nodes/x/reboot"]],
     ["GET /v1/sessions/stats", ["GET /v1/sessions/stats"]],
   ])("what its match says: %s", (match, hit) => {
-    const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, match, fault: broken });
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match, fault: broken });
     const statuses = {
-      "GET /v1/nodes": caller.get("/v1/nodes?limit=2").status,
-      "GET /v1/nodes/x": caller.get("/v1/nodes/x").status,
-      "POST /v1/nodes/x/reboot": caller.post("/v1/nodes/x/reboot").status,
-      "GET /v1/sessions/stats": caller.get("/v1/sessions/stats").status,
+      "GET /v1/nodes": client.get("/v1/nodes?limit=2").status,
+      "GET /v1/nodes/x": client.get("/v1/nodes/x").status,
+      "POST /v1/nodes/x/reboot": client.post("/v1/nodes/x/reboot").status,
+      "GET /v1/sessions/stats": client.get("/v1/sessions/stats").status,
     };
     expect(Object.entries(statuses).flatMap(([request, status]) => (status === 500 ? [request] : []))).toEqual(hit);
   });
 
   test("its share of the requests, drawn by the seed", () => {
     const statuses = () => {
-      const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, share: 0.3, fault: broken });
-      return Array.from({ length: 1_000 }, () => caller.get("/v1/sessions/stats").status);
+      const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, share: 0.3, fault: broken });
+      return Array.from({ length: 1_000 }, () => client.get("/v1/sessions/stats").status);
     };
     const hit = statuses().filter((status) => status === 500).length;
     expect(hit).toBeGreaterThan(240);
@@ -48,40 +48,40 @@ describe("a fault hits", () => {
 });
 
 test("a request that a fault answers is not carried out, and counts against the limit all the same", () => {
-  const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "POST", fault: broken });
-  const { id } = caller.service.world.fleet.nodes[0]!;
-  expect(caller.post(`/v1/nodes/${id}/reboot`).headers["x-ratelimit-remaining"]).toBe("199");
-  expect(caller.get(`/v1/nodes/${id}`).headers["x-ratelimit-remaining"]).toBe("198");
-  expect(json(caller.get(`/v1/nodes/${id}`)).status).toBe("online");
+  const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "POST", fault: broken });
+  const { id } = client.service.world.fleet.nodes[0]!;
+  expect(client.post(`/v1/nodes/${id}/reboot`).headers["x-ratelimit-remaining"]).toBe("199");
+  expect(client.get(`/v1/nodes/${id}`).headers["x-ratelimit-remaining"]).toBe("198");
+  expect(json(client.get(`/v1/nodes/${id}`)).status).toBe("online");
 });
 
 describe("the list", () => {
-  const ids = (caller: ReturnType<typeof callerOf>) =>
-    json(caller.get("/v1/nodes?limit=1000")).data.map(({ id }: { id: string }) => id);
+  const ids = (client: ReturnType<typeof createTestClient>) =>
+    json(client.get("/v1/nodes?limit=1000")).data.map(({ id }: { id: string }) => id);
 
   test("loses the share that vanished, the same nodes on every walk, and its total says nothing of it", () => {
-    const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "vanished", share: 0.4 } });
-    const { data, pagination } = json(caller.get("/v1/nodes?limit=1000"));
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "vanished", share: 0.4 } });
+    const { data, pagination } = json(client.get("/v1/nodes?limit=1000"));
     expect(pagination.total).toBe(data.length);
     expect(data.length / 400).toBeGreaterThan(0.5);
     expect(data.length / 400).toBeLessThan(0.7);
-    const pages = [1, 2, 3, 4, 5].map((page) => json(caller.get(`/v1/nodes?limit=70&page=${page}`)).data);
-    expect(pages.flat().map(({ id }: { id: string }) => id)).toEqual(ids(caller));
-    const sessions = json(caller.get("/v1/sessions?limit=1000"));
+    const pages = [1, 2, 3, 4, 5].map((page) => json(client.get(`/v1/nodes?limit=70&page=${page}`)).data);
+    expect(pages.flat().map(({ id }: { id: string }) => id)).toEqual(ids(client));
+    const sessions = json(client.get("/v1/sessions?limit=1000"));
     expect(sessions.data).toHaveLength(sessions.pagination.total);
     expect(sessions.data.length).toBeLessThan(300);
   });
 
   test("is empty", () => {
-    const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "empty_list" } });
-    expect(json(caller.get("/v1/nodes"))).toEqual({ data: [], pagination: { page: 1, limit: 50, total: 0 } });
-    expect(json(caller.get("/v1/sessions")).data).toEqual([]);
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "empty_list" } });
+    expect(json(client.get("/v1/nodes"))).toEqual({ data: [], pagination: { page: 1, limit: 50, total: 0 } });
+    expect(json(client.get("/v1/sessions")).data).toEqual([]);
   });
 
   test("holds bad records among good ones", () => {
-    const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "bad_records", share: 0.2 } });
-    const sound = new Map([...nodesOf(caller.service)].map((node) => [node.id, node]));
-    const { data } = json(caller.get("/v1/nodes?limit=1000"));
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "bad_records", share: 0.2 } });
+    const sound = new Map([...actualNodes(client.service)].map((node) => [node.id, node]));
+    const { data } = json(client.get("/v1/nodes?limit=1000"));
     const spoiled = data.filter((node: Record<string, unknown>) => {
       const truth: object = sound.get(String(node.id)) ?? {};
       return Object.entries(node).some(([field, value]) => Reflect.get(truth, field) !== value);
@@ -96,27 +96,27 @@ describe("the list", () => {
   });
 
   test("knows of no report since the fault began, while the nodes are well", () => {
-    const caller = callerWith({ afterMs: MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "stale_last_seen" } });
-    caller.now += 30 * MINUTE_MS;
-    for (const node of json(caller.get("/v1/nodes")).data) {
+    const client = callerWith({ afterMs: MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "stale_last_seen" } });
+    client.now += 30 * MINUTE_MS;
+    for (const node of json(client.get("/v1/nodes")).data) {
       expect(Date.parse(node.last_seen)).toBeLessThanOrEqual(START + MINUTE_MS);
       expect(node.status).toBe("online");
     }
-    caller.now += 31 * MINUTE_MS;
-    const seen = json(caller.get("/v1/nodes")).data.map(({ last_seen }: { last_seen: string }) =>
+    client.now += 31 * MINUTE_MS;
+    const seen = json(client.get("/v1/nodes")).data.map(({ last_seen }: { last_seen: string }) =>
       Date.parse(last_seen),
     );
-    expect(Math.min(...seen)).toBeGreaterThan(caller.now - MINUTE_MS);
+    expect(Math.min(...seen)).toBeGreaterThan(client.now - MINUTE_MS);
   });
 });
 
 test("a region that goes dark is offline as a whole, its sessions lost, until the light comes back", () => {
   const fault = { kind: "region_dark", region: "eu-west" } as const;
-  const caller = callerWith({ afterMs: MINUTE_MS, forMs: 10 * MINUTE_MS, fault });
+  const client = callerWith({ afterMs: MINUTE_MS, forMs: 10 * MINUTE_MS, fault });
   const look = (ms: number) => {
-    caller.now = START + ms;
-    caller.get("/v1/nodes");
-    return [...nodesOf(caller.service)].filter(({ region }) => region === "eu-west");
+    client.now = START + ms;
+    client.get("/v1/nodes");
+    return [...actualNodes(client.service)].filter(({ region }) => region === "eu-west");
   };
   const online = look(MINUTE_MS - 1);
   expect(online.length).toBeGreaterThan(20);
@@ -127,43 +127,45 @@ test("a region that goes dark is offline as a whole, its sessions lost, until th
   );
   expect(dark.every(({ last_seen }) => Date.parse(last_seen) <= START + MINUTE_MS)).toBe(true);
   const ids = new Set(dark.map(({ id }) => id));
-  const lost = [...sessionsOf(caller.service)].filter(({ node_id }) => ids.has(node_id)).map(({ status }) => status);
+  const lost = [...actualSessions(client.service)]
+    .filter(({ node_id }) => ids.has(node_id))
+    .map(({ status }) => status);
   expect(lost).toEqual(expect.arrayContaining(["error", "timeout"]));
   expect(lost).not.toContain("active");
-  const elsewhere = [...nodesOf(caller.service)].filter(({ region }) => region !== "eu-west");
+  const elsewhere = [...actualNodes(client.service)].filter(({ region }) => region !== "eu-west");
   expect(new Set(elsewhere.map(({ status }) => status))).toEqual(new Set(["online"]));
   expect(new Set(look(11 * MINUTE_MS).map(({ status }) => status))).toEqual(new Set(["online"]));
 });
 
 test("a skewed clock moves all that is stamped by it, and no stamp from before", () => {
   const skewMs = 5 * MINUTE_MS;
-  const caller = callerWith({ afterMs: MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "clock_skew", skewMs } });
-  const session = json(caller.get("/v1/sessions?limit=1")).data[0];
+  const client = callerWith({ afterMs: MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "clock_skew", skewMs } });
+  const session = json(client.get("/v1/sessions?limit=1")).data[0];
   const path = "/v1/nodes?limit=1";
-  const resetInSeconds = Number(caller.get(path).headers["x-ratelimit-reset"]) - caller.now / 1_000;
-  caller.now += 2 * MINUTE_MS;
-  const reply = caller.get(path);
-  expect(reply.headers.date).toBe(new Date(caller.now + skewMs).toUTCString());
-  const reset = Number(reply.headers["x-ratelimit-reset"]) - (caller.now + skewMs) / 1_000;
+  const resetInSeconds = Number(client.get(path).headers["x-ratelimit-reset"]) - client.now / 1_000;
+  client.now += 2 * MINUTE_MS;
+  const reply = client.get(path);
+  expect(reply.headers.date).toBe(new Date(client.now + skewMs).toUTCString());
+  const reset = Number(reply.headers["x-ratelimit-reset"]) - (client.now + skewMs) / 1_000;
   expect(Math.abs(reset - resetInSeconds)).toBeLessThanOrEqual(1);
   const seen = Date.parse(json(reply).data[0].last_seen) - skewMs;
-  expect(seen).toBeGreaterThan(caller.now - 16_000);
-  expect(seen).toBeLessThanOrEqual(caller.now);
-  expect(json(caller.get(`/v1/sessions/${session.id}`)).started_at).toBe(session.started_at);
-  const hours = json(caller.get("/v1/sessions/stats/hourly")).data;
+  expect(seen).toBeGreaterThan(client.now - 16_000);
+  expect(seen).toBeLessThanOrEqual(client.now);
+  expect(json(client.get(`/v1/sessions/${session.id}`)).started_at).toBe(session.started_at);
+  const hours = json(client.get("/v1/sessions/stats/hourly")).data;
   for (const { hour } of hours) expect(Date.parse(hour) % 3_600_000).toBe(0);
 });
 
 test("the script can be replaced while the simulation runs", () => {
-  const caller = callerWith({ afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault: broken });
-  expect(caller.get("/v1/nodes").status).toBe(500);
-  caller.service.setFaults([
+  const client = callerWith({ afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault: broken });
+  expect(client.get("/v1/nodes").status).toBe(500);
+  client.service.setFaults([
     { afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault: { kind: "region_dark", region: "us-east" } },
   ]);
   const dark = () =>
-    json(caller.get("/v1/nodes?limit=1000")).data.filter((node: { status: string }) => node.status === "offline");
+    json(client.get("/v1/nodes?limit=1000")).data.filter((node: { status: string }) => node.status === "offline");
   expect(new Set(dark().map(({ region }: { region: string }) => region))).toEqual(new Set(["us-east"]));
-  caller.service.setFaults([]);
+  client.service.setFaults([]);
   expect(dark()).toEqual([]);
 });
 
@@ -171,30 +173,30 @@ describe("a gateway in front of the service", () => {
   const limit = { kind: "gateway_limit", requestsPerMinute: 60, burst: 2, retryAfterSeconds: 5 } as const;
 
   test("refuses what is beyond its limit, without the service's headers, and the service doesn't count it", () => {
-    const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "/v1/nodes", fault: limit });
-    const replies = [0, 0, 0, 0].map(() => caller.get("/v1/nodes?limit=1"));
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "/v1/nodes", fault: limit });
+    const replies = [0, 0, 0, 0].map(() => client.get("/v1/nodes?limit=1"));
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
     expect(replies[1]!.headers["x-ratelimit-remaining"]).toBe("198");
     expect(replies[2]!.headers).toMatchObject({ "retry-after": "5", date: expect.any(String) });
     expect(Object.keys(replies[2]!.headers).filter((name) => name.startsWith("x-ratelimit"))).toEqual([]);
-    caller.now += 1_000;
-    expect(caller.get("/v1/nodes?limit=1").headers["x-ratelimit-remaining"]).toBe("198");
+    client.now += 1_000;
+    expect(client.get("/v1/nodes?limit=1").headers["x-ratelimit-remaining"]).toBe("198");
   });
 
   test("answers a bare status for the service", () => {
-    const caller = callerWith({ afterMs: 0, forMs: 1_000, fault: { kind: "status", status: 502, bare: true } });
-    const bare = caller.get("/v1/nodes");
+    const client = callerWith({ afterMs: 0, forMs: 1_000, fault: { kind: "status", status: 502, bare: true } });
+    const bare = client.get("/v1/nodes");
     expect(bare.status).toBe(502);
     expect(bare.headers["x-ratelimit-limit"]).toBeUndefined();
-    caller.now += 1_000;
-    expect(caller.get("/v1/nodes").headers["x-ratelimit-remaining"]).toBe("199");
+    client.now += 1_000;
+    expect(client.get("/v1/nodes").headers["x-ratelimit-remaining"]).toBe("199");
   });
 });
 
 test("false limit headers stand in place of the true ones, each by itself", () => {
   const fault = { kind: "limit_headers", limit: "0", reset: "soon" } as const;
-  const caller = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault });
-  expect(caller.get("/v1/nodes").headers).toMatchObject({
+  const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault });
+  expect(client.get("/v1/nodes").headers).toMatchObject({
     "x-ratelimit-limit": "0",
     "x-ratelimit-remaining": "199",
     "x-ratelimit-reset": "soon",

@@ -8,10 +8,10 @@ const KINDS: readonly LimiterKind[] = ["token_bucket", "fixed_window", "sliding_
 const START = Date.UTC(2026, 0, 1, 12, 0, 17);
 
 /** A reference: told of every request in turn, says whether it is admitted and how many would be after it. */
-type Reference = (options: LimiterOptions) => (now: number) => { admitted: boolean; remaining: number };
+type ReferenceLimiter = (options: LimiterOptions) => (now: number) => { admitted: boolean; remaining: number };
 
 /** The generic cell rate algorithm (ITU-T I.371): a token bucket told by its theoretical arrival time. */
-const cellRate: Reference = ({ limit, burst, windowMs }) => {
+const genericCellRate: ReferenceLimiter = ({ limit, burst, windowMs }) => {
   let arrival = Number.NEGATIVE_INFINITY;
   return (now) => {
     const earliest = Math.max(arrival, now * limit);
@@ -21,7 +21,7 @@ const cellRate: Reference = ({ limit, burst, windowMs }) => {
   };
 };
 
-const countPerWindow: Reference = ({ limit, windowMs }) => {
+const countPerWindow: ReferenceLimiter = ({ limit, windowMs }) => {
   const counts = new Map<number, number>();
   return (now) => {
     const window = Math.floor(now / windowMs);
@@ -32,7 +32,7 @@ const countPerWindow: Reference = ({ limit, windowMs }) => {
   };
 };
 
-const logOfAll: Reference = ({ limit, windowMs }) => {
+const slidingLog: ReferenceLimiter = ({ limit, windowMs }) => {
   const log: number[] = [];
   return (now) => {
     const recent = () => log.filter((at) => at > now - windowMs).length;
@@ -42,10 +42,10 @@ const logOfAll: Reference = ({ limit, windowMs }) => {
   };
 };
 
-const references: Record<LimiterKind, Reference> = {
-  token_bucket: cellRate,
+const references: Record<LimiterKind, ReferenceLimiter> = {
+  token_bucket: genericCellRate,
   fixed_window: countPerWindow,
-  sliding_window: logOfAll,
+  sliding_window: slidingLog,
 };
 
 const sizes = fc.record({

@@ -3,14 +3,14 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { FaultKind } from "../../../src/model/scenario.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { replyCounts } from "../../../src/simulator/inspection.ts";
-import { type Server, startServer } from "../../../src/simulator/http/server.ts";
+import { type SimulatorServer, startServer } from "../../../src/simulator/http/server.ts";
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
+import { replyCounts } from "../../../src/simulator/inspection.ts";
 import { START, scenarioWith } from "../api-caller.ts";
 
 let clock: VirtualClock;
 let service: SimulatedService;
-let server: Server;
+let server: SimulatorServer;
 
 beforeEach(async () => {
   clock = createVirtualClock(START);
@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 afterEach(() => server.close());
 
-const suffer = (fault: FaultKind) => service.setFaults([{ afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault }]);
+const setFault = (fault: FaultKind) => service.setFaults([{ afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault }]);
 
 const get = (path: string, signal?: AbortSignal) =>
   fetch(server.url + path, {
@@ -59,7 +59,7 @@ test("carries a POST's body to the service, and answers 204 without one", async 
 });
 
 test("a hang holds the request open until its client leaves", async () => {
-  suffer({ kind: "hang" });
+  setFault({ kind: "hang" });
   const abort = new AbortController();
   const outcome = get("/v1/nodes", abort.signal).catch((error: Error) => error.name);
   await until(() => replyCounts(service).length > 0);
@@ -70,20 +70,20 @@ test("a hang holds the request open until its client leaves", async () => {
 });
 
 test.each(["reset", "lost_reply"] as const)("a %s breaks the connection before any byte", async (kind) => {
-  suffer({ kind });
+  setFault({ kind });
   const outcome = await get("/v1/nodes").catch((error: Error) => (error.cause as { code: string }).code);
   expect(outcome).toBe("ECONNRESET");
 });
 
 test("a truncated body ends half-way", async () => {
-  suffer({ kind: "truncate" });
+  setFault({ kind: "truncate" });
   const reply = await get("/v1/nodes?limit=20");
   expect(Number(reply.headers.get("content-length"))).toBeGreaterThan(4_000);
   await expect(reply.text()).rejects.toThrow("terminated");
 });
 
 test("a slow drip comes at its pace on the clock", async () => {
-  suffer({ kind: "slow_drip", bytesPerSecond: 1_000 });
+  setFault({ kind: "slow_drip", bytesPerSecond: 1_000 });
   const reply = await get("/v1/nodes?limit=2");
   const length = Number(reply.headers.get("content-length"));
   let done = false;
@@ -92,7 +92,7 @@ test("a slow drip comes at its pace on the clock", async () => {
   });
   let passedMs = 0;
   while (!done) {
-    await until(() => done || clock.pending() > 0);
+    await until(() => done || clock.sleeperCount() > 0);
     if (done) break;
     await clock.advance(100);
     passedMs += 100;
@@ -102,13 +102,13 @@ test("a slow drip comes at its pace on the clock", async () => {
 });
 
 test("a huge body is as long as the fault says, and JSON in the end", async () => {
-  suffer({ kind: "huge_body", bytes: 3_000_000 });
+  setFault({ kind: "huge_body", bytes: 3_000_000 });
   const body = await (await get("/v1/nodes?limit=1")).text();
   expect([body.length, JSON.parse(body).data.length]).toEqual([3_000_000, 1]);
 });
 
 test("a client that leaves in the middle of a huge body, or of its own request, leaves nothing behind", async () => {
-  suffer({ kind: "huge_body", bytes: 500_000_000 });
+  setFault({ kind: "huge_body", bytes: 500_000_000 });
   const abort = new AbortController();
   await get("/v1/nodes", abort.signal);
   abort.abort();
@@ -127,7 +127,7 @@ test("an address in use is the system's error", async () => {
 });
 
 test("a reply that HTTP can't carry breaks the connection, and the server serves on", async () => {
-  suffer({ kind: "redirect", location: "http://bücher.example/\u{1f4da}" });
+  setFault({ kind: "redirect", location: "http://bücher.example/\u{1f4da}" });
   await expect(get("/v1/nodes")).rejects.toThrow("fetch failed");
   service.setFaults([]);
   expect((await get("/v1/nodes")).status).toBe(200);

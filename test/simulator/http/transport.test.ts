@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { Fault, FaultKind } from "../../../src/model/scenario.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { replyCounts } from "../../../src/simulator/inspection.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport, type NetworkOptions } from "../../../src/simulator/http/transport.ts";
+import { replyCounts } from "../../../src/simulator/inspection.ts";
 import { START, scenarioWith } from "../api-caller.ts";
 
 const headers = { Authorization: `Bearer ${SIMULATION_KEY}` };
@@ -88,7 +88,7 @@ test("requests under way at once are counted", async () => {
 test("the service's time follows the clock, and is not moved when the client's wall clock jumps", async () => {
   const { clock, service, send } = network();
   await clock.advance(10_000);
-  clock.step(3_600_000);
+  clock.stepWallClock(3_600_000);
   const late = createSimulatedTransport(service, clock);
   await send("/v1/nodes", 20);
   expect(service.world.now).toBe(START + 10_010);

@@ -2,38 +2,44 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createBoard } from "../../../src/web/api/fleet-view.ts";
-import { createFeed } from "../../../src/web/api/event-log.ts";
-import { createLive, ONLOOKERS_MAX, type Onlooker } from "../../../src/web/api/event-stream.ts";
-import { until } from "../../integration/wait-until.ts";
-import { fleetOf, withStatus } from "../fleet-fixture.ts";
-import { ask, listening, log, stillClock } from "../http/test-server.ts";
-import { heldDecision, quietWarden, verifiedAction } from "./remediation-view-fixture.ts";
+import { createEventLog } from "../../../src/web/api/event-log.ts";
+import { createEventBroadcaster, SUBSCRIBERS_MAX, type Subscriber } from "../../../src/web/api/event-stream.ts";
+import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
+import { waitUntil } from "../../integration/wait-until.ts";
+import { buildFleet, withStatus } from "../fleet-fixture.ts";
+import { fetchFrom, log, startTestServer, stoppedClock } from "../http/test-server.ts";
+import { heldDecision, idleRemediation, verifiedAction } from "./remediation-view-fixture.ts";
 
 /** A live view on virtual time. */
-function startLive() {
+function startBroadcaster() {
   const clock = createVirtualClock(0);
-  const feed = createFeed();
-  const now = { fleet: fleetOf([{ id: "a" }, { id: "b" }]), broken: false };
+  const eventLog = createEventLog();
+  const now = { fleet: buildFleet([{ id: "a" }, { id: "b" }]), broken: false };
   const fleet = () => {
     if (now.broken) throw new Error("a defect");
     return now.fleet;
   };
-  const live = createLive({ feed, clock, epoch: "e1", log, board: createBoard({ fleet, marks: () => new Map() }) });
-  onTestFinished(live.close);
-  return { clock, feed, now, live };
+  const broadcaster = createEventBroadcaster({
+    eventLog,
+    clock,
+    epoch: "e1",
+    log,
+    fleetGrid: createFleetGrid({ fleet, marks: () => new Map() }),
+  });
+  onTestFinished(broadcaster.close);
+  return { clock, feed: eventLog, now, live: broadcaster };
 }
 
 /** One who keeps what it is told. `waiting`: bytes that it does not take. */
-function onlooker() {
+function recordingSubscriber() {
   const seen = { text: "", ends: [] as string[], waiting: 0 };
-  const one: Onlooker = {
+  const one: Subscriber = {
     write: (text) => {
       seen.text += text;
     },
-    waiting: () => seen.waiting,
+    bufferedBytes: () => seen.waiting,
     end: () => seen.ends.push("end"),
-    cut: () => seen.ends.push("cut"),
+    disconnect: () => seen.ends.push("cut"),
   };
   /** Events told since the last call: name, id and data. */
   const events = () => {
@@ -48,15 +54,15 @@ function onlooker() {
   return { one, seen, events };
 }
 
-const decide = (node: string) => [{ kind: "decision", row: { ...heldDecision, node } }] as const;
+const decisionChange = (node: string) => [{ kind: "decision", row: { ...heldDecision, node } }] as const;
 
 test("whoever looks on is greeted with where things stand, and told within half a second of what happens", async () => {
-  const { clock, feed, now, live } = startLive();
-  feed.note(decide("before"));
-  const { one, events } = onlooker();
-  expect(live.join(one, null)).toBe(true);
+  const { clock, feed: eventLog, now, live: broadcaster } = startBroadcaster();
+  eventLog.record(decisionChange("before"));
+  const { one, events } = recordingSubscriber();
+  expect(broadcaster.subscribe(one, null)).toBe(true);
   expect(events()).toEqual([{ event: "hello", id: "e1-1", data: { revision: 1 } }]);
-  feed.note([...decide("a"), { kind: "action", row: verifiedAction }]);
+  eventLog.record([...decisionChange("a"), { kind: "action", row: verifiedAction }]);
   now.fleet = withStatus(now.fleet, { 1: "offline" });
   await clock.advance(500);
   expect(events()).toMatchObject([
@@ -69,16 +75,16 @@ test("whoever looks on is greeted with where things stand, and told within half 
 });
 
 test("one who comes back is told what it missed, and of what is not kept that it missed some", async () => {
-  const { clock, feed, live } = startLive();
-  for (const node of ["a", "b", "c"]) feed.note(decide(node));
-  const back = onlooker();
-  live.join(back.one, "e1-1");
+  const { clock, feed: eventLog, live: broadcaster } = startBroadcaster();
+  for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
+  const back = recordingSubscriber();
+  broadcaster.subscribe(back.one, "e1-1");
   expect(back.events().map(({ event, id, data }) => [event, id, data.node])).toEqual([
     ["decision", "e1-2", "b"],
     ["decision", "e1-3", "c"],
     ["hello", "e1-3", undefined],
   ]);
-  for (let count = 0; count < 300; count++) feed.note(decide(`n${count}`));
+  for (let count = 0; count < 300; count++) eventLog.record(decisionChange(`n${count}`));
   await clock.advance(500);
   const storm = back.events();
   expect(storm[0]).toEqual({ event: "missed", id: null, data: { rows: 100 } });
@@ -89,16 +95,16 @@ test("one who comes back is told what it missed, and of what is not kept that it
     ["e1-999", null],
     ["nonsense", null],
   ] as const) {
-    const late = onlooker();
-    live.join(late.one, id);
+    const late = recordingSubscriber();
+    broadcaster.subscribe(late.one, id);
     expect(late.events()[0]).toEqual({ event: "missed", id: null, data: { rows: missed } });
   }
 });
 
 test("silence is broken every 15 s, so that nobody in between takes the connection for dead", async () => {
-  const { clock, live } = startLive();
-  const { one, seen } = onlooker();
-  live.join(one, null);
+  const { clock, live: broadcaster } = startBroadcaster();
+  const { one, seen } = recordingSubscriber();
+  broadcaster.subscribe(one, null);
   seen.text = "";
   await clock.advance(14_000);
   expect(seen.text).toBe("");
@@ -107,39 +113,39 @@ test("silence is broken every 15 s, so that nobody in between takes the connecti
 });
 
 test("one who takes nothing is cut off once a megabyte waits, and the others are told on", async () => {
-  const { clock, feed, live } = startLive();
-  const [slow, quick] = [onlooker(), onlooker()];
-  live.join(slow.one, null);
-  live.join(quick.one, null);
+  const { clock, feed: eventLog, live: broadcaster } = startBroadcaster();
+  const [slow, quick] = [recordingSubscriber(), recordingSubscriber()];
+  broadcaster.subscribe(slow.one, null);
+  broadcaster.subscribe(quick.one, null);
   slow.seen.waiting = 1_048_577;
-  feed.note(decide("a"));
+  eventLog.record(decisionChange("a"));
   await clock.advance(500);
   expect(slow.seen.ends).toEqual(["cut"]);
   expect(quick.events().map(({ event }) => event)).toEqual(["hello", "decision"]);
 });
 
 test("nobody looks where nobody looks on, and a defect in looking is logged and looked past", async () => {
-  const { clock, feed, now, live } = startLive();
-  const { one, events } = onlooker();
-  live.join(one, null);
+  const { clock, feed: eventLog, now, live: broadcaster } = startBroadcaster();
+  const { one, events } = recordingSubscriber();
+  broadcaster.subscribe(one, null);
   now.broken = true;
   await clock.advance(1_000);
   now.broken = false;
-  feed.note(decide("a"));
+  eventLog.record(decisionChange("a"));
   await clock.advance(500);
   expect(events().map(({ event }) => event)).toEqual(["hello", "decision"]);
-  live.leave(one);
+  broadcaster.unsubscribe(one);
   await clock.advance(500);
-  expect(clock.pending()).toBe(0);
+  expect(clock.sleeperCount()).toBe(0);
 });
 
 test("so many may look on and no more; closing ends them all, and lets nobody in", () => {
-  const { live } = startLive();
-  const all = Array.from({ length: ONLOOKERS_MAX + 1 }, onlooker);
-  expect(all.map(({ one }) => live.join(one, null)).filter((joined) => !joined)).toHaveLength(1);
-  live.close();
-  expect(all.map(({ seen }) => seen.ends.join())).toEqual([...Array(ONLOOKERS_MAX).fill("end"), ""]);
-  expect(live.join(onlooker().one, null)).toBe(false);
+  const { live: broadcaster } = startBroadcaster();
+  const all = Array.from({ length: SUBSCRIBERS_MAX + 1 }, recordingSubscriber);
+  expect(all.map(({ one }) => broadcaster.subscribe(one, null)).filter((joined) => !joined)).toHaveLength(1);
+  broadcaster.close();
+  expect(all.map(({ seen }) => seen.ends.join())).toEqual([...Array(SUBSCRIBERS_MAX).fill("end"), ""]);
+  expect(broadcaster.subscribe(recordingSubscriber().one, null)).toBe(false);
 });
 
 /** Opens a stream of events, and gives its answer once the head is there. */
@@ -151,9 +157,9 @@ async function open(url: string, path = "/api/v1/events", headers = {}): Promise
 }
 
 test("over HTTP they are server-sent events; the header of who comes back is newer than its address", async () => {
-  const feed = createFeed();
-  for (const node of ["a", "b", "c"]) feed.note(decide(node));
-  const web = await listening({ feed, epoch: "e1", warden: () => quietWarden });
+  const eventLog = createEventLog();
+  for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
+  const web = await startTestServer({ eventLog, epoch: "e1", remediation: () => idleRemediation });
   const response = await open(web.url, "/api/v1/events?last_event_id=e1-0", { "last-event-id": "e1-2" });
   expect(response.statusCode).toBe(200);
   expect(response.headers["content-type"]).toBe("text/event-stream; charset=utf-8");
@@ -162,7 +168,7 @@ test("over HTTP they are server-sent events; the header of who comes back is new
   response.setEncoding("utf8").on("data", (piece) => {
     text += piece;
   });
-  await until("it was greeted", () => text.includes("event: hello"));
+  await waitUntil("it was greeted", () => text.includes("event: hello"));
   expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).toEqual(["e1-3", "e1-3"]);
   const ended = once(response, "end");
   await web.close();
@@ -170,15 +176,15 @@ test("over HTTP they are server-sent events; the header of who comes back is new
 });
 
 test("over HTTP one too many is told when to come back; whoever leaves makes room; HEAD holds none", async () => {
-  const web = await listening();
-  const streams = await Promise.all(Array.from({ length: ONLOOKERS_MAX }, () => open(web.url)));
-  const refused = await ask(web, "/api/v1/events");
+  const web = await startTestServer();
+  const streams = await Promise.all(Array.from({ length: SUBSCRIBERS_MAX }, () => open(web.url)));
+  const refused = await fetchFrom(web, "/api/v1/events");
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "30"]);
   expect(JSON.parse(refused.text)).toMatchObject({ error: "unavailable" });
-  expect((await ask(web, "/api/v1/events", { method: "HEAD" })).status).toBe(200);
-  expect((await ask(web, "/api/v1/events?since=1")).status).toBe(400);
+  expect((await fetchFrom(web, "/api/v1/events", { method: "HEAD" })).status).toBe(200);
+  expect((await fetchFrom(web, "/api/v1/events?since=1")).status).toBe(400);
   streams[0]!.destroy();
-  await until("there is room", async () => {
+  await waitUntil("there is room", async () => {
     const response = await open(web.url);
     const isIn = response.statusCode === 200;
     if (!isIn) response.resume();
@@ -187,10 +193,13 @@ test("over HTTP one too many is told when to come back; whoever leaves makes roo
 });
 
 test("the fleet in short is one text for all who ask, packed where they take it packed", async () => {
-  const web = await listening({ fleet: () => fleetOf([{ id: "a" }, { id: "b", status: "offline" }]) }, stillClock);
-  const plain = await ask(web, "/api/v1/fleet", { headers: { "accept-encoding": "identity" } });
+  const web = await startTestServer(
+    { fleet: () => buildFleet([{ id: "a" }, { id: "b", status: "offline" }]) },
+    stoppedClock,
+  );
+  const plain = await fetchFrom(web, "/api/v1/fleet", { headers: { "accept-encoding": "identity" } });
   expect(JSON.parse(plain.text)).toMatchObject({ ids: ["a", "b"], status: "01" });
-  const packed = await ask(web, "/api/v1/fleet", { headers: { "accept-encoding": "gzip" } });
+  const packed = await fetchFrom(web, "/api/v1/fleet", { headers: { "accept-encoding": "gzip" } });
   expect(packed.headers.get("content-encoding")).toBe("gzip");
   expect(JSON.parse(packed.text)).toMatchObject({ ids: ["a", "b"], status: "01" });
 });

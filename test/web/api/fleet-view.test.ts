@@ -1,28 +1,32 @@
 import { expect, test } from "vitest";
-import type { NodeMark } from "../../../src/remediation/status/views.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
-import { createBoard } from "../../../src/web/api/fleet-view.ts";
+import type { NodeMark } from "../../../src/remediation/status/views.ts";
+import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
-import { fleetOf, withStatus } from "../fleet-fixture.ts";
+import { buildFleet, withStatus } from "../fleet-fixture.ts";
 
 /** A board over a fleet that a test replaces. */
-function boardOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
+function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
   const now = { fleet, marks };
-  return { now, board: createBoard({ fleet: () => now.fleet, marks: () => now.marks }) };
+  return { now, board: createFleetGrid({ fleet: () => now.fleet, marks: () => now.marks }) };
 }
 
-const trio = fleetOf([{ id: "a" }, { id: "", region: "nowhere" }, { id: "b", status: "offline", region: "us-east" }]);
+const threeNodes = buildFleet([
+  { id: "a" },
+  { id: "", region: "nowhere" },
+  { id: "b", status: "offline", region: "us-east" },
+]);
 
 test("before anything was seen there is an empty fleet, in the shape of every other", () => {
-  const { board } = boardOver(null);
-  expect(board.refresh()).toBeNull();
-  expect(JSON.parse(board.document())).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
+  const { board: fleetGrid } = gridOver(null);
+  expect(fleetGrid.refresh()).toBeNull();
+  expect(JSON.parse(fleetGrid.document())).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
 });
 
 test("the whole is columns by slot, a digit for each status and mark", () => {
-  const { board } = boardOver(trio, new Map([["b", "acting"]]));
-  expect(board.refresh()).toEqual({ from: 0, revision: 1, cells: null });
-  expect(JSON.parse(board.document())).toEqual({
+  const { board: fleetGrid } = gridOver(threeNodes, new Map([["b", "acting"]]));
+  expect(fleetGrid.refresh()).toEqual({ from: 0, revision: 1, cells: null });
+  expect(JSON.parse(fleetGrid.document())).toEqual({
     revision: 1,
     statuses: ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"],
     marks: ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"],
@@ -40,52 +44,52 @@ test("the whole is columns by slot, a digit for each status and mark", () => {
 });
 
 test("a change tells who is other than before, and nobody else; where nothing is, nothing is told", () => {
-  const { board, now } = boardOver(trio);
-  board.refresh();
-  expect(board.refresh()).toBeNull();
-  now.fleet = withStatus(trio, { 0: "rebooting" });
-  expect(board.refresh()).toEqual({ from: 1, revision: 2, cells: [[0, 3, 0]] });
+  const { board: fleetGrid, now } = gridOver(threeNodes);
+  fleetGrid.refresh();
+  expect(fleetGrid.refresh()).toBeNull();
+  now.fleet = withStatus(threeNodes, { 0: "rebooting" });
+  expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: [[0, 3, 0]] });
   now.marks = new Map([["b", "held"]]);
-  expect(board.refresh()).toEqual({ from: 2, revision: 3, cells: [[2, 1, 6]] });
+  expect(fleetGrid.refresh()).toEqual({ from: 2, revision: 3, cells: [[2, 1, 6]] });
   // Of a node that is gone, a person's hold may remain.
   now.marks = new Map([
     ["b", "held"],
     ["gone", "held"],
   ]);
-  expect(board.refresh()).toBeNull();
+  expect(fleetGrid.refresh()).toBeNull();
 });
 
 test("nodes that come or go, and a storm of changes, make the whole to be read anew", () => {
-  const { board, now } = boardOver(trio);
-  board.refresh();
-  now.fleet = fleetOf([{ id: "a" }, { id: "c" }, { id: "b" }]);
-  expect(board.refresh()).toEqual({ from: 1, revision: 2, cells: null });
-  const many = fleetOf(Array.from({ length: 3_000 }, (_, index) => ({ id: `n${index}` })));
+  const { board: fleetGrid, now } = gridOver(threeNodes);
+  fleetGrid.refresh();
+  now.fleet = buildFleet([{ id: "a" }, { id: "c" }, { id: "b" }]);
+  expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: null });
+  const many = buildFleet(Array.from({ length: 3_000 }, (_, index) => ({ id: `n${index}` })));
   now.fleet = many;
-  board.refresh();
+  fleetGrid.refresh();
   const slots = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, slot) => [slot, "offline"] as const));
   now.fleet = withStatus(many, slots(2_000));
-  expect(board.refresh()!.cells).toHaveLength(2_000);
+  expect(fleetGrid.refresh()!.cells).toHaveLength(2_000);
   now.fleet = withStatus(many, {});
   now.fleet = withStatus(now.fleet, slots(3_000));
-  board.refresh();
+  fleetGrid.refresh();
   now.fleet = many;
-  expect(board.refresh()).toEqual({ from: 5, revision: 6, cells: null });
+  expect(fleetGrid.refresh()).toEqual({ from: 5, revision: 6, cells: null });
 });
 
 test("a page that follows the changes sees what one sees that reads the whole anew", () => {
   const ids = Array.from({ length: 50 }, (_, index) => ({ id: `node_${index}`, region: `r${index % 4}` }));
-  const first = fleetOf(ids);
-  const { board, now } = boardOver(first);
-  board.refresh();
-  const read = (): FleetModel => readFleet(JSON.parse(board.document()));
+  const first = buildFleet(ids);
+  const { board: fleetGrid, now } = gridOver(first);
+  fleetGrid.refresh();
+  const read = (): FleetModel => readFleet(JSON.parse(fleetGrid.document()));
   const looks = (model: FleetModel) => model.cells.map((cell) => [cell.id, statusOf(model, cell), markOf(model, cell)]);
   const followed = read();
   for (let step = 0; step < 40; step++) {
     now.fleet = withStatus(now.fleet!, { [(step * 7) % 50]: step % 3 === 0 ? "offline" : "online" });
     now.marks = new Map([[`node_${(step * 11) % 50}`, step % 2 === 0 ? "pending" : "acting"]]);
-    const change = board.refresh();
+    const change = fleetGrid.refresh();
     if (change !== null) expect(applyChange(followed, change)).not.toBeNull();
     expect(looks(followed)).toEqual(looks(read()));
   }

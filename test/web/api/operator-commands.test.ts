@@ -1,20 +1,23 @@
 import { describe, expect, test } from "vitest";
-import { fixedSecret } from "../../../src/platform/secret-file.ts";
-import { orderRows } from "../../../src/web/api/operator-commands.ts";
-import { admin, ask, listening, logged, loggedFields } from "../http/test-server.ts";
-import { keptOrders } from "./remediation-view-fixture.ts";
+import { inlineSecret } from "../../../src/platform/secret-file.ts";
+import { operatorCommandTable } from "../../../src/web/api/operator-commands.ts";
+import { adminOperators, fetchFrom, loggedFields, loggedMessages, startTestServer } from "../http/test-server.ts";
+import { recordingOrders } from "./remediation-view-fixture.ts";
 
 const TOKEN = "correct horse battery";
 const bearer = { authorization: `Bearer ${TOKEN}` };
 
 /** A server with the admin token, and the orders that it was given. */
-async function commanded(refusal: Parameters<typeof keptOrders>[1] = null) {
-  const kept: string[][] = [];
-  const secret = fixedSecret(TOKEN);
-  const web = await listening({ orders: () => keptOrders(kept, refusal), operators: () => admin(secret) });
+async function serverRecordingCommands(refusal: Parameters<typeof recordingOrders>[1] = null) {
+  const recorded: string[][] = [];
+  const secret = inlineSecret(TOKEN);
+  const web = await startTestServer({
+    commands: () => recordingOrders(recorded, refusal),
+    operators: () => adminOperators(secret),
+  });
   const post = (path: string, body?: string | Uint8Array<ArrayBuffer>) =>
-    ask(web, path, { method: "POST", headers: bearer, ...(body === undefined ? {} : { body }) });
-  return { kept, post, web };
+    fetchFrom(web, path, { method: "POST", headers: bearer, ...(body === undefined ? {} : { body }) });
+  return { kept: recorded, post, web };
 }
 
 describe("an order", () => {
@@ -31,19 +34,19 @@ describe("an order", () => {
     ["/api/v1/breaker/reset", null, ["reset-breaker"]],
     ["/api/v1/inventory/accept", null, ["accept-inventory"]],
   ])("%s with %j reaches the daemon once, and says what is so now", async (path, body, order) => {
-    const { kept, post } = await commanded();
+    const { kept: recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body === null ? undefined : JSON.stringify(body));
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
       status: 200,
       body: { message: `${order[0]} is done` },
     });
-    expect(kept).toEqual([order]);
+    expect(recorded).toEqual([order]);
   });
 
   test("is logged with what it was about, and never with the token", async () => {
-    const { post } = await commanded();
+    const { post } = await serverRecordingCommands();
     await post("/api/v1/nodes/node_1/hold", '{"reason": "disk swap"}');
-    expect(logged).toEqual(["Order carried out."]);
+    expect(loggedMessages).toEqual(["Order carried out."]);
     expect(loggedFields).toEqual([
       { order: "hold", operator: "admin", node: "node_1", reason: "disk swap", from: "127.0.0.1" },
     ]);
@@ -54,7 +57,7 @@ describe("an order", () => {
     ["conflict", 409, "conflict"],
     ["journal", 503, "unavailable"],
   ] as const)("that is refused as %s is %i, in the daemon's own words", async (kind, status, error) => {
-    const { post } = await commanded({ kind, message: "act-9 waits for nobody" });
+    const { post } = await serverRecordingCommands({ kind, message: "act-9 waits for nobody" });
     const answer = await post("/api/v1/actions/act-9/approve");
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.text)).toEqual({ error, message: "act-9 waits for nobody" });
@@ -75,59 +78,65 @@ describe("an order", () => {
     ["/api/v1/pause", "null", shapeRule],
     ["/api/v1/pause", "reason=x", shapeRule],
   ])("%s with the body %j is 400, says why, and is not carried out", async (path, body, message) => {
-    const { kept, post } = await commanded();
+    const { kept: recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body);
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
       status: 400,
       body: { error: "bad_request", message },
     });
-    expect(kept).toEqual([]);
+    expect(recorded).toEqual([]);
   });
 
   test("whose body is no UTF-8, or longer than any reason, is not carried out", async () => {
-    const { kept, post } = await commanded();
+    const { kept: recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", Uint8Array.of(0x22, 0xff, 0x22))).status).toBe(400);
     expect((await post("/api/v1/pause", `{"reason": "${" ".repeat(8_192)}"}`)).status).toBe(413);
-    expect(kept).toEqual([]);
+    expect(recorded).toEqual([]);
   });
 
   test("may have a reason of 500 characters, however they are written", async () => {
-    const { kept, post } = await commanded();
+    const { kept: recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", `{"reason": "${"\\u00fc".repeat(500)}"}`)).status).toBe(200);
-    expect(kept).toEqual([["pause", "ü".repeat(500)]]);
+    expect(recorded).toEqual([["pause", "ü".repeat(500)]]);
   });
 
   test("is given by POST alone", async () => {
-    const { kept, web } = await commanded();
-    const answer = await ask(web, "/api/v1/pause", { headers: bearer });
+    const { kept: recorded, web } = await serverRecordingCommands();
+    const answer = await fetchFrom(web, "/api/v1/pause", { headers: bearer });
     expect(answer.status).toBe(405);
     expect(answer.headers.get("allow")).toBe("POST");
-    expect(kept).toEqual([]);
+    expect(recorded).toEqual([]);
   });
 });
 
 describe("without an admin token", () => {
-  test.each(orderRows.map(({ path }) => path.replace(":id", "x")))("%s is no page, by any method", async (path) => {
-    const kept: string[][] = [];
-    const web = await listening({ orders: () => keptOrders(kept), operators: () => admin(null) });
-    const nowhere = await ask(web, "/api/v1/nowhere", { method: "POST" });
-    for (const method of ["POST", "GET", "PUT", "DELETE"]) {
-      const answer = await ask(web, path, { method, headers: bearer });
-      expect({ method, status: answer.status, text: answer.text, allow: answer.headers.get("allow") }).toEqual({
-        method,
-        status: 404,
-        text: nowhere.text,
-        allow: null,
+  test.each(operatorCommandTable.map(({ path }) => path.replace(":id", "x")))(
+    "%s is no page, by any method",
+    async (path) => {
+      const recorded: string[][] = [];
+      const web = await startTestServer({
+        commands: () => recordingOrders(recorded),
+        operators: () => adminOperators(null),
       });
-      expect(answer.headers.get("www-authenticate")).toBeNull();
-    }
-    expect(kept).toEqual([]);
-  });
+      const nowhere = await fetchFrom(web, "/api/v1/nowhere", { method: "POST" });
+      for (const method of ["POST", "GET", "PUT", "DELETE"]) {
+        const answer = await fetchFrom(web, path, { method, headers: bearer });
+        expect({ method, status: answer.status, text: answer.text, allow: answer.headers.get("allow") }).toEqual({
+          method,
+          status: 404,
+          text: nowhere.text,
+          allow: null,
+        });
+        expect(answer.headers.get("www-authenticate")).toBeNull();
+      }
+      expect(recorded).toEqual([]);
+    },
+  );
 
   test("everything that only shows is there all the same", async () => {
-    const web = await listening();
+    const web = await startTestServer();
     for (const path of ["/api/v1/status", "/api/v1/decisions", "/api/v1/actions", "/api/v1/policies"]) {
-      expect((await ask(web, path)).status).toBe(200);
+      expect((await fetchFrom(web, path)).status).toBe(200);
     }
   });
 });

@@ -1,23 +1,25 @@
 import { expect, test } from "vitest";
-import { prepareRelations } from "../../../src/daemon/integrations.ts";
-import { fixedSecret } from "../../../src/platform/secret-file.ts";
-import { config, errors, withService } from "../../config/config-fixtures.ts";
-import { newFolder } from "../../integration/folder.ts";
-import { stillClock } from "../http/test-server.ts";
-import { asked, secured } from "../http/secured-server.ts";
-import { keptOrders, NIGHT_MS, quietWarden } from "./remediation-view-fixture.ts";
+import { openIntegrations } from "../../../src/daemon/integrations.ts";
+import { inlineSecret } from "../../../src/platform/secret-file.ts";
+import { configErrors, loadConfigText, withService } from "../../config/config-fixtures.ts";
+import { createTempFolder } from "../../integration/folder.ts";
+import { sendHttpRequest, startServerWithFiles } from "../http/secured-server.ts";
+import { stoppedClock } from "../http/test-server.ts";
+import { idleRemediation, recordingOrders, SAMPLES_START_MS } from "./remediation-view-fixture.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
 const operators = () => [
-  { name: "alice", token: fixedSecret("token-a") },
-  { name: "bob", token: fixedSecret("token-b") },
+  { name: "alice", token: inlineSecret("token-a") },
+  { name: "bob", token: inlineSecret("token-b") },
 ];
 
 test("an order is given by the operator whose token comes with it, and a reload too", async () => {
   const names: string[] = [];
-  const { web } = await secured(PLAIN, { deps: { operators, orders: () => keptOrders([], null, names) } });
+  const { web } = await startServerWithFiles(PLAIN, {
+    deps: { operators, commands: () => recordingOrders([], null, names) },
+  });
   const post = async (path: string, token: string) =>
-    (await asked(web, path, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status;
+    (await sendHttpRequest(web, path, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status;
   expect(await post("/api/v1/pause", "token-a")).toBe(200);
   expect(await post("/api/v1/nodes/node_1/hold", "token-b")).toBe(200);
   expect(await post("/-/reload", "token-b")).toBe(200);
@@ -28,22 +30,22 @@ test("an order is given by the operator whose token comes with it, and a reload 
 test("GET /api/v1/orders says who ordered what, and when", async () => {
   const asking: object[] = [];
   const row = { order: "hold", operator: "alice", node: "node_1", action: null, detail: "node_1 is held" } as const;
-  const warden = {
-    ...quietWarden,
-    orders(query: object) {
+  const remediation = {
+    ...idleRemediation,
+    operatorCommands(query: object) {
       asking.push(query);
-      return [{ at: NIGHT_MS, ...row }];
+      return [{ at: SAMPLES_START_MS, ...row }];
     },
   };
-  const { web } = await secured(PLAIN, { deps: { warden: () => warden } });
-  const answer = await asked(web, "/api/v1/orders?node=node_1&limit=5");
+  const { web } = await startServerWithFiles(PLAIN, { deps: { remediation: () => remediation } });
+  const answer = await sendHttpRequest(web, "/api/v1/orders?node=node_1&limit=5");
   expect(JSON.parse(answer.text)).toEqual({ data: [{ at: "2026-11-21T03:00:00.000Z", ...row }] });
   expect(asking).toEqual([{ node: "node_1", limit: 5 }]);
-  expect((await asked(web, "/api/v1/orders?policy=x")).status).toBe(400);
+  expect((await sendHttpRequest(web, "/api/v1/orders?policy=x")).status).toBe(400);
 });
 
 test("web.operators needs names that differ, and admin is the one of admin_token_file", () => {
-  const web = (text: string) => errors(withService(`web: { ${text} }`));
+  const web = (text: string) => configErrors(withService(`web: { ${text} }`));
   expect(web("operators: [{ name: alice, token_file: a }, { name: b.ob@x-1, token_file: b }]")).toEqual([]);
   expect(web("operators: [{ name: admin, token_file: a }]")).toEqual([]);
   expect(web("operators: [{ name: a, token_file: a }, { name: a, token_file: b }]")).toEqual([
@@ -60,11 +62,11 @@ test("web.operators needs names that differ, and admin is the one of admin_token
 });
 
 test("two operators with one token are refused: it would name neither", () => {
-  const folder = newFolder();
+  const folder = createTempFolder();
   const [one, same, other] = [folder.write("a", "secret\n"), folder.write("b", "secret"), folder.write("c", "x")];
   const prepared = (text: string) =>
-    prepareRelations(config(withService(`web: { ${text} }`)), {
-      clock: { ...stillClock, now: () => 0 } as Parameters<typeof prepareRelations>[1]["clock"],
+    openIntegrations(loadConfigText(withService(`web: { ${text} }`)), {
+      clock: { ...stoppedClock, now: () => 0 } as Parameters<typeof openIntegrations>[1]["clock"],
       agent: "test",
     });
   const fine = prepared(`admin_token_file: ${one}, operators: [{ name: carol, token_file: ${other} }]`);

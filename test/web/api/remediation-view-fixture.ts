@@ -1,29 +1,29 @@
 import { fail, ok, type Result } from "../../../src/base/result.ts";
-import type {
-  Explanation,
-  OrderRefusal,
-  Orders,
-  PolicyStatus,
-  WardenStatus,
-  WardenView,
-} from "../../../src/remediation/status/views.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
+import type {
+  CommandRejection,
+  NodeExplanation,
+  OperatorCommands,
+  PolicyStatus,
+  RemediationStatus,
+  RemediationView,
+} from "../../../src/remediation/status/views.ts";
 
 /** 2026-11-21, 03:00 in UTC: when the samples begin. */
-export const NIGHT_MS = Date.UTC(2026, 10, 21, 3);
+export const SAMPLES_START_MS = Date.UTC(2026, 10, 21, 3);
 const MINUTE = 60_000;
 
 /** A node that a policy found offline. */
 export const evidence = {
   fields: { "node.status": "offline", "node.last_seen": "2026-11-21T02:40:00.000Z" },
-  observedAt: NIGHT_MS,
+  observedAt: SAMPLES_START_MS,
 } as const;
 
 /** A decision to hold, for two reasons. */
 export const heldDecision: Decision = {
-  at: NIGHT_MS + 15 * MINUTE,
+  at: SAMPLES_START_MS + 15 * MINUTE,
   policy: "reboot-offline",
   node: "node_1",
   episode: "ep-1",
@@ -47,8 +47,8 @@ export const episode: Episode = {
   country: "DE",
   region: "eu-west",
   state: "firing",
-  stateAt: NIGHT_MS + 15 * MINUTE,
-  openedAt: NIGHT_MS + 15 * MINUTE,
+  stateAt: SAMPLES_START_MS + 15 * MINUTE,
+  openedAt: SAMPLES_START_MS + 15 * MINUTE,
   closedAt: null,
   step: 1,
   acted: 1,
@@ -72,9 +72,9 @@ export const verifiedAction: Action = {
   request: { kind: "reboot", force: true },
   state: "ended",
   evidence,
-  createdAt: NIGHT_MS + 20 * MINUTE,
-  sentAt: NIGHT_MS + 20 * MINUTE + 1_500,
-  endedAt: NIGHT_MS + 26 * MINUTE,
+  createdAt: SAMPLES_START_MS + 20 * MINUTE,
+  sentAt: SAMPLES_START_MS + 20 * MINUTE + 1_500,
+  endedAt: SAMPLES_START_MS + 26 * MINUTE,
   outcome: "verified",
   inDoubt: false,
   detail: "HTTP 200",
@@ -90,7 +90,7 @@ export const awaitingAction: Action = {
   step: 2,
   request: { kind: "quarantine", reason: "reboot-offline", durationMinutes: 1_440 },
   state: "awaiting",
-  createdAt: NIGHT_MS + 30 * MINUTE,
+  createdAt: SAMPLES_START_MS + 30 * MINUTE,
   sentAt: null,
   endedAt: null,
   outcome: null,
@@ -128,52 +128,52 @@ export const policyStatus: PolicyStatus = {
     ],
   },
   mode: "enforce",
-  fallen: false,
-  proven: true,
+  hasFallenBack: false,
+  isProven: true,
   pending: 2,
   firing: 1,
   episodes: { firing: 1 },
 };
 
 /** Nothing holds anything. */
-export const quietStatus: WardenStatus = {
+export const idleStatus: RemediationStatus = {
   mode: "enforce",
   paused: null,
   breaker: null,
   trust: [],
   stormUntil: null,
   journal: null,
-  baseline: 500,
+  largestWalkNodes: 500,
   limits: { max_disrupted: 5 },
   inFlight: 0,
 };
 
 /** Nothing was ever seen or done of the node. */
-export const blank = (node: string): Explanation => ({
-  ...{ node, known: false, at: NIGHT_MS },
-  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
+export const emptyExplanation = (node: string): NodeExplanation => ({
+  ...{ node, known: false, at: SAMPLES_START_MS },
+  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], operatorCommands: [] },
 });
 
 /** A warden over a fleet in which nothing ever happened. */
-export const quietWarden: WardenView = {
-  status: () => quietStatus,
+export const idleRemediation: RemediationView = {
+  status: () => idleStatus,
   policies: () => [],
-  explain: blank,
+  explain: emptyExplanation,
   decisions: () => [],
   actions: () => [],
-  orders: () => [],
+  operatorCommands: () => [],
   approvals: () => [],
-  marks: () => new Map(),
+  nodeMarks: () => new Map(),
 };
 
 /** What of node_1 is to be told: an episode, what was decided, and what was done. */
-export const story = (node: string): Explanation =>
+export const sampleExplanation = (node: string): NodeExplanation =>
   node !== "node_1"
-    ? blank(node)
+    ? emptyExplanation(node)
     : {
         node,
         known: true,
-        at: NIGHT_MS + 40 * MINUTE,
+        at: SAMPLES_START_MS + 40 * MINUTE,
         policies: [
           {
             policy: "reboot-offline",
@@ -188,7 +188,7 @@ export const story = (node: string): Explanation =>
               state: "firing",
               trueMs: 40 * MINUTE,
               clearMs: 0,
-              since: NIGHT_MS + 15 * MINUTE,
+              since: SAMPLES_START_MS + 15 * MINUTE,
             },
             forMs: 15 * MINUTE,
             episode,
@@ -199,15 +199,15 @@ export const story = (node: string): Explanation =>
         episodes: [episode],
         actions: [awaitingAction, verifiedAction],
         decisions: [heldDecision],
-        orders: [],
+        operatorCommands: [],
       };
 
 /** A warden with that story, which keeps the queries that it was asked. */
-export function tellingWarden(asked: JournalQuery[] = []): WardenView {
+export function sampleRemediation(asked: JournalQuery[] = []): RemediationView {
   return {
-    ...quietWarden,
+    ...idleRemediation,
     policies: () => [policyStatus],
-    explain: story,
+    explain: sampleExplanation,
     decisions: (query) => {
       asked.push(query);
       return [heldDecision];
@@ -221,13 +221,17 @@ export function tellingWarden(asked: JournalQuery[] = []): WardenView {
 }
 
 /** Takes every order, and keeps it; or refuses every one. `operators`: the names by which they were given. */
-export function keptOrders(kept: string[][], refusal: OrderRefusal | null = null, operators: string[] = []): Orders {
-  const take = (...order: string[]): Result<string, OrderRefusal> => {
-    kept.push(order);
+export function recordingOrders(
+  recorded: string[][],
+  refusal: CommandRejection | null = null,
+  operators: string[] = [],
+): OperatorCommands {
+  const take = (...order: string[]): Result<string, CommandRejection> => {
+    recorded.push(order);
     return refusal === null ? ok(`${order[0]} is done`) : fail(refusal);
   };
-  const orders: Orders = {
-    of(operator) {
+  const orders: OperatorCommands = {
+    as(operator) {
       operators.push(operator);
       return orders;
     },

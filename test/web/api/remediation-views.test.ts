@@ -1,30 +1,30 @@
 import { describe, expect, test } from "vitest";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
-import { ask, listening } from "../http/test-server.ts";
+import { fetchFrom, startTestServer } from "../http/test-server.ts";
 import {
   awaitingAction,
-  blank,
-  NIGHT_MS,
-  quietStatus,
-  quietWarden,
-  story,
-  tellingWarden,
+  emptyExplanation,
+  idleRemediation,
+  idleStatus,
+  SAMPLES_START_MS,
+  sampleExplanation,
+  sampleRemediation,
   verifiedAction,
 } from "./remediation-view-fixture.ts";
 
 type Answer = { data: Record<string, unknown>[] };
 
 /** Asks a daemon that has something to tell, and keeps the queries that the journal was asked. */
-async function told(path: string) {
+async function getFromSample(path: string) {
   const asked: JournalQuery[] = [];
-  const web = await listening({ warden: () => tellingWarden(asked) });
-  const answer = await ask(web, path);
+  const web = await startTestServer({ remediation: () => sampleRemediation(asked) });
+  const answer = await fetchFrom(web, path);
   return { status: answer.status, json: JSON.parse(answer.text), asked };
 }
 
 describe("decisions", () => {
   test("say who was held, and every reason, with times in ISO 8601", async () => {
-    const { json } = await told("/api/v1/decisions");
+    const { json } = await getFromSample("/api/v1/decisions");
     expect(json).toEqual({
       data: [
         {
@@ -52,11 +52,11 @@ describe("decisions", () => {
     ["", { limit: 100 }],
     ["?limit=1000", { limit: 1_000 }],
     ["?node=node_1&policy=p&limit=7", { node: "node_1", policy: "p", limit: 7 }],
-    ["?until=2026-11-21T03:00:00Z", { until: NIGHT_MS, limit: 100 }],
-    ["?until=2026-11-21T03:00:00.250Z", { until: NIGHT_MS + 250, limit: 100 }],
+    ["?until=2026-11-21T03:00:00Z", { until: SAMPLES_START_MS, limit: 100 }],
+    ["?until=2026-11-21T03:00:00.250Z", { until: SAMPLES_START_MS + 250, limit: 100 }],
   ])("with %j ask the journal for just those", async (search, query) => {
-    expect((await told(`/api/v1/decisions${search}`)).asked).toEqual([query]);
-    expect((await told(`/api/v1/actions${search}`)).asked).toEqual([query]);
+    expect((await getFromSample(`/api/v1/decisions${search}`)).asked).toEqual([query]);
+    expect((await getFromSample(`/api/v1/actions${search}`)).asked).toEqual([query]);
   });
 
   test.each([
@@ -71,7 +71,7 @@ describe("decisions", () => {
     ["actions", "node=a&node=b", 'parameter "node": it may be given once'],
     ["policies", "node=a", 'parameter "node": known ones are policy'],
   ])("%s?%s is refused by name", async (route, search, message) => {
-    const { status, json, asked } = await told(`/api/v1/${route}?${search}`);
+    const { status, json, asked } = await getFromSample(`/api/v1/${route}?${search}`);
     expect({ status, json }).toEqual({ status: 400, json: { error: "bad_request", message } });
     expect(asked).toEqual([]);
   });
@@ -79,7 +79,7 @@ describe("decisions", () => {
 
 describe("actions", () => {
   test("say what was sent, when, and what came of it", async () => {
-    const { json } = await told("/api/v1/actions");
+    const { json } = await getFromSample("/api/v1/actions");
     expect((json as Answer).data[1]).toEqual({
       id: "act-2",
       episode: "ep-1",
@@ -108,13 +108,13 @@ describe("actions", () => {
 
   test("that wait for a person are those in the daemon's memory, chosen as the others are", async () => {
     const ids = async (search: string) =>
-      ((await told(`/api/v1/actions?state=awaiting${search}`)).json as Answer).data.map(({ id }) => id);
+      ((await getFromSample(`/api/v1/actions?state=awaiting${search}`)).json as Answer).data.map(({ id }) => id);
     expect(await ids("")).toEqual(["act-3"]);
     expect(await ids("&node=node_1&policy=reboot-offline")).toEqual(["act-3"]);
     expect(await ids("&node=node_2")).toEqual([]);
     expect(await ids("&policy=other")).toEqual([]);
     expect(await ids("&until=2026-11-21T03:29:59Z")).toEqual([]);
-    const { asked, json } = await told("/api/v1/actions?state=awaiting");
+    const { asked, json } = await getFromSample("/api/v1/actions?state=awaiting");
     expect(asked).toEqual([]);
     expect((json as Answer).data[0]).toMatchObject({
       request: { kind: "quarantine", reason: "reboot-offline", duration_minutes: 1_440 },
@@ -125,15 +125,15 @@ describe("actions", () => {
 
   test("that wait are given up to the limit", async () => {
     const many = [awaitingAction, { ...awaitingAction, id: "act-4" }, { ...awaitingAction, id: "act-5" }];
-    const web = await listening({ warden: () => ({ ...quietWarden, approvals: () => many }) });
-    const { data } = JSON.parse((await ask(web, "/api/v1/actions?state=awaiting&limit=2")).text) as Answer;
+    const web = await startTestServer({ remediation: () => ({ ...idleRemediation, approvals: () => many }) });
+    const { data } = JSON.parse((await fetchFrom(web, "/api/v1/actions?state=awaiting&limit=2")).text) as Answer;
     expect(data.map(({ id }) => id)).toEqual(["act-3", "act-4"]);
   });
 });
 
 describe("policies", () => {
   test("are shown as they run, and as their file has them, in seconds", async () => {
-    const { json } = await told("/api/v1/policies");
+    const { json } = await getFromSample("/api/v1/policies");
     expect(json).toEqual({
       data: [
         {
@@ -172,14 +172,14 @@ describe("policies", () => {
   });
 
   test("are found by name", async () => {
-    expect((await told("/api/v1/policies?policy=reboot-offline")).json.data).toHaveLength(1);
-    expect((await told("/api/v1/policies?policy=other")).json.data).toEqual([]);
+    expect((await getFromSample("/api/v1/policies?policy=reboot-offline")).json.data).toHaveLength(1);
+    expect((await getFromSample("/api/v1/policies?policy=other")).json.data).toEqual([]);
   });
 });
 
 describe("a node", () => {
   test("is shown with every policy's view of it, its episodes, actions and decisions", async () => {
-    const { json } = await told("/api/v1/nodes/node_1");
+    const { json } = await getFromSample("/api/v1/nodes/node_1");
     expect(json).toMatchObject({
       id: "node_1",
       known: true,
@@ -211,18 +211,18 @@ describe("a node", () => {
       node: "node_1",
       policy: null,
       kind: "held",
-      at: NIGHT_MS,
+      at: SAMPLES_START_MS,
       until: null,
       reason: "disk swap",
     } as const;
-    const veto = { ...hold, policy: "p", kind: "vetoed", until: NIGHT_MS + 1 } as const;
-    const web = await listening({
-      warden: () => ({
-        ...quietWarden,
-        explain: (node) => ({ ...story(node), holds: [{ ...hold, operator: "alice" }, veto] }),
+    const veto = { ...hold, policy: "p", kind: "vetoed", until: SAMPLES_START_MS + 1 } as const;
+    const web = await startTestServer({
+      remediation: () => ({
+        ...idleRemediation,
+        explain: (node) => ({ ...sampleExplanation(node), holds: [{ ...hold, operator: "alice" }, veto] }),
       }),
     });
-    const { holds } = JSON.parse((await ask(web, "/api/v1/nodes/node_1")).text);
+    const { holds } = JSON.parse((await fetchFrom(web, "/api/v1/nodes/node_1")).text);
     const at = "2026-11-21T03:00:00.000Z";
     expect(holds).toEqual([
       { kind: "held", policy: null, at, until: null, reason: "disk swap", operator: "alice" },
@@ -231,28 +231,29 @@ describe("a node", () => {
   });
 
   test("that is gone is told of for as long as the journal knows it, and is 404 from then on", async () => {
-    const explain = (node: string) => (node === "node_9" ? { ...blank(node), actions: [verifiedAction] } : blank(node));
-    const web = await listening({ warden: () => ({ ...quietWarden, explain }) });
-    const gone = await ask(web, "/api/v1/nodes/node_9");
+    const explain = (node: string) =>
+      node === "node_9" ? { ...emptyExplanation(node), actions: [verifiedAction] } : emptyExplanation(node);
+    const web = await startTestServer({ remediation: () => ({ ...idleRemediation, explain }) });
+    const gone = await fetchFrom(web, "/api/v1/nodes/node_9");
     expect(gone.status).toBe(200);
     expect(JSON.parse(gone.text)).toMatchObject({ id: "node_9", known: false, actions: [{ id: "act-2" }] });
-    expect((await ask(web, "/api/v1/nodes/node_8")).status).toBe(404);
+    expect((await fetchFrom(web, "/api/v1/nodes/node_8")).status).toBe(404);
   });
 });
 
 describe("the status", () => {
   test("says what holds everything: pause, breaker, trust, storm and journal", async () => {
     const status = {
-      ...quietStatus,
-      paused: { at: NIGHT_MS, reason: "deploy", operator: "alice" },
-      breaker: { openedAt: NIGHT_MS, nodes: 12 },
+      ...idleStatus,
+      paused: { at: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
+      breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
       trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }] as const,
-      stormUntil: NIGHT_MS + 60_000,
+      stormUntil: SAMPLES_START_MS + 60_000,
       journal: "database or disk is full",
       inFlight: 1,
     };
-    const web = await listening({ warden: () => ({ ...tellingWarden(), status: () => status }) });
-    expect(JSON.parse((await ask(web, "/api/v1/status")).text)).toEqual({
+    const web = await startTestServer({ remediation: () => ({ ...sampleRemediation(), status: () => status }) });
+    expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text)).toEqual({
       version: "0.1.0",
       takes_orders: false,
       warden: {
@@ -272,24 +273,24 @@ describe("the status", () => {
   });
 
   test("says that nothing does, where nothing does", async () => {
-    const web = await listening();
-    expect(JSON.parse((await ask(web, "/api/v1/status")).text).warden).toMatchObject({
+    const web = await startTestServer();
+    expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).warden).toMatchObject({
       ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
     });
   });
 
   test("/-/ready is 503 while the journal can't be written, and says why beside whatever else is missing", async () => {
     let journal: string | null = "database or disk is full";
-    const web = await listening({
-      warden: () => ({ ...quietWarden, status: () => ({ ...quietStatus, journal }) }),
+    const web = await startTestServer({
+      remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, journal }) }),
       ready: () => ({ ready: journal === null, reasons: journal === null ? [] : ["no config is in force"] }),
     });
-    expect(await ask(web, "/-/ready")).toMatchObject({
+    expect(await fetchFrom(web, "/-/ready")).toMatchObject({
       status: 503,
       text: "not ready\nno config is in force\nthe journal can't be written: database or disk is full\n",
     });
-    expect((await ask(web, "/-/healthy")).status).toBe(200);
+    expect((await fetchFrom(web, "/-/healthy")).status).toBe(200);
     journal = null;
-    expect((await ask(web, "/-/ready")).status).toBe(200);
+    expect((await fetchFrom(web, "/-/ready")).status).toBe(200);
   });
 });

@@ -2,27 +2,27 @@ import { posix } from "node:path";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/base/result.ts";
-import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
-import { serialReload } from "../../../src/web/api/reload.ts";
+import { serializeReloads } from "../../../src/web/api/reload.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
-import { ask, deferred, listening, logged, metricsBody } from "../http/test-server.ts";
+import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
+import { deferred, fetchFrom, loggedMessages, metricsBody, startTestServer } from "../http/test-server.ts";
 
 describe("/metrics", () => {
   test("gives the exposition with its own content type, and is done with it once", async () => {
     const asked: unknown[] = [];
     let done = 0;
-    const web = await listening({
+    const web = await startTestServer({
       scrape: (request) => {
         asked.push(request);
         return Promise.resolve({
           contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
           contentLength: metricsBody.length,
           chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
-          done: () => void done++,
+          release: () => void done++,
         });
       },
     });
-    const response = await ask(web, "/metrics", {
+    const response = await fetchFrom(web, "/metrics", {
       headers: { accept: "application/openmetrics-text", "accept-encoding": "identity" },
     });
     expect(response.status).toBe(200);
@@ -34,7 +34,7 @@ describe("/metrics", () => {
   });
 
   test("answers HEAD with the head alone", async () => {
-    const response = await ask(await listening(), "/metrics", { method: "HEAD" });
+    const response = await fetchFrom(await startTestServer(), "/metrics", { method: "HEAD" });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-length")).toBe(String(metricsBody.length));
     expect(response.text).toBe("");
@@ -42,48 +42,48 @@ describe("/metrics", () => {
 
   test("waits for nothing: a reload that hangs holds it up no more than a query that is wrong", async () => {
     const reload = deferred<Awaited<ReturnType<WebDeps["reload"]>>>();
-    const web = await listening({ reload: () => reload.promise });
-    const waiting = ask(web, "/-/reload", { method: "POST" });
-    expect((await ask(web, "/metrics")).status).toBe(200);
-    expect((await ask(web, "/api/v1/nodes?page=x")).status).toBe(400);
-    expect((await ask(web, "/metrics")).status).toBe(200);
+    const web = await startTestServer({ reload: () => reload.promise });
+    const waiting = fetchFrom(web, "/-/reload", { method: "POST" });
+    expect((await fetchFrom(web, "/metrics")).status).toBe(200);
+    expect((await fetchFrom(web, "/api/v1/nodes?page=x")).status).toBe(400);
+    expect((await fetchFrom(web, "/metrics")).status).toBe(200);
     reload.keep(ok(undefined));
     expect((await waiting).status).toBe(200);
   });
 
   test("that fails is a 500 that tells no secret, and is logged", async () => {
-    const web = await listening({ scrape: () => Promise.reject(new Error("inner detail")) });
-    const response = await ask(web, "/metrics");
+    const web = await startTestServer({ scrape: () => Promise.reject(new Error("inner detail")) });
+    const response = await fetchFrom(web, "/metrics");
     expect(response).toMatchObject({ status: 500, text: "internal error; the log says more\n" });
-    expect(logged).toEqual(["Web request failed."]);
+    expect(loggedMessages).toEqual(["Web request failed."]);
   });
 });
 
 describe("health", () => {
   test.each(["GET", "HEAD"])("/-/healthy answers %s with 200, whatever is wrong", async (method) => {
-    const web = await listening({ ready: () => ({ ready: false, reasons: ["no config"] }) });
-    expect((await ask(web, "/-/healthy", { method })).status).toBe(200);
+    const web = await startTestServer({ ready: () => ({ ready: false, reasons: ["no config"] }) });
+    expect((await fetchFrom(web, "/-/healthy", { method })).status).toBe(200);
   });
 
   test("/-/ready is 200, or 503 with every reason on a line", async () => {
     const state = { ready: true, reasons: [] as string[] };
-    const web = await listening({ ready: () => state });
-    expect(await ask(web, "/-/ready")).toMatchObject({ status: 200, text: "ready\n" });
+    const web = await startTestServer({ ready: () => state });
+    expect(await fetchFrom(web, "/-/ready")).toMatchObject({ status: 200, text: "ready\n" });
     Object.assign(state, { ready: false, reasons: ["the journal is not open", "no config is in force"] });
-    expect(await ask(web, "/-/ready")).toMatchObject({
+    expect(await fetchFrom(web, "/-/ready")).toMatchObject({
       status: 503,
       text: "not ready\nthe journal is not open\nno config is in force\n",
     });
-    expect((await ask(web, "/-/ready", { method: "HEAD" })).status).toBe(503);
+    expect((await fetchFrom(web, "/-/ready", { method: "HEAD" })).status).toBe(503);
   });
 });
 
 describe("/-/reload", () => {
   test("is 200 once the new configuration is in force, whatever body a client sends along", async () => {
-    const web = await listening();
+    const web = await startTestServer();
     for (const body of [undefined, "", "a=b", "{broken"]) {
       const init = body === undefined ? {} : { body, headers: { "content-type": "application/json" } };
-      expect(await ask(web, "/-/reload", { method: "POST", ...init })).toMatchObject({
+      expect(await fetchFrom(web, "/-/reload", { method: "POST", ...init })).toMatchObject({
         status: 200,
         text: "reloaded\n",
       });
@@ -92,9 +92,13 @@ describe("/-/reload", () => {
 
   test("is 400 with the errors, one a line, where the configuration is wrong", async () => {
     const errors = ["a.yaml:3:5: unknown key", "a.yaml:9:1: no duration"];
-    const response = await ask(await listening({ reload: () => Promise.resolve(fail(errors)) }), "/-/reload", {
-      method: "POST",
-    });
+    const response = await fetchFrom(
+      await startTestServer({ reload: () => Promise.resolve(fail(errors)) }),
+      "/-/reload",
+      {
+        method: "POST",
+      },
+    );
     expect(response).toMatchObject({ status: 400, text: `${errors.join("\n")}\n` });
   });
 
@@ -112,12 +116,12 @@ describe("/-/reload", () => {
       running--;
       return ok(undefined);
     };
-    const web = await listening({ reload: serialReload(reload) });
-    const first = ask(web, "/-/reload", { method: "POST" });
+    const web = await startTestServer({ reload: serializeReloads(reload) });
+    const first = fetchFrom(web, "/-/reload", { method: "POST" });
     await begun.promise;
-    const others = Array.from({ length: 5 }, () => ask(web, "/-/reload", { method: "POST" }));
+    const others = Array.from({ length: 5 }, () => fetchFrom(web, "/-/reload", { method: "POST" }));
     // A route that answers after them: by then they have arrived.
-    await ask(web, "/-/healthy");
+    await fetchFrom(web, "/-/healthy");
     release.keep();
     expect((await Promise.all([first, ...others])).map(({ status }) => status)).toEqual(Array(6).fill(200));
     expect(runningMost).toBe(1);
@@ -126,15 +130,15 @@ describe("/-/reload", () => {
 
   test("runs again after one that threw", async () => {
     let runs = 0;
-    const web = await listening({
+    const web = await startTestServer({
       reload: () => (++runs === 1 ? Promise.reject(new Error("bug")) : Promise.resolve(ok(undefined))),
     });
-    expect((await ask(web, "/-/reload", { method: "POST" })).status).toBe(500);
-    expect((await ask(web, "/-/reload", { method: "POST" })).status).toBe(200);
+    expect((await fetchFrom(web, "/-/reload", { method: "POST" })).status).toBe(500);
+    expect((await fetchFrom(web, "/-/reload", { method: "POST" })).status).toBe(200);
   });
 
   test("is 405 to GET", async () => {
-    expect((await ask(await listening(), "/-/reload")).status).toBe(405);
+    expect((await fetchFrom(await startTestServer(), "/-/reload")).status).toBe(405);
   });
 });
 
@@ -147,7 +151,7 @@ describe("the API", () => {
     ["/api/v1/actions", { data: [] }],
     ["/api/v1/policies", { data: [] }],
   ])("gives %s as JSON that nobody keeps", async (path, answer) => {
-    const response = await ask(await listening(), path);
+    const response = await fetchFrom(await startTestServer(), path);
     expect(response.status).toBe(200);
     expect(JSON.parse(response.text)).toEqual(answer);
     expect(response.headers.get("content-type")).toContain("application/json");
@@ -155,8 +159,8 @@ describe("the API", () => {
   });
 
   test("passes the query on, with defaults for what is absent", async () => {
-    const web = await listening();
-    const query = async (search: string) => JSON.parse((await ask(web, `/api/v1/nodes${search}`)).text).query;
+    const web = await startTestServer();
+    const query = async (search: string) => JSON.parse((await fetchFrom(web, `/api/v1/nodes${search}`)).text).query;
     const all = { page: 1, limit: 100, status: null, country: null, region: null, q: null };
     expect(await query("")).toEqual(all);
     expect(await query("?page=3&limit=1000&status=offline&country=DE&region=eu-west&q=we%22ird")).toEqual({
@@ -181,54 +185,54 @@ describe("the API", () => {
     ["pages=1", 'parameter "pages": known ones are page, limit, status, country, region, q'],
     ["__proto__=1", 'parameter "__proto__": known ones are page, limit, status, country, region, q'],
   ])("refuses ?%s by name", async (search, message) => {
-    const response = await ask(await listening(), `/api/v1/nodes?${search}`);
+    const response = await fetchFrom(await startTestServer(), `/api/v1/nodes?${search}`);
     expect(response.status).toBe(400);
     expect(JSON.parse(response.text)).toEqual({ error: "bad_request", message });
   });
 
   test("says in JSON that a node, or a route, is not there", async () => {
-    const web = await listening();
-    const node = await ask(web, "/api/v1/nodes/node_2");
+    const web = await startTestServer();
+    const node = await fetchFrom(web, "/api/v1/nodes/node_2");
     expect(node.status).toBe(404);
     expect(JSON.parse(node.text)).toEqual({ error: "not_found", message: 'no node "node_2" in the fleet' });
-    const route = await ask(web, "/api/v1/none");
+    const route = await fetchFrom(web, "/api/v1/none");
     expect(route.status).toBe(404);
     expect(JSON.parse(route.text).error).toBe("not_found");
   });
 
   test("takes a node id with any character in it", async () => {
-    const web = await listening({ node: (id) => ({ id }) });
+    const web = await startTestServer({ node: (id) => ({ id }) });
     const id = 'we"ird\na/ü';
-    expect(JSON.parse((await ask(web, `/api/v1/nodes/${encodeURIComponent(id)}`)).text)).toMatchObject({ id });
+    expect(JSON.parse((await fetchFrom(web, `/api/v1/nodes/${encodeURIComponent(id)}`)).text)).toMatchObject({ id });
   });
 });
 
 describe("the status page", () => {
   test("is one file after another of this server: each is there, kept by its tag, and smaller on the way", async () => {
-    const web = await listening();
-    const page = await ask(web, "/");
+    const web = await startTestServer();
+    const page = await fetchFrom(web, "/");
     expect(page.status).toBe(200);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(page.text).not.toMatch(/https?:|style="|onclick=|<style|<script>/);
     const paths = [...page.text.matchAll(/(?:href|src)="((?!#)[^"]*)"/g)].map(([, path]) => `/${path!}`);
     expect(paths.filter((path) => path.startsWith("/page/")).length).toBeGreaterThan(20);
     for (const path of paths.filter((each) => !each.endsWith("/events"))) {
-      const file = await ask(web, path, { headers: { "accept-encoding": "identity" } });
+      const file = await fetchFrom(web, path, { headers: { "accept-encoding": "identity" } });
       expect([path, file.status]).toEqual([path, 200]);
       if (!path.startsWith("/page/")) continue;
       const tag = file.headers.get("etag")!;
       expect(file.headers.get("cache-control")).toBe("no-cache");
-      expect((await ask(web, path, { headers: { "if-none-match": tag } })).status).toBe(304);
-      const packed = await ask(web, path, { headers: { "accept-encoding": "gzip" } });
+      expect((await fetchFrom(web, path, { headers: { "if-none-match": tag } })).status).toBe(304);
+      const packed = await fetchFrom(web, path, { headers: { "accept-encoding": "gzip" } });
       expect([packed.headers.get("content-encoding"), packed.text === file.text]).toEqual(["gzip", true]);
     }
-    expect((await ask(web, "/page/server.js")).status).toBe(404);
-    expect((await ask(web, "/page/..%2froutes.ts")).status).toBe(404);
+    expect((await fetchFrom(web, "/page/server.js")).status).toBe(404);
+    expect((await fetchFrom(web, "/page/..%2froutes.ts")).status).toBe(404);
   });
 
   test("runs nothing but scripts of its own, which import nothing but each other", async () => {
-    const web = await listening();
-    const { headers, text: page } = await ask(web, "/");
+    const web = await startTestServer();
+    const { headers, text: page } = await fetchFrom(web, "/");
     expect(headers.get("content-security-policy")).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -236,9 +240,12 @@ describe("the status page", () => {
     const modules = [...page.matchAll(/rel="modulepreload" href="page\/([^"]+)"/g)].map(([, name]) => name!);
     expect(modules).toContain("main.js");
     for (const name of modules) {
-      const { text } = await ask(web, `/page/${name}`);
+      const { text } = await fetchFrom(web, `/page/${name}`);
       const imports = [...text.matchAll(/^\s*(?:import|export)\b[^"]*?from "([^"]+)"/gm)].map(([, from]) => from!);
-      expect([name, imports.filter((from) => !modules.includes(posix.join(posix.dirname(name), from)))]).toEqual([name, []]);
+      expect([name, imports.filter((from) => !modules.includes(posix.join(posix.dirname(name), from)))]).toEqual([
+        name,
+        [],
+      ]);
     }
   });
 

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
-import { planMonth } from "../../../src/rate-limit/billing-month.ts";
-import type { Scene } from "../../../src/web/api/status-views.ts";
+import { billingMonthOf } from "../../../src/rate-limit/billing-month.ts";
+import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, nodesView, nodeView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
-import { START_MS, startDaemon, stopDaemon } from "../../harness/virtual-daemon.ts";
+import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
-const everything = { page: 1, limit: 100, status: null, country: null, region: null, q: null } as const;
+const unfilteredQuery = { page: 1, limit: 100, status: null, country: null, region: null, q: null } as const;
 
 /** What the routes show after twenty minutes with a network of 40 nodes. */
-async function sceneAfter(ms: number, see: (scene: Scene) => void): Promise<void> {
-  const daemon = startDaemon({ scenario: { nodes: 40, sessions: 200 } });
+async function snapshotAfter(ms: number, see: (statusSnapshot: StatusSnapshot) => void): Promise<void> {
+  const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   await daemon.clock.advance(ms);
   see({
     version: "1.2.3",
@@ -17,60 +17,65 @@ async function sceneAfter(ms: number, see: (scene: Scene) => void): Promise<void
     now: daemon.clock.now(),
     monotonic: daemon.clock.monotonic(),
     snapshot: daemon.snapshots.last,
-    plan: daemon.watch.plan(),
-    collectors: daemon.watch.collectors(),
-    ledger: daemon.office.ledger,
-    month: planMonth(daemon.clock.now(), 1),
+    plan: daemon.collectorManager.plan(),
+    collectors: daemon.collectorManager.collectorHealth(),
+    ledger: daemon.rateLimiter.ledger,
+    month: billingMonthOf(daemon.clock.now(), 1),
     clockSkewMs: null,
   });
-  await stopDaemon(daemon);
+  await stopVirtualDaemon(daemon);
 }
 
 test("before anything was seen every view is there, and says that nothing is known", async () => {
-  await sceneAfter(0, (scene) => {
-    expect(statusView(scene)).toMatchObject({ version: "1.2.3", sessions: null, usage_known: false });
-    expect(statusLine(scene)).toBe("the fleet is not known yet");
-    expect(nodesView(scene, everything)).toEqual({ data: [], pagination: { page: 1, limit: 100, total: 0 } });
-    expect(nodeView(scene, "node_1")).toBeNull();
+  await snapshotAfter(0, (statusSnapshot) => {
+    expect(statusView(statusSnapshot)).toMatchObject({ version: "1.2.3", sessions: null, usage_known: false });
+    expect(statusLine(statusSnapshot)).toBe("the fleet is not known yet");
+    expect(nodesView(statusSnapshot, unfilteredQuery)).toEqual({
+      data: [],
+      pagination: { page: 1, limit: 100, total: 0 },
+    });
+    expect(nodeView(statusSnapshot, "node_1")).toBeNull();
   });
 });
 
 test("the status says of each collector what is planned, how old its data are, and that nothing fails", async () => {
-  await sceneAfter(20 * MINUTE, (scene) => {
-    const status = statusView(scene) as { nodes: { total: number }; collectors: Record<string, unknown> };
+  await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
+    const status = statusView(statusSnapshot) as { nodes: { total: number }; collectors: Record<string, unknown> };
     expect(status.nodes.total).toBe(40);
     expect(status.collectors.nodes).toMatchObject({
       planned: { wish_seconds: 60, interval_seconds: 60, stretch: 1, bound_by: null, calls_per_minute: 1 },
       complete: true,
       failure: null,
     });
-    expect(statusLine(scene)).toMatch(/^40 nodes: \d+ online/);
+    expect(statusLine(statusSnapshot)).toMatch(/^40 nodes: \d+ online/);
   });
 });
 
 test("nodes are given in the order of ids, page by page, and found by status, place and part of a name", async () => {
-  await sceneAfter(5 * MINUTE, (scene) => {
+  await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
     type Page = {
       data: { id: string; name: string; country: string; status: string }[];
       pagination: { total: number };
     };
-    const all = (nodesView(scene, everything) as Page).data;
+    const all = (nodesView(statusSnapshot, unfilteredQuery) as Page).data;
     expect(all.map(({ id }) => id)).toEqual(all.map(({ id }) => id).toSorted());
-    const second = nodesView(scene, { ...everything, page: 2, limit: 15 }) as Page;
+    const second = nodesView(statusSnapshot, { ...unfilteredQuery, page: 2, limit: 15 }) as Page;
     expect(second.data).toEqual(all.slice(15, 30));
     const { country, name } = all[7]!;
-    const there = nodesView(scene, { ...everything, country }) as Page;
+    const there = nodesView(statusSnapshot, { ...unfilteredQuery, country }) as Page;
     expect(there.data).toEqual(all.filter((node) => node.country === country));
-    expect((nodesView(scene, { ...everything, q: name.toUpperCase() }) as Page).data).toContainEqual(all[7]);
-    const online = nodesView(scene, { ...everything, status: "online" }) as Page;
+    expect((nodesView(statusSnapshot, { ...unfilteredQuery, q: name.toUpperCase() }) as Page).data).toContainEqual(
+      all[7],
+    );
+    const online = nodesView(statusSnapshot, { ...unfilteredQuery, status: "online" }) as Page;
     expect(online.pagination.total).toBe(all.filter(({ status }) => status === "online").length);
   });
 });
 
 test("one node shows its detail with its age, and its sessions", async () => {
-  await sceneAfter(20 * MINUTE, (scene) => {
-    const id = scene.snapshot!.fleet.ids[3]!;
-    const node = nodeView(scene, id) as Record<string, unknown>;
+  await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
+    const id = statusSnapshot.snapshot!.fleet.ids[3]!;
+    const node = nodeView(statusSnapshot, id) as Record<string, unknown>;
     expect(node).toMatchObject({
       id,
       created_at: expect.stringMatching(/^20\d\d-.*Z$/),
@@ -78,13 +83,13 @@ test("one node shows its detail with its age, and its sessions", async () => {
     });
     expect(node.cpu_usage_ratio).toBeGreaterThanOrEqual(0);
     expect(node.detail_age_seconds).toBeLessThan(16 * 60);
-    expect(nodeView(scene, "")).toBeNull();
+    expect(nodeView(statusSnapshot, "")).toBeNull();
   });
 });
 
 test("the budget says what was stated, what is left at least, and what the next poll waits for", async () => {
-  await sceneAfter(20 * MINUTE, (scene) => {
-    expect(budgetView(scene)).toMatchObject({
+  await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
+    expect(budgetView(statusSnapshot)).toMatchObject({
       reserve: 0.2,
       categories: {
         node_management: {

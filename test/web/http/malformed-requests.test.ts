@@ -1,17 +1,17 @@
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { dial, GET, impatient } from "./connections.ts";
-import { secured } from "./secured-server.ts";
+import { getRequest, openConnection, serverWithShortTimeouts } from "./connections.ts";
+import { startServerWithFiles } from "./secured-server.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
 
 describe("requests", () => {
   test("whose head, or whose body, does not arrive in time are 408; who says nothing is cut as well", async () => {
-    const { url, refused } = await impatient((app) => void app.post("/", () => "fine"));
+    const { url, refused } = await serverWithShortTimeouts((app) => void app.post("/", () => "fine"));
     const late = await Promise.all([
-      dial(url, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: ").heard,
-      dial(url, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc").heard,
-      dial(url).heard,
+      openConnection(url, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: ").heard,
+      openConnection(url, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc").heard,
+      openConnection(url).heard,
     ]);
     for (const answer of late) {
       expect(answer).toMatch(
@@ -22,7 +22,7 @@ describe("requests", () => {
   });
 
   test("with two Host headers, none, or one that is no host are 400 and end the connection", async () => {
-    const { web, metrics } = await secured(PLAIN);
+    const { web, metrics } = await startServerWithFiles(PLAIN);
     const answers = [
       "",
       "Host: a\r\nHost: b",
@@ -36,13 +36,13 @@ describe("requests", () => {
       const head = ["GET /-/healthy HTTP/1.1", "Connection: close", ...(hosts === "" ? [] : [hosts]), "", ""].join(
         "\r\n",
       );
-      expect([hosts, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
+      expect([hosts, (await openConnection(web.url, head).heard).slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
     }
     // The parser refuses the first one by itself.
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length - 1);
     for (const host of ["warden.test", "warden.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
       const head = `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-      expect([host, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
+      expect([host, (await openConnection(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
     }
   });
 });
@@ -57,7 +57,7 @@ describe("a reader that stops reading", () => {
     const served = new Promise<Socket>((resolve) => {
       serve = resolve;
     });
-    const { url } = await impatient(
+    const { url } = await serverWithShortTimeouts(
       (app) =>
         void app.get("/", (request, reply) => {
           serve(request.raw.socket);
@@ -65,7 +65,7 @@ describe("a reader that stops reading", () => {
         }),
       { stallMs },
     );
-    const { socket } = dial(url, GET("/"));
+    const { socket } = openConnection(url, getRequest("/"));
     socket.pause();
     const connection = await served;
     const cut = new Promise<void>((resolve) => connection.once("close", () => resolve(void order.push("cut"))));

@@ -7,92 +7,107 @@ import { readTextFile } from "../../../src/cli/context.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
 import type { Clock } from "../../../src/model/ports.ts";
-import type { Bcrypt } from "../../../src/web/http/auth/bcrypt.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
-import { createWeb, type Web } from "../../../src/web/http/server.ts";
-import { type PreparedTerms, prepareTerms } from "../../../src/web/http/web-settings.ts";
+import type { Bcrypt } from "../../../src/web/http/auth/bcrypt.ts";
+import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import { type LoadedWebSettings, loadWebSettings } from "../../../src/web/http/web-settings.ts";
 import { sourceOf } from "../../config/config-fixtures.ts";
-import { type Folder, newFolder } from "../../integration/folder.ts";
-import { log, logged, loggedFields, quietDeps } from "./test-server.ts";
+import { createTempFolder, type TempFolder } from "../../integration/folder.ts";
+import { defaultDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
 /** Time that a test sets; a sleep ends only when it is aborted. */
-export interface SetClock extends Pick<Clock, "monotonic" | "sleep"> {
+export interface ManualClock extends Pick<Clock, "monotonic" | "sleep"> {
   nowMs: number;
 }
 
 /** Metrics as they are, by name and labels. */
-export type Kept = Record<string, number>;
+export type RecordedMetrics = Record<string, number>;
 
 /** A server on terms of its own, which ends with the test. */
-export interface Secured {
-  readonly web: Web;
-  readonly folder: Folder;
-  readonly clock: SetClock;
-  readonly metrics: Kept;
+export interface TestServer {
+  readonly web: WebServer;
+  readonly folder: TempFolder;
+  readonly clock: ManualClock;
+  readonly metrics: RecordedMetrics;
 }
 
 /** What else it is made of. */
-export interface SecuredParts {
+export interface TestServerDeps {
   readonly deps?: Partial<WebDeps>;
   readonly bcrypt?: Bcrypt;
 }
 
 /** Terms of the file `web.yml` in a folder. */
-export function termsIn(folder: Folder): Result<PreparedTerms, readonly string[]> {
+export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
   const source = { ...sourceOf(""), readFile: readTextFile };
-  const read = readWebFile(folder.at("web.yml"), { source, resolvePath: (path) => path, find: () => [], names: null });
-  return read.ok ? prepareTerms(read.value.webFile, readTextFile) : { ok: false, error: read.error.map(formatProblem) };
+  const read = readWebFile(folder.pathOf("web.yml"), {
+    source,
+    resolvePath: (path) => path,
+    find: () => [],
+    names: null,
+  });
+  return read.ok
+    ? loadWebSettings(read.value.webFile, readTextFile)
+    : { ok: false, error: read.error.map(formatProblem) };
 }
 
 /** Starts a server on terms of these files, of which `web.yml` is the first to be read. */
-export async function secured(files: Readonly<Record<string, string>>, parts: SecuredParts = {}): Promise<Secured> {
-  const folder = newFolder();
+export async function startServerWithFiles(
+  files: Readonly<Record<string, string>>,
+  parts: TestServerDeps = {},
+): Promise<TestServer> {
+  const folder = createTempFolder();
   for (const [name, content] of Object.entries(files)) folder.write(name, content);
-  const clock: SetClock = {
+  const clock: ManualClock = {
     nowMs: 0,
     monotonic: () => clock.nowMs,
     sleep: (_ms, signal) =>
       new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
   };
-  const kept: Kept = {};
+  const recorded: RecordedMetrics = {};
   const nameOf = (name: string, labels: object) => [name, ...Object.values(labels)].join(" ");
   const metrics = {
     set(name: string, labels: object, value: number) {
-      kept[nameOf(name, labels)] = value;
+      recorded[nameOf(name, labels)] = value;
     },
     inc(name: string, labels: object) {
-      kept[nameOf(name, labels)] = (kept[nameOf(name, labels)] ?? 0) + 1;
+      recorded[nameOf(name, labels)] = (recorded[nameOf(name, labels)] ?? 0) + 1;
     },
   };
-  const web = await createWeb({
+  const web = await startWebServer({
     ...{ host: "127.0.0.1", port: 0, log, clock, metrics },
-    deps: { ...quietDeps, ...parts.deps },
-    terms: must(termsIn(folder)),
+    deps: { ...defaultDeps, ...parts.deps },
+    settings: valueOrThrow(settingsIn(folder)),
     ...(parts.bcrypt === undefined ? {} : { bcrypt: parts.bcrypt }),
   });
   if (!web.ok) throw new Error(web.error);
   onTestFinished(async () => {
     await web.value.close();
-    logged.length = 0;
+    loggedMessages.length = 0;
     loggedFields.length = 0;
   });
-  return { web: web.value, folder, clock, metrics: kept };
+  return { web: web.value, folder, clock, metrics: recorded };
 }
 
-function must<T>(result: Result<T, readonly string[]>): T {
+function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
   if (!result.ok) throw new Error(result.error.join("\n"));
   return result.value;
 }
 
 /** A whole answer. */
-export interface Answered {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
 /** Asks over a connection of its own. Rejects where none comes about, or it ends without an answer. */
-export function asked(web: Pick<Web, "url">, path: string, options: RequestOptions = {}, body = ""): Promise<Answered> {
+export function sendHttpRequest(
+  web: Pick<WebServer, "url">,
+  path: string,
+  options: RequestOptions = {},
+  body = "",
+): Promise<HttpResponse> {
   const url = new URL(web.url + path);
   const request = url.protocol === "https:" ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {

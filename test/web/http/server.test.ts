@@ -5,14 +5,23 @@ import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
-import { createWeb, type Web } from "../../../src/web/http/server.ts";
-import { ask, deferred, listening, log, metricsBody, noMetrics, quietDeps, stillClock } from "./test-server.ts";
+import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import {
+  defaultDeps,
+  deferred,
+  fetchFrom,
+  ignoredMetrics,
+  log,
+  metricsBody,
+  startTestServer,
+  stoppedClock,
+} from "./test-server.ts";
 
 /** A sleep that is over at once. */
-const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stillClock, sleep: () => Promise.resolve() };
+const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stoppedClock, sleep: () => Promise.resolve() };
 
 /** A GET whose answer is handed over as soon as its head is there. */
-async function open(web: Web, path: string): Promise<IncomingMessage> {
+async function open(web: WebServer, path: string): Promise<IncomingMessage> {
   const request = httpRequest(web.url + path, { agent: false }).end();
   const [response] = await once(request, "response");
   return response;
@@ -27,7 +36,7 @@ describe("what is not there, or not allowed", () => {
     ["POST", "/api/v1/nodes", "GET, HEAD"],
     ["PATCH", "/api/v1/nodes/node_1", "GET, HEAD"],
   ])("%s %s is 405, and says what is allowed", async (method, path, allow) => {
-    const response = await ask(await listening(), path, { method });
+    const response = await fetchFrom(await startTestServer(), path, { method });
     expect(response.status).toBe(405);
     expect(response.headers.get("allow")).toBe(allow);
     const json = path.startsWith("/api/");
@@ -35,18 +44,18 @@ describe("what is not there, or not allowed", () => {
   });
 
   test("an unknown page is 404 in plain text, a broken address 400", async () => {
-    const web = await listening();
-    expect(await ask(web, "/none")).toMatchObject({ status: 404 });
-    expect((await ask(web, "/none")).headers.get("content-type")).toContain("text/plain");
-    expect((await ask(web, "/%zz")).status).toBe(400);
-    expect((await ask(web, "/%zz")).headers.get("x-content-type-options")).toBe("nosniff");
-    expect((await ask(web, "/api/v1/nodes/%zz")).status).toBe(400);
+    const web = await startTestServer();
+    expect(await fetchFrom(web, "/none")).toMatchObject({ status: 404 });
+    expect((await fetchFrom(web, "/none")).headers.get("content-type")).toContain("text/plain");
+    expect((await fetchFrom(web, "/%zz")).status).toBe(400);
+    expect((await fetchFrom(web, "/%zz")).headers.get("x-content-type-options")).toBe("nosniff");
+    expect((await fetchFrom(web, "/api/v1/nodes/%zz")).status).toBe(400);
   });
 
   test("a body over 8 KiB is 413, a head over 16 KiB 431", async () => {
-    const web = await listening();
-    expect((await ask(web, "/-/reload", { method: "POST", body: "x".repeat(8_193) })).status).toBe(413);
-    expect((await ask(web, "/", { headers: { "x-long": "x".repeat(16_385) } })).status).toBe(431);
+    const web = await startTestServer();
+    expect((await fetchFrom(web, "/-/reload", { method: "POST", body: "x".repeat(8_193) })).status).toBe(413);
+    expect((await fetchFrom(web, "/", { headers: { "x-long": "x".repeat(16_385) } })).status).toBe(431);
   });
 });
 
@@ -54,7 +63,7 @@ describe("closing", () => {
   test("lets a scrape under way finish, though time stands still", async () => {
     const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
     const asked = deferred<void>();
-    const web = await listening({
+    const web = await startTestServer({
       scrape: () => {
         asked.keep();
         return scrape.promise;
@@ -63,13 +72,13 @@ describe("closing", () => {
     const response = open(web, "/metrics");
     await asked.promise;
     const closed = web.close();
-    scrape.keep(await quietDeps.scrape({ accept: undefined, acceptEncoding: undefined }));
+    scrape.keep(await defaultDeps.scrape({ accept: undefined, acceptEncoding: undefined }));
     expect(await text(await response)).toBe(metricsBody.toString());
     await closed;
   });
 
   test("ends idle connections at once", async () => {
-    const web = await listening();
+    const web = await startTestServer();
     const { hostname, port } = new URL(web.url);
     const socket = connect(Number(port), hostname);
     socket.write("GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -82,7 +91,7 @@ describe("closing", () => {
 
   test("cuts what is still under way when its time is over", async () => {
     const asked = deferred<void>();
-    const web = await listening(
+    const web = await startTestServer(
       {
         scrape: () => {
           asked.keep();
@@ -97,37 +106,37 @@ describe("closing", () => {
   });
 
   test("accepts nobody any more", async () => {
-    const web = await listening();
+    const web = await startTestServer();
     await web.close();
-    await expect(ask(web, "/-/healthy")).rejects.toThrow();
+    await expect(fetchFrom(web, "/-/healthy")).rejects.toThrow();
   });
 });
 
 describe("an address", () => {
   test("that is taken is an error that names it", async () => {
-    const { port } = new URL((await listening()).url);
+    const { port } = new URL((await startTestServer()).url);
     const options = {
       host: "127.0.0.1",
       port: Number(port),
-      deps: quietDeps,
+      deps: defaultDeps,
       log,
-      clock: stillClock,
-      metrics: noMetrics,
+      clock: stoppedClock,
+      metrics: ignoredMetrics,
     };
-    expect(await createWeb(options)).toEqual({
+    expect(await startWebServer(options)).toEqual({
       ok: false,
       error: expect.stringMatching(`^can't listen on 127.0.0.1:${port}: .*EADDRINUSE.*free address`),
     });
   });
 
   test("that is a wildcard is shown as one that can be opened", async () => {
-    const web = await createWeb({
+    const web = await startWebServer({
       host: "0.0.0.0",
       port: 0,
-      deps: quietDeps,
+      deps: defaultDeps,
       log,
-      clock: stillClock,
-      metrics: noMetrics,
+      clock: stoppedClock,
+      metrics: ignoredMetrics,
     });
     if (!web.ok) throw new Error(web.error);
     expect(web.value.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);

@@ -1,24 +1,24 @@
 import { onTestFinished } from "vitest";
 import { ok } from "../../../src/base/result.ts";
-import type { Operator } from "../../../src/model/remediation/operator.ts";
 import type { Clock, Log, LogFields, Secret } from "../../../src/model/ports.ts";
-import { createFeed } from "../../../src/web/api/event-log.ts";
+import type { Operator } from "../../../src/model/remediation/operator.ts";
+import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { createHistory } from "../../../src/web/api/history.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
-import { createWeb, type Web } from "../../../src/web/http/server.ts";
-import { keptOrders, quietWarden } from "../api/remediation-view-fixture.ts";
+import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import { idleRemediation, recordingOrders } from "../api/remediation-view-fixture.ts";
 
 /** An exposition in two chunks. */
 export const metricsBody = Buffer.from("proxywarden_trusted 1\n");
 
 /** A daemon in which nothing is wrong. */
-export const quietDeps: WebDeps = {
+export const defaultDeps: WebDeps = {
   scrape: () =>
     Promise.resolve({
       contentType: "text/plain; version=0.0.4",
       contentLength: metricsBody.length,
       chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
-      done() {},
+      release() {},
     }),
   ready: () => ({ ready: true, reasons: [] }),
   reload: () => Promise.resolve(ok(undefined)),
@@ -28,58 +28,59 @@ export const quietDeps: WebDeps = {
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),
   fleet: () => null,
-  feed: createFeed(),
+  eventLog: createEventLog(),
   epoch: "now",
   history: () => createHistory().view(),
-  warden: () => quietWarden,
-  orders: () => keptOrders([]),
+  remediation: () => idleRemediation,
+  commands: () => recordingOrders([]),
   operators: () => [],
 };
 
 /** The operators where `token` is that of the only one; null: there are none. */
-export const admin = (token: Secret | null): readonly Operator[] => (token === null ? [] : [{ name: "admin", token }]);
+export const adminOperators = (token: Secret | null): readonly Operator[] =>
+  token === null ? [] : [{ name: "admin", token }];
 
 /** Time that stands still: a sleep ends only when it is aborted. */
-export const stillClock: Pick<Clock, "sleep" | "monotonic"> = {
+export const stoppedClock: Pick<Clock, "sleep" | "monotonic"> = {
   monotonic: () => 0,
   sleep: (_ms, signal) => new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
 };
 
 /** Messages that were logged, since the last test began, and their fields. */
-export const logged: string[] = [];
+export const loggedMessages: string[] = [];
 export const loggedFields: LogFields[] = [];
-const note = (fields: LogFields, message: string) => {
-  logged.push(message);
+const recordLog = (fields: LogFields, message: string) => {
+  loggedMessages.push(message);
   loggedFields.push(fields);
 };
 
 /** A log that keeps the messages. */
-export const log: Log = { debug: note, info: note, warn: note, error: note };
+export const log: Log = { debug: recordLog, info: recordLog, warn: recordLog, error: recordLog };
 
 /** Metrics that nobody looks at. */
-export const noMetrics = { inc() {}, set() {} };
+export const ignoredMetrics = { inc() {}, set() {} };
 
 /** A server on a free port that ends with the test, and what it logged with it. */
-export async function listening(deps: Partial<WebDeps> = {}, clock = stillClock): Promise<Web> {
-  const web = await createWeb({
+export async function startTestServer(deps: Partial<WebDeps> = {}, clock = stoppedClock): Promise<WebServer> {
+  const web = await startWebServer({
     host: "127.0.0.1",
     port: 0,
-    deps: { ...quietDeps, ...deps },
+    deps: { ...defaultDeps, ...deps },
     log,
     clock,
-    metrics: noMetrics,
+    metrics: ignoredMetrics,
   });
   if (!web.ok) throw new Error(web.error);
   onTestFinished(async () => {
     await web.value.close();
-    logged.length = 0;
+    loggedMessages.length = 0;
     loggedFields.length = 0;
   });
   return web.value;
 }
 
 /** Asks the server, over a connection of its own. */
-export async function ask(web: Web, path: string, init: RequestInit = {}) {
+export async function fetchFrom(web: WebServer, path: string, init: RequestInit = {}) {
   const response = await fetch(web.url + path, { ...init, headers: { connection: "close", ...init.headers } });
   return { status: response.status, headers: response.headers, text: await response.text() };
 }

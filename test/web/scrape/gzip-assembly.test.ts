@@ -1,7 +1,7 @@
 import { crc32, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createPiece, release } from "../../../src/metrics/render/chunk.ts";
+import { createChunk, release } from "../../../src/metrics/render/chunk.ts";
 import { checksumShift, combineChecksums } from "../../../src/web/scrape/crc32-combine.ts";
 import { createCompressor, finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
 
@@ -28,7 +28,7 @@ describe("a gzip body", () => {
   test("is one member that holds the pieces and the rest, in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { maxLength: 8 }), bytes, async (runs, rest) => {
-        const start = await compressor.start(runs.map((run) => createPiece(run)));
+        const start = await compressor.start(runs.map((run) => createChunk(run)));
         const body = Buffer.concat(finishGzip(start, rest));
         expect(gunzipSync(body)).toEqual(Buffer.concat([...runs, rest]));
         // The last length is that of all bytes: there are no further members.
@@ -39,15 +39,15 @@ describe("a gzip body", () => {
   });
 
   test("of a piece that was deflated before takes the same bytes", async () => {
-    const shared = createPiece(Buffer.from("shared ".repeat(100)));
-    const one = await compressor.start([shared, createPiece(Buffer.from("one"))]);
-    const other = await compressor.start([createPiece(Buffer.from("other")), shared]);
+    const shared = createChunk(Buffer.from("shared ".repeat(100)));
+    const one = await compressor.start([shared, createChunk(Buffer.from("one"))]);
+    const other = await compressor.start([createChunk(Buffer.from("other")), shared]);
     expect(other.chunks[2]).toBe(one.chunks[1]);
   });
 
   test("holds its pieces until they are deflated, and no longer", async () => {
     const freed: string[] = [];
-    const piece = createPiece(Buffer.from("a"), () => freed.push("a"));
+    const piece = createChunk(Buffer.from("a"), () => freed.push("a"));
     const started = compressor.start([piece]);
     release(piece);
     expect(freed).toEqual([]);

@@ -5,32 +5,32 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
+import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
-import { createWardenMetrics } from "../../../src/metrics/daemon-metrics.ts";
-import { createExposition, type Scrape, sendExposition } from "../../../src/web/scrape/scrape-endpoint.ts";
+import { createMetricsEndpoint, type Scrape, sendScrape } from "../../../src/web/scrape/scrape-endpoint.ts";
+import { referenceRender } from "../../metrics/naive-renderer.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";
-import { renderPlainly } from "../../metrics/naive-renderer.ts";
-import { fleetOf, inputOf } from "../../metrics/snapshot-fixtures.ts";
+import { buildFleet, renderInput } from "../../metrics/snapshot-fixtures.ts";
 
 /** An exposition on a clock that stands still until it is moved. */
-function standing() {
+function endpointOnStoppedClock() {
   const clock = { at: 0, monotonic: () => clock.at };
-  const warden = createWardenMetrics({ process: false });
-  return { clock, warden, exposition: createExposition({ clock, warden }) };
+  const warden = createDaemonMetrics({ process: false });
+  return { clock, warden, exposition: createMetricsEndpoint({ clock, daemonMetrics: warden }) };
 }
 
 const nodesWith = (uptimeHours: number, count = 3, now = 0): RenderInput =>
-  inputOf(
-    { fleet: fleetOf(Array.from({ length: count }, (_, index) => ({ id: `node_${index}`, uptimeHours }))) },
+  renderInput(
+    { fleet: buildFleet(Array.from({ length: count }, (_, index) => ({ id: `node_${index}`, uptimeHours }))) },
     { now },
   );
 
 const textOf = ({ chunks }: Scrape) => Buffer.concat(chunks).toString();
-const networkOf = (text: string) => text.slice(0, text.indexOf("# HELP proxywarden_"));
+const networkPart = (text: string) => text.slice(0, text.indexOf("# HELP proxywarden_"));
 
 describe("a scrape", () => {
   test("before the first snapshot shows the daemon's own metrics", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     const scrape = await exposition.scrape({});
     expect(textOf(scrape)).toMatch(/^# HELP proxywarden_/);
     expect(scrape.contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
@@ -38,13 +38,13 @@ describe("a scrape", () => {
   });
 
   test("shows the network as rendered, and the daemon as it is now", async () => {
-    const { exposition, warden } = standing();
+    const { exposition, warden } = endpointOnStoppedClock();
     const input = fullInput();
     await exposition.refresh(input);
     warden.set("proxywarden_month_calls", {}, 77);
     const scrape = await exposition.scrape({});
     const text = textOf(scrape);
-    expect(networkOf(text)).toBe(renderPlainly(input));
+    expect(networkPart(text)).toBe(referenceRender(input));
     expect(text).toContain("proxywarden_month_calls 77\n");
     expect(text).toMatch(/proxywarden_export_series \d{2,}\n/);
     expect(scrape.contentLength).toBe(Buffer.byteLength(text));
@@ -52,7 +52,7 @@ describe("a scrape", () => {
   });
 
   test("in OpenMetrics ends with its mark, and passes the strict parser", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());
     const scrape = await exposition.scrape({ accept: "application/openmetrics-text" });
     const text = textOf(scrape);
@@ -62,7 +62,7 @@ describe("a scrape", () => {
   });
 
   test("gzipped unpacks to the same, in both formats, from the same compressed samples", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());
     const gzipped: Scrape[] = [];
     for (const accept of ["text/plain", "application/openmetrics-text"]) {
@@ -79,27 +79,27 @@ describe("a scrape", () => {
   });
 
   test("of families over series_max says how many are missing", async () => {
-    const { exposition } = standing();
-    await exposition.refresh(inputOf({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
+    const { exposition } = endpointOnStoppedClock();
+    await exposition.refresh(renderInput({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
     expect(textOf(await exposition.scrape({}))).toMatch(/proxywarden_export_families_dropped [1-9]\n/);
   });
 });
 
 describe("a refresh", () => {
   test("that comes while another is under way waits for it, and the newest of several is shown", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     const first = exposition.refresh(nodesWith(1));
     const second = exposition.refresh(nodesWith(2));
     const third = exposition.refresh(nodesWith(3));
     await Promise.all([first, second, third]);
-    expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(3)));
+    expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(3)));
   });
 
   test("lets other work in between its slices, and a scrape meanwhile gets the whole of it", async () => {
     let now = 0;
     // Every look at the clock is a millisecond later: each step of the rendering fills a slice.
     const clock = { monotonic: () => now++ };
-    const exposition = createExposition({ clock, warden: createWardenMetrics({ process: false }) });
+    const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     await exposition.refresh(nodesWith(1, 2_000));
     let turns = 0;
     let isOver = false;
@@ -113,16 +113,16 @@ describe("a refresh", () => {
     }
     await refreshed;
     expect(turns).toBeGreaterThan(3);
-    const before = renderPlainly(nodesWith(1, 2_000));
-    const after = renderPlainly(nodesWith(22, 2_000));
-    const shown = (await Promise.all(scrapes)).map((scrape) => networkOf(textOf(scrape)));
+    const before = referenceRender(nodesWith(1, 2_000));
+    const after = referenceRender(nodesWith(22, 2_000));
+    const shown = (await Promise.all(scrapes)).map((scrape) => networkPart(textOf(scrape)));
     expect(shown.every((text) => text === before || text === after)).toBe(true);
     // Those who came while it was rendered waited for it.
     expect(shown.filter((text) => text === after).length).toBeGreaterThan(3);
   });
 
   test("that never stops coming keeps no scrape waiting", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     let isServed = false;
     const scraped = exposition.refresh(nodesWith(1)).then(async () => {
       await exposition.scrape({});
@@ -134,32 +134,32 @@ describe("a refresh", () => {
   });
 
   test("that fails is told, and the next one starts from nothing", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1));
     const broken = { ...nodesWith(2), staleAfterMs: undefined } as unknown as RenderInput;
     await expect(exposition.refresh(broken)).rejects.toThrow(TypeError);
     await exposition.refresh(nodesWith(3));
-    expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(3)));
+    expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(3)));
   });
 });
 
 describe("bytes on their way", () => {
   test("to a slow scraper stay as they were through several refreshes", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1));
     const slow = await exposition.scrape({});
     await exposition.refresh(nodesWith(22));
     await exposition.refresh(nodesWith(333));
-    expect(networkOf(textOf(slow))).toBe(renderPlainly(nodesWith(1)));
-    slow.done();
-    slow.done();
+    expect(networkPart(textOf(slow))).toBe(referenceRender(nodesWith(1)));
+    slow.release();
+    slow.release();
     await exposition.refresh(nodesWith(4));
     await exposition.refresh(nodesWith(55));
-    expect(networkOf(textOf(await exposition.scrape({})))).toBe(renderPlainly(nodesWith(55)));
+    expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(55)));
   });
 
   test("are called back from the slowest when too many old renderings are held", async () => {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     const slow: Scrape[] = [];
     for (let round = 1; round <= 4; round++) {
       await exposition.refresh(nodesWith(round));
@@ -178,13 +178,13 @@ describe("over HTTP", () => {
 
   /** Serves what `answer` gives, and tells its URL. */
   async function serving(answer: (accept: IncomingMessage["headers"]) => Promise<Scrape>): Promise<string> {
-    server = createServer(async (request, response) => sendExposition(response, await answer(request.headers)));
+    server = createServer(async (request, response) => sendScrape(response, await answer(request.headers)));
     await once(server.listen(0, "127.0.0.1"), "listening");
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`;
   }
 
   async function servingNodes(count: number): Promise<{ url: string; text: string }> {
-    const { exposition } = standing();
+    const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1, count));
     const text = textOf(await exposition.scrape({}));
     const url = await serving((headers) =>
@@ -231,7 +231,7 @@ describe("over HTTP", () => {
       contentType: "text/plain",
       contentLength: bytes,
       chunks: [Buffer.alloc(bytes)],
-      done() {
+      release() {
         done++;
         returned.shift()?.();
       },
@@ -261,7 +261,7 @@ describe("over HTTP", () => {
         contentLength: 50_000_000,
         chunks: [Buffer.alloc(50_000_000)],
         revoked: revocation.signal,
-        done: given.resolve,
+        release: given.resolve,
       }),
     );
     const [response] = (await once(get(url), "response")) as [IncomingMessage];

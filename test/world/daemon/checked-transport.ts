@@ -1,46 +1,57 @@
-import type { ServiceRequest, Transport } from "../../../src/model/ports.ts";
+import type { Transport, TransportRequest } from "../../../src/model/ports.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
-import { answerLaws } from "../invariants/answer-invariants.ts";
-import { safetyLaws } from "../invariants/post-invariants.ts";
-import { type Answer, type Moment, momentOf, type Post, type Stage } from "./simulation-parts.ts";
+import { answerInvariants } from "../invariants/answer-invariants.ts";
+import { postInvariants } from "../invariants/post-invariants.ts";
+import {
+  type NodeTruth,
+  nodeTruthOf,
+  type PostAnswer,
+  type PostAttempt,
+  type SimulationParts,
+} from "./simulation-parts.ts";
 
 /**
  * A transport that holds every POST against the laws before the service sees it. `onPost` is told of each once it is on
  * its way.
  */
-export function createWitness(stage: Stage, inner: Transport, onPost: (post: Post) => void): Transport {
-  const reads = new Map<string, Moment>();
+export function createCheckedTransport(
+  parts: SimulationParts,
+  inner: Transport,
+  onPost: (post: PostAttempt) => void,
+): Transport {
+  const reads = new Map<string, NodeTruth>();
 
-  function postOf(request: ServiceRequest, node: string, kind: string): Post {
-    const { actions, underWay } = stage.chronicle;
+  function postOf(request: TransportRequest, node: string, kind: string): PostAttempt {
+    const { actions, inFlight: underWay } = parts.recordedState;
     const rows = [...underWay].map((id) => actions.get(id)!).filter((action) => action.node === node);
     const read = reads.get(node) ?? null;
     return {
-      at: stage.clock.monotonic(),
-      steppedAt: stage.clock.monotonic() + stage.forwardMs,
+      at: parts.clock.monotonic(),
+      steppedAt: parts.clock.monotonic() + parts.forwardMs,
       ...{ node, kind, body: request.body ?? "" },
-      region: findNode(stage.service.world.fleet, node)?.region ?? "",
-      truth: momentOf(stage, node),
-      read: read !== null && read.at >= stage.bornAt ? read : null,
+      region: findNode(parts.service.world.fleet, node)?.region ?? "",
+      truth: nodeTruthOf(parts, node),
+      read: read !== null && read.at >= parts.bornAt ? read : null,
       action: rows.find(({ state }) => state === "posting") ?? null,
       answer: null,
     };
   }
 
-  function keep(post: Post): void {
-    stage.posts.push(post);
-    stage.underHand.set(post.node, post);
+  function recordPost(post: PostAttempt): void {
+    parts.posts.push(post);
+    parts.disruptedByUs.set(post.node, post);
     const key = `${post.action?.episode}/${post.action?.step}`;
-    stage.postsOfStep.set(key, [...(stage.postsOfStep.get(key) ?? []), post]);
+    parts.postsOfStep.set(key, [...(parts.postsOfStep.get(key) ?? []), post]);
   }
 
-  async function send(request: ServiceRequest, signal: AbortSignal, node: string, kind: string) {
+  async function send(request: TransportRequest, signal: AbortSignal, node: string, kind: string) {
     const post = postOf(request, node, kind);
-    for (const [name, law] of Object.entries(safetyLaws)) {
-      const broken = law(post, stage);
-      if (broken !== null) stage.breach(name, `${kind} of ${node} (${post.action?.id ?? "no row"}): ${broken}`);
+    for (const [name, invariant] of Object.entries(postInvariants)) {
+      const violated = invariant(post, parts);
+      if (violated !== null)
+        parts.addViolation(name, `${kind} of ${node} (${post.action?.id ?? "no row"}): ${violated}`);
     }
-    keep(post);
+    recordPost(post);
     const answering = inner.request(request, signal);
     onPost(post);
     const answer = await answering;
@@ -49,10 +60,10 @@ export function createWitness(stage: Stage, inner: Transport, onPost: (post: Pos
   }
 
   /** Holds an answer against the laws. */
-  function held(answer: Answer): Answer {
-    for (const [name, law] of Object.entries(answerLaws)) {
-      const broken = law(answer, stage);
-      if (broken !== null) stage.breach(name, broken);
+  function checked(answer: PostAnswer): PostAnswer {
+    for (const [name, invariant] of Object.entries(answerInvariants)) {
+      const violated = invariant(answer, parts);
+      if (violated !== null) parts.addViolation(name, violated);
     }
     return answer;
   }
@@ -60,14 +71,14 @@ export function createWitness(stage: Stage, inner: Transport, onPost: (post: Pos
   return {
     async request(request, signal) {
       const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
-      if (node !== undefined && kind !== undefined) return held(await send(request, signal, node, kind));
-      const moment = node === undefined ? null : momentOf(stage, node);
-      const answer = held(await inner.request(request, signal));
+      if (node !== undefined && kind !== undefined) return checked(await send(request, signal, node, kind));
+      const moment = node === undefined ? null : nodeTruthOf(parts, node);
+      const answer = checked(await inner.request(request, signal));
       if (!answer.ok) return answer;
       const { status, body } = answer.value;
-      const at = stage.clock.monotonic();
-      if (node !== undefined) stage.seen.read(node, status, body, at);
-      else if (status === 200 && request.path.startsWith("/v1/nodes?")) stage.seen.page(body, at);
+      const at = parts.clock.monotonic();
+      if (node !== undefined) parts.observations.recordRead(node, status, body, at);
+      else if (status === 200 && request.path.startsWith("/v1/nodes?")) parts.observations.recordPage(body, at);
       if (moment !== null && status === 200) reads.set(node!, moment);
       return answer;
     },

@@ -1,34 +1,39 @@
 import { isDeepStrictEqual } from "node:util";
-import { seededRandom } from "../../../src/base/random.ts";
-import type { Plan } from "../../../src/scheduling/planner.ts";
-import { openBooks } from "../../../src/remediation/state/journaled-state.ts";
-import { createNotifier } from "../../../src/notify/notifier.ts";
-import type { Rules } from "../../../src/remediation/context.ts";
-import { startWarden, type Warden } from "../../../src/remediation/controller.ts";
-import { createSight, startWatch, type Watch, type WatchSettings } from "../../../src/collectors/collector-manager.ts";
-import { createWardenMetrics, type WardenMetrics } from "../../../src/metrics/daemon-metrics.ts";
-import type { Journal } from "../../../src/model/remediation/journal.ts";
-import type { Clock, Log, Obstacles, Store, Transport } from "../../../src/model/ports.ts";
-import type { Snapshot } from "../../../src/model/snapshot.ts";
-import { createClient } from "../../../src/api-client/client.ts";
-import { createPermitOffice } from "../../../src/api-client/rate-limiter.ts";
+import { createApiClient } from "../../../src/api-client/client.ts";
+import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
 import { createServiceClock } from "../../../src/api-client/service-clock.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import {
+  type CollectionSettings,
+  type CollectorManager,
+  createCollectedState,
+  startCollectorManager,
+} from "../../../src/collectors/collector-manager.ts";
+import { createDaemonMetrics, type DaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
+import type { Clock, ExternalBlockers, Log, StateStore, Transport } from "../../../src/model/ports.ts";
+import type { Journal } from "../../../src/model/remediation/journal.ts";
+import type { Snapshot } from "../../../src/model/snapshot.ts";
+import { createNotifier } from "../../../src/notify/notifier.ts";
+import { createCron } from "../../../src/platform/cron.ts";
+import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { type RemediationController, startRemediationController } from "../../../src/remediation/controller.ts";
+import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import type { Plan } from "../../../src/scheduling/planner.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { createBell } from "../../../src/platform/cron.ts";
 import { fixedKey } from "../../harness/virtual-daemon.ts";
 
 /** Whether a process lives. */
-export interface Mortal {
+export interface ProcessLifetime {
   isAlive(): boolean;
   /** Ends it as SIGKILL would: nothing that it still has in hand does anything any more. */
   kill(): void;
   /** Is called once, when it is killed. */
-  onDeath(then: () => void): void;
+  onKill(then: () => void): void;
 }
 
 /** A process that lives. */
-export function createMortal(): Mortal {
+export function createProcessLifetime(): ProcessLifetime {
   const last: (() => void)[] = [];
   let alive = true;
   return {
@@ -38,24 +43,24 @@ export function createMortal(): Mortal {
       alive = false;
       for (const then of last) then();
     },
-    onDeath: (then) => void last.push(then),
+    onKill: (then) => void last.push(then),
   };
 }
 
 /** A moment of a process at which it may be killed. Commits are moments as well, and those of the journal itself. */
-export type Moment = "sleep" | "wake" | "request" | "answer" | "count" | "fact";
+export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count" | "fact";
 
 /** What a configuration sets. */
 export interface Configuration {
-  readonly settings: WatchSettings;
-  readonly rules: Rules;
+  readonly settings: CollectionSettings;
+  readonly rules: RemediationRules;
 }
 
 /** One life of the daemon: from the start of a process to its end, in order or not. */
-export interface Life extends Mortal {
+export interface DaemonProcess extends ProcessLifetime {
   /** The one of the configuration in force. */
-  readonly warden: Warden;
-  readonly metrics: WardenMetrics;
+  readonly remediation: RemediationController;
+  readonly metrics: DaemonMetrics;
   snapshot(): Snapshot | null;
   plan(): Plan;
   /** The service's clock at an instant of this life's monotonic clock; null: not known yet. */
@@ -67,97 +72,103 @@ export interface Life extends Mortal {
 }
 
 /** What a life stands on. */
-export interface LifeParts extends Configuration {
+export interface DaemonProcessDeps extends Configuration {
   readonly clock: VirtualClock;
   readonly transport: Transport;
-  readonly store: Store;
+  readonly store: StateStore;
   readonly journal: Journal;
-  readonly obstacles: Obstacles;
+  readonly obstacles: ExternalBlockers;
   readonly seed: number;
   readonly log: Log;
-  readonly mortal: Mortal;
+  readonly lifetime: ProcessLifetime;
   /** Told of each moment, which may be its last. */
-  readonly onMoment: (moment: Moment) => void;
+  readonly onMoment: (moment: ProcessMoment) => void;
   readonly onSnapshot: (snapshot: Snapshot) => void;
   /** Told when a configuration comes into force. */
   readonly onConfiguration: (configuration: Configuration) => void;
 }
 
 /** Days are simulated: a round where nothing came is rarer than in a daemon. */
-const LOOK_MS = 30_000;
+const POLL_INTERVAL_MS = 30_000;
 
 /** What a dead process awaits never comes. */
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
 /** Starts a life. Its monotonic clock begins anew, as that of a machine that was switched on. */
-export function beginLife(parts: LifeParts): Life {
-  const { mortal } = parts;
-  const { isAlive } = mortal;
-  const clock = mortalClock(parts, isAlive);
+export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
+  const { lifetime } = parts;
+  const { isAlive } = lifetime;
+  const clock = clockOfProcess(parts, isAlive);
   const random = seededRandom(parts.seed);
-  const log = mortalLog(parts.log, isAlive);
-  const store = mortalStore(parts, isAlive);
-  const metrics = createWardenMetrics({ process: false });
+  const log = logOfProcess(parts.log, isAlive);
+  const store = storeOfProcess(parts, isAlive);
+  const metrics = createDaemonMetrics({ process: false });
   const common = { clock, random, metrics, log };
-  const office = createPermitOffice({
+  const rateLimiter = createRateLimiter({
     ...{ clock, random, log, calls: store.calls, limits: parts.settings.limits },
     monthStartsOn: parts.settings.monthStartsOn,
     onWait: () => {},
   });
-  const client = createClient({
-    ...{ office, clock, random, transport: mortalTransport(parts, mortal), serviceClock: createServiceClock() },
+  const client = createApiClient({
+    ...{
+      rateLimiter,
+      clock,
+      random,
+      transport: transportOfProcess(parts, lifetime),
+      serviceClock: createServiceClock(),
+    },
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: { called: () => {}, stated: () => {}, refused: () => {} },
+    observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden/world",
   });
-  const sight = createSight(parts.settings, store.facts, { clock, log, metrics });
-  const books = openBooks({ journal: store.journal, clock, log, lost: null });
+  const collected = createCollectedState(parts.settings, store.facts, { clock, log, metrics });
+  const remediationState = openRemediationState({ journal: store.journal, clock, log, lostReason: null });
   let configuration: Configuration = parts;
   let last: Snapshot | null = null;
   let reloading = Promise.resolve();
-  let warden = wardenOf(parts);
-  let watch = watchOf(parts);
+  let controller = remediationSettings(parts);
+  let watch = startCollectors(parts);
 
-  function wardenOf({ rules }: Configuration): Warden {
+  function remediationSettings({ rules }: Configuration): RemediationController {
     parts.onConfiguration(configuration);
-    return startWarden({
-      ...{ ...common, rules, books, client, journal: store.journal, obstacles: parts.obstacles },
+    return startRemediationController({
+      ...{ ...common, rules, remediationState, client, journal: store.journal, externalBlockers: parts.obstacles },
       serviceUrl: "https://simulated.invalid",
-      inventory: sight.inventory,
+      inventory: collected.inventory,
       notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
-      onRead: () => watch.touch(),
+      onRead: () => watch.markChanged(),
     });
   }
 
-  function watchOf({ settings }: Configuration): Watch {
-    sight.inventory.declareScale(settings.usageScale);
-    return startWatch({
-      ...{ ...common, settings, sight, client, office, facts: store.facts },
-      bell: createBell(),
-      lookMs: LOOK_MS,
+  function startCollectors({ settings }: Configuration): CollectorManager {
+    collected.inventory.declareScale(settings.usageScale);
+    return startCollectorManager({
+      ...{ ...common, settings, collected, client, rateLimiter, facts: store.facts },
+      cron: createCron(),
+      lookMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {
         last = snapshot;
         if (isAlive()) parts.onSnapshot(snapshot);
-        warden.see(snapshot, plan);
+        controller.update(snapshot, plan);
       },
     });
   }
 
   async function replace(next: Configuration): Promise<void> {
     const keepsCollectors = isDeepStrictEqual(configuration.settings, next.settings);
-    await Promise.all([warden.stop(), keepsCollectors ? null : watch.stop()]);
+    await Promise.all([controller.stop(), keepsCollectors ? null : watch.stop()]);
     configuration = next;
-    if (!keepsCollectors) office.relimit(next.settings.limits, next.settings.monthStartsOn);
-    warden = wardenOf(next);
-    if (!keepsCollectors) watch = watchOf(next);
+    if (!keepsCollectors) rateLimiter.setLimits(next.settings.limits, next.settings.monthStartsOn);
+    controller = remediationSettings(next);
+    if (!keepsCollectors) watch = startCollectors(next);
     else if (last !== null) watch.publish();
   }
 
   return {
-    ...mortal,
-    get warden() {
-      return warden;
+    ...lifetime,
+    get remediation() {
+      return controller;
     },
     metrics,
     snapshot: () => last,
@@ -169,13 +180,13 @@ export function beginLife(parts: LifeParts): Life {
     },
     async stop() {
       await reloading;
-      await Promise.all([warden.stop(), watch.stop()]);
-      mortal.kill();
+      await Promise.all([controller.stop(), watch.stop()]);
+      lifetime.kill();
     },
   };
 }
 
-function mortalClock({ clock, onMoment }: LifeParts, isAlive: () => boolean): Clock {
+function clockOfProcess({ clock, onMoment }: DaemonProcessDeps, isAlive: () => boolean): Clock {
   const bornAt = clock.monotonic();
   return {
     now: clock.now,
@@ -195,7 +206,10 @@ function mortalClock({ clock, onMoment }: LifeParts, isAlive: () => boolean): Cl
 const CLOSING_MS = 1_000;
 
 /** What was on the wire when the process died still reaches the service; its answer reaches nobody. */
-function mortalTransport({ transport, clock, onMoment }: LifeParts, { isAlive, onDeath }: Mortal): Transport {
+function transportOfProcess(
+  { transport, clock, onMoment }: DaemonProcessDeps,
+  { isAlive, onKill: onDeath }: ProcessLifetime,
+): Transport {
   const underWay = new Set<AbortController>();
   onDeath(() => {
     void clock.sleep(CLOSING_MS).then(() => {
@@ -224,19 +238,19 @@ function mortalTransport({ transport, clock, onMoment }: LifeParts, { isAlive, o
 }
 
 /** A dead process writes nothing. */
-function mortalStore({ store, journal, onMoment }: LifeParts, isAlive: () => boolean): Store {
-  const lives = (moment: Moment): boolean => {
+function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive: () => boolean): StateStore {
+  const processes = (moment: ProcessMoment): boolean => {
     if (isAlive()) onMoment(moment);
     return isAlive();
   };
   return {
     calls: {
       since: store.calls.since,
-      add: (day, count) => (lives("count") ? store.calls.add(day, count) : undefined),
+      add: (day, count) => (processes("count") ? store.calls.add(day, count) : undefined),
     },
     facts: {
       read: store.facts.read,
-      write: (key, value) => (lives("fact") ? store.facts.write(key, value) : undefined),
+      write: (key, value) => (processes("fact") ? store.facts.write(key, value) : undefined),
     },
     journal: {
       ...journal,
@@ -250,7 +264,7 @@ function mortalStore({ store, journal, onMoment }: LifeParts, isAlive: () => boo
   };
 }
 
-const mortalLog = (log: Log, isAlive: () => boolean): Log => ({
+const logOfProcess = (log: Log, isAlive: () => boolean): Log => ({
   debug: (fields, message) => (isAlive() ? log.debug(fields, message) : undefined),
   info: (fields, message) => (isAlive() ? log.info(fields, message) : undefined),
   warn: (fields, message) => (isAlive() ? log.warn(fields, message) : undefined),

@@ -5,11 +5,11 @@ import type { MonotonicMs } from "../../../src/model/time.ts";
 /** What the answers of the service showed the daemon of the nodes: each list page and each read that was delivered. */
 export interface Observations {
   /** A process begins: what it sees first is no continuation of what the one before saw. */
-  begin(): void;
-  page(body: Uint8Array, at: MonotonicMs): void;
-  read(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
+  startWalk(): void;
+  recordPage(body: Uint8Array, at: MonotonicMs): void;
+  recordRead(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
   /** A walk of the list ended. `ids`: the nodes that the daemon knows after it. */
-  walkEnded(ids: ReadonlySet<string>): readonly string[];
+  endWalk(ids: ReadonlySet<string>): readonly string[];
   /** For how long answers that follow each other showed the node offline, at most since it was seen well for a while. */
   offlineMs(node: string): DurationMs;
 }
@@ -19,7 +19,7 @@ const WALKS_UNTIL_GONE = 2;
 /** The longest `clear_for` of any policy: a timer that fired may go on for so long while the node is seen well. */
 const CLEAR_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
-interface Seen {
+interface SeenNode {
   offlineMs: DurationMs;
   /** The most that it was since the node was last seen well for {@link CLEAR_MS_MAX}. */
   mostMs: DurationMs;
@@ -38,14 +38,14 @@ interface ListRecord {
 
 /** Creates observations of which there are none. */
 export function createObservations(): Observations {
-  const nodes = new Map<string, Seen>();
+  const nodes = new Map<string, SeenNode>();
   let known: ReadonlySet<string> = new Set();
   let walk = 1;
 
-  function seen(node: string): Seen {
+  function seenNode(node: string): SeenNode {
     const found = nodes.get(node);
     if (found !== undefined) return found;
-    const fresh: Seen = {
+    const fresh: SeenNode = {
       offlineMs: 0,
       mostMs: 0,
       wellMs: 0,
@@ -58,9 +58,9 @@ export function createObservations(): Observations {
     return fresh;
   }
 
-  function take({ id, status }: ListRecord, at: MonotonicMs): Seen | null {
+  function take({ id, status }: ListRecord, at: MonotonicMs): SeenNode | null {
     if (typeof id !== "string" || id === "") return null;
-    const node = seen(id);
+    const node = seenNode(id);
     const isKnown = NODE_STATUSES.some((each) => each === status && each !== "unknown");
     const verdict = status === "offline" ? "offline" : isKnown ? "other" : "unknown";
     const sinceMs = verdict === node.verdict ? at - node.at : 0;
@@ -72,14 +72,14 @@ export function createObservations(): Observations {
   }
 
   return {
-    begin() {
+    startWalk() {
       known = new Set();
       for (const node of nodes.values()) {
         node.verdict = "unknown";
         node.shownIn = 0;
       }
     },
-    page(body, at) {
+    recordPage(body, at) {
       for (const record of recordsOf(body)) {
         const node = take(record, at);
         if (node === null) continue;
@@ -87,14 +87,14 @@ export function createObservations(): Observations {
         node.isNotFound = false;
       }
     },
-    read(id, status, body, at) {
-      if (status === 404) seen(id).isNotFound = true;
+    recordRead(id, status, body, at) {
+      if (status === 404) seenNode(id).isNotFound = true;
       if (status === 200) take(parsed(body) as ListRecord, at);
     },
-    walkEnded(ids) {
+    endWalk(ids) {
       const tooSoon = [...known].filter((id) => {
         if (ids.has(id)) return false;
-        const { shownIn, isNotFound } = seen(id);
+        const { shownIn, isNotFound } = seenNode(id);
         return !isNotFound && walk - shownIn < WALKS_UNTIL_GONE;
       });
       known = ids;

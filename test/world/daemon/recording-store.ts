@@ -1,16 +1,16 @@
+import type { StateStore } from "../../../src/model/ports.ts";
 import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
-import type { Change, Journal } from "../../../src/model/remediation/journal.ts";
-import type { Store } from "../../../src/model/ports.ts";
+import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
 
 /** What truly reached the store, kept by its rows: the memory that a next process would find. */
-export interface Chronicle {
+export interface RecordedState {
   /** Writes through to the store. */
   readonly journal: Journal;
   readonly actions: ReadonlyMap<string, Action>;
   readonly episodes: ReadonlyMap<string, Episode>;
   readonly facts: ReadonlyMap<string, string>;
   /** Real actions being sent, or sent and not yet judged. */
-  readonly underWay: ReadonlySet<string>;
+  readonly inFlight: ReadonlySet<string>;
   /** Open real episodes. */
   readonly open: ReadonlySet<string>;
   /** Actions that a person approved. */
@@ -18,7 +18,7 @@ export interface Chronicle {
   /** Actions that ended in the life that runs, by outcome; those of dry runs left out. */
   readonly endings: ReadonlyMap<string, number>;
   /** A life begins. */
-  beginLife(): void;
+  startProcess(): void;
   holdsOf(node: string): readonly NodeHold[];
   commits(): number;
   /** How often a changed decision gave each reason to hold. */
@@ -27,16 +27,16 @@ export interface Chronicle {
 
 /** Told before a commit reaches the store, and after: what it throws, the writer meets. */
 export interface CommitHooks {
-  before(changes: readonly Change[]): void;
-  after(changes: readonly Change[]): void;
+  before(changes: readonly JournalChange[]): void;
+  after(changes: readonly JournalChange[]): void;
   /** Timers that began to fire with one commit. */
   onFirings(firings: readonly { readonly policy: string; readonly node: string }[]): void;
-  breach(law: string, detail: string): void;
+  violation(invariant: string, detail: string): void;
 }
 
-const UNDER_WAY: ReadonlySet<Action["state"]> = new Set(["posting", "sent"]);
-const WAS_SENT: ReadonlySet<Action["state"]> = new Set(["posting", "sent", "ended"]);
-const NEXT: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
+const IN_FLIGHT_STATES: ReadonlySet<Action["state"]> = new Set(["posting", "sent"]);
+const SENT_STATES: ReadonlySet<Action["state"]> = new Set(["posting", "sent", "ended"]);
+const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
   awaiting: ["approved", "rejected", "lapsed", "withdrawn"],
   approved: ["intended", "lapsed", "withdrawn"],
   intended: ["posting", "withdrawn", "ended"],
@@ -49,7 +49,7 @@ const NEXT: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
 };
 
 /** A chronicle of a store that is new. */
-export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
+export function createRecordedState(store: StateStore, hooks: CommitHooks): RecordedState {
   const actions = new Map<string, Action>();
   const episodes = new Map<string, Episode>();
   const facts = new Map<string, string>();
@@ -66,17 +66,17 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
 
   function takeAction(row: Action): void {
     const before = actions.get(row.id);
-    if (before === undefined && !row.shadow && WAS_SENT.has(row.state)) {
-      hooks.breach("rows", `${row.id} appears as ${row.state}: it was never intended`);
+    if (before === undefined && !row.shadow && SENT_STATES.has(row.state)) {
+      hooks.violation("rows", `${row.id} appears as ${row.state}: it was never intended`);
     }
-    const isAllowed = before === undefined || NEXT[before.state].includes(row.state);
-    if (!isAllowed && !row.shadow) hooks.breach("rows", `${row.id} went from ${before.state} to ${row.state}`);
+    const isAllowed = before === undefined || NEXT_STATES[before.state].includes(row.state);
+    if (!isAllowed && !row.shadow) hooks.violation("rows", `${row.id} went from ${before.state} to ${row.state}`);
     if (row.state === "ended" && before?.state !== "ended" && !row.shadow && row.outcome !== null) {
       endings.set(row.outcome, (endings.get(row.outcome) ?? 0) + 1);
     }
     actions.set(row.id, row);
     if (row.state === "approved") approved.add(row.id);
-    if (!row.shadow && UNDER_WAY.has(row.state)) underWay.add(row.id);
+    if (!row.shadow && IN_FLIGHT_STATES.has(row.state)) underWay.add(row.id);
     else underWay.delete(row.id);
   }
 
@@ -84,14 +84,14 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
     const before = episodes.get(row.id);
     // Of one that is over it may yet be said that another node has the id since.
     if (before !== undefined && before.closedAt !== null && row.replaced !== true) {
-      hooks.breach("rows", `${row.id} was over (${before.state}), and is ${row.state} now`);
+      hooks.violation("rows", `${row.id} was over (${before.state}), and is ${row.state} now`);
     }
     episodes.set(row.id, row);
     if (row.closedAt === null && !row.shadow) open.add(row.id);
     else open.delete(row.id);
   }
 
-  function take(change: Change): void {
+  function take(change: JournalChange): void {
     switch (change.kind) {
       case "action":
         takeAction(change.row);
@@ -144,8 +144,8 @@ export function createChronicle(store: Store, hooks: CommitHooks): Chronicle {
         hooks.after(changes);
       },
     },
-    ...{ actions, episodes, facts, underWay, open, approved, reasons, endings },
-    beginLife: () => endings.clear(),
+    ...{ actions, episodes, facts, inFlight: underWay, open, approved, reasons, endings },
+    startProcess: () => endings.clear(),
     holdsOf: (node) => [...holds.values()].filter((hold) => hold.node === node),
     commits: () => commits,
   };

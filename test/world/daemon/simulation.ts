@@ -1,62 +1,71 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Change } from "../../../src/model/remediation/journal.ts";
-import type { Log, Obstacles, Store } from "../../../src/model/ports.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
+import type { ExternalBlockers, Log, StateStore } from "../../../src/model/ports.ts";
+import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import type { Scenario } from "../../../src/model/scenario.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
-import type { Contract } from "../../../src/simulator/http/rate-limits.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
+import type { CustomLimits } from "../../../src/simulator/http/rate-limits.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
-import { createMemoryStore } from "../../../src/journal/sqlite.ts";
-import { noObstacles, START_MS } from "../../harness/virtual-daemon.ts";
-import { createChronicle } from "./recording-store.ts";
-import { beginLife, type Configuration, createMortal, type Life, type Moment } from "./daemon-process.ts";
+import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
+import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
+import { createBreakerModel } from "../invariants/breaker-model.ts";
+import { createCheckedTransport } from "./checked-transport.ts";
+import {
+  type Configuration,
+  createProcessLifetime,
+  type DaemonProcess,
+  type ProcessMoment,
+  startDaemonProcess,
+} from "./daemon-process.ts";
 import { createObservations } from "./observations.ts";
-import { type Post, type Stage, trueTime } from "./simulation-parts.ts";
-import { createTripwire } from "../invariants/breaker-model.ts";
-import { createWitness } from "./checked-transport.ts";
+import { createRecordedState } from "./recording-store.ts";
+import { type PostAttempt, type SimulationParts, serviceTimeOf } from "./simulation-parts.ts";
 
 /** What a play is about. */
-export interface PlayOptions extends Configuration {
+export interface SimulationOptions extends Configuration {
   readonly seed: number;
   readonly scenario: Scenario;
   /** The limits of the service where they differ from its plan's. */
-  readonly contract?: Contract;
+  readonly contract?: CustomLimits;
   /** When it begins; absent: at the beginning of a month. */
   readonly startMs?: EpochMs;
-  readonly obstacles?: Obstacles;
+  readonly obstacles?: ExternalBlockers;
   /** Told of each moment at which the daemon may be killed, beside commits and POSTs. */
-  readonly onMoment?: (moment: Moment, play: Play) => void;
+  readonly onMoment?: (moment: ProcessMoment, simulation: Simulation) => void;
   /** Why the disk refuses writes now; null: it takes them. */
   readonly diskProblem?: () => string | null;
   /** Told of each commit, before and after it reached the store. It may kill the daemon, or throw as a store does. */
-  readonly onCommit?: (when: "before" | "after", play: Play, changes: readonly Change[]) => void;
+  readonly onCommit?: (when: "before" | "after", simulation: Simulation, changes: readonly JournalChange[]) => void;
   /** Told of each POST as it goes out. It may kill the daemon. */
-  readonly onPost?: (post: Post, play: Play) => void;
-  readonly onFirings?: (firings: readonly { readonly policy: string; readonly node: string }[], play: Play) => void;
+  readonly onPost?: (post: PostAttempt, simulation: Simulation) => void;
+  readonly onFirings?: (
+    firings: readonly { readonly policy: string; readonly node: string }[],
+    simulation: Simulation,
+  ) => void;
 }
 
 /** A network, the daemon's lives one after the other, and the witness between them. */
-export interface Play {
-  readonly stage: Stage;
-  readonly store: Store;
-  readonly people: Interventions;
+export interface Simulation {
+  readonly parts: SimulationParts;
+  readonly store: StateStore;
+  readonly interventions: Interventions;
   /** Messages of the log at warn and error, counted. */
-  readonly said: ReadonlyMap<string, number>;
+  readonly logLines: ReadonlyMap<string, number>;
   /** Passes time; a daemon that is dead is started again after `downMs`. */
-  pass(ms: DurationMs): Promise<void>;
+  advance(ms: DurationMs): Promise<void>;
   /** The life that lasts; null: the daemon is down. */
-  life(): Life | null;
+  process(): DaemonProcess | null;
   /** Lives so far. */
-  lives(): number;
+  processCount(): number;
   kill(downMs: DurationMs): void;
   /** Puts another configuration in force: at once if the daemon runs, else with its next start. */
   reload(configuration: Configuration): void;
   /** Stops it in order, and starts it after a while. */
   restart(downMs: DurationMs): Promise<void>;
-  end(): Promise<void>;
+  stop(): Promise<void>;
 }
 
 /** Time passes in steps of this: a daemon that died in one is looked after at its end. */
@@ -65,54 +74,54 @@ export const STEP_MS: DurationMs = 10 * SECOND_MS;
 const STOP_MS: DurationMs = MINUTE_MS;
 
 /** Begins a play: nothing has happened, and the daemon was just started. */
-export function beginPlay(options: PlayOptions): Play {
+export function startSimulation(options: SimulationOptions): Simulation {
   const { seed, scenario, startMs = START_MS } = options;
   const clock = createVirtualClock(startMs);
   const service = createService(scenario, startMs, options.contract);
-  const store = createMemoryStore();
-  const said = new Map<string, number>();
+  const store = createMemoryStateStore();
+  const logLines = new Map<string, number>();
   let configuration: Configuration = options;
   let walkAt: number | null = null;
-  let lives = 0;
-  let mortal = createMortal();
+  let processCount = 0;
+  let lifetime = createProcessLifetime();
   let startsAt = Number.POSITIVE_INFINITY;
 
-  const tripwire = createTripwire({
-    rules: () => stage.rules,
-    nodes: () => stage.life?.snapshot()?.fleet.count ?? scenario.nodes,
-    isFallen: (policy) => (chronicle.facts.get(`warden.fallen.${policy}`) ?? null) !== null,
+  const breakerModel = createBreakerModel({
+    rules: () => parts.rules,
+    nodes: () => parts.process?.snapshot()?.fleet.count ?? scenario.nodes,
+    hasFallenBack: (policy) => (recordedState.facts.get(`warden.fallen.${policy}`) ?? null) !== null,
   });
-  const chronicle = createChronicle(store, {
+  const recordedState = createRecordedState(store, {
     before: (changes) => hook("before", changes),
     after: (changes) => hook("after", changes),
     onFirings(firings) {
-      tripwire.fired(firings, clock.monotonic() + stage.forwardMs);
-      options.onFirings?.(firings, play);
+      breakerModel.recordFirings(firings, clock.monotonic() + parts.forwardMs);
+      options.onFirings?.(firings, simulation);
     },
-    breach: (law, detail) => stage.breach(law, detail),
+    violation: (invariant, detail) => parts.addViolation(invariant, detail),
   });
-  const stage: Stage = {
-    ...{ service, clock, chronicle, tripwire, startMs, rules: options.rules },
-    ...{ posts: [], postsOfStep: new Map(), underHand: new Map(), withPeople: new Map(), breaches: [] },
-    ...{ seen: createObservations(), approvals: new Map(), acceptedAt: Number.NEGATIVE_INFINITY },
-    ledger: { counted: 0, pending: 0, lost: 0 },
-    others: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
-    life: null,
+  const parts: SimulationParts = {
+    ...{ service, clock, recordedState, breakerModel, startMs, rules: options.rules },
+    ...{ posts: [], postsOfStep: new Map(), disruptedByUs: new Map(), withOperator: new Map(), violations: [] },
+    ...{ observations: createObservations(), approvals: new Map(), acceptedAt: Number.NEGATIVE_INFINITY },
+    callCount: { counted: 0, pending: 0, lost: 0 },
+    externalUsers: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
+    process: null,
     forwardMs: 0,
     bornAt: 0,
-    serviceNow: trueTime(service, clock),
-    breach(law, detail) {
-      stage.breaches.push({ law, at: clock.monotonic(), detail });
+    serviceNow: serviceTimeOf(service, clock),
+    addViolation(invariant, detail) {
+      parts.violations.push({ invariant, at: clock.monotonic(), detail });
     },
   };
   const network = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
-  const transport = createWitness(stage, network, (post) => options.onPost?.(post, play));
-  const log = createCountingLog(said, stage);
+  const transport = createCheckedTransport(parts, network, (post) => options.onPost?.(post, simulation));
+  const log = createCountingLog(logLines, parts);
 
-  function hook(when: "before" | "after", changes: readonly Change[]): void {
+  function hook(when: "before" | "after", changes: readonly JournalChange[]): void {
     if (when === "before") assertDisk();
-    options.onCommit?.(when, play, changes);
-    if (!mortal.isAlive()) throw new Error("killed");
+    options.onCommit?.(when, simulation, changes);
+    if (!lifetime.isAlive()) throw new Error("killed");
   }
 
   function assertDisk(): void {
@@ -120,7 +129,7 @@ export function beginPlay(options: PlayOptions): Play {
     if (problem !== null) throw new Error(problem);
   }
 
-  const disk: Store = {
+  const disk: StateStore = {
     ...store,
     facts: {
       read: store.facts.read,
@@ -132,7 +141,7 @@ export function beginPlay(options: PlayOptions): Play {
     calls: {
       since: store.calls.since,
       add(day, calls) {
-        const { ledger } = stage;
+        const { callCount: ledger } = parts;
         ledger.pending = calls;
         assertDisk();
         store.calls.add(day, calls);
@@ -145,62 +154,63 @@ export function beginPlay(options: PlayOptions): Play {
   function onSnapshot({ fleet }: Snapshot): void {
     if (fleet.lastWalk === null || fleet.lastWalk.at === walkAt) return;
     walkAt = fleet.lastWalk.at;
-    const tooSoon = stage.seen.walkEnded(new Set(fleet.ids.filter((id) => id !== "")));
-    for (const node of tooSoon) stage.breach("forgotten too soon", `${node} is forgotten after one walk without it`);
+    const tooSoon = parts.observations.endWalk(new Set(fleet.ids.filter((id) => id !== "")));
+    for (const node of tooSoon)
+      parts.addViolation("forgotten too soon", `${node} is forgotten after one walk without it`);
   }
 
   function start(): void {
-    lives++;
+    processCount++;
     startsAt = Number.POSITIVE_INFINITY;
-    mortal = createMortal();
+    lifetime = createProcessLifetime();
     walkAt = null;
-    stage.seen.begin();
-    chronicle.beginLife();
-    stage.bornAt = clock.monotonic();
-    stage.forwardMs = Math.max(stage.forwardMs, clock.now() - clock.monotonic() - startMs);
-    stage.life = beginLife({
-      ...{ clock, transport, store: disk, journal: chronicle.journal, log, mortal, ...configuration },
-      obstacles: options.obstacles ?? noObstacles,
-      seed: seed * 1_000 + lives,
-      onMoment: (moment) => options.onMoment?.(moment, play),
+    parts.observations.startWalk();
+    recordedState.startProcess();
+    parts.bornAt = clock.monotonic();
+    parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - startMs);
+    parts.process = startDaemonProcess({
+      ...{ clock, transport, store: disk, journal: recordedState.journal, log, lifetime, ...configuration },
+      obstacles: options.obstacles ?? noExternalBlockers,
+      seed: seed * 1_000 + processCount,
+      onMoment: (moment) => options.onMoment?.(moment, simulation),
       onSnapshot,
       onConfiguration({ rules }) {
-        stage.rules = rules;
+        parts.rules = rules;
       },
     });
   }
 
   function kill(downMs: DurationMs): void {
-    if (!mortal.isAlive()) return;
-    mortal.kill();
-    stage.ledger.lost += stage.ledger.pending;
-    stage.ledger.pending = 0;
+    if (!lifetime.isAlive()) return;
+    lifetime.kill();
+    parts.callCount.lost += parts.callCount.pending;
+    parts.callCount.pending = 0;
     startsAt = clock.monotonic() + downMs;
   }
 
   async function stop(): Promise<void> {
-    if (stage.life?.isAlive() !== true) return;
+    if (parts.process?.isAlive() !== true) return;
     let isStopped = false;
-    void stage.life.stop().then(() => {
+    void parts.process.stop().then(() => {
       isStopped = true;
     });
     await clock.advance(STOP_MS);
     // It may have been killed while it stopped, and then never ends.
-    if (isStopped || !mortal.isAlive()) return;
-    stage.breach("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);
-    mortal.kill();
+    if (isStopped || !lifetime.isAlive()) return;
+    parts.addViolation("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);
+    lifetime.kill();
   }
 
-  const play: Play = {
-    ...{ stage, store, said, kill },
-    people: createInterventions(service, stage.serviceNow),
+  const simulation: Simulation = {
+    ...{ parts, store, logLines, kill },
+    interventions: createInterventions(service, parts.serviceNow),
     reload(next) {
       configuration = next;
-      if (stage.life?.isAlive() === true) void stage.life.reload(next);
+      if (parts.process?.isAlive() === true) void parts.process.reload(next);
     },
-    life: () => (stage.life?.isAlive() === true ? stage.life : null),
-    lives: () => lives,
-    async pass(ms) {
+    process: () => (parts.process?.isAlive() === true ? parts.process : null),
+    processCount: () => processCount,
+    async advance(ms) {
       const until = clock.monotonic() + ms;
       while (clock.monotonic() < until) {
         if (clock.monotonic() >= startsAt) start();
@@ -209,23 +219,23 @@ export function beginPlay(options: PlayOptions): Play {
     },
     async restart(downMs) {
       await stop();
-      if (!mortal.isAlive()) startsAt = Math.min(startsAt, clock.monotonic() + downMs);
+      if (!lifetime.isAlive()) startsAt = Math.min(startsAt, clock.monotonic() + downMs);
     },
-    async end() {
+    async stop() {
       startsAt = Number.POSITIVE_INFINITY;
       await stop();
     },
   };
   start();
-  return play;
+  return simulation;
 }
 
 /** Counts what is logged at warn and error. A round that broke is a defect. */
-function createCountingLog(said: Map<string, number>, stage: Stage): Log {
+function createCountingLog(logLines: Map<string, number>, parts: SimulationParts): Log {
   const count = (level: string, message: string) => {
     const line = `${level}: ${message}`;
-    said.set(line, (said.get(line) ?? 0) + 1);
-    if (message.startsWith("a round of the warden broke")) stage.breach("no round breaks", message);
+    logLines.set(line, (logLines.get(line) ?? 0) + 1);
+    if (message.startsWith("a round of the warden broke")) parts.addViolation("no round breaks", message);
   };
   return {
     debug: () => {},

@@ -1,20 +1,20 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../../src/simulator/inspection.ts";
-import { createPlanLimits, minuteSettings } from "../../harness/virtual-daemon.ts";
-import { usualSafety } from "../../harness/policies.ts";
-import { policyOf, rulesUnder } from "../runs/fleet-policies.ts";
-import { beginPlay, type Play } from "../daemon/simulation.ts";
-import type { Breach } from "../daemon/simulation-parts.ts";
+import { defaultSafety } from "../../harness/policies.ts";
+import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
+import { type Simulation, startSimulation } from "../daemon/simulation.ts";
+import type { Violation } from "../daemon/simulation-parts.ts";
+import { policyOf, rulesWithSafety } from "../runs/fleet-policies.ts";
 
 /** Where a process is killed: at the n-th commit after its node fell ill, or at the n-th POST. Null: nowhere. */
-export type KillPoint =
+export type CrashPoint =
   | { readonly at: "commit"; readonly number: number; readonly when: "before" | "after" }
   | { readonly at: "post"; readonly number: number }
   | null;
 
 /** How a ladder was climbed. */
-export interface Climb {
+export interface StepsReport {
   /** Commits from the beginning of the illness to the end. */
   readonly commits: number;
   /** Numbers of those that say something of an episode or an action. */
@@ -24,17 +24,17 @@ export interface Climb {
   /** State of the episode at the end; null: there was none. */
   readonly end: string | null;
   readonly steps: number;
-  readonly breaches: readonly Breach[];
+  readonly violations: readonly Violation[];
 }
 
-const never = 1_000_000 * DAY_MS;
+const noCrash = 1_000_000 * DAY_MS;
 /** Time in which the ladder is climbed, its quarantine ends, and its probation. */
-const CLIMB_MS = 70 * MINUTE_MS;
+const STEPS_MS = 70 * MINUTE_MS;
 const SETTLE_MS = 4 * MINUTE_MS;
 const DOWN_MS = 20 * SECOND_MS;
 
 const verify = { withinMs: 3 * MINUTE_MS, expect: null };
-const rules = rulesUnder(usualSafety, [
+const rules = rulesWithSafety(defaultSafety, [
   policyOf({
     name: "reboot-offline",
     when: 'node.status == "offline"',
@@ -52,22 +52,22 @@ const rules = rulesUnder(usualSafety, [
 ]);
 
 /** A quiet fleet of which one node falls ill that nothing heals, so that the whole ladder is climbed. */
-export async function climb(kill: KillPoint): Promise<Climb> {
+export async function runSteps(kill: CrashPoint): Promise<StepsReport> {
   let commits = 0;
   let posts = 0;
   let counting = false;
   const marks: number[] = [];
-  const die = (play: Play) => play.kill(DOWN_MS);
-  const play = beginPlay({
+  const die = (simulation: Simulation) => simulation.kill(DOWN_MS);
+  const simulation = startSimulation({
     seed: 1,
     scenario: {
       ...demoScenario,
       ...{ nodes: 40, sessions: 40 },
-      rates: { ...demoScenario.rates, faultEveryMs: never, maintenanceEveryMs: never },
+      rates: { ...demoScenario.rates, faultEveryMs: noCrash, maintenanceEveryMs: noCrash },
     },
     settings: {
-      ...minuteSettings,
-      cadences: { ...minuteSettings.cadences, details: null, stats: null, hourly: null },
+      ...everyMinuteSettings,
+      schedules: { ...everyMinuteSettings.schedules, details: null, stats: null, hourly: null },
       limits: createPlanLimits("enterprise"),
     },
     rules,
@@ -82,20 +82,20 @@ export async function climb(kill: KillPoint): Promise<Climb> {
       if (kill?.at === "post" && posts === kill.number) die(on);
     },
   });
-  const { stage, people } = play;
-  await play.pass(SETTLE_MS);
+  const { parts, interventions: people } = simulation;
+  await simulation.advance(SETTLE_MS);
   counting = true;
-  people.fallIll(stage.service.world.fleet.nodes[7]!.id, { ailment: "outage", cure: "person" });
-  await play.pass(CLIMB_MS);
-  if (rateLimitedCount(stage.service) > 0) stage.breach("no 429", "a call was answered with 429");
-  await play.end();
-  const episodes = [...stage.chronicle.episodes.values()];
-  if (episodes.length > 1) stage.breach("one episode", `there are ${episodes.length}`);
+  people.startFailure(parts.service.world.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "person" });
+  await simulation.advance(STEPS_MS);
+  if (rateLimitedCount(parts.service) > 0) parts.addViolation("no 429", "a call was answered with 429");
+  await simulation.stop();
+  const episodes = [...parts.recordedState.episodes.values()];
+  if (episodes.length > 1) parts.addViolation("one episode", `there are ${episodes.length}`);
   return {
     ...{ commits, marks },
-    posts: stage.posts.map(({ kind, body }) => (kind === "reboot" ? `reboot ${body}` : kind)),
+    posts: parts.posts.map(({ kind, body }) => (kind === "reboot" ? `reboot ${body}` : kind)),
     end: episodes[0]?.state ?? null,
     steps: episodes[0]?.step ?? 0,
-    breaches: stage.breaches,
+    violations: parts.violations,
   };
 }

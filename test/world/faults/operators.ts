@@ -1,8 +1,8 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { isLost } from "../../../src/policy/facts.ts";
-import type { Play } from "../daemon/simulation.ts";
-import type { Stage } from "../daemon/simulation-parts.ts";
+import type { Simulation } from "../daemon/simulation.ts";
+import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
 /** The operators of a daemon: they give orders, take them back, and answer what waits for them. */
 export interface Operators {
@@ -16,7 +16,7 @@ export interface Operators {
   /** To be called again and again: does what is due. */
   attend(): void;
   /** From now on every question is answered with yes, at once, and everything that holds is taken back. */
-  beDiligent(): void;
+  setDiligent(): void;
 }
 
 /** What stays open or shrunk is looked into after so long. */
@@ -30,101 +30,104 @@ const REJECTED_SHARE = 0.002;
 const LISTS_WRONGLY: ReadonlySet<string> = new Set(["vanished", "empty_list", "bad_records", "page_ignored"]);
 
 /** Creates the operators of a run. What they decide by chance follows from the seed. */
-export function createOperators(play: Play, seed: number): Operators {
+export function createOperators(simulation: Simulation, seed: number): Operators {
   const random = seededRandom(seed + 17);
-  const { stage } = play;
+  const { parts } = simulation;
   let isDiligent = false;
   /** Orders that are taken back at some time, once the daemon takes orders. */
-  let takenBack: { readonly at: number; run(): boolean }[] = [];
+  let scheduledEnds: { readonly at: number; run(): boolean }[] = [];
   /** Since when something is so that an operator looks into, by what it is. */
   const since = new Map<string, number>();
-  const orders = () => play.life()?.warden.orders;
+  const commands = () => simulation.process()?.remediation.operatorCommands;
 
   const later = (ms: DurationMs, run: () => boolean): void => {
-    takenBack.push({ at: stage.clock.monotonic() + ms, run });
+    scheduledEnds.push({ at: parts.clock.monotonic() + ms, run });
   };
 
   /** Whether something has been so for a while. */
-  function lasts(what: string, isSo: boolean, ms: DurationMs): boolean {
-    const now = stage.clock.monotonic();
+  function hasLasted(what: string, isSo: boolean, ms: DurationMs): boolean {
+    const now = parts.clock.monotonic();
     if (!isSo) since.delete(what);
     else if (!since.has(what)) since.set(what, now);
     return isSo && now - since.get(what)! >= ms;
   }
 
-  function answerQuestions(): void {
-    for (const { id } of play.life()?.warden.view.approvals() ?? []) {
+  function answerApprovals(): void {
+    for (const { id } of simulation.process()?.remediation.view.approvals() ?? []) {
       const dice = isDiligent ? 0 : random();
-      if (dice < APPROVED_SHARE && orders()?.approve(id).ok) stage.approvals.set(id, stage.clock.monotonic());
-      else if (dice >= APPROVED_SHARE && dice < APPROVED_SHARE + REJECTED_SHARE) orders()?.reject(id, "not now");
+      if (dice < APPROVED_SHARE && commands()?.approve(id).ok) parts.approvals.set(id, parts.clock.monotonic());
+      else if (dice >= APPROVED_SHARE && dice < APPROVED_SHARE + REJECTED_SHARE) commands()?.reject(id, "not now");
     }
   }
 
-  function lookIntoAlarms(): void {
-    const view = play.life()?.warden.view;
+  function handleAlerts(): void {
+    const view = simulation.process()?.remediation.view;
     if (view === undefined) return;
     const status = view.status();
-    const isFallen = view.policies().some(({ fallen }) => fallen);
-    const isOpen = status.breaker !== null || (isDiligent && isFallen);
-    if (lasts("breaker", isOpen, BREAKER_MS) && orders()?.resetBreaker().ok) {
-      stage.tripwire.reset();
+    const hasFallenBack = view.policies().some(({ hasFallenBack: policiesInFallback }) => policiesInFallback);
+    const isOpen = status.breaker !== null || (isDiligent && hasFallenBack);
+    if (hasLasted("breaker", isOpen, BREAKER_MS) && commands()?.resetBreaker().ok) {
+      parts.breakerModel.reset();
       since.delete("breaker");
     }
     const isShort = status.trust.some(
       ({ reason }) => reason === "inventory_shrunk" || reason === "inventory_incomplete",
     );
-    const isLosing = [...stage.chronicle.open].some((id) => isLost(stage.chronicle.episodes.get(id)!));
-    if (lasts("inventory", isShort, INVENTORY_MS) || lasts("loss", isLosing, isDiligent ? INVENTORY_MS : LOSS_MS)) {
+    const isLosing = [...parts.recordedState.open].some((id) => isLost(parts.recordedState.episodes.get(id)!));
+    if (
+      hasLasted("inventory", isShort, INVENTORY_MS) ||
+      hasLasted("loss", isLosing, isDiligent ? INVENTORY_MS : LOSS_MS)
+    ) {
       acceptInventory();
     }
   }
 
   function acceptInventory(): void {
-    const { world } = stage.service;
+    const { world } = parts.service;
     const now = world.now - world.startMs;
-    const isWrong = world.script.faults.some(
+    const isWrong = world.faultSchedule.faults.some(
       ({ afterMs, forMs, fault }) => LISTS_WRONGLY.has(fault.kind) && now >= afterMs && now < afterMs + forMs + HOUR_MS,
     );
-    if (isWrong || orders()?.acceptInventory().ok !== true) return;
-    stage.acceptedAt = stage.clock.monotonic();
+    if (isWrong || commands()?.acceptInventory().ok !== true) return;
+    parts.acceptedAt = parts.clock.monotonic();
     since.delete("inventory");
     since.delete("loss");
   }
 
   return {
     quarantine(node, forMs) {
-      const until = stage.serviceNow() + forMs;
-      if (!stage.service.world.fleet.nodes.some(({ id }) => id === node)) return;
-      play.people.quarantine(node, until);
-      stage.withPeople.set(node, until);
+      const until = parts.serviceNow() + forMs;
+      if (!parts.service.world.fleet.nodes.some(({ id }) => id === node)) return;
+      simulation.interventions.quarantine(node, until);
+      parts.withOperator.set(node, until);
     },
     liftQuarantine() {
-      const ours = quarantinedByUs(stage);
+      const ours = quarantinedByUs(parts);
       const node = ours[Math.floor(random() * ours.length)];
-      if (node !== undefined) play.people.liftQuarantine(node);
+      if (node !== undefined) simulation.interventions.liftQuarantine(node);
     },
     hold(node, forMs) {
-      if (orders()?.hold(node, "not now").ok) later(forMs, () => orders()?.release(node).ok ?? false);
+      if (commands()?.hold(node, "not now").ok) later(forMs, () => commands()?.release(node).ok ?? false);
     },
     pause(forMs) {
-      if (orders()?.pause("not now").ok) later(forMs, () => orders()?.resume().ok ?? false);
+      if (commands()?.pause("not now").ok) later(forMs, () => commands()?.resume().ok ?? false);
     },
     acceptInventory,
     attend() {
-      const now = stage.clock.monotonic();
-      takenBack = takenBack.filter(({ at, run }) => (at > now && !isDiligent) || !run());
-      answerQuestions();
-      lookIntoAlarms();
+      const now = parts.clock.monotonic();
+      scheduledEnds = scheduledEnds.filter(({ at, run }) => (at > now && !isDiligent) || !run());
+      answerApprovals();
+      handleAlerts();
     },
-    beDiligent() {
+    setDiligent() {
       isDiligent = true;
     },
   };
 }
 
 /** Nodes of the fleet that the daemon has in quarantine, by its journal. */
-function quarantinedByUs({ chronicle, service }: Stage): string[] {
+function quarantinedByUs({ recordedState, service }: SimulationParts): string[] {
   const present = new Set(service.world.fleet.nodes.map(({ id }) => id));
-  const open = [...chronicle.open].map((id) => chronicle.episodes.get(id)!);
+  const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);
   return open.flatMap(({ quarantine, node }) => (quarantine === null || !present.has(node) ? [] : [node]));
 }

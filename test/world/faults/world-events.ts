@@ -1,16 +1,16 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Draw } from "../runs/random-choices.ts";
-import type { Configuration, Moment } from "../daemon/daemon-process.ts";
-import { drawEdit } from "../runs/policies-input.ts";
+import type { Configuration, ProcessMoment } from "../daemon/daemon-process.ts";
+import { randomEdit } from "../runs/policies-input.ts";
+import type { RandomChoices } from "../runs/random-choices.ts";
 
 /** A moment at which a process may be killed. */
-export type KillPoint = Moment | "commit_before" | "commit_after" | "post";
+export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
 
 /** What happens to the process, its machine and its configuration, and what operators and other users of the key do. */
 export type WorldEvent =
   | { readonly kind: "restart"; readonly downMs: DurationMs }
   /** Killed at the n-th such moment from then on. */
-  | { readonly kind: "kill"; readonly point: KillPoint; readonly count: number; readonly downMs: DurationMs }
+  | { readonly kind: "kill"; readonly point: CrashPoint; readonly count: number; readonly downMs: DurationMs }
   | { readonly kind: "disk_full"; readonly forMs: DurationMs }
   | { readonly kind: "clock_step"; readonly byMs: number }
   | { readonly kind: "reload"; readonly configuration: Configuration }
@@ -32,13 +32,13 @@ export interface TimedEvent {
 }
 
 /** Mean times between events of each group. */
-const PROCESS_EVERY_MS: DurationMs = 90 * MINUTE_MS;
-const CLOCK_EVERY_MS: DurationMs = 8 * HOUR_MS;
-const OPERATOR_EVERY_MS: DurationMs = 80 * MINUTE_MS;
-const RELOAD_EVERY_MS: DurationMs = 6 * HOUR_MS;
-const OTHERS_EVERY_MS: DurationMs = 12 * HOUR_MS;
+const PROCESS_EVENT_INTERVAL_MS: DurationMs = 90 * MINUTE_MS;
+const CLOCK_EVENT_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
+const OPERATOR_EVENT_INTERVAL_MS: DurationMs = 80 * MINUTE_MS;
+const RELOAD_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
+const EXTERNAL_USER_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
 
-const KILL_POINTS: readonly KillPoint[] = [
+const CRASH_POINTS: readonly CrashPoint[] = [
   ...(["sleep", "wake", "request", "answer", "count", "fact"] as const),
   ...(["commit_before", "commit_after", "commit_before", "commit_after", "post", "post"] as const),
 ];
@@ -55,45 +55,48 @@ export interface EventTerms {
 }
 
 /** Draws the events of a run. */
-export function drawEvents(draw: Draw, { nodes, fromMs, untilMs, configuration }: EventTerms): readonly TimedEvent[] {
+export function randomEvents(
+  choices: RandomChoices,
+  { nodes, fromMs, untilMs, configuration }: EventTerms,
+): readonly TimedEvent[] {
   const groups: readonly (readonly [DurationMs, () => WorldEvent])[] = [
-    [PROCESS_EVERY_MS, () => processEvent(draw)],
-    [CLOCK_EVERY_MS, () => clockStep(draw)],
-    [OPERATOR_EVERY_MS, () => operatorEvent(draw, nodes)],
-    [OTHERS_EVERY_MS, () => otherUser(draw)],
+    [PROCESS_EVENT_INTERVAL_MS, () => processEvent(choices)],
+    [CLOCK_EVENT_INTERVAL_MS, () => clockStep(choices)],
+    [OPERATOR_EVENT_INTERVAL_MS, () => operatorEvent(choices, nodes)],
+    [EXTERNAL_USER_INTERVAL_MS, () => externalUserEvent(choices)],
   ];
   const events = groups.flatMap(([everyMs, event]) =>
-    draw.times(fromMs, untilMs, (untilMs - fromMs) / everyMs).map((atMs): TimedEvent => ({ atMs, event: event() })),
+    choices.times(fromMs, untilMs, (untilMs - fromMs) / everyMs).map((atMs): TimedEvent => ({ atMs, event: event() })),
   );
   let current = configuration;
-  const reloads = draw.times(fromMs, untilMs, (untilMs - fromMs) / RELOAD_EVERY_MS).map((atMs): TimedEvent => {
-    current = edited(draw, current);
+  const reloads = choices.times(fromMs, untilMs, (untilMs - fromMs) / RELOAD_INTERVAL_MS).map((atMs): TimedEvent => {
+    current = editConfiguration(choices, current);
     return { atMs, event: { kind: "reload", configuration: current } };
   });
   return [...events, ...reloads].toSorted((one, other) => one.atMs - other.atMs);
 }
 
-function edited(draw: Draw, { rules, settings }: Configuration): Configuration {
-  if (draw.chance(0.7)) return { settings, rules: drawEdit(draw, rules) };
-  const nodes = { kind: "every", intervalMs: draw.one([MINUTE_MS, 2 * MINUTE_MS]) } as const;
-  return { rules, settings: { ...settings, cadences: { ...settings.cadences, nodes } } };
+function editConfiguration(choices: RandomChoices, { rules, settings }: Configuration): Configuration {
+  if (choices.chance(0.7)) return { settings, rules: randomEdit(choices, rules) };
+  const nodes = { kind: "every", intervalMs: choices.pick([MINUTE_MS, 2 * MINUTE_MS]) } as const;
+  return { rules, settings: { ...settings, schedules: { ...settings.schedules, nodes } } };
 }
 
-function processEvent(draw: Draw): WorldEvent {
-  const downMs = draw.ms(SECOND_MS, draw.one([5, 45]) * MINUTE_MS);
-  const kind = draw.one(["restart", "kill", "kill", "kill", "disk_full"] as const);
-  if (kind === "disk_full") return { kind, forMs: draw.ms(SECOND_MS, 20 * MINUTE_MS) };
+function processEvent(choices: RandomChoices): WorldEvent {
+  const downMs = choices.ms(SECOND_MS, choices.pick([5, 45]) * MINUTE_MS);
+  const kind = choices.pick(["restart", "kill", "kill", "kill", "disk_full"] as const);
+  if (kind === "disk_full") return { kind, forMs: choices.ms(SECOND_MS, 20 * MINUTE_MS) };
   if (kind === "restart") return { kind, downMs };
-  return { kind, point: draw.one(KILL_POINTS), count: 1 + draw.whole(COUNT_MAX), downMs };
+  return { kind, point: choices.pick(CRASH_POINTS), count: 1 + choices.integer(COUNT_MAX), downMs };
 }
 
-const clockStep = (draw: Draw): WorldEvent => ({
+const clockStep = (choices: RandomChoices): WorldEvent => ({
   kind: "clock_step",
-  byMs: draw.one([-1, 1]) * draw.one([SECOND_MS, 10 * MINUTE_MS, 3 * HOUR_MS]),
+  byMs: choices.pick([-1, 1]) * choices.pick([SECOND_MS, 10 * MINUTE_MS, 3 * HOUR_MS]),
 });
 
-function operatorEvent(draw: Draw, nodes: number): WorldEvent {
-  const forMs = draw.ms(5 * MINUTE_MS, 3 * HOUR_MS);
+function operatorEvent(choices: RandomChoices, nodes: number): WorldEvent {
+  const forMs = choices.ms(5 * MINUTE_MS, 3 * HOUR_MS);
   const kinds = [
     "quarantine",
     "quarantine",
@@ -103,11 +106,11 @@ function operatorEvent(draw: Draw, nodes: number): WorldEvent {
     "blocked",
     "accept_inventory",
   ] as const;
-  const kind = draw.one(kinds);
+  const kind = choices.pick(kinds);
   switch (kind) {
     case "quarantine":
     case "hold":
-      return { kind, node: draw.whole(nodes), forMs };
+      return { kind, node: choices.integer(nodes), forMs };
     case "pause":
     case "blocked":
       return { kind, forMs: Math.min(forMs, HOUR_MS) };
@@ -120,11 +123,11 @@ function operatorEvent(draw: Draw, nodes: number): WorldEvent {
 }
 
 /** Another user polls the list, reads statistics, or calls in bursts. */
-const otherUser = (draw: Draw): WorldEvent => ({
+const externalUserEvent = (choices: RandomChoices): WorldEvent => ({
   kind: "other_user",
-  forMs: draw.ms(5 * MINUTE_MS, HOUR_MS),
-  path: draw.one(["/v1/nodes?page=1&limit=1", "/v1/sessions/stats"]),
-  ...draw.one([
+  forMs: choices.ms(5 * MINUTE_MS, HOUR_MS),
+  path: choices.pick(["/v1/nodes?page=1&limit=1", "/v1/sessions/stats"]),
+  ...choices.pick([
     { calls: 1, everyMs: 12 * SECOND_MS },
     { calls: 1, everyMs: 2 * SECOND_MS },
     { calls: 20, everyMs: 5 * MINUTE_MS },

@@ -1,25 +1,25 @@
-import type { Rules } from "../../../src/remediation/context.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
-import { wholeNodes } from "../daemon/simulation-parts.ts";
+import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { nodesOfShare } from "../daemon/simulation-parts.ts";
 
 /** The breaker, counted anew from what reached the journal. */
-export interface Tripwire {
-  fired(firings: readonly { readonly policy: string; readonly node: string }[], at: MonotonicMs): void;
-  isTripped(): boolean;
+export interface BreakerModel {
+  recordFirings(firings: readonly { readonly policy: string; readonly node: string }[], at: MonotonicMs): void;
+  isOpen(): boolean;
   reset(): void;
 }
 
 /** What a tripwire counts by, as it is now. */
-export interface TripwireTerms {
-  rules(): Rules;
+export interface BreakerModelDeps {
+  rules(): RemediationRules;
   /** Nodes of the fleet, as the daemon sees it. */
   nodes(): number;
   /** Whether a policy has fallen back to dry_run. */
-  isFallen(policy: string): boolean;
+  hasFallenBack(policy: string): boolean;
 }
 
 /** Creates a tripwire that has counted nothing. */
-export function createTripwire({ rules, nodes, isFallen }: TripwireTerms): Tripwire {
+export function createBreakerModel({ rules, nodes, hasFallenBack: isFallen }: BreakerModelDeps): BreakerModel {
   const isReal = (name: string): boolean => {
     const { policies, safety } = rules();
     const rule = policies.find((each) => each.name === name);
@@ -28,14 +28,14 @@ export function createTripwire({ rules, nodes, isFallen }: TripwireTerms): Tripw
   const fired = new Map<string, MonotonicMs>();
   let isTripped = false;
   return {
-    fired(firings, at) {
+    recordFirings(firings, at) {
       if (isTripped) return;
       const { share, amount, withinMs } = rules().safety.breaker;
       for (const { policy, node } of firings) if (isReal(policy)) fired.set(node, at);
       for (const [node, firedAt] of fired) if (firedAt <= at - withinMs) fired.delete(node);
-      isTripped = fired.size > Math.max(amount, wholeNodes(share, nodes()));
+      isTripped = fired.size > Math.max(amount, nodesOfShare(share, nodes()));
     },
-    isTripped: () => isTripped,
+    isOpen: () => isTripped,
     reset() {
       fired.clear();
       isTripped = false;

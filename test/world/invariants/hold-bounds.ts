@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Safety } from "../../../src/model/policy/safety.ts";
+import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import { INCIDENT_MS_MAX } from "../../../src/policy/guards/correlated-failure.ts";
 
 /** What bounds are worked out from. */
@@ -22,7 +22,7 @@ export type HoldEnd =
   | { readonly by: "work" | "other" };
 
 /** Orders of the operators come within this, and what they end is over with the next look. */
-const ORDER_MS: DurationMs = HOUR_MS;
+const OPERATOR_COMMAND_MS: DurationMs = HOUR_MS;
 /** As long as a repair by an operator, a maintenance or a reboot takes, and until it is seen to be over. */
 const STATUS_MS: DurationMs = HOUR_MS;
 
@@ -35,12 +35,12 @@ const walks = time(({ freshMs }) => 2 * freshMs);
 
 /** How each hold ends, as the rows of the hold reasons say. The compiler demands one for every reason. */
 export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
-  paused: fixed(ORDER_MS),
+  paused: fixed(OPERATOR_COMMAND_MS),
   journal: fixed(5 * MINUTE_MS),
   credentials: fixed(20 * MINUTE_MS),
   warming_up: time(({ safety, freshMs }) => safety.trust.warmupWalks * freshMs),
-  inventory_incomplete: time(({ freshMs }) => 2 * freshMs + ORDER_MS),
-  inventory_shrunk: time(({ freshMs }) => 2 * freshMs + ORDER_MS),
+  inventory_incomplete: time(({ freshMs }) => 2 * freshMs + OPERATOR_COMMAND_MS),
+  inventory_shrunk: time(({ freshMs }) => 2 * freshMs + OPERATOR_COMMAND_MS),
   inventory_unknown: walks,
   last_seen_stale: walks,
   service_clock: fixed(HOUR_MS + 5 * MINUTE_MS),
@@ -49,11 +49,11 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   verdict_unknown: time(({ rule, freshMs }) => (rule.maxAgeMs ?? freshMs) + rule.forMs),
   window: fixed(DAY_MS),
   blocked_by: fixed(5 * MINUTE_MS),
-  approval: fixed(ORDER_MS),
+  approval: fixed(OPERATOR_COMMAND_MS),
   rejected: other,
   canary: work,
   protected: other,
-  held: fixed(ORDER_MS),
+  held: fixed(OPERATOR_COMMAND_MS),
   // Another policy's episode may go on meanwhile.
   status: time(({ rule }) => STATUS_MS + quarantineMs(rule)),
   ownership: fixed(HOUR_MS),
@@ -68,7 +68,7 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   storm: fixed(HOUR_MS),
   storm_cooldown: time(({ safety }) => safety.stormCooldownMs),
   correlated: time(({ safety }) => INCIDENT_MS_MAX + safety.stormCooldownMs),
-  breaker: fixed(ORDER_MS),
+  breaker: fixed(OPERATOR_COMMAND_MS),
   in_flight: work,
   disrupted: work,
   disrupted_domain: work,

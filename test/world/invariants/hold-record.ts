@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
-import type { Explanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
-import { HOLD_MS_MAX, HOLDS, type HoldRow } from "../../../src/model/remediation/hold-reasons.ts";
+import { HOLD_MS_MAX, HOLD_REASON_ROWS, type HoldReasonRow } from "../../../src/model/remediation/hold-reasons.ts";
+import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
 /** A time in which a policy held an unhealthy node. Times are since the beginning. */
 export interface Hold {
@@ -11,14 +11,14 @@ export interface Hold {
   /** Looks at it by reason. */
   readonly reasons: Map<string, number>;
   /** Whether it lasted longer than {@link HOLD_MS_MAX} while no alert of any of its reasons fired. */
-  isUnnoticed: boolean;
+  hasNoAlert: boolean;
 }
 
 /** All holds, looked for again and again. */
 export interface HoldRecord {
   readonly holds: readonly Hold[];
   /** Looks at unhealthy nodes. `alerts`: names of those that fire. */
-  look(at: DurationMs, nodes: readonly Explanation[], alerts: ReadonlySet<string>): void;
+  observe(at: DurationMs, nodes: readonly NodeExplanation[], alerts: ReadonlySet<string>): void;
 }
 
 /** Creates an empty record. `everyMs`: the time between two looks. */
@@ -29,21 +29,21 @@ export function createHoldRecord(everyMs: DurationMs): HoldRecord {
   function holdOf(at: DurationMs, node: string, { policy, blockers }: PolicyExplanation, alerts: ReadonlySet<string>) {
     const key = `${policy} ${node}`;
     const known = open.get(key);
-    const hold = known ?? { node, policy, from: at, until: at, reasons: new Map(), isUnnoticed: false };
+    const hold = known ?? { node, policy, from: at, until: at, reasons: new Map(), hasNoAlert: false };
     if (known === undefined) holds.push(hold);
     hold.until = at + everyMs;
     const reasons = new Set(blockers.map(({ reason }) => reason));
     for (const reason of reasons) hold.reasons.set(reason, (hold.reasons.get(reason) ?? 0) + 1);
-    const isNoticed = [...reasons].some((reason) => alerts.has((HOLDS[reason] as HoldRow).alert ?? ""));
-    if (hold.until - hold.from > HOLD_MS_MAX && !isNoticed) hold.isUnnoticed = true;
+    const hasAlert = [...reasons].some((reason) => alerts.has((HOLD_REASON_ROWS[reason] as HoldReasonRow).alert ?? ""));
+    if (hold.until - hold.from > HOLD_MS_MAX && !hasAlert) hold.hasNoAlert = true;
     return [key, hold] as const;
   }
 
   return {
     holds,
-    look(at, nodes, alerts) {
+    observe(at, nodes, alerts) {
       const now = nodes
-        .filter((each) => !isTreated(each))
+        .filter((each) => !isBeingTreated(each))
         .flatMap(({ node, policies }) =>
           policies
             .filter(({ timer, blockers }) => timer?.state === "firing" && blockers.length > 0)
@@ -56,7 +56,7 @@ export function createHoldRecord(everyMs: DurationMs): HoldRecord {
 }
 
 /** Whether an episode of any policy treats the node: a step is under way, or its end is waited for. */
-const isTreated = ({ policies }: Explanation): boolean =>
+const isBeingTreated = ({ policies }: NodeExplanation): boolean =>
   policies.some(
     ({ episode }) => episode?.closedAt === null && episode.state !== "firing" && episode.state !== "suspended",
   );

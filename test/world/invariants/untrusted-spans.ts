@@ -1,29 +1,29 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Fault } from "../../../src/model/scenario.ts";
-import type { Post, Stage } from "../daemon/simulation-parts.ts";
+import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
 
 /**
  * What a fault does to sight. `blind`: no walk succeeds; `deceived`: walks succeed, and what they show can't be believed,
  * so that a cool-down follows.
  */
-type Effect = { readonly kind: "blind" | "deceived"; readonly afterMs: number };
+type TrustEffect = { readonly kind: "blind" | "deceived"; readonly afterMs: number };
 
 /** A list that lost this share of its nodes is surely too short, as trust has it. */
-const VANISHED_MIN = 0.3;
+const VANISHED_SHARE_MIN = 0.3;
 /** Of records that are spoiled in all ways, so many at least make the unknown too many. */
-const SPOILED_MIN = 0.6;
+const UNKNOWN_SHARE_MIN = 0.6;
 /** Retries and time-outs of one walk. */
 const WALK_MS = MINUTE_MS;
 /** The daemon looks at least this often: the last look before an end begins the cool-down. */
 const SLACK_MS = 10 * SECOND_MS;
 
 /** Whether a fault of the script truly stood in the way of sight when a POST was sent; null: none did. */
-export function blindness({ at }: Post, stage: Stage): string | null {
-  const { service, rules, bornAt } = stage;
-  const interval = stage.life?.plan().nodes?.intervalMs ?? 0;
+export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): string | null {
+  const { service, rules, bornAt } = parts;
+  const interval = parts.process?.plan().nodes?.intervalMs ?? 0;
   const now = service.world.now - service.world.startMs;
   const ageMs = at - bornAt;
-  for (const fault of service.world.script.faults) {
+  for (const fault of service.world.faultSchedule.faults) {
     const effect = effectOf(fault, interval, rules.safety.trust.maxFreshestLastSeenMs);
     if (effect === null) continue;
     // A life sees nothing before it begins: what was on before that is on from then.
@@ -37,7 +37,7 @@ export function blindness({ at }: Post, stage: Stage): string | null {
   return null;
 }
 
-function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs: number): Effect | null {
+function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs: number): TrustEffect | null {
   const isOfLists = match === undefined || "GET /v1/nodes?".startsWith(match);
   if (!isOfLists || share < 1) return null;
   const seen = 2 * interval + WALK_MS;
@@ -54,9 +54,9 @@ function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs:
     case "empty_list":
       return { kind: "deceived", afterMs: seen };
     case "vanished":
-      return fault.share >= VANISHED_MIN ? { kind: "deceived", afterMs: seen } : null;
+      return fault.share >= VANISHED_SHARE_MIN ? { kind: "deceived", afterMs: seen } : null;
     case "bad_records":
-      return fault.share >= SPOILED_MIN ? { kind: "deceived", afterMs: seen } : null;
+      return fault.share >= UNKNOWN_SHARE_MIN ? { kind: "deceived", afterMs: seen } : null;
     case "stale_last_seen":
       return { kind: "deceived", afterMs: seen + staleMs };
     default:

@@ -15,7 +15,7 @@ export interface EnduranceSize {
 const TURNOVER_DAYS = 18;
 
 /** A fault that gives each label thousands of values for an hour, so that label tables have to shrink again. */
-const manyLabels = (day: number): Fault => ({
+const scenarioWithManyLabels = (day: number): Fault => ({
   afterMs: day * DAY_MS,
   forMs: HOUR_MS,
   fault: { kind: "many_labels", values: 5_000 },
@@ -37,7 +37,7 @@ export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenari
       vanishForMs: 2 * DAY_MS,
       reuseIds: false,
     },
-    faults: Array.from({ length: Math.floor(days / 10) }, (_, index) => manyLabels(10 * index + 5)),
+    faults: Array.from({ length: Math.floor(days / 10) }, (_, index) => scenarioWithManyLabels(10 * index + 5)),
   };
 }
 

@@ -3,21 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { type Assembly, assemble, prepareAccess } from "../../../src/daemon/active-config.ts";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
-import { type AppParts, type Foundation, layFoundation } from "../../../src/daemon/runtime.ts";
+import { type ActiveConfig, activateConfig, openConfigResources } from "../../../src/daemon/active-config.ts";
+import { startCollection } from "../../../src/daemon/collection.ts";
+import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/runtime.ts";
+import { createMemoryStateStore, DATABASE_FILE, openStateStore } from "../../../src/journal/sqlite.ts";
 import type { Clock } from "../../../src/model/ports.ts";
-import { observe } from "../../../src/daemon/collection.ts";
+import { createCron } from "../../../src/platform/cron.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
-import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
-import { createMemoryStore, DATABASE_FILE, openStore } from "../../../src/journal/sqlite.ts";
-import { createBell } from "../../../src/platform/cron.ts";
-import { createKeptLog, START_MS } from "../../harness/virtual-daemon.ts";
+import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
+import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 
 /** What is measured at the end of a day, after a garbage collection. */
@@ -33,7 +33,7 @@ export interface EnduranceDay {
   readonly series: number;
   readonly nodes: number;
   /** Nodes that the page shows and that left the fleet more than two walks ago. */
-  readonly goneNodesShown: number;
+  readonly removedNodesShown: number;
   /** Different values of each label, over all families. */
   readonly labelValues: Readonly<Record<string, number>>;
 }
@@ -43,7 +43,7 @@ export interface EnduranceEnd {
   readonly joined: number;
   readonly left: number;
   readonly calls: number;
-  readonly refusedCalls: number;
+  readonly rejectedCalls: number;
   readonly actions: number;
   readonly errorsLogged: number;
   readonly tookSeconds: number;
@@ -62,16 +62,16 @@ const TABLES = [...Object.keys(DATED), "timers", "holds", "facts", "calls"];
 const GONE_MS: DurationMs = 3 * HOUR_MS;
 const SCRAPE_EVERY_MS: DurationMs = 6 * HOUR_MS;
 /** The collectors look once a second whether there is something to publish, and publish at least every 5 s. */
-const LOOK_MS: DurationMs = SECOND_MS;
+const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 /** In place of that: 90 days of 17,000 rounds a day, each over the whole fleet, would take hours. */
-const COARSE_LOOK_MS: DurationMs = 30 * MINUTE_MS;
+const COARSE_POLL_INTERVAL_MS: DurationMs = 30 * MINUTE_MS;
 
 /** A whole daemon, but for the web server, over a simulated service on virtual time. */
 interface Run {
   readonly clock: VirtualClock;
   readonly service: SimulatedService;
-  readonly foundation: Foundation;
-  readonly assembly: Assembly;
+  readonly foundation: Runtime;
+  readonly assembly: ActiveConfig;
   readonly folder: string;
   readonly errors: () => number;
 }
@@ -82,40 +82,40 @@ function start(size: EnduranceSize): Run {
   const service = createService(enduranceScenario(size), START_MS);
   let errors = 0;
   const log = {
-    ...createKeptLog(),
+    ...createRecordingLog(),
     ...{ debug() {}, info() {}, warn() {}, setLevel() {} },
     error: (fields: object, message: string) => {
       errors++;
       console.error(JSON.stringify({ message, ...fields }));
     },
   };
-  const parts: AppParts = {
-    ...{ clock, log, bell: createBell(), random: seededRandom(size.seed), version: "0.0.0" },
+  const parts: DaemonDeps = {
+    ...{ clock, log, cron: createCron(), random: seededRandom(size.seed), version: "0.0.0" },
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
     readFile: readTextFile,
-    openStore,
-    createMemoryStore,
+    openStore: openStateStore,
+    createMemoryStore: createMemoryStateStore,
   };
   const loaded = orThrow(readConfigFile(writeEnduranceConfig(folder), {}));
   const access = {
-    ...orThrow(prepareAccess(loaded, parts)),
+    ...orThrow(openConfigResources(loaded, parts)),
     transport: createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
   };
-  const foundation = orThrow(layFoundation(parts, loaded.config));
-  const assembly = assemble(
+  const runtime = orThrow(openRuntime(parts, loaded.config));
+  const activeConfig = activateConfig(
     access,
-    observe(access, null, { ...parts, clock: coarse(clock) }, foundation),
+    startCollection(access, null, { ...parts, clock: coarse(clock) }, runtime),
     [],
     parts,
-    foundation,
+    runtime,
   );
-  return { clock, service, foundation, assembly, folder, errors: () => errors };
+  return { clock, service, foundation: runtime, assembly: activeConfig, folder, errors: () => errors };
 }
 
 /** A clock on which the collectors publish every half an hour. */
 const coarse = (clock: Clock): Clock => ({
   ...clock,
-  sleep: (ms, signal) => clock.sleep(ms === LOOK_MS ? COARSE_LOOK_MS : ms, signal),
+  sleep: (ms, signal) => clock.sleep(ms === POLL_INTERVAL_MS ? COARSE_POLL_INTERVAL_MS : ms, signal),
 });
 
 function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
@@ -123,10 +123,10 @@ function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonl
   return result.value;
 }
 
-async function scrape({ foundation }: Run): Promise<string> {
-  const answer = await foundation.exposition.scrape({});
+async function scrape({ foundation: runtime }: Run): Promise<string> {
+  const answer = await runtime.exposition.scrape({});
   const text = Buffer.concat(answer.chunks).toString();
-  answer.done();
+  answer.release();
   return text;
 }
 
@@ -145,14 +145,14 @@ async function measure(run: Run, day: number): Promise<EnduranceDay> {
     lines.flatMap((line) => (isOfEpisode(line) ? [] : (/node_id="([^"]*)"/.exec(line)?.[1] ?? []))),
   );
   const present = new Set(fleet.nodes.map(({ id }) => id));
-  const justLeft = new Set(fleet.moves.filter(({ at }) => at >= now - GONE_MS).map(({ id }) => id));
+  const justLeft = new Set(fleet.membershipChanges.filter(({ at }) => at >= now - GONE_MS).map(({ id }) => id));
   const values = labelValues(page);
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return {
     ...{ day, rows, oldestRowDays, labelValues: values, series: lines.length, nodes: present.size },
     ...{ heapBytes: heapUsed, bufferBytes: arrayBuffers },
-    goneNodesShown: [...shown].filter((id) => !present.has(id) && !justLeft.has(id)).length,
+    removedNodesShown: [...shown].filter((id) => !present.has(id) && !justLeft.has(id)).length,
   };
 }
 
@@ -168,7 +168,7 @@ function labelValues(page: string): Readonly<Record<string, number>> {
   return Object.fromEntries([...values].map(([name, all]) => [name, all.size]));
 }
 
-function journalOf({ folder, foundation, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
+function journalOf({ folder, foundation: runtime, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
   const database = new DatabaseSync(join(folder, "state", DATABASE_FILE), { readOnly: true });
   const first = (sql: string) => Number(database.prepare(sql).get()?.value ?? clock.now());
   const rows = Object.fromEntries(TABLES.map((table) => [table, first(`SELECT COUNT(*) AS value FROM ${table}`)]));
@@ -176,11 +176,11 @@ function journalOf({ folder, foundation, clock }: Run): Pick<EnduranceDay, "rows
     first(`SELECT MIN(${column}) AS value FROM ${table} WHERE ${column} IS NOT NULL`),
   );
   database.close();
-  return { rows, oldestRowDays: (foundation.books.now() - Math.min(...oldest)) / DAY_MS };
+  return { rows, oldestRowDays: (runtime.remediationState.now() - Math.min(...oldest)) / DAY_MS };
 }
 
 /** Runs for some days; tells of each as it ends. */
-async function endure(size: EnduranceSize, onDay: (day: EnduranceDay) => void): Promise<EnduranceEnd> {
+async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => void): Promise<EnduranceEnd> {
   const began = performance.now();
   let run: Run | null = start(size);
   for (let day = 1; day <= size.days; day++) {
@@ -189,21 +189,21 @@ async function endure(size: EnduranceSize, onDay: (day: EnduranceDay) => void): 
       await scrape(run);
     }
     // An operator looks in once a day: lost nodes and a breaker would hold all actions for ever.
-    run.assembly.warden.orders.acceptInventory();
-    run.assembly.warden.orders.resetBreaker();
+    run.assembly.remediation.operatorCommands.acceptInventory();
+    run.assembly.remediation.operatorCommands.resetBreaker();
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
-  const { clock, service, assembly, foundation, folder } = run;
-  const stopped = assembly.stop("all");
+  const { clock, service, assembly: activeConfig, foundation: runtime, folder } = run;
+  const stopped = activeConfig.stop("all");
   await clock.advance(HOUR_MS);
   await stopped;
-  foundation.store.close();
+  runtime.store.close();
   rmSync(folder, { recursive: true });
   const { churn } = service.world;
   const counts = replyCounts(service);
   const sum = (some: typeof counts) => some.reduce((total, { count }) => total + count, 0);
   const end = {
-    ...{ joined: churn.joins, left: churn.leaves, calls: sum(counts), refusedCalls: rateLimitedCount(service) },
+    ...{ joined: churn.joins, left: churn.leaves, calls: sum(counts), rejectedCalls: rateLimitedCount(service) },
     actions: sum(counts.filter(({ endpoint }) => endpoint.startsWith("POST"))),
     errorsLogged: run.errors(),
     tookSeconds: (performance.now() - began) / 1_000,
@@ -227,5 +227,5 @@ const { values } = parseArgs({
   },
 });
 const size = { days: Number(values.days), nodes: Number(values.nodes), seed: Number(values.seed) };
-const end = await endure(size, (day) => console.log(JSON.stringify({ day })));
+const end = await runEndurance(size, (day) => console.log(JSON.stringify({ day })));
 console.log(JSON.stringify({ end }));

@@ -1,12 +1,12 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Rules } from "../../../src/remediation/context.ts";
 import type { PolicyRule, Step } from "../../../src/model/policy/policy.ts";
 import type { Safety } from "../../../src/model/policy/safety.ts";
-import { usualSafety } from "../../harness/policies.ts";
+import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { defaultSafety } from "../../harness/policies.ts";
 
 /** A safety for a fleet of 2,000 nodes of which one falls ill every four seconds, and a tenth fires within an hour. */
-export const roughSafety: Safety = {
-  ...usualSafety,
+export const permissiveSafety: Safety = {
+  ...defaultSafety,
   maxDisrupted: { share: 0.05, amount: 100 },
   maxDisruptedPer: { region: 25, country: null },
   maxInFlight: 30,
@@ -43,7 +43,7 @@ export const policyOf = (changed: Partial<PolicyRule> & Pick<PolicyRule, "name" 
 });
 
 /** Policies for a fleet whose faults pass within minutes: quick to fire, and each proved by the read before the POST. */
-export const quickPolicies: readonly PolicyRule[] = [
+export const fastPolicies: readonly PolicyRule[] = [
   policyOf({
     name: "reboot-offline",
     when: 'node.status == "offline"',
@@ -70,7 +70,7 @@ export const quickPolicies: readonly PolicyRule[] = [
 ];
 
 /** Rules of some policies under some safety. */
-export const rulesUnder = (safety: Safety, policies: readonly PolicyRule[]): Rules => ({
+export const rulesWithSafety = (safety: Safety, policies: readonly PolicyRule[]): RemediationRules => ({
   policies,
   safety,
   intervals: [],

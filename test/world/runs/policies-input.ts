@@ -1,11 +1,11 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Rules } from "../../../src/remediation/context.ts";
 import type { Mode, PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Safety } from "../../../src/model/policy/safety.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
-import { usualSafety } from "../../harness/policies.ts";
-import type { Draw } from "./random-choices.ts";
-import { policyOf, quickPolicies } from "./fleet-policies.ts";
+import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { defaultSafety } from "../../harness/policies.ts";
+import { fastPolicies, policyOf } from "./fleet-policies.ts";
+import type { RandomChoices } from "./random-choices.ts";
 
 /** Windows that policies may name: one that is open for half of the day, and one that is closed for three hours. */
 const INTERVALS: readonly TimeInterval[] = [
@@ -24,72 +24,75 @@ const INTERVALS: readonly TimeInterval[] = [
 ];
 
 /** Draws policies and limits. The limits bind, and the policies differ from seed to seed. */
-export function drawRules(draw: Draw): Rules {
+export function randomRules(choices: RandomChoices): RemediationRules {
   const silent = policyOf({
     name: "reboot-silent",
     when: 'node.status == "offline" && now - node.last_seen > duration("5m")',
     forMs: 3 * MINUTE_MS,
   });
-  const first = draw.chance(0.3) ? [silent] : quickPolicies.slice(0, 1);
-  const policies = [...first, ...quickPolicies.slice(1)].map((policy) => varied(draw, policy));
-  return { policies, safety: drawSafety(draw), intervals: INTERVALS };
+  const first = choices.chance(0.3) ? [silent] : fastPolicies.slice(0, 1);
+  const policies = [...first, ...fastPolicies.slice(1)].map((policy) => varied(choices, policy));
+  return { policies, safety: randomSafety(choices), intervals: INTERVALS };
 }
 
-function drawSafety(draw: Draw): Safety {
+function randomSafety(choices: RandomChoices): Safety {
   return {
-    ...usualSafety,
-    maxUnhealthy: { share: draw.one([0.2, 0.3]) },
-    maxDisrupted: { share: draw.one([0.02, 0.025, 0.05]), amount: draw.one([3, 10]) },
-    maxDisruptedPer: { region: draw.one([1, 3]), country: null },
-    minOnlinePer: { region: draw.one([1, 8]), country: null },
-    maxInFlight: draw.one([1, 3, 10]),
-    maxActions: { amount: draw.one([6, 30, 100]), perMs: HOUR_MS },
-    breaker: { share: draw.one([0.05, 0.6, 0.6]), amount: draw.one([5, 10]), withinMs: HOUR_MS },
-    approvalTtlMs: draw.one([20 * MINUTE_MS, 2 * HOUR_MS]),
-    cooldownMs: draw.one([0, 10, 30]) * MINUTE_MS,
-    stormCooldownMs: draw.one([5, 20]) * MINUTE_MS,
-    correlated: { ...usualSafety.correlated, nodes: draw.one([5, 20, 20]) },
-    canary: draw.chance(0.5),
-    protected: draw.chance(0.3) ? 'node.country == "DE"' : null,
-    efficacy: { window: draw.one([10, 40]), minSuccess: 0.2 },
+    ...defaultSafety,
+    maxUnhealthy: { share: choices.pick([0.2, 0.3]) },
+    maxDisrupted: { share: choices.pick([0.02, 0.025, 0.05]), amount: choices.pick([3, 10]) },
+    maxDisruptedPer: { region: choices.pick([1, 3]), country: null },
+    minOnlinePer: { region: choices.pick([1, 8]), country: null },
+    maxInFlight: choices.pick([1, 3, 10]),
+    maxActions: { amount: choices.pick([6, 30, 100]), perMs: HOUR_MS },
+    breaker: { share: choices.pick([0.05, 0.6, 0.6]), amount: choices.pick([5, 10]), withinMs: HOUR_MS },
+    approvalTtlMs: choices.pick([20 * MINUTE_MS, 2 * HOUR_MS]),
+    cooldownMs: choices.pick([0, 10, 30]) * MINUTE_MS,
+    stormCooldownMs: choices.pick([5, 20]) * MINUTE_MS,
+    correlated: { ...defaultSafety.correlated, nodes: choices.pick([5, 20, 20]) },
+    canary: choices.chance(0.5),
+    protected: choices.chance(0.3) ? 'node.country == "DE"' : null,
+    efficacy: { window: choices.pick([10, 40]), minSuccess: 0.2 },
   };
 }
 
 /** Draws another text of a policy. */
-function varied(draw: Draw, policy: PolicyRule): PolicyRule {
+function varied(choices: RandomChoices, policy: PolicyRule): PolicyRule {
   const [first, ...rest] = policy.steps;
-  const mode = draw.one<Mode>(["enforce", "enforce", "enforce", "approve", "dry_run"]);
-  const isBeside = policy.name === "cool-hot-cpu" && draw.chance(0.5);
+  const mode = choices.pick<Mode>(["enforce", "enforce", "enforce", "approve", "dry_run"]);
+  const isBeside = policy.name === "cool-hot-cpu" && choices.chance(0.5);
   return {
     ...policy,
     mode,
     when: isBeside ? `${policy.when} && node.cpu_usage > fleet.median.cpu_usage + 0.3` : policy.when,
-    match: draw.chance(0.2) ? 'node.region != "us-east"' : null,
-    forMs: draw.one([policy.forMs, 2 * MINUTE_MS, 10 * MINUTE_MS]),
-    clearForMs: draw.one([2, 5, 15]) * MINUTE_MS,
-    retry: { ...policy.retry, episodes: draw.one([1, 3]), everyMs: draw.one([30 * MINUTE_MS, 2 * HOUR_MS]) },
-    windows: draw.chance(0.2) ? [draw.one(INTERVALS).name] : [],
-    blockedBy: draw.chance(0.2) ? [{ kind: "query", query: 'ALERTS{alertname="Upstream"}' }] : [],
-    steps: draw.chance(0.3) ? [{ action: "notify", receiver: "oncall" }, first!, ...rest] : policy.steps,
+    match: choices.chance(0.2) ? 'node.region != "us-east"' : null,
+    forMs: choices.pick([policy.forMs, 2 * MINUTE_MS, 10 * MINUTE_MS]),
+    clearForMs: choices.pick([2, 5, 15]) * MINUTE_MS,
+    retry: { ...policy.retry, episodes: choices.pick([1, 3]), everyMs: choices.pick([30 * MINUTE_MS, 2 * HOUR_MS]) },
+    windows: choices.chance(0.2) ? [choices.pick(INTERVALS).name] : [],
+    blockedBy: choices.chance(0.2) ? [{ kind: "query", query: 'ALERTS{alertname="Upstream"}' }] : [],
+    steps: choices.chance(0.3) ? [{ action: "notify", receiver: "oncall" }, first!, ...rest] : policy.steps,
   };
 }
 
 /** Draws an edit of rules: the text of a policy, its order, its presence, or the limits. */
-export function drawEdit(draw: Draw, rules: Rules): Rules {
+export function randomEdit(choices: RandomChoices, rules: RemediationRules): RemediationRules {
   const { policies, safety } = rules;
-  const index = draw.whole(policies.length);
-  switch (draw.one(["text", "text", "mode", "order", "limits", "remove", "restore"] as const)) {
+  const index = choices.integer(policies.length);
+  switch (choices.pick(["text", "text", "mode", "order", "limits", "remove", "restore"] as const)) {
     case "text":
-      return { ...rules, policies: policies.with(index, varied(draw, policies[index]!)) };
+      return { ...rules, policies: policies.with(index, varied(choices, policies[index]!)) };
     case "mode":
-      return { ...rules, safety: { ...safety, mode: draw.one<Mode>(["enforce", "enforce", "approve", "dry_run"]) } };
+      return {
+        ...rules,
+        safety: { ...safety, mode: choices.pick<Mode>(["enforce", "enforce", "approve", "dry_run"]) },
+      };
     case "order":
       return { ...rules, policies: policies.toReversed() };
     case "limits":
-      return { ...rules, safety: { ...drawSafety(draw), mode: safety.mode } };
+      return { ...rules, safety: { ...randomSafety(choices), mode: safety.mode } };
     case "remove":
       return policies.length < 2 ? rules : { ...rules, policies: policies.toSpliced(index, 1) };
     case "restore":
-      return { ...rules, policies: quickPolicies.map((policy) => varied(draw, policy)) };
+      return { ...rules, policies: fastPolicies.map((policy) => varied(choices, policy)) };
   }
 }

@@ -1,16 +1,16 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
-import type { Limits } from "../../../src/rate-limit/limits.ts";
-import type { WatchSettings } from "../../../src/collectors/collector-manager.ts";
+import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
 import { type LimiterKind, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/model/scenario.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
+import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
-import { createPlanLimits, minuteSettings } from "../../harness/virtual-daemon.ts";
-import { createDraw, type Draw } from "./random-choices.ts";
-import { drawFaults } from "../faults/faults-input.ts";
+import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { drawRules } from "./policies-input.ts";
-import { drawEvents, type TimedEvent } from "../faults/world-events.ts";
+import { randomFaults } from "../faults/faults-input.ts";
+import { randomEvents, type TimedEvent } from "../faults/world-events.ts";
+import { randomRules } from "./policies-input.ts";
+import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
 
 /** Everything that a seed makes of one run. */
 export interface WorldInput {
@@ -34,15 +34,15 @@ export interface WorldSize {
 }
 
 /** Until then a run is left alone, so that the daemon knows the fleet. */
-const SETTLING_MS: DurationMs = 30 * MINUTE_MS;
+const WARM_UP_MS: DurationMs = 30 * MINUTE_MS;
 /** The quiet end of a run: as long as an incident and a step whose node is not seen may hold, one after the other. */
-export const QUIET_MS: DurationMs = 12 * HOUR_MS;
+export const QUIET_PERIOD_MS: DurationMs = 12 * HOUR_MS;
 
 /** Ends of February and of March: a month of the plan may end within a run. */
 const STARTS: readonly EpochMs[] = [Date.UTC(2026, 2, 1), Date.UTC(2026, 2, 30, 6), Date.UTC(2026, 1, 28, 12)];
 
 /** How often nodes fall ill, and how long until an operator repairs them. */
-const ILLNESS = [
+const FAILURE_RATES = [
   { faultEveryMs: 4 * HOUR_MS, repairMs: 40 * MINUTE_MS },
   { faultEveryMs: 12 * HOUR_MS, repairMs: 2 * HOUR_MS },
   { faultEveryMs: 40 * HOUR_MS, repairMs: 8 * HOUR_MS },
@@ -54,34 +54,37 @@ const CAUSE_CHARACTERS_MAX = 200;
 const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;
 
 /** The size of the fleet of a seed where none is asked for. */
-export const nodesOf = (seed: number): number => createDraw(seededRandom(seed * 31 + 5)).one(FLEETS);
+export const nodesOf = (seed: number): number => createRandomChoices(seededRandom(seed * 31 + 5)).pick(FLEETS);
 
 /** Makes the input of a seed: a pure function of the seed and the size. */
 export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput {
-  const draw = createDraw(seededRandom(seed * 7_919));
+  const choices = createRandomChoices(seededRandom(seed * 7_919));
   const endMs = days * DAY_MS;
-  const quietAtMs = Math.max(SETTLING_MS, endMs - QUIET_MS);
-  const plan = draw.one(["starter", "business", "business", "enterprise"] as const);
-  const callsPerMonth = plan === "starter" && draw.chance(0.3) ? 60_000 : null;
-  const service = serviceOf(draw, plan);
-  const settings = settingsOf(draw, limitsOf(plan, callsPerMonth));
-  const rules = drawRules(draw);
+  const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
+  const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
+  const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
+  const service = serviceOf(choices, plan);
+  const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
+  const rules = randomRules(choices);
   const scenario: Scenario = {
     ...demoScenario,
-    ...{ seed, nodes, service, sessions: Math.round(nodes * draw.one([0.2, 0.5, 1])) },
+    ...{ seed, nodes, service, sessions: Math.round(nodes * choices.pick([0.2, 0.5, 1])) },
     rates: {
       ...demoScenario.rates,
-      ...draw.one(ILLNESS),
-      selfHealing: draw.one([0.2, 0.6]),
+      ...choices.pick(FAILURE_RATES),
+      selfHealing: choices.pick([0.2, 0.6]),
       incurable: 0.2,
-      rebootMs: draw.one([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
+      rebootMs: choices.pick([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
     },
-    churn: churnOf(draw),
-    faults: drawFaults(draw, SETTLING_MS, quietAtMs),
+    churn: churnOf(choices),
+    faults: randomFaults(choices, WARM_UP_MS, quietAtMs),
   };
   const configuration = { settings, rules };
-  const events = drawEvents(draw, { nodes, fromMs: SETTLING_MS, untilMs: quietAtMs, configuration });
-  return { ...{ seed, scenario, callsPerMonth, configuration, events, quietAtMs, endMs }, startMs: draw.one(STARTS) };
+  const events = randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration });
+  return {
+    ...{ seed, scenario, callsPerMonth, configuration, events, quietAtMs, endMs },
+    startMs: choices.pick(STARTS),
+  };
 }
 
 /** What happens in a run beside what its fleet does by itself, each with the name by which it is kept or dropped. */
@@ -94,9 +97,9 @@ export const causesOf = ({
 ];
 
 /** The same run with these causes alone. */
-export function keptInput(input: WorldInput, kept: ReadonlySet<string>): WorldInput {
-  const faults = input.scenario.faults.filter((_, index) => kept.has(`f${index}`));
-  const events = input.events.filter((_, index) => kept.has(`e${index}`));
+export function inputWithCauses(input: WorldInput, keptCauses: ReadonlySet<string>): WorldInput {
+  const faults = input.scenario.faults.filter((_, index) => keptCauses.has(`f${index}`));
+  const events = input.events.filter((_, index) => keptCauses.has(`e${index}`));
   return { ...input, events, scenario: { ...input.scenario, faults } };
 }
 
@@ -105,59 +108,59 @@ function limitsOf(plan: ServiceOptions["plan"], callsPerMonth: number | null): L
   return callsPerMonth === null ? limits : { ...limits, plan: { ...limits.plan, callsPerMonth } };
 }
 
-function serviceOf(draw: Draw, plan: ServiceOptions["plan"]): ServiceOptions {
+function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): ServiceOptions {
   const service = demoScenario.service;
-  const isInexact = draw.chance(0.4);
+  const isInexact = choices.chance(0.4);
   return {
     ...service,
     plan,
-    limiter: draw.one<LimiterKind>(["token_bucket", "fixed_window", "sliding_window"]),
-    rateLimitHeaders: draw.one(["category", "plan", "off"]),
-    tokenBucketReset: draw.one(["full", "next_token"]),
-    actionReply: draw.one(["success", "empty_object", "no_content"]),
-    errorBody: draw.one(["code", "nested", "text", "empty"]),
-    planCapStatus: draw.one([429, 403]),
-    firstPage: draw.one([0, 1, 1]),
-    pageLimitMax: draw.one([25, 50, 100, 1_000]),
-    pageLimitOver: draw.one(["clamp", "clamp", "reject"]),
-    pageLimitEcho: draw.one(["effective", "requested"]),
+    limiter: choices.pick<LimiterKind>(["token_bucket", "fixed_window", "sliding_window"]),
+    rateLimitHeaders: choices.pick(["category", "plan", "off"]),
+    tokenBucketReset: choices.pick(["full", "next_token"]),
+    actionReply: choices.pick(["success", "empty_object", "no_content"]),
+    errorBody: choices.pick(["code", "nested", "text", "empty"]),
+    planCapStatus: choices.pick([429, 403]),
+    firstPage: choices.pick([0, 1, 1]),
+    pageLimitMax: choices.pick([25, 50, 100, 1_000]),
+    pageLimitOver: choices.pick(["clamp", "clamp", "reject"]),
+    pageLimitEcho: choices.pick(["effective", "requested"]),
     usageScale: "ratio",
-    listEndedSessions: draw.chance(0.7),
+    listEndedSessions: choices.chance(0.7),
     nodeList: {
       ...service.nodeList,
-      order: draw.chance(0.5) ? "joined" : `${draw.one(["", "-"] as const)}${draw.one(NODE_ORDERS)}`,
-      totalLagMs: isInexact ? draw.one([0, MINUTE_MS, 10 * MINUTE_MS]) : 0,
-      totalOffBy: isInexact ? draw.one([0, 1, -1, 7]) : 0,
+      order: choices.chance(0.5) ? "joined" : `${choices.pick(["", "-"] as const)}${choices.pick(NODE_ORDERS)}`,
+      totalLagMs: isInexact ? choices.pick([0, MINUTE_MS, 10 * MINUTE_MS]) : 0,
+      totalOffBy: isInexact ? choices.pick([0, 1, -1, 7]) : 0,
     },
   };
 }
 
-function churnOf(draw: Draw): Scenario["churn"] {
+function churnOf(choices: RandomChoices): Scenario["churn"] {
   const never = Number.POSITIVE_INFINITY;
-  const everyMs = draw.one([never, 4 * HOUR_MS, HOUR_MS]);
+  const everyMs = choices.pick([never, 4 * HOUR_MS, HOUR_MS]);
   return {
     joinEveryMs: everyMs,
     leaveEveryMs: everyMs,
-    vanishAfterReboot: draw.one([0, 0.1, 0.3]),
-    vanishForMs: draw.one([15 * MINUTE_MS, 3 * HOUR_MS, never]),
-    reuseIds: draw.chance(0.3),
+    vanishAfterReboot: choices.pick([0, 0.1, 0.3]),
+    vanishForMs: choices.pick([15 * MINUTE_MS, 3 * HOUR_MS, never]),
+    reuseIds: choices.chance(0.3),
   };
 }
 
 /** Intervals that a fleet of this size may well be polled by. */
-function settingsOf(draw: Draw, limits: Limits): WatchSettings {
+function settingsOf(choices: RandomChoices, limits: Limits): CollectionSettings {
   const every = (minutes: number) => ({ kind: "every", intervalMs: minutes * MINUTE_MS }) as const;
   return {
-    ...minuteSettings,
+    ...everyMinuteSettings,
     limits,
-    cadences: {
-      ...minuteSettings.cadences,
-      nodes: every(draw.one([1, 2, 3])),
-      details: draw.chance(0.7) ? every(draw.one([60, 240])) : null,
-      sessions: draw.chance(0.5) ? every(draw.one([5, 10])) : null,
+    schedules: {
+      ...everyMinuteSettings.schedules,
+      nodes: every(choices.pick([1, 2, 3])),
+      details: choices.chance(0.7) ? every(choices.pick([60, 240])) : null,
+      sessions: choices.chance(0.5) ? every(choices.pick([5, 10])) : null,
       stats: every(30),
-      hourly: draw.chance(0.2) ? minuteSettings.cadences.hourly : null,
+      hourly: choices.chance(0.2) ? everyMinuteSettings.schedules.hourly : null,
     },
-    pageLimit: draw.one([100, 1_000]),
+    pageLimit: choices.pick([100, 1_000]),
   };
 }

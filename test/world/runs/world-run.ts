@@ -1,24 +1,24 @@
 import { createHash } from "node:crypto";
 import type { DurationMs } from "../../../src/base/duration.ts";
-import type { Obstacles } from "../../../src/model/ports.ts";
-import { livenessLaws } from "../invariants/liveness-invariants.ts";
+import type { ExternalBlockers } from "../../../src/model/ports.ts";
+import { type Simulation, STEP_MS, startSimulation } from "../daemon/simulation.ts";
+import type { Violation } from "../daemon/simulation-parts.ts";
+import { callForEvent } from "../faults/external-client.ts";
 import { createOperators, type Operators } from "../faults/operators.ts";
-import { callFor } from "../faults/external-client.ts";
-import { beginPlay, type Play, STEP_MS } from "../daemon/simulation.ts";
-import { beginQuiet } from "../faults/quiet-period.ts";
-import type { Breach } from "../daemon/simulation-parts.ts";
-import { truthBreaches } from "../invariants/metrics-invariants.ts";
-import type { KillPoint, WorldEvent } from "../faults/world-events.ts";
+import { startQuietPeriod } from "../faults/quiet-period.ts";
+import type { CrashPoint, WorldEvent } from "../faults/world-events.ts";
+import { createLivenessInvariants } from "../invariants/liveness-invariants.ts";
+import { metricsViolations } from "../invariants/metrics-invariants.ts";
 import type { WorldInput } from "./world-input.ts";
 
 /** What came of a run. */
 export interface WorldReport {
-  readonly breaches: readonly Breach[];
+  readonly violations: readonly Violation[];
   readonly nodes: number;
   readonly posts: number;
   readonly episodes: number;
   /** Processes, one after the other. */
-  readonly lives: number;
+  readonly processes: number;
   readonly calls: number;
   /** How often a changed decision gave each reason to hold. */
   readonly reasons: Readonly<Record<string, number>>;
@@ -29,14 +29,14 @@ export interface WorldReport {
 }
 
 /** With so many laws broken a run is over. */
-const BREACHES_MAX = 20;
+const VIOLATIONS_MAX = 20;
 
 /** Every law, where one is named. */
-export const ANY_LAW = "*";
+export const ANY_INVARIANT = "*";
 
 /** When a run ends before its end. */
 export interface Until {
-  /** As soon as this law is broken, or any by {@link ANY_LAW}; absent: it goes on. */
+  /** As soon as this law is broken, or any by {@link ANY_INVARIANT}; absent: it goes on. */
   readonly law?: string;
   /** At this time from its start. */
   readonly ms?: DurationMs;
@@ -45,89 +45,90 @@ export interface Until {
 /** Runs an input to its end, or until something is so. */
 export async function runWorld(input: WorldInput, until: Until = {}): Promise<WorldReport> {
   const world = createWorldRun(input);
-  const { play, operators } = world;
-  const { stage } = play;
+  const { simulation, operators } = world;
+  const { parts } = simulation;
   const events = [...input.events];
   const isOver = () =>
-    stage.breaches.length >= BREACHES_MAX ||
-    stage.clock.monotonic() >= (until.ms ?? Number.POSITIVE_INFINITY) ||
-    stage.breaches.some(({ law }) => until.law === ANY_LAW || law === until.law);
+    parts.violations.length >= VIOLATIONS_MAX ||
+    parts.clock.monotonic() >= (until.ms ?? Number.POSITIVE_INFINITY) ||
+    parts.violations.some(({ invariant }) => until.law === ANY_INVARIANT || invariant === until.law);
   for (let at = 0; at < input.quietAtMs && !isOver(); at += STEP_MS) {
     while (events[0] !== undefined && events[0].atMs <= at) await world.apply(events.shift()!.event);
-    await play.pass(STEP_MS);
+    await simulation.advance(STEP_MS);
     operators.attend();
   }
-  world.disarm();
-  const quiet = beginQuiet(play, operators);
-  const liveness = livenessLaws(stage);
+  world.stopFaults();
+  const quiet = startQuietPeriod(simulation, operators);
+  const liveness = createLivenessInvariants(parts);
   for (let at = input.quietAtMs; at < input.endMs && !isOver(); at += STEP_MS) {
     quiet.attend();
-    await play.pass(STEP_MS);
+    await simulation.advance(STEP_MS);
     operators.attend();
-    liveness.look();
+    liveness.check();
   }
-  if (!isOver() && play.life() === null) stage.breach("runs at the end", "the daemon is down");
+  if (!isOver() && simulation.process() === null) parts.addViolation("runs at the end", "the daemon is down");
   else if (!isOver()) {
-    liveness.close();
-    for (const [law, detail] of await truthBreaches(stage)) stage.breach(law, detail);
+    liveness.finish();
+    for (const [invariant, detail] of await metricsViolations(parts)) parts.addViolation(invariant, detail);
   }
-  await play.end();
-  return reportOf(play, liveness.accounts());
+  await simulation.stop();
+  return reportOf(simulation, liveness.holdAccounts());
 }
 
-function reportOf(play: Play, accounts: WorldReport["accounts"]): WorldReport {
-  const { breaches, posts, chronicle, service } = play.stage;
+function reportOf(simulation: Simulation, accounts: WorldReport["accounts"]): WorldReport {
+  const { violations, posts, recordedState, service } = simulation.parts;
   const hash = createHash("sha256");
   for (const { at, node, kind, answer } of posts) hash.update(`${at} ${node} ${kind} ${answer}\n`);
   return {
-    ...{ breaches, accounts, nodes: service.world.fleet.all.length, posts: posts.length },
-    ...{ episodes: chronicle.episodes.size, lives: play.lives(), calls: service.serial },
-    reasons: Object.fromEntries(chronicle.reasons),
+    ...{ violations, accounts, nodes: service.world.fleet.allNodes.length, posts: posts.length },
+    ...{ episodes: recordedState.episodes.size, processes: simulation.processCount(), calls: service.serial },
+    reasons: Object.fromEntries(recordedState.reasons),
     digest: hash.update(`${service.serial}`).digest("hex").slice(0, 12),
   };
 }
 
 interface WorldRun {
-  readonly play: Play;
+  readonly simulation: Simulation;
   readonly operators: Operators;
   apply(event: WorldEvent): Promise<void>;
   /** What waits for its moment misses it, and what lasts ends. */
-  disarm(): void;
+  stopFaults(): void;
 }
 
 function createWorldRun(input: WorldInput): WorldRun {
   const { seed, scenario, configuration, startMs, callsPerMonth } = input;
-  const trap = createTrap();
+  const crashTrigger = createCrashTrigger();
   let fullUntil = 0;
   let blockedUntil = 0;
-  const isBlocked = () => Promise.resolve({ ok: true, value: play.stage.clock.monotonic() < blockedUntil } as const);
-  const obstacles: Obstacles = { query: isBlocked, alerts: isBlocked };
-  const play = beginPlay({
-    ...{ seed, scenario, startMs, obstacles, ...configuration },
+  const isBlocked = () =>
+    Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
+  const externalBlockers: ExternalBlockers = { hasQueryResult: isBlocked, hasFiringAlerts: isBlocked };
+  const simulation = startSimulation({
+    ...{ seed, scenario, startMs, obstacles: externalBlockers, ...configuration },
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),
-    onMoment: trap.pass,
-    onCommit: (when, on) => trap.pass(`commit_${when}`, on),
-    onPost: (_post, on) => trap.pass("post", on),
-    diskProblem: () => (play.stage.clock.monotonic() < fullUntil ? "the disk is full" : null),
+    onMoment: crashTrigger.pass,
+    onCommit: (when, on) => crashTrigger.pass(`commit_${when}`, on),
+    onPost: (_post, on) => crashTrigger.pass("post", on),
+    diskProblem: () => (simulation.parts.clock.monotonic() < fullUntil ? "the disk is full" : null),
   });
-  const { stage } = play;
-  const operators = createOperators(play, seed);
-  const idOf = (index: number) => stage.service.world.fleet.all[index]!.id;
-  const until = (forMs: DurationMs) => stage.clock.monotonic() + forMs;
+  const { parts } = simulation;
+  const operators = createOperators(simulation, seed);
+  const idOf = (index: number) => parts.service.world.fleet.allNodes[index]!.id;
+  const until = (forMs: DurationMs) => parts.clock.monotonic() + forMs;
 
   async function apply(event: WorldEvent): Promise<void> {
     switch (event.kind) {
       case "restart":
-        return play.restart(event.downMs);
+        return simulation.restart(event.downMs);
       case "kill":
-        return trap.lay(event);
+        return crashTrigger.lay(event);
       case "disk_full":
         fullUntil = until(event.forMs);
         return;
       case "clock_step":
-        return stage.clock.step(event.byMs);
+        return parts.clock.stepWallClock(event.byMs);
       case "reload":
-        return play.reload(event.configuration);
+        return simulation.reload(event.configuration);
       case "quarantine":
         return operators.quarantine(idOf(event.node), event.forMs);
       case "lift_quarantine":
@@ -142,42 +143,42 @@ function createWorldRun(input: WorldInput): WorldRun {
       case "accept_inventory":
         return operators.acceptInventory();
       case "other_user":
-        return callFor(event, stage);
+        return callForEvent(event, parts);
       default:
         return event satisfies never;
     }
   }
 
   return {
-    ...{ play, operators, apply },
-    disarm() {
-      trap.disarm();
+    ...{ simulation, operators, apply },
+    stopFaults() {
+      crashTrigger.disarm();
       // The machine's clock is right again.
-      stage.clock.step(startMs + stage.clock.monotonic() - stage.clock.now());
+      parts.clock.stepWallClock(startMs + parts.clock.monotonic() - parts.clock.now());
       [fullUntil, blockedUntil] = [0, 0];
     },
   };
 }
 
 /** Kills the process at the n-th moment of a kind. */
-function createTrap() {
-  let laid: { readonly point: KillPoint; readonly downMs: DurationMs } | null = null;
+function createCrashTrigger() {
+  let armed: { readonly point: CrashPoint; readonly downMs: DurationMs } | null = null;
   let left = 0;
   return {
     lay({ point, count, downMs }: Extract<WorldEvent, { kind: "kill" }>): void {
-      laid = { point, downMs };
+      armed = { point, downMs };
       left = count;
     },
     disarm(): void {
-      laid = null;
+      armed = null;
     },
-    pass(point: KillPoint, play: Play): void {
-      if (laid?.point !== point) return;
+    pass(point: CrashPoint, simulation: Simulation): void {
+      if (armed?.point !== point) return;
       left--;
       if (left > 0) return;
-      const { downMs } = laid;
-      laid = null;
-      play.kill(downMs);
+      const { downMs } = armed;
+      armed = null;
+      simulation.kill(downMs);
     },
   };
 }

@@ -1,11 +1,11 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MUTATIONS, type Mutation } from "./mutations.ts";
 import { STEP_MS } from "../daemon/simulation.ts";
+import { ANY_INVARIANT } from "../runs/world-run.ts";
+import { MUTATIONS, type Mutation } from "./mutations.ts";
 import { createSeedPool } from "./seed-pool.ts";
 import type { SeedTask } from "./seed-process.ts";
-import { ANY_LAW } from "../runs/world-run.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 /** What a run needs of the tree. */
@@ -14,24 +14,24 @@ const FOLDERS = ["src", "test/world", "test/remediation", "test/metrics"];
 /** Runs every deliberate fault until a law catches it. Returns whether all were caught. `only`: the name of one; null: all. */
 export async function runMutations(workers: number, only: string | null): Promise<boolean> {
   const wanted = MUTATIONS.filter(({ name }) => only === null || name.includes(only));
-  const sound = createSeedPool(workers);
+  const unmutated = createSeedPool(workers);
   const queue = [...wanted];
-  let caught = 0;
+  let found = 0;
   const work = async (): Promise<void> => {
     for (let mutation = queue.shift(); mutation !== undefined; mutation = queue.shift()) {
       const began = performance.now();
-      const law = await catchMutation(mutation, (task) => sound.run(task));
+      const invariant = await catchMutation(mutation, (task) => unmutated.run(task));
       const seconds = ((performance.now() - began) / 1_000).toFixed(0);
-      if (law !== null) caught++;
+      if (invariant !== null) found++;
       print(
-        `${mutation.name}: ${law === null ? "NOT CAUGHT" : `caught by "${law.law}" with seed ${law.seed}`} (${seconds} s)`,
+        `${mutation.name}: ${invariant === null ? "NOT CAUGHT" : `caught by "${invariant.law}" with seed ${invariant.seed}`} (${seconds} s)`,
       );
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
-  sound.close();
-  print(`${caught} of ${wanted.length} deliberate faults are caught`);
-  return caught === wanted.length;
+  unmutated.close();
+  print(`${found} of ${wanted.length} deliberate faults are caught`);
+  return found === wanted.length;
 }
 
 /** The first law that a changed tree breaks with a seed with which the sound one breaks none; null: none. */
@@ -43,13 +43,17 @@ async function catchMutation(
   const pool = createSeedPool(1, join(folder, "test/world"));
   try {
     for (const seed of seeds) {
-      const task: SeedTask = { seed, nodes, days, keep: null, until: { law: ANY_LAW } };
-      const [breach] = (await pool.run(task)).breaches;
+      const task: SeedTask = { seed, nodes, days, keep: null, until: { law: ANY_INVARIANT } };
+      const [breach] = (await pool.run(task)).violations;
       if (breach === undefined) continue;
-      const { law, at } = breach;
+      const { invariant, at } = breach;
       // A law that the sound tree breaks as well says nothing.
-      if (!(await runSound({ ...task, until: { ms: at + STEP_MS } })).breaches.some((each) => each.law === law))
-        return { law, seed };
+      if (
+        !(await runSound({ ...task, until: { ms: at + STEP_MS } })).violations.some(
+          (each) => each.invariant === invariant,
+        )
+      )
+        return { law: invariant, seed };
     }
     return null;
   } finally {

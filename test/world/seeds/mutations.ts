@@ -20,8 +20,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/execution/executor.ts",
-        find: "const problem = await readAfresh(ward, intent, stopping);",
-        replace: "const problem = stopping.aborted ? await readAfresh(ward, intent, stopping) : null;",
+        find: "const problem = await readNodeNow(context, intent, stopping);",
+        replace: "const problem = noNewSteps.aborted ? await readNodeNow(context, intent, noNewSteps) : null;",
       },
     ],
     ...{ ...size, seeds: seeds(1, 12) },
@@ -40,7 +40,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "breaker in memory only",
-    edits: [{ file: "src/remediation/evaluation/fleet-health.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" }],
+    edits: [
+      { file: "src/remediation/evaluation/fleet-health.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" },
+    ],
     ...{ ...size, seeds: seeds(1, 24) },
   },
   {
@@ -48,7 +50,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/policy/timers/timer.ts",
-        find: `  if (verdict === "unknown") return broken(before, isFrozen ? null : now);`,
+        find: `  if (verdict === "unknown") return interrupt(before, clearFrozen ? null : now);`,
         replace: `  if (verdict === "unknown") return before;`,
       },
     ],
@@ -67,7 +69,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "gone after one walk",
-    edits: [{ file: "src/inventory/absence.ts", find: "const ABSENCE_MAX = 10;", replace: "const ABSENCE_MAX = 1;" }],
+    edits: [
+      {
+        file: "src/inventory/absence.ts",
+        find: "const ABSENCE_POINTS_MAX = 10;",
+        replace: "const ABSENCE_POINTS_MAX = 1;",
+      },
+    ],
     ...{ ...size, seeds: seeds(1, 24) },
   },
   {
@@ -86,15 +94,19 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/context.ts",
-        find: "proven: books.casebook.fact(provenFact(name)) === policy.fingerprint",
+        find: "proven: remediationState.records.fact(canaryFactKey(name)) === policy.fingerprint",
         replace: "proven: false",
       },
       {
         file: "src/policy/episodes/canary.ts",
         find: ".openEpisodes()",
-        replace: ".openEpisodes()\n    .concat([...casebook.closed()])",
+        replace: ".openEpisodes()\n    .concat([...records.closed()])",
       },
-      { file: "src/policy/episodes/canary.ts", find: "tried.find(canProceed) ?? null", replace: "tried[0] ?? null" },
+      {
+        file: "src/policy/episodes/canary.ts",
+        find: "candidates.find(canProceed) ?? null",
+        replace: "candidates[0] ?? null",
+      },
     ],
     ...{ ...size, seeds: seeds(1, 24) },
   },
@@ -103,8 +115,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/evaluation/candidates.ts",
-        find: "if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;",
-        replace: "if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
+        find: "if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;",
+        replace: "if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
       },
     ],
     ...{ ...size, seeds: seeds(1, 24) },
@@ -112,11 +124,11 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "month not counted before the call",
     edits: [
-      { file: "src/api-client/rate-limiter.ts", find: "    count(1);\n", replace: "" },
+      { file: "src/api-client/rate-limiter.ts", find: "    countCalls(1);\n", replace: "" },
       {
         file: "src/api-client/rate-limiter.ts",
         find: `      if (outcome.kind === "unused") uncounted--;`,
-        replace: `      if (outcome.kind !== "unused") count(1);`,
+        replace: `      if (outcome.kind !== "unused") countCalls(1);`,
       },
     ],
     ...{ ...size, seeds: seeds(1, 12) },

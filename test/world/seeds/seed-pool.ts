@@ -25,14 +25,14 @@ export function createSeedPool(workers: number, folder: string = import.meta.dir
     return fork(join(folder, "seed-process.ts"), { serialization: "advanced" });
   };
 
-  function take(): Promise<ChildProcess> {
+  function acquire(): Promise<ChildProcess> {
     const free = idle.pop();
     if (free !== undefined) return Promise.resolve(free);
     if (started < workers) return Promise.resolve(start());
     return new Promise((resolve) => waiting.push(resolve));
   }
 
-  function giveBack(child: ChildProcess): void {
+  function release(child: ChildProcess): void {
     const next = waiting.shift();
     if (next === undefined) idle.push(child);
     else next(child);
@@ -40,9 +40,9 @@ export function createSeedPool(workers: number, folder: string = import.meta.dir
 
   return {
     async run(task) {
-      const child = await take();
+      const child = await acquire();
       const done = new AbortController();
-      const hanging = wait(RUN_MS_MAX, null, { signal: done.signal }).catch(() => null);
+      const timer = wait(RUN_MS_MAX, null, { signal: done.signal }).catch(() => null);
       const answer = new Promise<SeedResult>((resolve, reject) => {
         const onMessage = (result: SeedResult) => {
           child.off("exit", onExit);
@@ -56,15 +56,15 @@ export function createSeedPool(workers: number, folder: string = import.meta.dir
         child.once("exit", onExit);
         child.send(task);
       });
-      void hanging.then(() => {
+      void timer.then(() => {
         if (!done.signal.aborted) child.kill("SIGKILL");
       });
       try {
         const result = await answer;
-        giveBack(child);
+        release(child);
         return result;
       } catch (error) {
-        giveBack(fork(join(folder, "seed-process.ts"), { serialization: "advanced" }));
+        release(fork(join(folder, "seed-process.ts"), { serialization: "advanced" }));
         throw error;
       } finally {
         done.abort();

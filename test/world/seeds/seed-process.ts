@@ -1,5 +1,5 @@
-import type { Breach } from "../daemon/simulation-parts.ts";
-import { keptInput, worldInput } from "../runs/world-input.ts";
+import type { Violation } from "../daemon/simulation-parts.ts";
+import { inputWithCauses, worldInput } from "../runs/world-input.ts";
 import { runWorld, type Until, type WorldReport } from "../runs/world-run.ts";
 
 /** A run that a process is asked for. */
@@ -23,13 +23,13 @@ export interface SeedResult extends WorldReport {
 export async function runTask(task: SeedTask): Promise<SeedResult> {
   const began = process.cpuUsage();
   const whole = worldInput(task.seed, task);
-  const report = await runWorld(task.keep === null ? whole : keptInput(whole, new Set(task.keep)), task.until);
+  const report = await runWorld(task.keep === null ? whole : inputWithCauses(whole, new Set(task.keep)), task.until);
   const { user, system } = process.cpuUsage(began);
   return { ...report, task, cpuSeconds: (user + system) / 1e6 };
 }
 
 /** The first law that a run broke; null: none. */
-export const firstLaw = (breaches: readonly Breach[]): string | null => breaches[0]?.law ?? null;
+export const firstLaw = (violations: readonly Violation[]): string | null => violations[0]?.invariant ?? null;
 
 if (process.send !== undefined) {
   process.on("message", (task: SeedTask) => {

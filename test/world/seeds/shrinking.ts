@@ -1,5 +1,5 @@
 /** What is left of a list of causes, and how often it was tried. */
-export interface Shrunk {
+export interface ShrinkResult {
   readonly kept: readonly string[];
   readonly tries: number;
 }
@@ -8,11 +8,11 @@ export interface Shrunk {
  * Drops causes from a list while what they cause still happens (delta debugging: halves first, then smaller and smaller
  * parts). Tries at most `triesMax` times.
  */
-export async function shrink(
+export async function shrinkCauses(
   causes: readonly string[],
   happens: (kept: readonly string[]) => Promise<boolean>,
   triesMax: number,
-): Promise<Shrunk> {
+): Promise<ShrinkResult> {
   let kept = causes;
   let parts = 2;
   let tries = 0;

@@ -1,46 +1,46 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type DurationMs, MINUTE_MS } from "../../../base/duration.ts";
-import type { Operator } from "../../../model/remediation/operator.ts";
 import type { Clock } from "../../../model/ports.ts";
+import type { Operator } from "../../../model/remediation/operator.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 
 /**
  * Whose token was given. `missing`: none was; `wrong`: that of no operator; `throttled`: that of no operator, after too
  * many others.
  */
-export type Admission =
+export type AuthResult =
   | { readonly kind: "granted"; readonly operator: string }
   | { readonly kind: "missing" | "wrong" }
   | { readonly kind: "throttled"; readonly retryAfterMs: DurationMs };
 
 /** Authenticates operators by bearer token. */
-export interface Gate {
+export interface OperatorAuth {
   /** `authorization`: the header as it came. */
-  judge(authorization: string | undefined, operators: readonly Operator[]): Admission;
+  authenticate(authorization: string | undefined, operators: readonly Operator[]): AuthResult;
 }
 
 /** Wrong tokens that are looked at in a minute. The right one is let in after any number of them. */
-const WRONG_MAX = 10;
-const WRONG_WINDOW_MS: DurationMs = MINUTE_MS;
+const WRONG_TOKENS_MAX = 10;
+const WRONG_TOKENS_WINDOW_MS: DurationMs = MINUTE_MS;
 
 /** Creates operator authentication without failed attempts. */
-export function createGate(clock: Pick<Clock, "monotonic">): Gate {
+export function createOperatorAuth(clock: Pick<Clock, "monotonic">): OperatorAuth {
   let wrongAt: readonly MonotonicMs[] = [];
   return {
-    judge(authorization, operators) {
+    authenticate(authorization, operators) {
       const given = /^bearer +(.+)$/i.exec(authorization ?? "")?.[1];
       if (given === undefined) return { kind: "missing" };
-      const known = operatorOf(given, operators);
+      const known = findOperator(given, operators);
       if (known !== null) return { kind: "granted", operator: known };
       const now = clock.monotonic();
-      wrongAt = wrongAt.filter((at) => now - at < WRONG_WINDOW_MS);
+      wrongAt = wrongAt.filter((at) => now - at < WRONG_TOKENS_WINDOW_MS);
       const [oldest] = wrongAt;
-      if (oldest !== undefined && wrongAt.length >= WRONG_MAX) {
-        return { kind: "throttled", retryAfterMs: oldest + WRONG_WINDOW_MS - now };
+      if (oldest !== undefined && wrongAt.length >= WRONG_TOKENS_MAX) {
+        return { kind: "throttled", retryAfterMs: oldest + WRONG_TOKENS_WINDOW_MS - now };
       }
       // It may be right by a file that has changed since it was looked at.
       for (const { token } of operators) token.refresh();
-      const renewed = operatorOf(given, operators);
+      const renewed = findOperator(given, operators);
       if (renewed !== null) return { kind: "granted", operator: renewed };
       wrongAt = [...wrongAt, now];
       return { kind: "wrong" };
@@ -49,13 +49,13 @@ export function createGate(clock: Pick<Clock, "monotonic">): Gate {
 }
 
 /** Compares with every token, so that the time does not tell which one was nearly right. Null: it is no operator's. */
-function operatorOf(given: string, operators: readonly Operator[]): string | null {
-  const [found] = operators.filter(({ token }) => isSame(given, token.value()));
+function findOperator(given: string, operators: readonly Operator[]): string | null {
+  const [found] = operators.filter(({ token }) => tokensEqual(given, token.value()));
   return found?.name ?? null;
 }
 
 /** In a time that says nothing of where they differ, nor of how long the right one is. */
-const isSame = (given: string, right: string): boolean => timingSafeEqual(digest(given), digest(right));
+const tokensEqual = (given: string, right: string): boolean => timingSafeEqual(digest(given), digest(right));
 
 // A header loses the blanks at its ends: those of the file are no part of the token either.
 const digest = (token: string): Buffer => createHash("sha256").update(token.trim()).digest();

@@ -3,7 +3,7 @@ import { SECOND_MS } from "../../../base/duration.ts";
 import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Operator } from "../../../model/remediation/operator.ts";
 import { sendError } from "../error-response.ts";
-import type { RouteParts } from "../route.ts";
+import type { RouteDeps } from "../route.ts";
 
 /** Guards the routes that change something. */
 export interface OperatorGuard {
@@ -11,7 +11,7 @@ export interface OperatorGuard {
    * Whether a request may go on; if not, it is answered. A web page of another origin is refused with 403, a missing or
    * wrong token with 401, too many wrong ones with 429.
    */
-  admits(request: FastifyRequest, reply: FastifyReply): boolean;
+  allows(request: FastifyRequest, reply: FastifyReply): boolean;
   /** Name of the operator whose token came with an admitted request; null: no operators were configured. */
   operatorOf(request: FastifyRequest): string | null;
 }
@@ -23,43 +23,43 @@ export interface OperatorGuard {
  */
 export function createOperatorGuard(
   operators: () => readonly Operator[],
-  { log, gate, refused }: RouteParts,
+  { log, operatorAuth, countRefusal }: RouteDeps,
 ): OperatorGuard {
   const admitted = new WeakMap<FastifyRequest, string>();
 
   function refuse(request: FastifyRequest, reply: FastifyReply, { reason, status, message }: Refusal): false {
-    refused(reason);
+    countRefusal(reason);
     sendError(request, reply, status, message);
     return false;
   }
 
-  function judge(request: FastifyRequest, reply: FastifyReply, known: readonly Operator[]): boolean {
-    const admission = gate.judge(request.headers.authorization, known);
+  function check(request: FastifyRequest, reply: FastifyReply, known: readonly Operator[]): boolean {
+    const admission = operatorAuth.authenticate(request.headers.authorization, known);
     switch (admission.kind) {
       case "granted":
         admitted.set(request, admission.operator);
         return true;
       case "throttled":
         reply.header("retry-after", Math.ceil(admission.retryAfterMs / SECOND_MS));
-        return refuse(request, reply, THROTTLED);
+        return refuse(request, reply, TOO_MANY_WRONG_TOKENS);
       case "wrong":
         log.warn({ path: request.routeOptions.url, from: request.ip }, "wrong token given");
         reply.header("www-authenticate", 'Bearer realm="proxywarden", error="invalid_token"');
-        return refuse(request, reply, WRONG);
+        return refuse(request, reply, WRONG_TOKEN);
       case "missing":
         reply.header("www-authenticate", 'Bearer realm="proxywarden"');
-        return refuse(request, reply, MISSING);
+        return refuse(request, reply, MISSING_TOKEN);
       default:
         return admission satisfies never;
     }
   }
 
   return {
-    admits(request, reply) {
+    allows(request, reply) {
       const known = operators();
       const foreign = originProblem(request, known.length > 0);
       if (foreign !== null) return refuse(request, reply, { reason: "origin", status: 403, message: foreign });
-      return known.length === 0 || judge(request, reply, known);
+      return known.length === 0 || check(request, reply, known);
     },
     operatorOf: (request) => admitted.get(request) ?? null,
   };
@@ -71,12 +71,16 @@ interface Refusal {
   readonly message: string;
 }
 
-const THROTTLED: Refusal = {
+const TOO_MANY_WRONG_TOKENS: Refusal = {
   ...{ reason: "attempts", status: 429 },
   message: "too many wrong tokens; valid operator tokens are still accepted",
 };
-const WRONG: Refusal = { reason: "credentials", status: 401, message: "the token does not belong to an operator" };
-const MISSING: Refusal = {
+const WRONG_TOKEN: Refusal = {
+  reason: "credentials",
+  status: 401,
+  message: "the token does not belong to an operator",
+};
+const MISSING_TOKEN: Refusal = {
   ...{ reason: "credentials", status: 401 },
   message: "an operator token is required: Authorization: Bearer TOKEN",
 };
@@ -85,7 +89,8 @@ const MISSING: Refusal = {
 function originProblem(request: FastifyRequest, hasToken: boolean): string | null {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (origin === undefined && (site === undefined || site === "none")) return null;
-  if (!hasToken) return "requests from web pages are not accepted; use curl, or configure web.operators and send a token";
+  if (!hasToken)
+    return "requests from web pages are not accepted; use curl, or configure web.operators and send a token";
   const isSameSite = site === undefined || site === "none" || site === "same-origin";
   if (isSameSite && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
   return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";

@@ -2,20 +2,20 @@ import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
 import type { Clock } from "../../../model/ports.ts";
 
 /** Lets work that holds the loop through one at a time, with as long a pause after it as it took. */
-export interface Turnstile {
+export interface RequestQueue {
   /** Resolves when it is its turn; null: too many wait already. */
   enter(): Promise<void> | null;
 }
 
 /** Longest queue; further requests are rejected with 503. */
-const WAITING_MAX = 64;
+const QUEUED_REQUESTS_MAX = 64;
 /** Shorter work is not worth a timer: letting the loop turn once is pause enough. */
 const PAUSE_MS_MIN: DurationMs = 1;
 /** A loop that was held up by something else must not be rested for it. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /** Creates an empty queue. It leaves half of the event loop's time to scrapes, polling and remediation. */
-export function createTurnstile(clock: Pick<Clock, "monotonic" | "sleep">): Turnstile {
+export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): RequestQueue {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
 
@@ -30,7 +30,7 @@ export function createTurnstile(clock: Pick<Clock, "monotonic" | "sleep">): Turn
 
   return {
     enter() {
-      if (waiting >= WAITING_MAX) return null;
+      if (waiting >= QUEUED_REQUESTS_MAX) return null;
       waiting++;
       const turn = last.then(() => {
         waiting--;

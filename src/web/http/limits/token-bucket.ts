@@ -2,19 +2,19 @@ import type { DurationMs } from "../../../base/duration.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 
 /** A bucket of tokens, one a request. It fills by one each `intervalMs`, up to `burst`. */
-export interface Bucket {
+export interface TokenBucket {
   /** Takes a token: 0. There is none: the time until there is. */
   take(now: MonotonicMs): DurationMs;
 }
 
 /** A full bucket. */
-export function createBucket({
+export function createTokenBucket({
   intervalMs,
   burst,
 }: {
   readonly intervalMs: DurationMs;
   readonly burst: number;
-}): Bucket {
+}): TokenBucket {
   let tokens = burst;
   let filledAt: MonotonicMs | null = null;
   return {

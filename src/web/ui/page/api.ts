@@ -1,5 +1,5 @@
-import type { ActionView } from "../../api/row-views.ts";
 import type { ExplanationView } from "../../api/remediation-views.ts";
+import type { ActionView } from "../../api/row-views.ts";
 
 /** `GET api/v1/status`, as far as the page shows it. */
 export interface Status {
@@ -10,7 +10,7 @@ export interface Status {
   readonly sessions: Readonly<Record<string, number>> | null;
   readonly collectors: Readonly<Record<string, Collector>>;
   readonly takes_orders: boolean;
-  readonly warden: Warden;
+  readonly warden: RemediationStatus;
 }
 
 /** How one collector stands. */
@@ -29,7 +29,7 @@ export interface Collector {
 }
 
 /** What holds every action, and what the limits come to. */
-export interface Warden {
+export interface RemediationStatus {
   readonly mode: string;
   readonly paused: { readonly at: string; readonly reason: string } | null;
   readonly breaker: { readonly opened_at: string; readonly nodes: number } | null;
@@ -139,27 +139,33 @@ export interface NodeFields {
 export type NodeDocument = ExplanationView & Partial<NodeFields> & { readonly id: string };
 
 /** A list of rows. */
-export interface Rows<T> {
+export interface RowList<T> {
   readonly data: readonly T[];
 }
 
 /** Why an answer is none. Status 0: nobody answered. */
-export interface Refusal {
+export interface RequestError {
   readonly status: number;
   readonly message: string;
 }
 
 /** An answer, or why there is none. */
-export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: Refusal };
+export type ApiResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: RequestError };
 
 /** An answer comes from memory: one that takes this long is lost. */
-const ANSWER_MS_MAX = 10_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Asks a route below `api/v1/`. Never rejects. */
-export const ask = <T>(path: string): Promise<Answer<T>> => request<T>(path, {});
+export const getJson = <T>(path: string): Promise<ApiResult<T>> => request<T>(path, {});
 
 /** Gives an order. Never rejects. */
-export const give = (path: string, token: string, body: object | null): Promise<Answer<{ readonly message: string }>> =>
+export const postCommand = (
+  path: string,
+  token: string,
+  body: object | null,
+): Promise<ApiResult<{ readonly message: string }>> =>
   request(path, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { "content-type": "application/json" }) },
@@ -167,11 +173,12 @@ export const give = (path: string, token: string, body: object | null): Promise<
   });
 
 /** Actions that wait for a person. */
-export const approvals = (): Promise<Answer<Rows<ActionView>>> => ask("actions?state=awaiting&limit=100");
+export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>
+  getJson("actions?state=awaiting&limit=100");
 
-async function request<T>(path: string, init: RequestInit): Promise<Answer<T>> {
+async function request<T>(path: string, init: RequestInit): Promise<ApiResult<T>> {
   try {
-    const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
     const value: unknown = await response.json();
     if (response.ok) return { ok: true, value: value as T };
     const message = (value as { message?: unknown } | null)?.message;

@@ -7,7 +7,7 @@ export type Attributes = Readonly<
 export type Child = Node | string | number | null;
 
 /** Makes an element. A false or null attribute is left out, a true one is empty. */
-export function h<K extends keyof HTMLElementTagNameMap>(
+export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
   ...children: readonly Child[]
@@ -34,40 +34,40 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
  * Puts children in the place of those that an element has. What had the focus has it again, and what was opened stays so,
  * where it has the same `data-k`.
  */
-export function fill(parent: HTMLElement, children: readonly Child[]): void {
-  const focused = parent.contains(document.activeElement) ? keyOf(document.activeElement) : null;
-  const opened = new Set([...parent.querySelectorAll("details[open]")].map(keyOf));
+export function replaceChildren(parent: HTMLElement, children: readonly Child[]): void {
+  const focused = parent.contains(document.activeElement) ? elementKey(document.activeElement) : null;
+  const opened = new Set([...parent.querySelectorAll("details[open]")].map(elementKey));
   parent.replaceChildren(
     ...children.filter((child) => child !== null).map((child) => (child instanceof Node ? child : String(child))),
   );
-  for (const details of parent.querySelectorAll("details")) if (opened.has(keyOf(details))) details.open = true;
+  for (const details of parent.querySelectorAll("details")) if (opened.has(elementKey(details))) details.open = true;
   if (focused !== null)
     parent.querySelector<HTMLElement>(`[data-k="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
-const keyOf = (element: Element | null): string | null => element?.getAttribute("data-k") ?? null;
+const elementKey = (element: Element | null): string | null => element?.getAttribute("data-k") ?? null;
 
 /** A function that fills an element when what it is given differs from last time, and else leaves it alone. */
-export function filler(parent: HTMLElement): (given: unknown, make: () => readonly Child[]) => void {
+export function createFiller(parent: HTMLElement): (given: unknown, make: () => readonly Child[]) => void {
   let last: string | null = null;
   return (given, make) => {
     const text = JSON.stringify(given);
     if (text === last) return;
     last = text;
-    fill(parent, make());
+    replaceChildren(parent, make());
   };
 }
 
 /** A bar that shows a share, 0 to 1; its length is set as a property, for the page allows no style attributes. */
 export function bar(share: number, attributes: Attributes = {}, ...children: readonly Child[]): HTMLElement {
-  const inner = h("span", { class: "bar-fill" });
+  const inner = createElement("span", { class: "bar-fill" });
   inner.style.width = `${100 * clamp(share)}%`;
-  return h("span", { ...attributes, class: `bar ${String(attributes.class ?? "")}` }, inner, ...children);
+  return createElement("span", { ...attributes, class: `bar ${String(attributes.class ?? "")}` }, inner, ...children);
 }
 
 /** A tick at a share of a bar. */
 export function tick(share: number, title: string): HTMLElement {
-  const mark = h("span", { class: "bar-tick", title });
+  const mark = createElement("span", { class: "bar-tick", title });
   mark.style.left = `${100 * clamp(share)}%`;
   return mark;
 }

@@ -2,7 +2,7 @@ import type { ActionView, DecisionView } from "../../api/row-views.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
-export interface Listener {
+export interface StreamListener {
   /** Connected; the fleet stands at this revision. */
   hello(revision: number): void;
   fleet(change: FleetChange): void;
@@ -22,7 +22,7 @@ const RETRY_MS_MAX = 30_000;
  * Listens to the daemon's events for as long as the page is looked at. A browser has six connections to a server over
  * all its tabs: those in the background leave theirs to others, and come back to what they have missed.
  */
-export function listen(listener: Listener): void {
+export function connectStream(listener: StreamListener): void {
   let source: EventSource | null = null;
   let lastId: string | null = null;
   let retryMs = RETRY_MS_MIN;

@@ -2,11 +2,11 @@
 const grouped = new Intl.NumberFormat("en-US");
 
 /** A whole number with its thousands apart; a dash where nothing is known. */
-export const count = (value: number | null | undefined): string =>
+export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
 /** A share as a percentage, never rounded up to all of it. */
-export function percent(share: number | null | undefined): string {
+export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
   return `${(Math.floor(share * 1_000 + 1e-9) / 10).toFixed(1)} %`;
 }
@@ -19,7 +19,7 @@ const units = [
 ] as const;
 
 /** A length of time in its two largest units, such as `4m 10s`. */
-export function span(seconds: number | null | undefined): string {
+export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 10) return `${Math.max(0, seconds).toFixed(seconds < 1 ? 1 : 0)}s`;
   const first = units.findIndex(([, length]) => seconds >= length);
@@ -33,7 +33,8 @@ export function span(seconds: number | null | undefined): string {
 }
 
 /** How long before `now` an instant is, such as `3m ago`. */
-export const ago = (at: string, now: number): string => `${span(Math.max(0, (now - Date.parse(at)) / 1_000))} ago`;
+export const formatAge = (at: string, now: number): string =>
+  `${formatDuration(Math.max(0, (now - Date.parse(at)) / 1_000))} ago`;
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
@@ -46,10 +47,11 @@ export function timeOfDay(at: string, now: number): string {
 }
 
 /** Words of an identifier: `last_seen` is read as `last seen`. */
-export const words = (identifier: string): string => identifier.replaceAll("_", " ");
+export const humanize = (identifier: string): string => identifier.replaceAll("_", " ");
 
 /** The state of an episode: of a timer, `firing` says that the condition holds; here, that its next step waits for leave. */
-export const episodeState = (state: string): string => (state === "firing" ? "waiting" : words(state));
+export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
 /** A number of things, such as `1 node` or `3 nodes`. */
-export const many = (amount: number, thing: string): string => `${count(amount)} ${thing}${amount === 1 ? "" : "s"}`;
+export const countNoun = (amount: number, thing: string): string =>
+  `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;

@@ -1,48 +1,55 @@
 import type { ActionView, DecisionView } from "../../api/row-views.ts";
-import { createActivity } from "./panels/activity.ts";
 import {
-  approvals,
-  ask,
   type Budget,
   type FleetDocument,
+  fetchApprovals,
+  getJson,
   type HistoryDocument,
   type Policy,
-  type Rows,
+  type RowList,
   type Status,
 } from "./api.ts";
-import { recolourCharts, showHistory, startCharts } from "./panels/charts.ts";
 import { byId } from "./dom.ts";
+import { connectStream } from "./event-stream.ts";
 import { applyChange, type Cell, type FleetModel, readFleet, statusOf } from "./fleet/fleet.ts";
-import { showBudget, showFreshness } from "./panels/rate-limit-gauges.ts";
 import { createGrid } from "./fleet/grid.ts";
 import { showLegend, showRings } from "./fleet/legend.ts";
-import { showApprovals, showFound, showTrouble } from "./panels/lists.ts";
-import { allowOrders, confirmOrder, forgetToken, hasToken, onOrderDone, READ_ONLY } from "./panels/operator-commands.ts";
 import { createPanel } from "./node/node-panel.ts";
+import { createActivity } from "./panels/activity.ts";
+import { redrawCharts, showHistory, startCharts } from "./panels/charts.ts";
+import { showApprovals, showNodesNeedingAttention, showSearchResults } from "./panels/lists.ts";
+import {
+  confirmCommand,
+  forgetToken,
+  hasToken,
+  onCommandDone,
+  READ_ONLY_HINT,
+  setCommandsAllowed,
+} from "./panels/operator-commands.ts";
 import { showPolicies } from "./panels/policies.ts";
-import { listen } from "./event-stream.ts";
+import { showBudget, showFreshness } from "./panels/rate-limit-gauges.ts";
 import { pause, resume, showBanners, showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
 
 /** Between two looks at what is not told as it happens. */
-const LOOK_MS = 3_000;
+const STATUS_INTERVAL_MS = 3_000;
 /** As often as the server keeps a sample. */
-const HISTORY_MS = 10_000;
+const HISTORY_INTERVAL_MS = 10_000;
 /** Without events, the fleet is asked for this often. */
-const FLEET_MS = 10_000;
+const FLEET_INTERVAL_MS = 10_000;
 /** What comes in a burst is shown, and asked about, once. */
-const SETTLE_MS = 150;
-const ROWS = 100;
+const BATCH_DELAY_MS = 150;
+const ROWS_SHOWN = 100;
 
 /** What is known now; null: nothing yet. */
-const known: { fleet: FleetModel | null; status: Status | null; budget: Budget | null; isLive: boolean } = {
+const pageState: { fleet: FleetModel | null; status: Status | null; budget: Budget | null; isLive: boolean } = {
   fleet: null,
   status: null,
   budget: null,
   isLive: false,
 };
 /** What the grid lights: the nodes of one status, or those found. */
-const chosen: { status: string | null; found: ReadonlySet<Cell> | null } = { status: null, found: null };
+const selection: { status: string | null; found: ReadonlySet<Cell> | null } = { status: null, found: null };
 
 const panel = createPanel(() => {
   location.hash = "";
@@ -51,10 +58,10 @@ const panel = createPanel(() => {
 const grid = createGrid((id) => {
   location.hash = `node/${encodeURIComponent(id)}`;
 });
-const activity = createActivity((node) => known.fleet?.byId.get(node)?.name ?? node);
+const activity = createActivity((node) => pageState.fleet?.byId.get(node)?.name ?? node);
 
 /** Does something soon, and once however often it is wanted until then; again after it, if it is wanted while it runs. */
-function soon(work: () => Promise<void>): () => void {
+function batched(work: () => Promise<void>): () => void {
   let state: "idle" | "due" | "running" | "again" = "idle";
   const start = () => {
     state = "due";
@@ -64,7 +71,7 @@ function soon(work: () => Promise<void>): () => void {
       const isWanted = (state as string) === "again";
       state = "idle";
       if (isWanted) start();
-    }, SETTLE_MS);
+    }, BATCH_DELAY_MS);
   };
   return () => {
     if (state === "idle") start();
@@ -72,49 +79,49 @@ function soon(work: () => Promise<void>): () => void {
   };
 }
 
-const readFleetSoon = soon(async () => {
-  const answer = await ask<FleetDocument>("fleet");
+const refreshFleet = batched(async () => {
+  const answer = await getJson<FleetDocument>("fleet");
   if (!answer.ok) return;
-  known.fleet = readFleet(answer.value);
-  grid.show(known.fleet);
+  pageState.fleet = readFleet(answer.value);
+  grid.show(pageState.fleet);
   showFleet();
 });
 
-const lookSoon = soon(async () => {
+const refreshStatus = batched(async () => {
   const [status, budget, policies, waiting] = await Promise.all([
-    ask<Status>("status"),
-    ask<Budget>("budget"),
-    ask<Rows<Policy>>("policies"),
-    approvals(),
+    getJson<Status>("status"),
+    getJson<Budget>("budget"),
+    getJson<RowList<Policy>>("policies"),
+    fetchApprovals(),
   ]);
   showConnection(status.ok);
   if (status.ok) showStatus(status.value);
   if (budget.ok && status.ok) {
-    known.budget = budget.value;
+    pageState.budget = budget.value;
     showBudget(budget.value, Date.parse(status.value.now));
   }
   if (policies.ok) showPolicies(policies.value.data);
-  if (waiting.ok && status.ok) showApprovals(waiting.value.data, known.fleet, Date.parse(status.value.now));
-  showTiles(known.fleet, known.status, known.budget);
+  if (waiting.ok && status.ok) showApprovals(waiting.value.data, pageState.fleet, Date.parse(status.value.now));
+  showTiles(pageState.fleet, pageState.status, pageState.budget);
 });
 
-const readRowsSoon = soon(async () => {
+const refreshRows = batched(async () => {
   const [decisions, actions] = await Promise.all([
-    ask<Rows<DecisionView>>(`decisions?limit=${ROWS}`),
-    ask<Rows<ActionView>>(`actions?limit=${ROWS}`),
+    getJson<RowList<DecisionView>>(`decisions?limit=${ROWS_SHOWN}`),
+    getJson<RowList<ActionView>>(`actions?limit=${ROWS_SHOWN}`),
   ]);
   if (decisions.ok && actions.ok) activity.show(decisions.value.data, actions.value.data);
 });
 
-const readHistorySoon = soon(async () => {
-  const answer = await ask<HistoryDocument>("history");
+const refreshHistory = batched(async () => {
+  const answer = await getJson<HistoryDocument>("history");
   if (answer.ok) showHistory(answer.value);
 });
 
 function showStatus(status: Status): void {
-  const isOther = known.status?.takes_orders !== status.takes_orders;
-  known.status = status;
-  allowOrders(status.takes_orders);
+  const isOther = pageState.status?.takes_orders !== status.takes_orders;
+  pageState.status = status;
+  setCommandsAllowed(status.takes_orders);
   // Its buttons say whether they can be pressed.
   if (isOther) panel.refresh(null);
   byId("readonly").hidden = status.takes_orders;
@@ -122,8 +129,8 @@ function showStatus(status: Status): void {
   const order = status.warden.paused === null ? pause : resume;
   button.textContent = order.name;
   button.disabled = !status.takes_orders;
-  button.title = status.takes_orders ? order.meaning : READ_ONLY;
-  button.onclick = () => confirmOrder(order);
+  button.title = status.takes_orders ? order.meaning : READ_ONLY_HINT;
+  button.onclick = () => confirmCommand(order);
   showChips(status);
   showBanners(status);
   showFreshness(status);
@@ -131,27 +138,27 @@ function showStatus(status: Status): void {
 
 function showConnection(isAnswering: boolean): void {
   const chip = byId("connection");
-  const [text, tone] = !isAnswering ? ["no answer", "bad"] : known.isLive ? ["live", "good"] : ["polling", "wait"];
+  const [text, tone] = !isAnswering ? ["no answer", "bad"] : pageState.isLive ? ["live", "good"] : ["polling", "wait"];
   if (chip.textContent !== text) chip.textContent = text;
   chip.className = `chip connection tone-${tone}`;
 }
 
 function showFleet(): void {
-  if (known.fleet === null) return;
-  showLegend(known.fleet, chosen.status, (status) => {
-    chosen.status = status;
-    choose();
+  if (pageState.fleet === null) return;
+  showLegend(pageState.fleet, selection.status, (status) => {
+    selection.status = status;
+    applySelection();
     showFleet();
   });
-  showTrouble(known.fleet);
-  showTiles(known.fleet, known.status, known.budget);
+  showNodesNeedingAttention(pageState.fleet);
+  showTiles(pageState.fleet, pageState.status, pageState.budget);
 }
 
-function choose(): void {
-  const { status, found } = chosen;
+function applySelection(): void {
+  const { status, found } = selection;
   const shows = (cell: Cell) =>
-    (status === null || statusOf(known.fleet!, cell) === status) && (found === null || found.has(cell));
-  grid.choose(status === null && found === null ? null : shows);
+    (status === null || statusOf(pageState.fleet!, cell) === status) && (found === null || found.has(cell));
+  grid.highlight(status === null && found === null ? null : shows);
 }
 
 function showChosenNode(): void {
@@ -162,21 +169,21 @@ function showChosenNode(): void {
   panel.open(node);
 }
 
-function find(): void {
+function applySearch(): void {
   const input = byId<HTMLInputElement>("search");
-  const found = showFound(known.fleet, input.value);
-  chosen.found = input.value.trim() === "" ? null : new Set(found);
-  choose();
+  const found = showSearchResults(pageState.fleet, input.value);
+  selection.found = input.value.trim() === "" ? null : new Set(found);
+  applySelection();
 }
 
-listen({
+connectStream({
   hello(revision) {
-    if (known.fleet?.revision !== revision) readFleetSoon();
+    if (pageState.fleet?.revision !== revision) refreshFleet();
   },
   fleet(change) {
-    if (known.fleet === null) return readFleetSoon();
-    const slots = applyChange(known.fleet, change);
-    if (slots === null) return readFleetSoon();
+    if (pageState.fleet === null) return refreshFleet();
+    const slots = applyChange(pageState.fleet, change);
+    if (slots === null) return refreshFleet();
     grid.touch(slots);
     showFleet();
     panel.refresh(null);
@@ -184,53 +191,53 @@ listen({
   decision(row) {
     activity.decision(row);
     panel.refresh(row.node);
-    lookSoon();
+    refreshStatus();
   },
   action(row) {
     activity.action(row);
     panel.refresh(row.node);
-    lookSoon();
+    refreshStatus();
   },
-  missed: readRowsSoon,
+  missed: refreshRows,
   state(isLive) {
-    known.isLive = isLive;
+    pageState.isLive = isLive;
     showConnection(true);
-    if (!isLive) lookSoon();
+    if (!isLive) refreshStatus();
   },
 });
 
-const every = (ms: number, work: () => void) =>
+const repeatWhileVisible = (ms: number, work: () => void) =>
   setInterval(() => {
     if (!document.hidden) work();
   }, ms);
 
 startTheme(() => {
   grid.repaint();
-  recolourCharts();
+  redrawCharts();
 });
 startCharts();
 showRings();
 byId("forget").hidden = !hasToken();
 byId("forget").addEventListener("click", forgetToken);
-byId("search").addEventListener("input", find);
+byId("search").addEventListener("input", applySearch);
 addEventListener("hashchange", showChosenNode);
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) for (const read of [lookSoon, readHistorySoon]) read();
+  if (!document.hidden) for (const read of [refreshStatus, refreshHistory]) read();
 });
-onOrderDone(() => {
-  lookSoon();
+onCommandDone(() => {
+  refreshStatus();
   panel.refresh(null);
 });
-every(LOOK_MS, () => {
-  lookSoon();
+repeatWhileVisible(STATUS_INTERVAL_MS, () => {
+  refreshStatus();
   panel.refresh(null);
 });
-every(HISTORY_MS, readHistorySoon);
-every(FLEET_MS, () => {
-  if (!known.isLive) {
-    readFleetSoon();
-    readRowsSoon();
+repeatWhileVisible(HISTORY_INTERVAL_MS, refreshHistory);
+repeatWhileVisible(FLEET_INTERVAL_MS, () => {
+  if (!pageState.isLive) {
+    refreshFleet();
+    refreshRows();
   }
 });
-for (const read of [readFleetSoon, lookSoon, readRowsSoon, readHistorySoon]) read();
+for (const read of [refreshFleet, refreshStatus, refreshRows, refreshHistory]) read();
 showChosenNode();

@@ -4,7 +4,7 @@ const THEMES = ["auto", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 
 const KEY = "proxywarden.theme";
-const shown: Readonly<Record<Theme, readonly [sign: string, label: string]>> = {
+const THEME_BUTTONS: Readonly<Record<Theme, readonly [sign: string, label: string]>> = {
   auto: ["◐", "Theme: system"],
   light: ["○", "Theme: light"],
   dark: ["●", "Theme: dark"],
@@ -14,18 +14,18 @@ const shown: Readonly<Record<Theme, readonly [sign: string, label: string]>> = {
 export function startTheme(onChange: () => void): void {
   const button = byId("theme");
   let theme = THEMES.find((known) => known === localStorage.getItem(KEY)) ?? "auto";
-  const wear = () => {
-    const [sign, label] = shown[theme];
+  const applyTheme = () => {
+    const [sign, label] = THEME_BUTTONS[theme];
     document.documentElement.dataset.theme = theme;
     button.textContent = sign;
     button.title = label;
     button.setAttribute("aria-label", label);
   };
-  wear();
+  applyTheme();
   button.addEventListener("click", () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!;
     localStorage.setItem(KEY, theme);
-    wear();
+    applyTheme();
     onChange();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onChange);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ok } from "../../../../src/base/result.ts";
-import { fixedSecret } from "../../../../src/platform/secret-file.ts";
-import { trustProxies } from "../../../../src/web/http/client-address.ts";
-import { admin } from "../test-server.ts";
-import { asked, secured } from "../secured-server.ts";
-import { keptOrders } from "../../api/remediation-view-fixture.ts";
+import { inlineSecret } from "../../../../src/platform/secret-file.ts";
+import { createTrustedProxyCheck } from "../../../../src/web/http/client-address.ts";
+import { recordingOrders } from "../../api/remediation-view-fixture.ts";
+import { sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
+import { adminOperators } from "../test-server.ts";
 
 const TOKEN = "correct-horse";
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
@@ -12,24 +12,30 @@ const RELOAD = "/-/reload";
 const PAUSE = "/api/v1/pause";
 
 /** A server with or without a token; what it was made to do. */
-async function guarded({ token = TOKEN, proxies = [] }: { token?: string | null; proxies?: readonly string[] } = {}) {
+async function serverWithOptionalToken({
+  token = TOKEN,
+  proxies = [],
+}: {
+  token?: string | null;
+  proxies?: readonly string[];
+} = {}) {
   const done: string[][] = [];
-  const { web, metrics } = await secured(PLAIN, {
+  const { web, metrics } = await startServerWithFiles(PLAIN, {
     deps: {
-      operators: () => admin(token === null ? null : fixedSecret(token)),
-      orders: () => keptOrders(done),
+      operators: () => adminOperators(token === null ? null : inlineSecret(token)),
+      commands: () => recordingOrders(done),
       reload: () => Promise.resolve(ok(void done.push(["reload"]))),
-      isTrustedProxy: trustProxies(proxies),
+      isTrustedProxy: createTrustedProxyCheck(proxies),
     },
   });
   const post = async (path: string, headers: Record<string, string> = {}) =>
-    (await asked(web, path, { method: "POST", headers })).status;
+    (await sendHttpRequest(web, path, { method: "POST", headers })).status;
   return { web, done, post, metrics, bearer: { authorization: `Bearer ${TOKEN}` } };
 }
 
 describe("a reload", () => {
   test("needs the token where one is configured, as orders do", async () => {
-    const { done, post, bearer } = await guarded();
+    const { done, post, bearer } = await serverWithOptionalToken();
     for (const path of [RELOAD, PAUSE]) {
       expect(await post(path)).toBe(401);
       expect(await post(path, { authorization: "Bearer guess" })).toBe(401);
@@ -40,7 +46,7 @@ describe("a reload", () => {
   });
 
   test("needs no token where none is configured, and then no web page may ask for it, whatever name it came by", async () => {
-    const { web, done, post, metrics } = await guarded({ token: null });
+    const { web, done, post, metrics } = await serverWithOptionalToken({ token: null });
     const { host } = new URL(web.url);
     const pages: Record<string, string>[] = [
       { origin: "http://evil.test" },
@@ -70,21 +76,21 @@ describe("with a token", () => {
     ["null", "warden.test", 403],
     ["http://warden.test", "", 403],
   ])("a page of %s that asks %s is %i", async (origin, host, status) => {
-    const { post, bearer } = await guarded();
+    const { post, bearer } = await serverWithOptionalToken();
     for (const path of [RELOAD, PAUSE]) expect(await post(path, { ...bearer, origin, host })).toBe(status);
   });
 
   test("a page of another site is refused even where it hides its origin", async () => {
-    const { post, bearer } = await guarded();
+    const { post, bearer } = await serverWithOptionalToken();
     expect(await post(PAUSE, { ...bearer, "sec-fetch-site": "cross-site" })).toBe(403);
     expect(await post(PAUSE, { ...bearer, "sec-fetch-site": "same-origin" })).toBe(200);
   });
 
   test("a proxy that changes Host must be trusted, and say the first one in X-Forwarded-Host", async () => {
     const page = { origin: "https://warden.test", host: "127.0.0.1:9713", "x-forwarded-host": "warden.test" };
-    const trusting = await guarded({ proxies: ["127.0.0.1"] });
+    const trusting = await serverWithOptionalToken({ proxies: ["127.0.0.1"] });
     expect(await trusting.post(PAUSE, { ...trusting.bearer, ...page })).toBe(200);
-    const other = await guarded();
+    const other = await serverWithOptionalToken();
     expect(await other.post(PAUSE, { ...other.bearer, ...page })).toBe(403);
   });
 });

@@ -1,20 +1,20 @@
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { fixedSecret } from "../../../../src/platform/secret-file.ts";
-import { createTurnstile } from "../../../../src/web/http/limits/request-queue.ts";
-import { until } from "../../../integration/wait-until.ts";
-import { dial, GET } from "../connections.ts";
-import { admin } from "../test-server.ts";
-import { asked, secured } from "../secured-server.ts";
+import { inlineSecret } from "../../../../src/platform/secret-file.ts";
+import { createRequestQueue } from "../../../../src/web/http/limits/request-queue.ts";
+import { waitUntil } from "../../../integration/wait-until.ts";
+import { getRequest, openConnection } from "../connections.ts";
+import { sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
+import { adminOperators } from "../test-server.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
 
 describe("requests", () => {
   test("of one client beyond a hundred a second, after a thousand at once, are 429 and end the connection", async () => {
-    const { web, clock, metrics } = await secured(PLAIN);
+    const { web, clock, metrics } = await startServerWithFiles(PLAIN);
     const agent = new Agent({ keepAlive: true, maxSockets: 20 });
     onTestFinished(() => agent.destroy());
-    const answers = await Promise.all(Array.from({ length: 1_010 }, () => asked(web, "/none", { agent })));
+    const answers = await Promise.all(Array.from({ length: 1_010 }, () => sendHttpRequest(web, "/none", { agent })));
     const refused = answers.filter(({ status }) => status === 429);
     expect(answers.filter(({ status }) => status === 404)).toHaveLength(1_000);
     expect(refused).toHaveLength(10);
@@ -22,53 +22,57 @@ describe("requests", () => {
     expect(refused[0]!.headers).toMatchObject({ "retry-after": "1", connection: "close", "x-frame-options": "DENY" });
     expect(metrics["proxywarden_web_refusals_total rate"]).toBe(10);
     // Scrapes and probes of the same client are counted apart.
-    for (const path of ["/metrics", "/-/healthy"]) expect((await asked(web, path)).status).toBe(200);
+    for (const path of ["/metrics", "/-/healthy"]) expect((await sendHttpRequest(web, path)).status).toBe(200);
     clock.nowMs += 10;
-    expect([(await asked(web, "/none")).status, (await asked(web, "/none")).status]).toEqual([404, 429]);
+    expect([(await sendHttpRequest(web, "/none")).status, (await sendHttpRequest(web, "/none")).status]).toEqual([
+      404, 429,
+    ]);
   });
 
   test("of all clients together are limited by rate_limit, but for probes", async () => {
-    const { web, clock } = await secured({ "web.yml": "rate_limit: { interval: 1s, burst: 2 }" });
+    const { web, clock } = await startServerWithFiles({ "web.yml": "rate_limit: { interval: 1s, burst: 2 }" });
     const statuses = async (path: string, times: number) => {
       const all: number[] = [];
-      for (let time = 0; time < times; time++) all.push((await asked(web, path)).status);
+      for (let time = 0; time < times; time++) all.push((await sendHttpRequest(web, path)).status);
       return all;
     };
     expect(await statuses("/metrics", 3)).toEqual([200, 200, 429]);
     expect(await statuses("/-/healthy", 3)).toEqual([200, 200, 200]);
     clock.nowMs += 1_000;
     expect(await statuses("/metrics", 2)).toEqual([200, 429]);
-    expect(await asked(web, "/metrics")).toMatchObject({ text: "more requests than rate_limit lets in\n" });
+    expect(await sendHttpRequest(web, "/metrics")).toMatchObject({ text: "more requests than rate_limit lets in\n" });
   });
 
   test("with a head of more than 16 KiB are 431, with a body of more than 8 KiB 413, and each says why", async () => {
-    const { web, metrics } = await secured(PLAIN);
-    const head = await asked(web, "/", { headers: { "x-long": "x".repeat(16_385) } });
+    const { web, metrics } = await startServerWithFiles(PLAIN);
+    const head = await sendHttpRequest(web, "/", { headers: { "x-long": "x".repeat(16_385) } });
     expect(head).toMatchObject({ status: 431, text: "the head may have 16384 bytes\n" });
     expect(head.headers).toMatchObject({ "x-content-type-options": "nosniff", "x-frame-options": "DENY" });
-    const body = await asked(web, "/-/reload", { method: "POST" }, "x".repeat(8_193));
+    const body = await sendHttpRequest(web, "/-/reload", { method: "POST" }, "x".repeat(8_193));
     expect(body).toMatchObject({ status: 413, text: "the body is too large; it may have 8192 bytes\n" });
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);
   });
 
   test("with orders may have a body of 8 KiB", async () => {
-    const { web } = await secured(PLAIN, { deps: { operators: () => admin(fixedSecret("sesame")) } });
+    const { web } = await startServerWithFiles(PLAIN, {
+      deps: { operators: () => adminOperators(inlineSecret("sesame")) },
+    });
     const headers = { authorization: "Bearer sesame" };
-    const answer = await asked(web, "/api/v1/pause", { method: "POST", headers }, "x".repeat(8_193));
+    const answer = await sendHttpRequest(web, "/api/v1/pause", { method: "POST", headers }, "x".repeat(8_193));
     expect(answer.status).toBe(413);
     expect(JSON.parse(answer.text).message).toBe("the body is too large; it may have 8192 bytes");
   });
 
   test("that are none are 400, in a plain line", async () => {
-    const { web } = await secured(PLAIN);
-    const answer = await dial(web.url, "\x16\x03\x01 hello\r\n\r\n").heard;
+    const { web } = await startServerWithFiles(PLAIN);
+    const answer = await openConnection(web.url, "\x16\x03\x01 hello\r\n\r\n").heard;
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\r\n\r\nthat is no HTTP\/1\.1 request\n$/);
     expect(answer).toContain("x-content-type-options: nosniff");
   });
 
   test("of an address that can't be read end the connection: they pass no other limit", async () => {
-    const { web, metrics } = await secured(PLAIN);
-    const answer = await asked(web, "/%zz");
+    const { web, metrics } = await startServerWithFiles(PLAIN);
+    const answer = await sendHttpRequest(web, "/%zz");
     expect(answer).toMatchObject({ status: 400, headers: { connection: "close", "x-frame-options": "DENY" } });
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);
   });
@@ -76,35 +80,35 @@ describe("requests", () => {
 
 describe("connections", () => {
   test("of one client beyond 64 are turned away with a reason, until one of the others is gone", async () => {
-    const { web, metrics } = await secured(PLAIN);
-    const held = Array.from({ length: 64 }, () => dial(web.url, GET("/-/healthy")));
-    await until("all are answered", () => held.every(({ sofar }) => sofar().includes("healthy")));
-    const refused = await dial(web.url, GET("/-/healthy")).heard;
+    const { web, metrics } = await startServerWithFiles(PLAIN);
+    const held = Array.from({ length: 64 }, () => openConnection(web.url, getRequest("/-/healthy")));
+    await waitUntil("all are answered", () => held.every(({ sofar }) => sofar().includes("healthy")));
+    const refused = await openConnection(web.url, getRequest("/-/healthy")).heard;
     expect(refused).toMatch(
       /^HTTP\/1\.1 503 Service Unavailable\r\n[\s\S]*\r\n\r\ntoo many connections; try again later\n$/,
     );
     expect(refused).toContain("\r\nretry-after: 1\r\n");
     expect(metrics["proxywarden_web_refusals_total connections"]).toBe(1);
     held[0]!.socket.destroy();
-    await until("there is a place again", async () => {
-      const answer = dial(web.url, "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    await waitUntil("there is a place again", async () => {
+      const answer = openConnection(web.url, "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
       return (await answer.heard).startsWith("HTTP/1.1 200");
     });
   });
 
   test("of one client leave places for others, until 256 are open in all", async () => {
-    const { web } = await secured(PLAIN);
+    const { web } = await startServerWithFiles(PLAIN);
     const clients = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
     for (const client of clients) {
-      const held = Array.from({ length: 64 }, () => dial(web.url, GET("/-/healthy"), client));
-      await until("all are answered", () => held.every(({ sofar }) => sofar().startsWith("HTTP/1.1 200")));
+      const held = Array.from({ length: 64 }, () => openConnection(web.url, getRequest("/-/healthy"), client));
+      await waitUntil("all are answered", () => held.every(({ sofar }) => sofar().startsWith("HTTP/1.1 200")));
     }
-    expect(await dial(web.url, GET("/-/healthy"), "127.0.0.5").heard).toMatch(/^HTTP\/1\.1 503 /);
+    expect(await openConnection(web.url, getRequest("/-/healthy"), "127.0.0.5").heard).toMatch(/^HTTP\/1\.1 503 /);
   });
 
   test("that come too fast are turned away before anything is done for them", async () => {
-    const { web, clock } = await secured(PLAIN);
-    const status = async () => (await asked(web, "/-/healthy")).status;
+    const { web, clock } = await startServerWithFiles(PLAIN);
+    const status = async () => (await sendHttpRequest(web, "/-/healthy")).status;
     for (let time = 0; time < 500; time++) await status();
     expect(await status()).toBe(503);
     clock.nowMs += 20;
@@ -125,13 +129,13 @@ describe("a flood", () => {
 
   test("of the API keeps neither scrapes nor timers waiting: between two answers all else has its turn", async () => {
     let served = 0;
-    const { web } = await secured(PLAIN, { deps: heavy(() => served++) });
-    const flood = dial(web.url, GET("/api/v1/nodes").repeat(60));
-    await until("it is under way", () => served > 0);
+    const { web } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });
+    const flood = openConnection(web.url, getRequest("/api/v1/nodes").repeat(60));
+    await waitUntil("it is under way", () => served > 0);
     const seen: number[] = [];
     for (let scrape = 0; scrape < 3; scrape++) {
       const before = served;
-      expect((await asked(web, "/metrics")).status).toBe(200);
+      expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
       seen.push(served - before);
     }
     const before = served;
@@ -145,9 +149,9 @@ describe("a flood", () => {
 
   test("of the API beyond what waits is 503, and says so", async () => {
     let served = 0;
-    const { web, metrics } = await secured(PLAIN, { deps: heavy(() => served++) });
-    const flood = dial(web.url, GET("/api/v1/nodes").repeat(100));
-    await until("the last one is answered", () => (flood.sofar().match(/HTTP\/1\.1 /g) ?? []).length === 100);
+    const { web, metrics } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });
+    const flood = openConnection(web.url, getRequest("/api/v1/nodes").repeat(100));
+    await waitUntil("the last one is answered", () => (flood.sofar().match(/HTTP\/1\.1 /g) ?? []).length === 100);
     const busy = flood.sofar().match(/HTTP\/1\.1 503 /g)!.length;
     expect(busy).toBe(100 - served);
     expect(served).toBeGreaterThanOrEqual(64);
@@ -161,7 +165,7 @@ describe("a flood", () => {
   test("rests for as long as the work took, and half the loop is free", async () => {
     let nowMs = 0;
     const slept: number[] = [];
-    const turnstile = createTurnstile({
+    const turnstile = createRequestQueue({
       monotonic: () => nowMs,
       sleep(ms) {
         slept.push(ms);
@@ -179,15 +183,15 @@ describe("a flood", () => {
 
 describe("answers", () => {
   test("carry headers against sniffing, framing and leaking, and name no server, whatever became of the request", async () => {
-    const { web } = await secured(PLAIN);
+    const { web } = await startServerWithFiles(PLAIN);
     const answers = [
-      await asked(web, "/metrics"),
-      await asked(web, "/"),
-      await asked(web, "/api/v1/status"),
-      await asked(web, "/none"),
-      await asked(web, "/%zz"),
-      await asked(web, "/metrics", { method: "DELETE" }),
-      await asked(web, "/-/healthy", { method: "HEAD" }),
+      await sendHttpRequest(web, "/metrics"),
+      await sendHttpRequest(web, "/"),
+      await sendHttpRequest(web, "/api/v1/status"),
+      await sendHttpRequest(web, "/none"),
+      await sendHttpRequest(web, "/%zz"),
+      await sendHttpRequest(web, "/metrics", { method: "DELETE" }),
+      await sendHttpRequest(web, "/-/healthy", { method: "HEAD" }),
     ];
     for (const [index, { headers }] of answers.entries()) {
       expect(headers).toMatchObject({
@@ -213,9 +217,9 @@ describe("answers", () => {
       "X-XSS-Protection": "",
       "Strict-Transport-Security": "max-age=60",
     };
-    const { web } = await secured({ "web.yml": JSON.stringify({ http_server_config: { headers } }) });
+    const { web } = await startServerWithFiles({ "web.yml": JSON.stringify({ http_server_config: { headers } }) });
     for (const path of ["/metrics", "/none", "/api/v1/status"]) {
-      const answer = await asked(web, path);
+      const answer = await sendHttpRequest(web, path);
       expect(answer.headers).toMatchObject({
         "content-security-policy": "default-src 'self'",
         "x-frame-options": "sameorigin",
@@ -224,6 +228,6 @@ describe("answers", () => {
       });
       expect(answer.headers).not.toHaveProperty("x-xss-protection");
     }
-    expect((await asked(web, "/")).headers["content-security-policy"]).toContain("default-src 'none'");
+    expect((await sendHttpRequest(web, "/")).headers["content-security-policy"]).toContain("default-src 'none'");
   });
 });

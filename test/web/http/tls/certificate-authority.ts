@@ -10,7 +10,7 @@ export interface Identity {
 }
 
 /** An authority, and what it vouches for. */
-export interface Authority extends Identity {
+export interface CertificateAuthority extends Identity {
   /** `names`: subject alternative names, such as `DNS:a.test`; `use`: what the certificate is for. */
   issue(names: string, use?: "serverAuth" | "clientAuth"): Identity;
 }
@@ -18,7 +18,7 @@ export interface Authority extends Identity {
 const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
 /** Runs openssl in a folder that is gone after it. */
-function make(
+function runOpenssl(
   name: string,
   options: (folder: string) => readonly string[],
   files: Readonly<Record<string, string>> = {},
@@ -41,12 +41,12 @@ function make(
 }
 
 /** A new authority by that name. Its certificates last two days. */
-export function newAuthority(name: string): Authority {
-  const own = make(name, () => ["-addext", "keyUsage=critical,keyCertSign"]);
+export function createAuthority(name: string): CertificateAuthority {
+  const own = runOpenssl(name, () => ["-addext", "keyUsage=critical,keyCertSign"]);
   return {
     ...own,
     issue: (names, use = "serverAuth") =>
-      make(
+      runOpenssl(
         `${name} ${use}`,
         (folder) => [
           ...["-CA", join(folder, "ca.crt"), "-CAkey", join(folder, "ca.key")],

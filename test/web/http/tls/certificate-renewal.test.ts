@@ -2,36 +2,36 @@ import { once } from "node:events";
 import { renameSync, rmSync } from "node:fs";
 import { Agent } from "node:http";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Credentials, credentials, serverFiles, shakeHands, trusting } from "./certificates.ts";
-import { logged, loggedFields } from "../test-server.ts";
-import { asked, secured, termsIn } from "../secured-server.ts";
+import { sendHttpRequest, settingsIn, startServerWithFiles } from "../secured-server.ts";
+import { loggedFields, loggedMessages } from "../test-server.ts";
+import { clientOptions, serverFiles, type TestCertificates, testCertificates, tlsHandshake } from "./certificates.ts";
 
-let made: Credentials;
+let made: TestCertificates;
 beforeAll(() => {
-  made = credentials();
+  made = testCertificates();
 });
 
 describe("a certificate that is renewed", () => {
-  const serial = async (url: string) => (await shakeHands(url, {})).getPeerX509Certificate()!.serialNumber;
+  const serial = async (url: string) => (await tlsHandshake(url, {})).getPeerX509Certificate()!.serialNumber;
 
   test("is shown from the next connection on, without a restart; the old connections go on", async () => {
-    const { web, folder, clock, metrics } = await secured(serverFiles());
+    const { web, folder, clock, metrics } = await startServerWithFiles(serverFiles());
     const old = await serial(web.url);
-    const kept = await shakeHands(web.url, {});
+    const recorded = await tlsHandshake(web.url, {});
     folder.write("web.crt", made.renewed.cert);
     folder.write("web.key", made.renewed.key);
     // Not even looked at yet: it was a moment ago.
     expect(await serial(web.url)).toBe(old);
     clock.nowMs += 1_000;
     expect(await serial(web.url)).not.toBe(old);
-    expect(logged).toContain("The web configuration was read anew, and is in force.");
+    expect(loggedMessages).toContain("The web configuration was read anew, and is in force.");
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(1);
-    kept.write("GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
-    expect(String((await once(kept, "data"))[0])).toMatch(/^HTTP\/1\.1 200 OK/);
+    recorded.write("GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(String((await once(recorded, "data"))[0])).toMatch(/^HTTP\/1\.1 200 OK/);
   });
 
   test("that is broken is not: the old one is shown on, the log says why, a metric says so, until it is mended", async () => {
-    const { web, folder, clock, metrics } = await secured(serverFiles());
+    const { web, folder, clock, metrics } = await startServerWithFiles(serverFiles());
     const old = await serial(web.url);
     const mend = () => {
       for (const [name, text] of Object.entries(serverFiles())) folder.write(name, text);
@@ -39,8 +39,8 @@ describe("a certificate that is renewed", () => {
     const breaks: readonly (() => void)[] = [
       () => folder.write("web.crt", "-----BEGIN CERTIFICATE-----\n"),
       () => folder.write("web.crt", made.renewed.cert),
-      () => rmSync(folder.at("web.crt")),
-      () => renameSync(folder.at("web.key"), folder.at("elsewhere")),
+      () => rmSync(folder.pathOf("web.crt")),
+      () => renameSync(folder.pathOf("web.key"), folder.pathOf("elsewhere")),
       () => folder.write("web.yml", "tls_server_config: { cert_file"),
       () => folder.write("web.yml", serverFiles("min_versoin: TLS13")["web.yml"]),
       () => folder.write("web.yml", ""),
@@ -52,7 +52,7 @@ describe("a certificate that is renewed", () => {
       clock.nowMs += 1_000;
       expect(await serial(web.url)).toBe(old);
       // Said once, not at every look.
-      expect(logged.filter((message) => message.includes("is refused"))).toHaveLength(index + 1);
+      expect(loggedMessages.filter((message) => message.includes("is refused"))).toHaveLength(index + 1);
       expect(metrics.proxywarden_web_config_last_reload_successful).toBe(0);
       mend();
       clock.nowMs += 1_000;
@@ -64,7 +64,7 @@ describe("a certificate that is renewed", () => {
   });
 
   test("a file that a new web.yml names, and that comes after it, is seen when it comes", async () => {
-    const { web, folder, clock } = await secured(serverFiles());
+    const { web, folder, clock } = await startServerWithFiles(serverFiles());
     const old = await serial(web.url);
     folder.write("web.yml", "tls_server_config: { cert_file: next.crt, key_file: next.key }");
     clock.nowMs += 1_000;
@@ -76,45 +76,45 @@ describe("a certificate that is renewed", () => {
   });
 
   test("a file never turns TLS off by itself; a reload does", async () => {
-    const { web, folder, clock, metrics } = await secured(serverFiles());
+    const { web, folder, clock, metrics } = await startServerWithFiles(serverFiles());
     folder.write("web.yml", "http_server_config: { http2: false }");
     clock.nowMs += 1_000;
-    expect((await asked(web, "/metrics", trusting())).status).toBe(200);
+    expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(0);
     expect(JSON.stringify(loggedFields)).toContain("TLS is turned off by a reload alone");
-    const terms = termsIn(folder);
+    const terms = settingsIn(folder);
     if (!terms.ok) throw new Error(terms.error.join("\n"));
-    web.adopt(terms.value);
+    web.applySettings(terms.value);
     expect(web.url).toMatch(/^http:/);
-    expect((await asked(web, "/metrics")).status).toBe(200);
+    expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(1);
   });
 
   test("a file never turns TLS on by itself either: the address would be another", async () => {
-    const { web, folder, clock, metrics } = await secured({
+    const { web, folder, clock, metrics } = await startServerWithFiles({
       ...serverFiles(),
       "web.yml": "rate_limit: { interval: 0 }",
     });
     folder.write("web.yml", serverFiles()["web.yml"]);
     clock.nowMs += 1_000;
-    expect((await asked(web, "/metrics")).status).toBe(200);
+    expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(0);
   });
 
   test("a connection that came in plain ends with its next answer once a reload has turned TLS on", async () => {
-    const { web, folder } = await secured({ ...serverFiles(), "web.yml": "rate_limit: { interval: 0 }" });
+    const { web, folder } = await startServerWithFiles({ ...serverFiles(), "web.yml": "rate_limit: { interval: 0 }" });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
     const plainUrl = { url: web.url };
-    expect((await asked(plainUrl, "/metrics", { agent })).headers.connection).toBe("keep-alive");
+    expect((await sendHttpRequest(plainUrl, "/metrics", { agent })).headers.connection).toBe("keep-alive");
     folder.write("web.yml", serverFiles()["web.yml"]);
-    const terms = termsIn(folder);
+    const terms = settingsIn(folder);
     if (!terms.ok) throw new Error(terms.error.join("\n"));
-    web.adopt(terms.value);
-    expect(await asked(plainUrl, "/metrics", { agent })).toMatchObject({
+    web.applySettings(terms.value);
+    expect(await sendHttpRequest(plainUrl, "/metrics", { agent })).toMatchObject({
       status: 200,
       headers: { connection: "close" },
     });
-    expect((await asked(plainUrl, "/metrics", { agent })).status).toBe(400);
+    expect((await sendHttpRequest(plainUrl, "/metrics", { agent })).status).toBe(400);
   });
 });

@@ -5,40 +5,40 @@ import { connect as connectTcp } from "node:net";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { alternativeNames } from "../../../../src/web/http/tls/subject-alt-names.ts";
-import { newFolder } from "../../../integration/folder.ts";
-import { until } from "../../../integration/wait-until.ts";
-import type { Identity } from "./certificate-authority.ts";
-import { type Credentials, credentials, serverFiles, shakeHands, trusting } from "./certificates.ts";
+import { createTempFolder } from "../../../integration/folder.ts";
+import { waitUntil } from "../../../integration/wait-until.ts";
+import { sendHttpRequest, settingsIn, startServerWithFiles } from "../secured-server.ts";
 import { loggedFields } from "../test-server.ts";
-import { asked, secured, termsIn } from "../secured-server.ts";
+import type { Identity } from "./certificate-authority.ts";
+import { clientOptions, serverFiles, type TestCertificates, testCertificates, tlsHandshake } from "./certificates.ts";
 
-let made: Credentials;
+let made: TestCertificates;
 beforeAll(() => {
-  made = credentials();
+  made = testCertificates();
 });
 
 describe("TLS", () => {
   test("is spoken with the certificate of the file, and the URL says so", async () => {
-    const { web, metrics } = await secured(serverFiles());
+    const { web, metrics } = await startServerWithFiles(serverFiles());
     expect(web.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
-    expect(await asked(web, "/-/healthy", trusting())).toMatchObject({ status: 200, text: "healthy\n" });
-    await expect(asked(web, "/-/healthy")).rejects.toThrow(/unable to verify/);
+    expect(await sendHttpRequest(web, "/-/healthy", clientOptions())).toMatchObject({ status: 200, text: "healthy\n" });
+    await expect(sendHttpRequest(web, "/-/healthy")).rejects.toThrow(/unable to verify/);
     const endsAt = metrics.proxywarden_web_certificate_expiration_timestamp_seconds!;
     expect(endsAt - Date.now() / 1_000).toBeCloseTo(2 * 86_400, -3);
   });
 
   test("is spoken with a certificate and a key that stand in the file itself", async () => {
     const text = JSON.stringify({ tls_server_config: { cert: made.server.cert, key: made.server.key } });
-    const { web } = await secured({ "web.yml": text });
-    expect((await asked(web, "/metrics", trusting())).status).toBe(200);
+    const { web } = await startServerWithFiles({ "web.yml": text });
+    expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
   });
 
   test("is refused in version 1.1, and spoken in 1.2 and 1.3", async () => {
-    const { web, metrics } = await secured(serverFiles());
+    const { web, metrics } = await startServerWithFiles(serverFiles());
     const legacy = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "ALL:@SECLEVEL=0" } as const;
-    await expect(shakeHands(web.url, legacy)).rejects.toThrow(/protocol version/);
+    await expect(tlsHandshake(web.url, legacy)).rejects.toThrow(/protocol version/);
     for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-      const socket = await shakeHands(web.url, { minVersion: version, maxVersion: version });
+      const socket = await tlsHandshake(web.url, { minVersion: version, maxVersion: version });
       expect(socket.getProtocol()).toBe(version);
     }
     expect(metrics["proxywarden_web_refusals_total handshake"]).toBe(1);
@@ -46,17 +46,19 @@ describe("TLS", () => {
 
   test("is spoken in the versions, with the ciphers and over the curves that are configured, and in no others", async () => {
     const keys = "min_version: TLS11, max_version: TLS12, curve_preferences: [CurveP384]";
-    const { web } = await secured(serverFiles(`${keys}, cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA]`));
+    const { web } = await startServerWithFiles(
+      serverFiles(`${keys}, cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA]`),
+    );
     const legacy = { minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: "ALL:@SECLEVEL=0" } as const;
-    const socket = await shakeHands(web.url, legacy);
+    const socket = await tlsHandshake(web.url, legacy);
     expect(socket.getProtocol()).toBe("TLSv1.1");
     expect(socket.getCipher().name).toBe("ECDHE-ECDSA-AES256-SHA");
     expect(socket.getEphemeralKeyInfo()).toMatchObject({ name: "secp384r1" });
-    await expect(shakeHands(web.url, { minVersion: "TLSv1.3" })).rejects.toThrow(/protocol version/);
-    await expect(shakeHands(web.url, { ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256" })).rejects.toThrow(
+    await expect(tlsHandshake(web.url, { minVersion: "TLSv1.3" })).rejects.toThrow(/protocol version/);
+    await expect(tlsHandshake(web.url, { ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256" })).rejects.toThrow(
       /handshake failure/,
     );
-    await expect(shakeHands(web.url, { ecdhCurve: "P-256" })).rejects.toThrow(/handshake failure/);
+    await expect(tlsHandshake(web.url, { ecdhCurve: "P-256" })).rejects.toThrow(/handshake failure/);
   });
 
   test("prefers the server's order of ciphers, or the client's where that is configured", async () => {
@@ -64,34 +66,35 @@ describe("TLS", () => {
     const keys = `max_version: TLS12, cipher_suites: [${suites}]`;
     const ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384";
     const chosen = async (more: string) =>
-      (await shakeHands((await secured(serverFiles(keys + more))).web.url, { ciphers })).getCipher().name;
+      (await tlsHandshake((await startServerWithFiles(serverFiles(keys + more))).web.url, { ciphers })).getCipher()
+        .name;
     expect(await chosen("")).toBe("ECDHE-ECDSA-AES256-GCM-SHA384");
     expect(await chosen(", prefer_server_cipher_suites: false")).toBe("ECDHE-ECDSA-AES128-GCM-SHA256");
   });
 
   test("speaks HTTP/1.1 with those who would rather speak HTTP/2, and not with those who speak nothing else", async () => {
-    const { web } = await secured(serverFiles());
-    expect((await shakeHands(web.url, { ALPNProtocols: ["h2", "http/1.1"] })).alpnProtocol).toBe("http/1.1");
-    await expect(shakeHands(web.url, { ALPNProtocols: ["h2"] })).rejects.toThrow(/no application protocol/);
+    const { web } = await startServerWithFiles(serverFiles());
+    expect((await tlsHandshake(web.url, { ALPNProtocols: ["h2", "http/1.1"] })).alpnProtocol).toBe("http/1.1");
+    await expect(tlsHandshake(web.url, { ALPNProtocols: ["h2"] })).rejects.toThrow(/no application protocol/);
   });
 
   test("is not spoken with whoever speaks plain HTTP: he is told what is wanted, and the next client is served", async () => {
-    const { web, metrics } = await secured(serverFiles());
-    const plain = await asked({ url: web.url.replace("https:", "http:") }, "/metrics");
+    const { web, metrics } = await startServerWithFiles(serverFiles());
+    const plain = await sendHttpRequest({ url: web.url.replace("https:", "http:") }, "/metrics");
     expect(plain).toMatchObject({ status: 400, text: "this is plain HTTP, and an HTTPS server: ask by https://\n" });
     expect(metrics["proxywarden_web_refusals_total handshake"]).toBe(1);
-    expect((await asked(web, "/metrics", trusting())).status).toBe(200);
+    expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
   });
 
   test("curl is answered over it", async () => {
-    const { web, folder } = await secured(serverFiles());
-    const curl = ["-sS", "--cacert", folder.at("clients.crt"), "--tls-max", "1.2", `${web.url}/-/healthy`];
+    const { web, folder } = await startServerWithFiles(serverFiles());
+    const curl = ["-sS", "--cacert", folder.pathOf("clients.crt"), "--tls-max", "1.2", `${web.url}/-/healthy`];
     expect((await promisify(execFile)("curl", curl)).stdout).toBe("healthy\n");
   });
 
   test("is not negotiated anew within a connection", async () => {
-    const { web } = await secured(serverFiles());
-    const socket = await shakeHands(web.url, { maxVersion: "TLSv1.2" });
+    const { web } = await startServerWithFiles(serverFiles());
+    const socket = await tlsHandshake(web.url, { maxVersion: "TLSv1.2" });
     const ended = once(socket, "error");
     socket.renegotiate({}, () => undefined);
     expect(String((await ended)[0])).toMatch(/no renegotiation/);
@@ -101,10 +104,10 @@ describe("TLS", () => {
 describe("a client's certificate", () => {
   /** How a client that asks for the metrics fares: the status, or `refused`. */
   async function fates(keys: string, clients: readonly (Identity | null)[]): Promise<(number | "refused")[]> {
-    const { web } = await secured(serverFiles(keys));
+    const { web } = await startServerWithFiles(serverFiles(keys));
     return Promise.all(
       clients.map((client) =>
-        asked(web, "/metrics", trusting(client)).then(
+        sendHttpRequest(web, "/metrics", clientOptions(client)).then(
           ({ status }) => status,
           () => "refused" as const,
         ),
@@ -127,12 +130,13 @@ describe("a client's certificate", () => {
     ["TLSv1.2", 200],
     ["TLSv1.3", 200],
   ] as const)("is asked for in %s as well", async (version, status) => {
-    const { web } = await secured(
+    const { web } = await startServerWithFiles(
       serverFiles("client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt"),
     );
     const over = { minVersion: version, maxVersion: version };
-    expect((await asked(web, "/", trusting(made.prometheus, over))).status).toBe(status);
-    for (const refused of [null, made.forged]) await expect(asked(web, "/", trusting(refused, over))).rejects.toThrow();
+    expect((await sendHttpRequest(web, "/", clientOptions(made.prometheus, over))).status).toBe(status);
+    for (const refused of [null, made.forged])
+      await expect(sendHttpRequest(web, "/", clientOptions(refused, over))).rejects.toThrow();
   });
 
   test("that is for servers is none for clients", async () => {
@@ -163,16 +167,18 @@ describe("a client's certificate", () => {
 
   test("is looked at again where a session is taken up again", async () => {
     const keys = "client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt, max_version: TLS12";
-    const { web, folder, clock } = await secured(serverFiles(`${keys}, client_allowed_sans: [prometheus.test]`));
-    const first = await shakeHands(web.url, trusting(made.prometheus));
+    const { web, folder, clock } = await startServerWithFiles(
+      serverFiles(`${keys}, client_allowed_sans: [prometheus.test]`),
+    );
+    const first = await tlsHandshake(web.url, clientOptions(made.prometheus));
     const session = first.getSession();
     first.end();
-    expect((await shakeHands(web.url, trusting(made.prometheus, { session }))).isSessionReused()).toBe(true);
-    expect((await asked(web, "/", trusting(made.prometheus, { session }))).status).toBe(200);
-    writeFileSync(folder.at("web.yml"), serverFiles(`${keys}, client_allowed_sans: [stranger.test]`)["web.yml"]);
+    expect((await tlsHandshake(web.url, clientOptions(made.prometheus, { session }))).isSessionReused()).toBe(true);
+    expect((await sendHttpRequest(web, "/", clientOptions(made.prometheus, { session }))).status).toBe(200);
+    writeFileSync(folder.pathOf("web.yml"), serverFiles(`${keys}, client_allowed_sans: [stranger.test]`)["web.yml"]);
     clock.nowMs += 1_000;
-    await expect(asked(web, "/", trusting(made.prometheus, { session }))).rejects.toThrow();
-    expect((await asked(web, "/", trusting(made.stranger))).status).toBe(200);
+    await expect(sendHttpRequest(web, "/", clientOptions(made.prometheus, { session }))).rejects.toThrow();
+    expect((await sendHttpRequest(web, "/", clientOptions(made.stranger))).status).toBe(200);
   });
 
   test("has the names that it has, however they are written", () => {
@@ -188,8 +194,9 @@ describe("a client's certificate", () => {
 });
 
 test("connections that are over make room for others, more than a client may have at once", async () => {
-  const { web } = await secured(serverFiles());
-  for (let time = 0; time < 70; time++) expect((await asked(web, "/metrics", trusting())).status).toBe(200);
+  const { web } = await startServerWithFiles(serverFiles());
+  for (let time = 0; time < 70; time++)
+    expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
 });
 
 describe("what can't be", () => {
@@ -206,18 +213,18 @@ describe("what can't be", () => {
       /tls_server_config\.client_ca_file: .*clients\.crt holds no certificate/,
     ],
   ])("%s is told by its key and file", (_, broken, message) => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     const all = { ...serverFiles("client_auth_type: RequestClientCert, client_ca_file: clients.crt"), ...broken };
     for (const [name, text] of Object.entries(all)) folder.write(name, text);
-    const terms = termsIn(folder);
+    const terms = settingsIn(folder);
     expect(terms.ok ? [] : terms.error).toEqual([expect.stringMatching(message)]);
   });
 
   test("is a key of another certificate, or TLS without a version", () => {
-    const folder = newFolder();
+    const folder = createTempFolder();
     for (const [name, text] of Object.entries({ ...serverFiles(), "web.key": made.renewed.key }))
       folder.write(name, text);
-    const other = termsIn(folder);
+    const other = settingsIn(folder);
     expect(other.ok ? [] : other.error).toEqual([
       expect.stringMatching(/key_file: .*web\.key is not the key of the certificate$/),
     ]);
@@ -225,16 +232,16 @@ describe("what can't be", () => {
 });
 
 test("a handshake that does not come to an end holds up neither others nor the end of the server", async () => {
-  const { web, metrics } = await secured(serverFiles());
+  const { web, metrics } = await startServerWithFiles(serverFiles());
   const { port } = new URL(web.url);
   const idle = connectTcp(Number(port), "127.0.0.1");
   onTestFinished(() => void idle.destroy());
   idle.on("error", () => undefined);
   await once(idle, "connect");
-  expect((await asked(web, "/metrics", trusting())).status).toBe(200);
+  expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
   const closed = once(idle, "close");
   idle.resume();
   await web.close();
   await closed;
-  await until("it is counted", () => metrics["proxywarden_web_refusals_total handshake"] === 1);
+  await waitUntil("it is counted", () => metrics["proxywarden_web_refusals_total handshake"] === 1);
 });

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { ago, count, many, percent, span, words } from "../../../../src/web/ui/page/format.ts";
+import {
+  countNoun,
+  formatAge,
+  formatCount,
+  formatDuration,
+  formatPercent,
+  humanize,
+} from "../../../../src/web/ui/page/format.ts";
 
 test.each([
   [0, "0.0s"],
@@ -15,11 +22,11 @@ test.each([
   [null, "–"],
   [undefined, "–"],
 ])("%s seconds are written %s", (seconds, text) => {
-  expect(span(seconds)).toBe(text);
+  expect(formatDuration(seconds)).toBe(text);
 });
 
 test("a share is never rounded up to all", () => {
-  expect([1, 0.99999, 0.981, 0, null, Number.NaN].map(percent)).toEqual([
+  expect([1, 0.99999, 0.981, 0, null, Number.NaN].map(formatPercent)).toEqual([
     "100.0 %",
     "99.9 %",
     "98.1 %",
@@ -30,8 +37,8 @@ test("a share is never rounded up to all", () => {
 });
 
 test("what is not known is a dash, what is known has its thousands apart", () => {
-  expect([count(null), count(0), count(1_234_567)]).toEqual(["–", "0", "1,234,567"]);
-  expect([many(1, "node"), many(2_000, "node")]).toEqual(["1 node", "2,000 nodes"]);
-  expect(words("last_seen_stale")).toBe("last seen stale");
-  expect(ago("2026-11-21T03:00:00.000Z", Date.UTC(2026, 10, 21, 3, 4, 10))).toBe("4m 10s ago");
+  expect([formatCount(null), formatCount(0), formatCount(1_234_567)]).toEqual(["–", "0", "1,234,567"]);
+  expect([countNoun(1, "node"), countNoun(2_000, "node")]).toEqual(["1 node", "2,000 nodes"]);
+  expect(humanize("last_seen_stale")).toBe("last seen stale");
+  expect(formatAge("2026-11-21T03:00:00.000Z", Date.UTC(2026, 10, 21, 3, 4, 10))).toBe("4m 10s ago");
 });

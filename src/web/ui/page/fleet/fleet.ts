@@ -37,20 +37,20 @@ export interface FleetModel {
 }
 
 /** Where a record did not say. */
-const NOWHERE = "no region";
+const NO_REGION = "no region";
 const ZERO = "0".charCodeAt(0);
 /** Comparing numbers within names costs; beyond so many nodes it is done without. */
-const COLLATED_MAX = 20_000;
+const COLLATED_NODES_MAX = 20_000;
 
 /** Reads a fleet, and puts it in order: by region, then country, then name. */
 export function readFleet(document: FleetDocument): FleetModel {
   const cells = document.ids.flatMap((id, slot): Cell[] => {
     if (id === "") return [];
     const { country = "", region = "" } = document.places[document.place[slot]!] ?? {};
-    return [{ slot, id, name: document.names[slot] || id, country, region: region || NOWHERE }];
+    return [{ slot, id, name: document.names[slot] || id, country, region: region || NO_REGION }];
   });
   const compare =
-    cells.length > COLLATED_MAX
+    cells.length > COLLATED_NODES_MAX
       ? (one: string, other: string) => (one < other ? -1 : Number(one > other))
       : new Intl.Collator("en", { numeric: true }).compare;
   cells.sort(
@@ -61,7 +61,7 @@ export function readFleet(document: FleetDocument): FleetModel {
     revision: document.revision,
     statuses: document.statuses,
     marks: document.marks,
-    groups: groupsOf(cells),
+    groups: groupByRegion(cells),
     cells,
     status: digits(document.status),
     mark: digits(document.mark),
@@ -99,28 +99,28 @@ export const statusOf = ({ statuses, status }: FleetModel, { slot }: Cell): stri
 export const markOf = ({ marks, mark }: FleetModel, { slot }: Cell): string => marks[mark[slot]!] ?? "none";
 
 /** Statuses in which nothing is wrong that a person has not ordered. */
-const WELL: ReadonlySet<string> = new Set(["online", "maintenance"]);
+const HEALTHY_STATUSES: ReadonlySet<string> = new Set(["online", "maintenance"]);
 /** Marks that make a node worth a look even where its status is fine. */
-const BUSY: ReadonlySet<string> = new Set(["firing", "episode", "acting", "held", "awaiting"]);
+const ATTENTION_MARKS: ReadonlySet<string> = new Set(["firing", "episode", "acting", "held", "awaiting"]);
 
 /** Whether a node needs an operator's attention. */
-export const isTroubled = (fleet: FleetModel, cell: Cell): boolean =>
-  !WELL.has(statusOf(fleet, cell)) || BUSY.has(markOf(fleet, cell));
+export const needsAttention = (fleet: FleetModel, cell: Cell): boolean =>
+  !HEALTHY_STATUSES.has(statusOf(fleet, cell)) || ATTENTION_MARKS.has(markOf(fleet, cell));
 
 /** The nodes that a person should know of: what waits for a person first, then by how much is done about them. */
-export function troubled(fleet: FleetModel): readonly Cell[] {
+export function nodesNeedingAttention(fleet: FleetModel): readonly Cell[] {
   const weight = (cell: Cell) => 10 * fleet.mark[cell.slot]! + (statusOf(fleet, cell) === "offline" ? 1 : 0);
-  return fleet.cells.filter((cell) => isTroubled(fleet, cell)).sort((one, other) => weight(other) - weight(one));
+  return fleet.cells.filter((cell) => needsAttention(fleet, cell)).sort((one, other) => weight(other) - weight(one));
 }
 
 /** The nodes whose name or id holds a text, in any case. */
-export function search({ cells }: FleetModel, text: string): readonly Cell[] {
+export function searchNodes({ cells }: FleetModel, text: string): readonly Cell[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return [];
   return cells.filter(({ id, name }) => name.toLowerCase().includes(wanted) || id.toLowerCase().includes(wanted));
 }
 
-function groupsOf(cells: readonly Cell[]): readonly Group[] {
+function groupByRegion(cells: readonly Cell[]): readonly Group[] {
   const groups = new Map<string, Cell[]>();
   for (const cell of cells) {
     const group = groups.get(cell.region);

@@ -1,5 +1,5 @@
 /** Where a group of cells stands: rows of `columns` cells from the top down. */
-export interface Block {
+export interface CellBlock {
   /** Index of its first cell. */
   readonly first: number;
   readonly count: number;
@@ -16,11 +16,11 @@ export interface Layout {
   readonly columns: number;
   readonly width: number;
   readonly height: number;
-  readonly blocks: readonly Block[];
+  readonly blocks: readonly CellBlock[];
 }
 
 /** The room that there is. */
-export interface Room {
+export interface AvailableSpace {
   readonly width: number;
   /** Cells are as large as keeps the whole within this, if they can. */
   readonly height: number;
@@ -33,24 +33,24 @@ export interface Room {
 }
 
 /** From one cell to the next, in CSS pixels: largest that looks well, smallest that can still be told apart. */
-const PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as const;
+const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as const;
 /** From here on, two pixels stand between cells. */
 const WIDE_PITCH = 11;
 
 /** Finds places for groups of cells: as large as fits. */
-export function layOut(counts: readonly number[], room: Room): Layout {
-  const layouts = PITCHES.map((pitch) => layOutBy(counts, room, pitch));
-  return layouts.find(({ height }) => height <= room.height) ?? layouts.at(-1)!;
+export function computeLayout(counts: readonly number[], space: AvailableSpace): Layout {
+  const layouts = CELL_PITCHES.map((pitch) => layoutAtPitch(counts, space, pitch));
+  return layouts.find(({ height }) => height <= space.height) ?? layouts.at(-1)!;
 }
 
-function layOutBy(counts: readonly number[], room: Room, pitch: number): Layout {
-  const columns = Math.max(1, Math.floor(room.width / pitch));
-  const blocks: Block[] = [];
+function layoutAtPitch(counts: readonly number[], space: AvailableSpace, pitch: number): Layout {
+  const columns = Math.max(1, Math.floor(space.width / pitch));
+  const blocks: CellBlock[] = [];
   let first = 0;
   let top = 0;
   for (const count of counts) {
-    top += room.head + (first > 0 ? room.gap : 0);
-    const height = Math.max(Math.ceil(count / columns) * pitch, room.blockHeight);
+    top += space.head + (first > 0 ? space.gap : 0);
+    const height = Math.max(Math.ceil(count / columns) * pitch, space.blockHeight);
     blocks.push({ first, count, top, height });
     first += count;
     top += height;
@@ -60,7 +60,7 @@ function layOutBy(counts: readonly number[], room: Room, pitch: number): Layout 
 }
 
 /** The upper left corner of a cell. */
-export function cornerOf(layout: Layout, index: number): { readonly x: number; readonly y: number } {
+export function cellCorner(layout: Layout, index: number): { readonly x: number; readonly y: number } {
   const { first, top } = blockOf(layout, index);
   const place = index - first;
   return {
@@ -112,7 +112,7 @@ export function stepFrom(layout: Layout, index: number, step: Step): number {
   }
 }
 
-function up({ columns }: Layout, index: number, block: Block, before: Block | undefined): number {
+function up({ columns }: Layout, index: number, block: CellBlock, before: CellBlock | undefined): number {
   const place = index - block.first;
   if (place >= columns) return index - columns;
   if (before === undefined) return index;
@@ -120,7 +120,7 @@ function up({ columns }: Layout, index: number, block: Block, before: Block | un
   return before.first + Math.min(lastRow + (place % columns), before.count - 1);
 }
 
-function down({ columns }: Layout, index: number, block: Block, after: Block | undefined): number {
+function down({ columns }: Layout, index: number, block: CellBlock, after: CellBlock | undefined): number {
   const place = index - block.first;
   if (Math.floor(place / columns) < Math.floor((block.count - 1) / columns)) {
     return block.first + Math.min(place + columns, block.count - 1);
@@ -128,6 +128,6 @@ function down({ columns }: Layout, index: number, block: Block, after: Block | u
   return after === undefined ? index : after.first + Math.min(place % columns, after.count - 1);
 }
 
-const blockOf = ({ blocks }: Layout, index: number): Block =>
+const blockOf = ({ blocks }: Layout, index: number): CellBlock =>
   blocks.find(({ first, count }) => index < first + count) ??
   blocks.at(-1) ?? { first: 0, count: 0, top: 0, height: 0 };

@@ -1,26 +1,26 @@
 import type { Cell, FleetModel } from "./fleet.ts";
+import { cellCorner, type Layout, marginOf } from "./grid-layout.ts";
 import { drawGlyph } from "./status-icon.ts";
-import { cornerOf, type Layout, marginOf } from "./grid-layout.ts";
 
 /** Paints cells on a canvas: at most once a frame, and only what changed. */
 export interface Painter {
   place(fleet: FleetModel, layout: Layout): void;
   /** Cells, by index, that look different now. */
   touch(indexes: readonly number[]): void;
-  choose(shows: ((cell: Cell) => boolean) | null): void;
+  highlight(shows: ((cell: Cell) => boolean) | null): void;
   select(id: string | null): void;
   repaint(): void;
 }
 
 /** How faint a cell is that is not among those chosen. */
-const DIM = 0.16;
+const DIMMED_ALPHA = 0.16;
 /** Behind whatever is not online, a tint of its colour fills the cell. */
-const TINT = 0.22;
+const TINT_ALPHA = 0.22;
 /** Glyphs of cells at least so large stand within them; smaller ones fill them. */
 const INSET_MIN = 9;
 
 /** What rings a cell, by its mark: the name of the colour. */
-const rings: Readonly<Record<string, string>> = {
+const RING_COLORS: Readonly<Record<string, string>> = {
   shadow: "ring-shadow",
   firing: "ring-firing",
   episode: "ring-episode",
@@ -37,12 +37,12 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
   let shows: ((cell: Cell) => boolean) | null = null;
   let selected: string | null = null;
   let colours: Readonly<Record<string, string>> = {};
-  let sprites = new Map<string, HTMLCanvasElement>();
+  let glyphCache = new Map<string, HTMLCanvasElement>();
   let dirty: Set<number> | "all" = new Set();
   let frame = 0;
   let paints = 0;
 
-  function want(indexes: Iterable<number> | "all"): void {
+  function scheduleFrame(indexes: Iterable<number> | "all"): void {
     if (indexes === "all") dirty = "all";
     else if (dirty !== "all") for (const index of indexes) dirty.add(index);
     if (frame === 0) frame = requestAnimationFrame(paint);
@@ -59,7 +59,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
     else {
       for (const index of due) {
         const cell = fleet.cells[index];
-        if (cell !== undefined) paintCell(fleet, layout, cell, cornerOf(layout, index));
+        if (cell !== undefined) paintCell(fleet, layout, cell, cellCorner(layout, index));
       }
     }
   }
@@ -84,11 +84,11 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
       }
     }
     for (const [key, corners] of batches) {
-      context.globalAlpha = key % 2 === 1 ? 1 : DIM;
+      context.globalAlpha = key % 2 === 1 ? 1 : DIMMED_ALPHA;
       paintBatch(now.statuses[key >> 1] ?? "unknown", corners, marginOf(pitch, size), size);
     }
     for (const [cell, x, y] of ringed) {
-      context.globalAlpha = shows === null || shows(cell) ? 1 : DIM;
+      context.globalAlpha = shows === null || shows(cell) ? 1 : DIMMED_ALPHA;
       paintRing(now, cell, x, y, size + 2 * marginOf(pitch, size));
     }
     context.globalAlpha = 1;
@@ -98,7 +98,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
     // Most of all are online, and small ones have no corners to be rounded.
     const isPlain = status === "online" && size < INSET_MIN;
     if (isPlain) context.fillStyle = colours[status]!;
-    const sprite = spriteOf(status, size);
+    const sprite = cachedGlyph(status, size);
     for (let at = 0; at < corners.length; at += 2) {
       const [x, y] = [corners[at]! + margin, corners[at + 1]! + margin];
       if (isPlain) context.fillRect(x, y, size, size);
@@ -109,14 +109,14 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
   function paintCell(now: FleetModel, { pitch, size }: Layout, cell: Cell, { x, y }: { x: number; y: number }): void {
     const margin = marginOf(pitch, size);
     context.clearRect(x, y, pitch, pitch);
-    context.globalAlpha = shows === null || shows(cell) ? 1 : DIM;
+    context.globalAlpha = shows === null || shows(cell) ? 1 : DIMMED_ALPHA;
     paintBatch(now.statuses[now.status[cell.slot]!] ?? "unknown", [x, y], margin, size);
     paintRing(now, cell, x, y, size + 2 * margin);
     context.globalAlpha = 1;
   }
 
   function paintRing(now: FleetModel, cell: Cell, x: number, y: number, side: number): void {
-    const ring = cell.id === selected ? "ring-selected" : rings[now.marks[now.mark[cell.slot]!] ?? ""];
+    const ring = cell.id === selected ? "ring-selected" : RING_COLORS[now.marks[now.mark[cell.slot]!] ?? ""];
     if (ring !== undefined) drawRing(colours[ring]!, x, y, side);
   }
 
@@ -129,8 +129,8 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
   }
 
   /** A status is drawn once for each size, and copied from then on. */
-  function spriteOf(status: string, size: number): HTMLCanvasElement {
-    const known = sprites.get(status);
+  function cachedGlyph(status: string, size: number): HTMLCanvasElement {
+    const known = glyphCache.get(status);
     if (known !== undefined) return known;
     const sprite = document.createElement("canvas");
     const scale = devicePixelRatio;
@@ -139,19 +139,19 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
     pen.scale(sprite.width / size, sprite.height / size);
     pen.fillStyle = pen.strokeStyle = colours[status] ?? "";
     if (status !== "online") {
-      pen.globalAlpha = TINT;
+      pen.globalAlpha = TINT_ALPHA;
       pen.fillRect(0, 0, size, size);
       pen.globalAlpha = 1;
     }
     const inset = status === "online" ? 0 : size >= INSET_MIN ? size * 0.16 : 0;
     drawGlyph(pen, status, inset, inset, size - 2 * inset);
-    sprites.set(status, sprite);
+    glyphCache.set(status, sprite);
     return sprite;
   }
 
   function takeColours(): void {
-    sprites = new Map();
-    const names = [...(fleet?.statuses ?? []), ...new Set(Object.values(rings)), "ring-selected"];
+    glyphCache = new Map();
+    const names = [...(fleet?.statuses ?? []), ...new Set(Object.values(RING_COLORS)), "ring-selected"];
     const probe = document.createElement("i");
     canvas.parentElement!.append(probe);
     colours = Object.fromEntries(
@@ -165,7 +165,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
 
   const repaint = () => {
     takeColours();
-    want("all");
+    scheduleFrame("all");
   };
 
   return {
@@ -184,15 +184,15 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
       dirty = "all";
       paint();
     },
-    touch: want,
-    choose(next) {
+    touch: scheduleFrame,
+    highlight(next) {
       shows = next;
-      want("all");
+      scheduleFrame("all");
     },
     select(id) {
       const indexes = [selected, id].map((each) => fleet?.cells.indexOf(fleet.byId.get(each ?? "")!) ?? -1);
       selected = id;
-      want(indexes.filter((index) => index >= 0));
+      scheduleFrame(indexes.filter((index) => index >= 0));
     },
     repaint,
   };

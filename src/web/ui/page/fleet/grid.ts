@@ -1,8 +1,8 @@
-import { byId, fill, h } from "../dom.ts";
-import { type Cell, type FleetModel, isTroubled, markOf, statusOf } from "./fleet.ts";
-import { cellAt, cornerOf, type Layout, layOut, marginOf, type Step, stepFrom } from "./grid-layout.ts";
+import { byId, createElement, replaceChildren } from "../dom.ts";
+import { formatCount, humanize } from "../format.ts";
+import { type Cell, type FleetModel, markOf, needsAttention, statusOf } from "./fleet.ts";
+import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, stepFrom } from "./grid-layout.ts";
 import { createPainter } from "./grid-painter.ts";
-import { count, words } from "../format.ts";
 
 /** The fleet as a field of cells. */
 export interface Grid {
@@ -11,7 +11,7 @@ export interface Grid {
   /** Some nodes changed their status or mark. */
   touch(slots: readonly number[]): void;
   /** Shows some nodes and dims the others; null: shows all. */
-  choose(shows: ((cell: Cell) => boolean) | null): void;
+  highlight(shows: ((cell: Cell) => boolean) | null): void;
   /** Rings the node that is explained; null: none is. */
   select(id: string | null): void;
   /** Colours changed. */
@@ -20,7 +20,7 @@ export interface Grid {
 }
 
 /** Cells grow no higher than this together, if they need not: what comes below stays in sight. */
-const HEIGHT_WISHED = 480;
+const HEIGHT_PREFERRED = 480;
 /** Narrower than this, the names of the regions stand above their nodes. */
 const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
@@ -46,7 +46,7 @@ export function createGrid(onOpen: (id: string) => void): Grid {
   const [box, cells, labels] = [byId("grid"), byId("cells"), byId("labels")];
   const [cursor, tip] = [byId("cursor"), byId("tip")];
   const painter = createPainter(byId<HTMLCanvasElement>("canvas"));
-  const speaker = createSpeaker(byId("options"), cells);
+  const announcer = createAnnouncer(byId("options"), cells);
   let fleet: FleetModel | null = null;
   let layout: Layout | null = null;
   let indexes: ReadonlyMap<number, number> = new Map();
@@ -56,11 +56,11 @@ export function createGrid(onOpen: (id: string) => void): Grid {
   function place(): void {
     if (fleet === null || box.clientWidth === 0) return;
     const isSide = box.clientWidth >= SIDE_LABELS_MIN;
-    layout = layOut(
+    layout = computeLayout(
       fleet.groups.map((group) => group.cells.length),
       {
         width: box.clientWidth - (isSide ? LABEL_WIDTH : 0),
-        height: HEIGHT_WISHED + (isSide ? 0 : fleet.groups.length * (LABEL_HEIGHT + GAP)),
+        height: HEIGHT_PREFERRED + (isSide ? 0 : fleet.groups.length * (LABEL_HEIGHT + GAP)),
         blockHeight: isSide ? BLOCK_HEIGHT_MIN : 0,
         gap: GAP,
         head: isSide ? 0 : LABEL_HEIGHT,
@@ -77,12 +77,17 @@ export function createGrid(onOpen: (id: string) => void): Grid {
   function nameRegions(isSide: boolean): void {
     const { groups, status, statuses } = fleet!;
     const online = statuses.indexOf("online");
-    fill(
+    replaceChildren(
       labels,
       groups.slice(0, LABELS_MAX).map(({ region, cells: members }, index) => {
         const up = members.filter(({ slot }) => status[slot] === online).length;
-        const text = `${count(up)}/${count(members.length)}`;
-        const label = h("div", { class: "region" }, h("b", {}, region), h("span", { class: "muted" }, text));
+        const text = `${formatCount(up)}/${formatCount(members.length)}`;
+        const label = createElement(
+          "div",
+          { class: "region" },
+          createElement("b", {}, region),
+          createElement("span", { class: "muted" }, text),
+        );
         label.style.top = `${layout!.blocks[index]!.top - (isSide ? 0 : LABEL_HEIGHT)}px`;
         return label;
       }),
@@ -96,11 +101,11 @@ export function createGrid(onOpen: (id: string) => void): Grid {
     cursor.hidden = cell === undefined;
     tip.hidden = cell === undefined;
     if (index === null || cell === undefined || layout === null) return;
-    const { x, y } = cornerOf(layout, index);
+    const { x, y } = cellCorner(layout, index);
     for (const side of ["width", "height"] as const) cursor.style[side] = `${layout.size + 4}px`;
     const margin = marginOf(layout.pitch, layout.size);
     cursor.style.transform = `translate(${x + margin - 2}px, ${y + margin - 2}px)`;
-    fill(tip, [h("b", {}, cell.name), ` ${describe(fleet!, cell)}`]);
+    replaceChildren(tip, [createElement("b", {}, cell.name), ` ${describe(fleet!, cell)}`]);
     const left = Math.min(x + cells.offsetLeft, box.clientWidth - tip.offsetWidth);
     const under = y + layout.size + 8;
     tip.style.transform = `translate(${Math.max(0, left)}px, ${under}px)`;
@@ -111,15 +116,15 @@ export function createGrid(onOpen: (id: string) => void): Grid {
     hovered = null;
     showCursor();
     const cell = fleet?.cells[index];
-    if (cell !== undefined) speaker.say(`${cell.name}, ${describe(fleet!, cell)}`, index, fleet!.cells.length);
+    if (cell !== undefined) announcer.say(`${cell.name}, ${describe(fleet!, cell)}`, index, fleet!.cells.length);
     cursor.scrollIntoView({ block: "nearest" });
   }
 
-  function nextTrouble(from: number): number {
+  function nextNodeNeedingAttention(from: number): number {
     const { length } = fleet!.cells;
     for (let step = 1; step <= length; step++) {
       const index = (from + step) % length;
-      if (isTroubled(fleet!, fleet!.cells[index]!)) return index;
+      if (needsAttention(fleet!, fleet!.cells[index]!)) return index;
     }
     return from;
   }
@@ -129,7 +134,7 @@ export function createGrid(onOpen: (id: string) => void): Grid {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = keySteps[event.key];
     if (step !== undefined) goTo(stepFrom(layout, at, step));
-    else if (event.key === "t" || event.key === "T") goTo(nextTrouble(at));
+    else if (event.key === "t" || event.key === "T") goTo(nextNodeNeedingAttention(at));
     else if (event.key === "Enter" || event.key === " ") onOpen(fleet.cells[at]!.id);
     else return;
     event.preventDefault();
@@ -181,7 +186,7 @@ export function createGrid(onOpen: (id: string) => void): Grid {
       nameRegions(labels.classList.contains("beside"));
       showCursor();
     },
-    choose: painter.choose,
+    highlight: painter.highlight,
     select(id) {
       painter.select(id);
       const index = indexes.get(fleet?.byId.get(id ?? "")?.slot ?? -1);
@@ -196,7 +201,7 @@ export function createGrid(onOpen: (id: string) => void): Grid {
 export function describe(fleet: FleetModel, cell: Cell): string {
   const mark = markOf(fleet, cell);
   const doing = MARK_WORDS[mark] ?? "";
-  return `${words(statusOf(fleet, cell))}, ${cell.region}${cell.country === "" ? "" : ` ${cell.country}`}${doing === "" ? "" : `, ${doing}`}`;
+  return `${humanize(statusOf(fleet, cell))}, ${cell.region}${cell.country === "" ? "" : ` ${cell.country}`}${doing === "" ? "" : `, ${doing}`}`;
 }
 
 /** What each mark says of a node. */
@@ -214,9 +219,9 @@ export const MARK_WORDS: Readonly<Record<string, string>> = {
  * Says which node the cursor is on. A reader is told of an option that becomes the active one, not of one whose text
  * changes: so two take turns.
  */
-function createSpeaker(parent: HTMLElement, box: HTMLElement) {
+function createAnnouncer(parent: HTMLElement, box: HTMLElement) {
   const options = ["a", "b"].map((id) =>
-    h("div", { id: `option-${id}`, role: "option", "aria-selected": "false" }, "no node yet"),
+    createElement("div", { id: `option-${id}`, role: "option", "aria-selected": "false" }, "no node yet"),
   );
   parent.append(...options);
   let turn = 0;

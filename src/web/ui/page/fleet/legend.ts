@@ -1,10 +1,10 @@
-import { byId, fill, filler, h } from "../dom.ts";
+import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { formatCount, humanize } from "../format.ts";
 import { countStatuses, type FleetModel } from "./fleet.ts";
-import { glyph } from "./status-icon.ts";
-import { count, words } from "../format.ts";
+import { glyphElement } from "./status-icon.ts";
 
-const fillLegend = filler(byId("legend"));
-const RING_WORDS = [
+const fillLegend = createFiller(byId("legend"));
+const RING_LABELS = [
   ["ring-episode", "being remediated"],
   ["ring-awaiting", "waits for approval"],
   ["ring-firing", "fires, not acted on"],
@@ -17,7 +17,7 @@ export function showLegend(fleet: FleetModel, chosen: string | null, onChoose: (
   const counts = countStatuses(fleet);
   fillLegend([counts, chosen], () =>
     fleet.statuses.map((status, index) =>
-      h(
+      createElement(
         "button",
         {
           type: "button",
@@ -26,9 +26,9 @@ export function showLegend(fleet: FleetModel, chosen: string | null, onChoose: (
           class: counts[index] === 0 ? "none" : null,
           onclick: () => onChoose(status === chosen ? null : status),
         },
-        glyph(status),
-        h("span", {}, words(status)),
-        h("b", {}, count(counts[index])),
+        glyphElement(status),
+        createElement("span", {}, humanize(status)),
+        createElement("b", {}, formatCount(counts[index])),
       ),
     ),
   );
@@ -36,10 +36,15 @@ export function showLegend(fleet: FleetModel, chosen: string | null, onChoose: (
 
 /** What the rings around cells mean. */
 export function showRings(): void {
-  fill(
+  replaceChildren(
     byId("marks"),
-    RING_WORDS.map(([ring, meaning]) =>
-      h("span", { class: "ring-key" }, h("i", { class: `ring is-${ring}`, "aria-hidden": "true" }), meaning),
+    RING_LABELS.map(([ring, meaning]) =>
+      createElement(
+        "span",
+        { class: "ring-key" },
+        createElement("i", { class: `ring is-${ring}`, "aria-hidden": "true" }),
+        meaning,
+      ),
     ),
   );
 }

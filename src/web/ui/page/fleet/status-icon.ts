@@ -1,11 +1,11 @@
 /** A shape in a box of 10 by 10, and whether it is filled or drawn as a line. */
-interface Shape {
+interface GlyphShape {
   readonly path: string;
   readonly line: number;
 }
 
 /** Every status has a shape of its own: colour is never all that tells them apart. */
-const shapes: Readonly<Record<string, Shape>> = {
+const SHAPES: Readonly<Record<string, GlyphShape>> = {
   online: { path: "M1 0h8a1 1 0 0 1 1 1v8a1 1 0 0 1-1 1h-8a1 1 0 0 1-1-1v-8a1 1 0 0 1 1-1z", line: 0 },
   offline: { path: "M1.5 1.5L8.5 8.5M8.5 1.5L1.5 8.5", line: 2.6 },
   quarantined: { path: "M5 0L10 5L5 10L0 5z", line: 0 },
@@ -14,7 +14,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   unknown: { path: "M5 2.2A2.8 2.8 0 1 1 5 7.8A2.8 2.8 0 1 1 5 2.2z", line: 0 },
 };
 
-const shapeOf = (status: string): Shape => shapes[status] ?? shapes.unknown!;
+const shapeOf = (status: string): GlyphShape => SHAPES[status] ?? SHAPES.unknown!;
 const paths = new Map<string, Path2D>();
 
 /** Draws the glyph of a status into a square of a canvas, in the colour given. */
@@ -33,16 +33,16 @@ export function drawGlyph(context: CanvasRenderingContext2D, status: string, x: 
   context.restore();
 }
 
-const SVG = "http://www.w3.org/2000/svg";
+const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
 /** The same glyph for the text of the page, in the colour of its status. */
-export function glyph(status: string): SVGSVGElement {
+export function glyphElement(status: string): SVGSVGElement {
   const { path, line } = shapeOf(status);
-  const svg = document.createElementNS(SVG, "svg");
+  const svg = document.createElementNS(SVG_NAMESPACE, "svg");
   svg.setAttribute("viewBox", "0 0 10 10");
   svg.setAttribute("class", `glyph is-${status}`);
   svg.setAttribute("aria-hidden", "true");
-  const drawn = document.createElementNS(SVG, "path");
+  const drawn = document.createElementNS(SVG_NAMESPACE, "path");
   drawn.setAttribute("d", path);
   drawn.setAttribute(line === 0 ? "fill" : "stroke", "currentColor");
   if (line > 0) {

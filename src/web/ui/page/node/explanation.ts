@@ -1,16 +1,20 @@
 import type { PolicyExplanationView } from "../../../api/remediation-views.ts";
-import { toneOf } from "../panels/activity.ts";
 import type { NodeDocument } from "../api.ts";
-import { bar, type Child, h } from "../dom.ts";
-import { ago, count, episodeState, percent, span, timeOfDay, words } from "../format.ts";
+import { bar, type Child, createElement } from "../dom.ts";
+import { episodeState, formatAge, formatCount, formatDuration, formatPercent, humanize, timeOfDay } from "../format.ts";
+import { toneOf } from "../panels/activity.ts";
 
 /** What is known of a node, with its age. */
-export function factsOf(node: NodeDocument, now: number): HTMLElement {
+export function nodeFields(node: NodeDocument, now: number): HTMLElement {
   const rows: readonly (readonly [name: string, value: Child])[] = [
-    ["last seen", node.last_seen == null ? "–" : ago(node.last_seen, now)],
+    ["last seen", node.last_seen == null ? "–" : formatAge(node.last_seen, now)],
     [
       "uptime",
-      node.uptime_hours == null ? "–" : node.uptime_hours === 0 ? "under 1h" : span(3_600 * node.uptime_hours),
+      node.uptime_hours == null
+        ? "–"
+        : node.uptime_hours === 0
+          ? "under 1h"
+          : formatDuration(3_600 * node.uptime_hours),
     ],
     ["sessions", sessionsText(node)],
     ["bandwidth", node.bandwidth_gb == null ? "–" : `${node.bandwidth_gb.toFixed(1)} GB`],
@@ -19,44 +23,51 @@ export function factsOf(node: NodeDocument, now: number): HTMLElement {
     ["cpu", usage(node.cpu_usage_ratio)],
     ["memory", usage(node.memory_usage_ratio)],
     ["disk", usage(node.disk_usage_ratio)],
-    ["listed", node.age_seconds == null ? "–" : `${span(node.age_seconds)} ago`],
-    ["detail read", node.detail_age_seconds == null ? "never" : `${span(node.detail_age_seconds)} ago`],
+    ["listed", node.age_seconds == null ? "–" : `${formatDuration(node.age_seconds)} ago`],
+    ["detail read", node.detail_age_seconds == null ? "never" : `${formatDuration(node.detail_age_seconds)} ago`],
   ];
-  return h(
+  return createElement(
     "dl",
     { class: "node-facts" },
-    ...rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+    ...rows.map(([name, value]) =>
+      createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)),
+    ),
   );
 }
 
 function sessionsText({ active_sessions, sessions }: NodeDocument): string {
   const failed = sessions == null ? 0 : (sessions.error ?? 0) + (sessions.timeout ?? 0);
-  return `${count(active_sessions)}${failed === 0 ? "" : ` (${count(failed)} failed)`}`;
+  return `${formatCount(active_sessions)}${failed === 0 ? "" : ` (${formatCount(failed)} failed)`}`;
 }
 
 function usage(ratio: number | null | undefined): Child {
   if (ratio == null) return "not known";
   const tone = ratio > 0.95 ? "bad" : ratio > 0.85 ? "wait" : "good";
-  return h("span", { class: "usage" }, bar(ratio, { class: `tone-${tone}`, "aria-hidden": "true" }), percent(ratio));
+  return createElement(
+    "span",
+    { class: "usage" },
+    bar(ratio, { class: `tone-${tone}`, "aria-hidden": "true" }),
+    formatPercent(ratio),
+  );
 }
 
 /** What a policy makes of a node: its verdict, its timer, its ladder, and every guard that speaks against it. */
-export function policyOf(policy: PolicyExplanationView, now: number): HTMLElement {
+export function policyElement(policy: PolicyExplanationView, now: number): HTMLElement {
   const isQuiet = policy.timer === null && policy.episode === null && policy.verdict === "false";
-  return h(
+  return createElement(
     "details",
     { class: `explained ${isQuiet ? "quiet" : ""}`, open: !isQuiet, "data-k": `explained ${policy.policy}` },
-    h(
+    createElement(
       "summary",
       { "data-k": `explained summary ${policy.policy}` },
-      h("b", {}, policy.policy),
-      h("span", { class: `chip mode-${policy.mode}` }, words(policy.mode)),
-      h("span", { class: `verdict verdict-${policy.verdict}` }, verdictText(policy)),
+      createElement("b", {}, policy.policy),
+      createElement("span", { class: `chip mode-${policy.mode}` }, humanize(policy.mode)),
+      createElement("span", { class: `verdict verdict-${policy.verdict}` }, verdictText(policy)),
     ),
-    timerOf(policy),
-    ladderOf(policy, now),
-    fieldsOf(policy),
-    guardsOf(policy),
+    timerElement(policy),
+    stepsElement(policy, now),
+    fieldsElement(policy),
+    blockersElement(policy),
   );
 }
 
@@ -66,29 +77,29 @@ function verdictText({ matched, verdict }: PolicyExplanationView): string {
   return verdict === "true" ? "when: true" : "when: false";
 }
 
-function timerOf({ timer, for_seconds }: PolicyExplanationView): Child {
+function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
   if (timer === null) return null;
   if (timer.state === "firing") {
-    const clearing = timer.clear_seconds > 0 ? `, healthy again for ${span(timer.clear_seconds)}` : "";
-    return h(
+    const clearing = timer.clear_seconds > 0 ? `, healthy again for ${formatDuration(timer.clear_seconds)}` : "";
+    return createElement(
       "p",
       { class: "timer" },
-      h("span", { class: "badge tone-bad" }, "firing"),
-      ` true for ${span(timer.true_seconds)}${clearing}`,
+      createElement("span", { class: "badge tone-bad" }, "firing"),
+      ` true for ${formatDuration(timer.true_seconds)}${clearing}`,
     );
   }
   const share = for_seconds === 0 ? 1 : timer.true_seconds / for_seconds;
-  return h(
+  return createElement(
     "p",
     { class: "timer" },
-    h("span", { class: "badge tone-wait" }, "pending"),
+    createElement("span", { class: "badge tone-wait" }, "pending"),
     bar(share, { class: "tone-wait", "aria-hidden": "true" }),
-    ` ${span(timer.true_seconds)} of ${span(for_seconds)}`,
+    ` ${formatDuration(timer.true_seconds)} of ${formatDuration(for_seconds)}`,
   );
 }
 
 /** The steps: those done, the one that is next or under way, and those to come. */
-function ladderOf({ episode, steps }: PolicyExplanationView, now: number): Child {
+function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
   const items = steps.map((step, index) => {
     const [state, said] =
@@ -97,11 +108,11 @@ function ladderOf({ episode, steps }: PolicyExplanationView, now: number): Child
         : index === episode.step
           ? ["now", "next or under way"]
           : ["later", "later"];
-    return h(
+    return createElement(
       "li",
       { class: state, "aria-current": state === "now" ? "step" : null },
       step,
-      h("span", { class: "unseen" }, ` (${said})`),
+      createElement("span", { class: "unseen" }, ` (${said})`),
     );
   });
   const since = `${episode.id}, since ${timeOfDay(episode.state_at, now)}`;
@@ -109,44 +120,51 @@ function ladderOf({ episode, steps }: PolicyExplanationView, now: number): Child
     episode.quarantine === null
       ? null
       : `quarantine ends ${timeOfDay(episode.quarantine.ends_at, now)}${episode.quarantine.overdue ? ", overdue" : ""}`;
-  return h(
+  return createElement(
     "div",
     { class: "episode" },
-    h(
+    createElement(
       "p",
       {},
-      h("span", { class: `badge tone-${toneOf(episode.state)}` }, episodeState(episode.state)),
+      createElement("span", { class: `badge tone-${toneOf(episode.state)}` }, episodeState(episode.state)),
       ` ${[since, episode.shadow ? "dry run" : null, quarantine].filter(Boolean).join(" · ")}`,
     ),
-    h("ol", { class: "ladder" }, ...items),
+    createElement("ol", { class: "ladder" }, ...items),
   );
 }
 
-function fieldsOf({ fields, unknowns }: PolicyExplanationView): Child {
+function fieldsElement({ fields, unknowns }: PolicyExplanationView): Child {
   const known = Object.entries(fields);
   if (known.length + unknowns.length === 0) return null;
-  return h(
+  return createElement(
     "dl",
     { class: "fields" },
     ...known.map(([name, value]) =>
-      h(
+      createElement(
         "div",
         {},
-        h("dt", {}, name),
-        h("dd", {}, typeof value === "number" ? String(Number(value.toFixed(3))) : String(value)),
+        createElement("dt", {}, name),
+        createElement("dd", {}, typeof value === "number" ? String(Number(value.toFixed(3))) : String(value)),
       ),
     ),
-    ...unknowns.map(({ field, why }) => h("div", { class: "unknown" }, h("dt", {}, field), h("dd", {}, why))),
+    ...unknowns.map(({ field, why }) =>
+      createElement("div", { class: "unknown" }, createElement("dt", {}, field), createElement("dd", {}, why)),
+    ),
   );
 }
 
-function guardsOf({ blockers }: PolicyExplanationView): HTMLElement {
-  if (blockers.length === 0) return h("p", { class: "guards-none" }, "✓ Nothing would hold an action now.");
-  return h(
+function blockersElement({ blockers }: PolicyExplanationView): HTMLElement {
+  if (blockers.length === 0) return createElement("p", { class: "guards-none" }, "✓ Nothing would hold an action now.");
+  return createElement(
     "ul",
     { class: "guards", "aria-label": "Reasons that would hold an action now" },
     ...blockers.map(({ reason, detail, ends }) =>
-      h("li", {}, h("b", {}, words(reason)), h("span", {}, `${detail}; ends ${ends}`)),
+      createElement(
+        "li",
+        {},
+        createElement("b", {}, humanize(reason)),
+        createElement("span", {}, `${detail}; ends ${ends}`),
+      ),
     ),
   );
 }

@@ -1,10 +1,10 @@
 import type { ActionView, DecisionView, EpisodeView } from "../../../api/row-views.ts";
-import { actionDetail, detailElement, requestName, toneOf } from "../panels/activity.ts";
 import type { NodeDocument } from "../api.ts";
-import { h } from "../dom.ts";
-import { span, timeOfDay, words } from "../format.ts";
+import { createElement } from "../dom.ts";
+import { formatDuration, humanize, timeOfDay } from "../format.ts";
+import { actionDetail, detailElement, requestLabel, toneOf } from "../panels/activity.ts";
 
-interface Moment {
+interface HistoryEntry {
   readonly at: string;
   readonly tone: string;
   readonly badge: string;
@@ -14,57 +14,58 @@ interface Moment {
 }
 
 /** As many as a person reads; the rest is at the API. */
-const MOMENTS_MAX = 60;
+const HISTORY_ENTRIES_MAX = 60;
 
 /** Everything that was decided and done about a node, newest first. */
-export function historyOf({ episodes, actions, decisions }: NodeDocument, now: number): HTMLElement {
-  const moments = [...episodes.flatMap(episodeMoments), ...actions.map(actionMoment), ...decisions.map(decisionMoment)]
+export function nodeHistoryElement({ episodes, actions, decisions }: NodeDocument, now: number): HTMLElement {
+  const moments = [...episodes.flatMap(episodeEntries), ...actions.map(actionEntry), ...decisions.map(decisionEntry)]
     .sort((one, other) => (one.at < other.at ? 1 : -1))
-    .slice(0, MOMENTS_MAX);
-  if (moments.length === 0) return h("p", { class: "muted" }, "No decisions or actions recorded for this node.");
-  return h(
+    .slice(0, HISTORY_ENTRIES_MAX);
+  if (moments.length === 0)
+    return createElement("p", { class: "muted" }, "No decisions or actions recorded for this node.");
+  return createElement(
     "ol",
     { class: "activity past" },
     ...moments.map(({ at, tone, badge, text, detail, blockers = [] }) =>
-      h(
+      createElement(
         "li",
         {},
-        h("time", { datetime: at }, timeOfDay(at, now)),
-        h("span", { class: `badge tone-${tone}` }, badge),
-        h("span", { class: "what" }, text, detailElement(detail, blockers)),
+        createElement("time", { datetime: at }, timeOfDay(at, now)),
+        createElement("span", { class: `badge tone-${tone}` }, badge),
+        createElement("span", { class: "what" }, text, detailElement(detail, blockers)),
       ),
     ),
   );
 }
 
-function episodeMoments(episode: EpisodeView): readonly Moment[] {
+function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
   const text = `${episode.id}, ${episode.policy}${episode.shadow ? " (dry run)" : ""}`;
   const begun = { at: episode.opened_at, tone: "hold", badge: "opened", text, detail: "" };
   if (episode.closed_at === null) return [begun];
-  const took = span((Date.parse(episode.closed_at) - Date.parse(episode.opened_at)) / 1_000);
+  const took = formatDuration((Date.parse(episode.closed_at) - Date.parse(episode.opened_at)) / 1_000);
   const steps = `${episode.acted} ${episode.acted === 1 ? "step" : "steps"} in ${took}`;
   const closed = {
     at: episode.closed_at,
     tone: toneOf(episode.state),
-    badge: words(episode.state),
+    badge: humanize(episode.state),
     text,
     detail: steps,
   };
   return [begun, closed];
 }
 
-function actionMoment(action: ActionView): Moment {
+function actionEntry(action: ActionView): HistoryEntry {
   const state = action.outcome ?? action.state;
   return {
     at: action.ended_at ?? action.sent_at ?? action.created_at,
     tone: toneOf(state),
-    badge: words(state),
-    text: `${requestName(action.request)}, ${action.policy} (${action.id})`,
+    badge: humanize(state),
+    text: `${requestLabel(action.request)}, ${action.policy} (${action.id})`,
     detail: actionDetail(action),
   };
 }
 
-const decisionMoment = ({ at, policy, mode, verdict, blockers }: DecisionView): Moment => ({
+const decisionEntry = ({ at, policy, mode, verdict, blockers }: DecisionView): HistoryEntry => ({
   at,
   tone: verdict === "act" ? "act" : "hold",
   badge: verdict,

@@ -1,10 +1,10 @@
-import { ask, type NodeDocument } from "../api.ts";
-import { byId, filler, h } from "../dom.ts";
-import { factsOf, policyOf } from "./explanation.ts";
-import { glyph } from "../fleet/status-icon.ts";
-import { orderButton, takesOrders } from "../panels/operator-commands.ts";
-import { historyOf } from "./node-history.ts";
-import { ago, words } from "../format.ts";
+import { getJson, type NodeDocument } from "../api.ts";
+import { byId, createElement, createFiller } from "../dom.ts";
+import { glyphElement } from "../fleet/status-icon.ts";
+import { formatAge, humanize } from "../format.ts";
+import { commandButton, commandsAllowed } from "../panels/operator-commands.ts";
+import { nodeFields, policyElement } from "./explanation.ts";
+import { nodeHistoryElement } from "./node-history.ts";
 
 /** The explanation of one node, beside the fleet. */
 export interface Panel {
@@ -20,21 +20,21 @@ export const NARROW = matchMedia("(max-width: 1099px)");
 /** Makes the panel. `onClose`: it was closed by a person; the focus goes back to where it belongs. */
 export function createPanel(onClose: () => void): Panel {
   const panel = byId("panel");
-  const title = h("h2", { id: "panel-title", tabindex: "-1" });
-  const orders = h("div", { class: "panel-orders" });
-  const body = h("div", { class: "panel-body", "aria-live": "off" });
-  const fillTitle = filler(title);
-  const fillOrders = filler(orders);
-  const fillBody = filler(body);
+  const title = createElement("h2", { id: "panel-title", tabindex: "-1" });
+  const orders = createElement("div", { class: "panel-orders" });
+  const body = createElement("div", { class: "panel-body", "aria-live": "off" });
+  const fillTitle = createFiller(title);
+  const fillOrders = createFiller(orders);
+  const fillBody = createFiller(body);
   let shown: string | null = null;
   let asked = 0;
 
-  const close = h(
+  const close = createElement(
     "button",
     { type: "button", class: "close", "aria-label": "Close the explanation", onclick: onClose },
     "✕",
   );
-  panel.append(h("div", { class: "panel-head" }, title, orders, close), body);
+  panel.append(createElement("div", { class: "panel-head" }, title, orders, close), body);
   panel.addEventListener("keydown", (event) => {
     if (event.key === "Escape") onClose();
   });
@@ -42,67 +42,67 @@ export function createPanel(onClose: () => void): Panel {
   async function read(): Promise<void> {
     if (shown === null) return;
     const number = ++asked;
-    const answer = await ask<NodeDocument>(`nodes/${encodeURIComponent(shown)}`);
+    const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(shown)}`);
     // Another node may have been asked for meanwhile.
     if (number !== asked) return;
     if (answer.ok) show(answer.value);
-    else fillBody(answer.error, () => [h("p", { class: "problem", role: "alert" }, answer.error.message)]);
+    else fillBody(answer.error, () => [createElement("p", { class: "problem", role: "alert" }, answer.error.message)]);
   }
 
   function show(node: NodeDocument): void {
     const status = node.known ? (node.status ?? "unknown") : "gone";
     fillTitle([node.name, status], () => [
-      node.known ? glyph(status) : null,
-      h("span", {}, node.name ?? node.id),
-      h("span", { class: `status is-${status}` }, words(status)),
+      node.known ? glyphElement(status) : null,
+      createElement("span", {}, node.name ?? node.id),
+      createElement("span", { class: `status is-${status}` }, humanize(status)),
     ]);
     const isHeld = node.holds.length > 0;
-    fillOrders([node.known, isHeld, takesOrders()], () => [
-      node.known && !node.holds.some(({ kind }) => kind === "held") ? orderButton(holdOf(node), "hold") : null,
-      isHeld ? orderButton(releaseOf(node), "release") : null,
+    fillOrders([node.known, isHeld, commandsAllowed()], () => [
+      node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
+      isHeld ? commandButton(releaseCommand(node), "release") : null,
     ]);
     const now = Date.parse(node.explained_at);
     // What only grew older is no news: ages are shown to the second, so this is filled at most once a second.
     fillBody(node, () => [
-      h("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
+      createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
       ...node.holds.map((hold) =>
-        h(
+        createElement(
           "p",
           { class: "banner tone-wait" },
-          h("b", {}, words(hold.kind)),
-          h("span", {}, `${hold.reason}, ${ago(hold.at, now)}`),
+          createElement("b", {}, humanize(hold.kind)),
+          createElement("span", {}, `${hold.reason}, ${formatAge(hold.at, now)}`),
         ),
       ),
-      factsOf(node, now),
-      h("h3", {}, "Policies"),
+      nodeFields(node, now),
+      createElement("h3", {}, "Policies"),
       ...(node.policies.length === 0
-        ? [h("p", { class: "muted" }, "No policy applies to this node.")]
-        : node.policies.map((policy) => policyOf(policy, now))),
-      h("h3", {}, "History"),
-      historyOf(node, now),
+        ? [createElement("p", { class: "muted" }, "No policy applies to this node.")]
+        : node.policies.map((policy) => policyElement(policy, now))),
+      createElement("h3", {}, "History"),
+      nodeHistoryElement(node, now),
     ]);
   }
 
   /** On a narrow screen it covers all else, which is then out of reach of the keyboard, too. */
-  function cover(): void {
+  function setCovering(): void {
     const isCovering = shown !== null && NARROW.matches;
     for (const covered of document.querySelectorAll("header, .readonly, .banners, .summary, .card, footer")) {
       covered.toggleAttribute("inert", isCovering && covered !== panel);
     }
     document.body.classList.toggle("covered", isCovering);
   }
-  NARROW.addEventListener("change", cover);
+  NARROW.addEventListener("change", setCovering);
 
   return {
     open(id) {
       const isOther = id !== shown;
       shown = id;
       panel.hidden = id === null;
-      cover();
+      setCovering();
       if (id === null || !isOther) return;
       fillTitle(id, () => [id]);
       fillOrders(null, () => []);
-      fillBody(null, () => [h("p", { class: "muted" }, "asking…")]);
+      fillBody(null, () => [createElement("p", { class: "muted" }, "asking…")]);
       panel.scrollTop = 0;
       title.focus({ preventScroll: !NARROW.matches });
       void read();
@@ -113,7 +113,7 @@ export function createPanel(onClose: () => void): Panel {
   };
 }
 
-const holdOf = ({ id, name }: NodeDocument) =>
+const holdCommand = ({ id, name }: NodeDocument) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/hold`,
     name: "Hold",
@@ -121,7 +121,7 @@ const holdOf = ({ id, name }: NodeDocument) =>
     hasReason: true,
   }) as const;
 
-const releaseOf = ({ id, name }: NodeDocument) =>
+const releaseCommand = ({ id, name }: NodeDocument) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/release`,
     name: "Release",

@@ -1,6 +1,6 @@
 import type { ActionView, DecisionView, RequestView } from "../../../api/row-views.ts";
-import { byId, fill, h } from "../dom.ts";
-import { span, timeOfDay, words } from "../format.ts";
+import { byId, createElement, replaceChildren } from "../dom.ts";
+import { formatDuration, humanize, timeOfDay } from "../format.ts";
 
 /** What happened, newest first. */
 export interface Activity {
@@ -11,7 +11,7 @@ export interface Activity {
 }
 
 /** A line of the list. */
-interface Line {
+interface ActivityLine {
   readonly key: string;
   readonly at: string;
   readonly kind: "action" | "decision";
@@ -24,44 +24,48 @@ interface Line {
   readonly blockers: DecisionView["blockers"];
 }
 
-const LINES_MAX = 300;
+const ACTIVITY_LINES_MAX = 300;
 /** In sight at once are a dozen; the rest is at the API. */
-const SHOWN_MAX = 100;
+const ACTIVITY_SHOWN_MAX = 100;
 
-const filters = [
+const FILTERS = [
   ["All", () => true],
-  ["Actions", ({ kind }: Line) => kind === "action"],
-  ["Decisions", ({ kind }: Line) => kind === "decision"],
-] as const satisfies readonly (readonly [string, (line: Line) => boolean])[];
+  ["Actions", ({ kind }: ActivityLine) => kind === "action"],
+  ["Decisions", ({ kind }: ActivityLine) => kind === "decision"],
+] as const satisfies readonly (readonly [string, (line: ActivityLine) => boolean])[];
 
 /** Makes the list; `nameOf` gives a node's name by its id. */
 export function createActivity(nameOf: (node: string) => string): Activity {
-  const lines = new Map<string, Line>();
+  const lines = new Map<string, ActivityLine>();
   const list = byId("activity");
-  let filter: (typeof filters)[number] = filters[0];
+  let filter: (typeof FILTERS)[number] = FILTERS[0];
   let frame = 0;
 
-  const put = (line: Line) => {
+  const insert = (line: ActivityLine) => {
     lines.delete(line.key);
     lines.set(line.key, line);
-    if (lines.size > LINES_MAX) lines.delete(lines.keys().next().value ?? "");
+    if (lines.size > ACTIVITY_LINES_MAX) lines.delete(lines.keys().next().value ?? "");
   };
-  const want = () => {
+  const schedulePaint = () => {
     if (frame === 0) frame = requestAnimationFrame(paint);
   };
 
   function paint(): void {
     frame = 0;
     const newestFirst = [...lines.values()].sort((one, other) => (one.at < other.at ? 1 : -1));
-    const chosen = newestFirst.filter(filter[1]).slice(0, SHOWN_MAX);
-    const nothing = h("li", { class: "empty muted" }, "No activity yet. Decisions and actions appear here as they happen.");
-    fill(list, chosen.length === 0 ? [nothing] : chosen.map((line) => lineElement(line, nameOf)));
+    const chosen = newestFirst.filter(filter[1]).slice(0, ACTIVITY_SHOWN_MAX);
+    const nothing = createElement(
+      "li",
+      { class: "empty muted" },
+      "No activity yet. Decisions and actions appear here as they happen.",
+    );
+    replaceChildren(list, chosen.length === 0 ? [nothing] : chosen.map((line) => lineElement(line, nameOf)));
   }
 
-  fill(
+  replaceChildren(
     byId("activity-filter"),
-    filters.map((each) =>
-      h(
+    FILTERS.map((each) =>
+      createElement(
         "button",
         {
           type: "button",
@@ -71,7 +75,7 @@ export function createActivity(nameOf: (node: string) => string): Activity {
             for (const button of byId("activity-filter").children) {
               button.setAttribute("aria-pressed", String(button === currentTarget));
             }
-            want();
+            schedulePaint();
           },
         },
         each[0],
@@ -83,27 +87,27 @@ export function createActivity(nameOf: (node: string) => string): Activity {
     show(decisions, actions) {
       lines.clear();
       const all = [...decisions.map(decisionLine), ...actions.map(actionLine)];
-      for (const line of all.sort((one, other) => (one.at < other.at ? -1 : 1))) put(line);
-      want();
+      for (const line of all.sort((one, other) => (one.at < other.at ? -1 : 1))) insert(line);
+      schedulePaint();
     },
     decision(row) {
-      put(decisionLine(row));
-      want();
+      insert(decisionLine(row));
+      schedulePaint();
     },
     action(row) {
-      put(actionLine(row));
-      want();
+      insert(actionLine(row));
+      schedulePaint();
     },
   };
 }
 
-function lineElement(line: Line, nameOf: (node: string) => string): HTMLElement {
-  return h(
+function lineElement(line: ActivityLine, nameOf: (node: string) => string): HTMLElement {
+  return createElement(
     "li",
     {},
-    h("time", { datetime: line.at }, timeOfDay(line.at, Date.now())),
-    h("span", { class: `badge tone-${line.tone}` }, line.badge),
-    h(
+    createElement("time", { datetime: line.at }, timeOfDay(line.at, Date.now())),
+    createElement("span", { class: `badge tone-${line.tone}` }, line.badge),
+    createElement(
       "span",
       { class: "what" },
       nodeLink(line.node, nameOf(line.node), line.key),
@@ -118,17 +122,17 @@ export function detailElement(detail: string, blockers: DecisionView["blockers"]
   if (detail === "" && blockers.length === 0) return null;
   const reasons = blockers.flatMap((each, index) => [
     index === 0 ? "" : " · ",
-    h("b", {}, words(each.reason)),
+    createElement("b", {}, humanize(each.reason)),
     ` ${each.detail}`,
   ]);
-  return h("span", { class: "detail muted" }, detail, ...reasons);
+  return createElement("span", { class: "detail muted" }, detail, ...reasons);
 }
 
 /** A link that explains a node. */
 export const nodeLink = (id: string, name: string, key: string): HTMLElement =>
-  h("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
+  createElement("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
 
-function decisionLine(row: DecisionView): Line {
+function decisionLine(row: DecisionView): ActivityLine {
   const isAct = row.verdict === "act";
   const fields = Object.entries(row.evidence.fields).map(([field, value]) => `${field} ${String(value)}`);
   return {
@@ -144,34 +148,36 @@ function decisionLine(row: DecisionView): Line {
   };
 }
 
-function actionLine(row: ActionView): Line {
+function actionLine(row: ActionView): ActivityLine {
   const state = row.outcome ?? row.state;
   return {
     key: row.id,
     at: row.ended_at ?? row.sent_at ?? row.created_at,
     kind: "action",
     tone: toneOf(state),
-    badge: words(state),
+    badge: humanize(state),
     node: row.node,
-    about: `${requestName(row.request)}, ${row.policy}`,
+    about: `${requestLabel(row.request)}, ${row.policy}`,
     detail: actionDetail(row),
     blockers: [],
   };
 }
 
 /** What an action does, in a word or two. */
-export function requestName(request: RequestView): string {
+export function requestLabel(request: RequestView): string {
   if (request.kind === "reboot") return request.force ? "forced reboot" : "reboot";
-  return request.kind === "quarantine" ? `quarantine for ${span(60 * request.duration_minutes)}` : request.kind;
+  return request.kind === "quarantine"
+    ? `quarantine for ${formatDuration(60 * request.duration_minutes)}`
+    : request.kind;
 }
 
 /** What came of an action, in a line. */
 export function actionDetail(row: ActionView): string {
   const took =
     row.ended_at !== null && row.sent_at !== null
-      ? `after ${span((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
+      ? `after ${formatDuration((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
       : "";
-  const proof = row.proof === null ? "" : `proof: ${words(row.proof)}`;
+  const proof = row.proof === null ? "" : `proof: ${humanize(row.proof)}`;
   return [row.in_doubt ? "in doubt" : "", took, proof, row.detail ?? ""].filter((part) => part !== "").join(", ");
 }
 

@@ -1,19 +1,19 @@
 import type uPlotType from "uplot";
 import type { HistoryDocument } from "../api.ts";
-import { byId, h } from "../dom.ts";
-import { count } from "../format.ts";
+import { byId, createElement } from "../dom.ts";
+import { formatCount } from "../format.ts";
 
 /** What uPlot.js, which comes before the modules, leaves behind. */
 declare const uPlot: typeof uPlotType;
 
-interface Chart {
+interface ChartSpec {
   readonly title: string;
   readonly series: readonly (readonly [name: string, label: string, colour: string])[];
   /** Whether the axis begins at zero; else it is about what is there. */
   readonly fromZero: boolean;
 }
 
-const charts: readonly Chart[] = [
+const CHARTS: readonly ChartSpec[] = [
   { title: "Nodes online", series: [["online", "online", "--series-1"]], fromZero: false },
   { title: "Active sessions", series: [["active_sessions", "active", "--series-2"]], fromZero: false },
   {
@@ -30,65 +30,68 @@ const HEIGHT = 132;
 /** Of an axis, between two numbers. */
 const LABEL_SPACE = 34;
 
-interface Drawn {
-  readonly chart: Chart;
-  readonly box: HTMLElement;
+interface DrawnChart {
+  readonly chart: ChartSpec;
+  readonly container: HTMLElement;
   readonly now: HTMLElement;
   plot: uPlotType | null;
 }
 
-const drawn: readonly Drawn[] = charts.map((chart) => ({
+const drawnCharts: readonly DrawnChart[] = CHARTS.map((chart) => ({
   chart,
-  box: h("div", { class: "plot", role: "img" }),
-  now: h("span", { class: "now" }),
+  container: createElement("div", { class: "plot", role: "img" }),
+  now: createElement("span", { class: "now" }),
   plot: null,
 }));
-let last: HistoryDocument | null = null;
+let lastHistory: HistoryDocument | null = null;
 
 /** Puts the charts in their places. They follow the width of the page. */
 export function startCharts(): void {
   byId("charts").append(
-    ...drawn.map(({ chart, box, now }) => h("figure", {}, h("figcaption", {}, chart.title, now), box)),
+    ...drawnCharts.map(({ chart, container: box, now }) =>
+      createElement("figure", {}, createElement("figcaption", {}, chart.title, now), box),
+    ),
   );
   new ResizeObserver(() => {
-    for (const { plot, box } of drawn) plot?.setSize({ width: box.clientWidth, height: HEIGHT });
+    for (const { plot, container: box } of drawnCharts) plot?.setSize({ width: box.clientWidth, height: HEIGHT });
   }).observe(byId("charts"));
 }
 
 /** Draws the last hour. */
 export function showHistory(history: HistoryDocument): void {
-  last = history;
-  for (const each of drawn) {
+  lastHistory = history;
+  for (const each of drawnCharts) {
     const columns = each.chart.series.map(([name]) => history.series[name] ?? []);
     const data: uPlotType.AlignedData = [[...history.at], ...columns.map((column) => [...column])];
-    const texts = columns.map((column, index) => `${each.chart.series[index]![1]} ${count(column.at(-1))}`);
+    const texts = columns.map((column, index) => `${each.chart.series[index]![1]} ${formatCount(column.at(-1))}`);
     each.now.textContent = texts.join(" · ");
-    each.box.setAttribute(
+    each.container.setAttribute(
       "aria-label",
-      `${each.chart.title}: ${columns.map((column, index) => described(each.chart.series[index]![1], column)).join("; ")}`,
+      `${each.chart.title}: ${columns.map((column, index) => currentValueText(each.chart.series[index]![1], column)).join("; ")}`,
     );
-    if (each.plot === null) each.plot = new uPlot(optionsOf(each.chart, each.box.clientWidth), data, each.box);
+    if (each.plot === null)
+      each.plot = new uPlot(optionsOf(each.chart, each.container.clientWidth), data, each.container);
     else each.plot.setData(data);
   }
 }
 
 /** Draws anew, in the colours of now. */
-export function recolourCharts(): void {
-  for (const each of drawn) {
+export function redrawCharts(): void {
+  for (const each of drawnCharts) {
     each.plot?.destroy();
     each.plot = null;
   }
-  if (last !== null) showHistory(last);
+  if (lastHistory !== null) showHistory(lastHistory);
 }
 
-function described(name: string, column: readonly (number | null)[]): string {
+function currentValueText(name: string, column: readonly (number | null)[]): string {
   const known = column.filter((value) => value !== null);
   if (known.length === 0) return `${name}: not known yet`;
-  return `${name} now ${count(column.at(-1))}, between ${count(Math.min(...known))} and ${count(Math.max(...known))}`;
+  return `${name} now ${formatCount(column.at(-1))}, between ${formatCount(Math.min(...known))} and ${formatCount(Math.max(...known))}`;
 }
 
-function optionsOf({ series, fromZero }: Chart, width: number): uPlotType.Options {
-  const colour = (name: string) => resolved(`var(${name})`);
+function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Options {
+  const colour = (name: string) => resolveColor(`var(${name})`);
   const axis = {
     stroke: colour("--muted"),
     font: "11px system-ui, sans-serif",
@@ -108,7 +111,7 @@ function optionsOf({ series, fromZero }: Chart, width: number): uPlotType.Option
         ...axis,
         size: 46,
         space: LABEL_SPACE,
-        values: (_plot, at) => at.map((value) => (Number.isInteger(value) ? count(value) : "")),
+        values: (_plot, at) => at.map((value) => (Number.isInteger(value) ? formatCount(value) : "")),
       },
     ],
     series: [
@@ -118,7 +121,7 @@ function optionsOf({ series, fromZero }: Chart, width: number): uPlotType.Option
         stroke: colour(name),
         width: 1.5,
         points: { show: false },
-        ...(series.length === 1 ? { fill: resolved(`color-mix(in srgb, var(${name}) 12%, transparent)`) } : {}),
+        ...(series.length === 1 ? { fill: resolveColor(`color-mix(in srgb, var(${name}) 12%, transparent)`) } : {}),
       })),
     ],
   };
@@ -135,8 +138,8 @@ function rangeOf(low: number | null, high: number | null, fromZero: boolean): [n
 }
 
 /** A colour of the style sheet as a canvas takes it. */
-function resolved(colour: string): string {
-  const probe = h("i");
+function resolveColor(colour: string): string {
+  const probe = createElement("i");
   probe.style.color = colour;
   document.body.append(probe);
   const { color } = getComputedStyle(probe);

@@ -1,8 +1,8 @@
-import { give } from "../api.ts";
-import { byId, fill, h } from "../dom.ts";
+import { postCommand } from "../api.ts";
+import { byId, createElement, replaceChildren } from "../dom.ts";
 
 /** Something that a person may order. */
-export interface Order {
+export interface OperatorCommand {
   /** Below `api/v1/`. */
   readonly path: string;
   /** On the button. */
@@ -17,70 +17,79 @@ const TOKEN_KEY = "proxywarden.token";
 const REASON_CHARS_MAX = 500;
 const TOAST_MS = 8_000;
 
-const desk = { isOpen: false, onDone: () => {} };
+const commandState = { isOpen: false, onDone: () => {} };
 
 /** Whether this daemon takes orders; told with every status. */
-export function allowOrders(isAllowed: boolean): void {
-  desk.isOpen = isAllowed;
+export function setCommandsAllowed(isAllowed: boolean): void {
+  commandState.isOpen = isAllowed;
 }
 
 /** Whether this daemon takes orders. */
-export const takesOrders = (): boolean => desk.isOpen;
+export const commandsAllowed = (): boolean => commandState.isOpen;
 
 /** Called after every order that was carried out. */
-export function onOrderDone(then: () => void): void {
-  desk.onDone = then;
+export function onCommandDone(then: () => void): void {
+  commandState.onDone = then;
 }
 
 /** What buttons of a read-only page say. */
-export const READ_ONLY = "Read-only: no operators are configured (web.operators)";
+export const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
 /** A button that gives an order, once it was confirmed. */
-export const orderButton = (order: Order, key: string, tone = ""): HTMLButtonElement =>
-  h(
+export const commandButton = (order: OperatorCommand, key: string, tone = ""): HTMLButtonElement =>
+  createElement(
     "button",
     {
       type: "button",
       class: tone,
       "data-k": key,
-      disabled: !desk.isOpen,
-      title: desk.isOpen ? null : READ_ONLY,
-      onclick: () => confirmOrder(order),
+      disabled: !commandState.isOpen,
+      title: commandState.isOpen ? null : READ_ONLY_HINT,
+      onclick: () => confirmCommand(order),
     },
     order.name,
   );
 
 /** Asks whether an order is meant, for a reason where it takes one, and for the token where none is kept. */
-export function confirmOrder(order: Order): void {
+export function confirmCommand(order: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
-  const problem = h("p", { class: "problem", role: "alert" });
-  const reason = h("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
-  const token = h("input", {
+  const problem = createElement("p", { class: "problem", role: "alert" });
+  const reason = createElement("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
+  const token = createElement("input", {
     id: "token",
     type: "password",
     autocomplete: "off",
     "aria-describedby": "token-help",
     spellcheck: "false",
   });
-  const tokenField = h(
+  const tokenField = createElement(
     "div",
     { class: "field", hidden: storedToken() !== null },
-    h("label", { for: "token" }, "Operator token"),
+    createElement("label", { for: "token" }, "Operator token"),
     token,
-    h("small", { id: "token-help", class: "muted" }, "Your own, as in web.operators. Kept for this tab alone."),
+    createElement(
+      "small",
+      { id: "token-help", class: "muted" },
+      "Your own, as in web.operators. Kept for this tab alone.",
+    ),
   );
-  const send = h("button", { class: "primary" }, order.name);
-  const form = h(
+  const send = createElement("button", { class: "primary" }, order.name);
+  const form = createElement(
     "form",
     {},
-    h("h2", { id: "dialog-title" }, order.name),
-    h("p", {}, order.meaning),
+    createElement("h2", { id: "dialog-title" }, order.name),
+    createElement("p", {}, order.meaning),
     order.hasReason
-      ? h("div", { class: "field" }, h("label", { for: "reason" }, "Reason (optional)"), reason)
+      ? createElement("div", { class: "field" }, createElement("label", { for: "reason" }, "Reason (optional)"), reason)
       : null,
     tokenField,
     problem,
-    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), send),
+    createElement(
+      "div",
+      { class: "buttons" },
+      createElement("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
+      send,
+    ),
   );
   const refuse = (message: string, isToken: boolean) => {
     problem.textContent = message;
@@ -95,19 +104,19 @@ export function confirmOrder(order: Order): void {
     if (given === "") return refuse("An operator token is required.", true);
     send.disabled = true;
     const body = order.hasReason && reason.value.trim() !== "" ? { reason: reason.value.trim() } : null;
-    const answer = await give(order.path, given, body);
+    const answer = await postCommand(order.path, given, body);
     send.disabled = false;
     if (answer.ok) {
       storeToken(given);
       dialog.close();
       toast(answer.value.message);
-      desk.onDone();
+      commandState.onDone();
     } else if (answer.error.status === 401) {
       storeToken(null);
       refuse(`Refused: ${answer.error.message}.`, true);
     } else refuse(`Refused: ${answer.error.message}.`, false);
   });
-  fill(dialog, [form]);
+  replaceChildren(dialog, [form]);
   if (!dialog.open) dialog.showModal();
   if (!tokenField.hidden && !order.hasReason) token.focus();
 }

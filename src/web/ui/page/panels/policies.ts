@@ -1,14 +1,14 @@
 import type { Policy, StepView } from "../api.ts";
-import { byId, type Child, filler, h } from "../dom.ts";
-import { count, episodeState, span, words } from "../format.ts";
+import { byId, type Child, createElement, createFiller } from "../dom.ts";
+import { episodeState, formatCount, formatDuration, humanize } from "../format.ts";
 
-const fillPolicies = filler(byId("policies"));
+const fillPolicies = createFiller(byId("policies"));
 
 /** Every policy: its mode, what it has to do, and what it says. */
 export function showPolicies(policies: readonly Policy[]): void {
   fillPolicies(policies, () =>
     policies.length === 0
-      ? [h("p", { class: "empty muted" }, "No policies are configured: the daemon only monitors.")]
+      ? [createElement("p", { class: "empty muted" }, "No policies are configured: the daemon only monitors.")]
       : policies.map(policyElement),
   );
 }
@@ -18,33 +18,42 @@ function policyElement({ name, mode, fallen, proven, pending, firing, episodes, 
     .filter(([state, amount]) => !["pending", "given_up"].includes(state) && amount > 0)
     .map(([state, amount]) => [episodeState(state), amount] as const);
   const givenUp = episodes.given_up ?? 0;
-  return h(
+  return createElement(
     "details",
     { class: "policy", "data-k": `policy ${name}` },
-    h(
+    createElement(
       "summary",
       { "data-k": `policy summary ${name}` },
-      h("b", {}, name),
-      h("span", { class: `chip mode-${mode}` }, words(mode)),
+      createElement("b", {}, name),
+      createElement("span", { class: `chip mode-${mode}` }, humanize(mode)),
       fallen
-        ? h("span", { class: "chip tone-bad", title: "Its success rate fell below safety.efficacy, so it runs in dry_run" }, "fell back")
+        ? createElement(
+            "span",
+            { class: "chip tone-bad", title: "Its success rate fell below safety.efficacy, so it runs in dry_run" },
+            "fell back",
+          )
         : null,
-      h(
+      createElement(
         "span",
         { class: "facts" },
-        ...facts([["pending", pending], ["firing", firing], ...open, ["given up", givenUp]]),
+        ...definitionPairs([["pending", pending], ["firing", firing], ...open, ["given up", givenUp]]),
       ),
     ),
-    h(
+    createElement(
       "dl",
       { class: "rule" },
-      ...pair("when", h("code", {}, rule.when)),
-      ...(rule.match === null ? [] : pair("match", h("code", {}, rule.match))),
-      ...pair("for", `${span(rule.for_seconds)}, clear for ${span(rule.clear_for_seconds)}`),
-      ...pair("steps", rule.steps.map(stepName).join(" → ")),
-      ...(rule.windows.length === 0 ? [] : pair("windows", rule.windows.join(", "))),
-      ...(rule.mode === mode ? [] : pair("mode", `${words(rule.mode)} configured, ${words(mode)} in force`)),
-      ...pair(
+      ...definitionPair("when", createElement("code", {}, rule.when)),
+      ...(rule.match === null ? [] : definitionPair("match", createElement("code", {}, rule.match))),
+      ...definitionPair(
+        "for",
+        `${formatDuration(rule.for_seconds)}, clear for ${formatDuration(rule.clear_for_seconds)}`,
+      ),
+      ...definitionPair("steps", rule.steps.map(stepLabel).join(" → ")),
+      ...(rule.windows.length === 0 ? [] : definitionPair("windows", rule.windows.join(", "))),
+      ...(rule.mode === mode
+        ? []
+        : definitionPair("mode", `${humanize(rule.mode)} configured, ${humanize(mode)} in force`)),
+      ...definitionPair(
         "proven",
         proven ? "an action under this text was verified" : "no action under this text was verified yet",
       ),
@@ -52,16 +61,24 @@ function policyElement({ name, mode, fallen, proven, pending, firing, episodes, 
   );
 }
 
-const pair = (name: string, value: Child): readonly HTMLElement[] => [h("dt", {}, name), h("dd", {}, value)];
+const definitionPair = (name: string, value: Child): readonly HTMLElement[] => [
+  createElement("dt", {}, name),
+  createElement("dd", {}, value),
+];
 
-const facts = (numbers: readonly (readonly [string, number])[]): readonly HTMLElement[] =>
+const definitionPairs = (numbers: readonly (readonly [string, number])[]): readonly HTMLElement[] =>
   numbers.map(([name, amount]) =>
-    h("span", { class: amount === 0 ? "fact none" : "fact" }, h("b", {}, count(amount)), ` ${words(name)}`),
+    createElement(
+      "span",
+      { class: amount === 0 ? "fact none" : "fact" },
+      createElement("b", {}, formatCount(amount)),
+      ` ${humanize(name)}`,
+    ),
   );
 
 /** What a step does, in a few words. */
-function stepName({ action, force, duration_seconds, receiver }: StepView): string {
+function stepLabel({ action, force, duration_seconds, receiver }: StepView): string {
   if (action === "notify") return `notify ${receiver}`;
-  if (action === "quarantine") return `quarantine ${span(duration_seconds)}`;
+  if (action === "quarantine") return `quarantine ${formatDuration(duration_seconds)}`;
   return force === true ? `forced ${action}` : action;
 }

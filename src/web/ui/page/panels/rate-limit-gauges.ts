@@ -1,15 +1,15 @@
 import type { Budget, Category, Collector, Status } from "../api.ts";
-import { bar, byId, filler, h, tick } from "../dom.ts";
-import { count, percent, span, words } from "../format.ts";
+import { bar, byId, createElement, createFiller, tick } from "../dom.ts";
+import { formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
 
-const fillBudget = filler(byId("budget"));
-const fillNote = filler(byId("budget-note"));
-const fillFresh = filler(byId("fresh"));
+const fillBudget = createFiller(byId("budget"));
+const fillNote = createFiller(byId("budget-note"));
+const fillFresh = createFiller(byId("fresh"));
 
 /** What is left of each limit, and of the month. */
 export function showBudget(budget: Budget, now: number): void {
   const { month, plan } = budget;
-  fillNote(budget.reserve, () => [`${percent(budget.reserve)} kept in reserve`]);
+  fillNote(budget.reserve, () => [`${formatPercent(budget.reserve)} kept in reserve`]);
   fillBudget(budget, () => {
     const rows = Object.entries(budget.categories).map(([name, category]) =>
       categoryRow(name, category, budget.reserve),
@@ -28,15 +28,17 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const share = left === null ? 0 : left / full;
   const { held_by, in_seconds } = category.next_poll;
   const next =
-    held_by === null ? "the next call can be sent now" : `next call in ${span(in_seconds)}, held by ${words(held_by)}`;
+    held_by === null
+      ? "the next call can be sent now"
+      : `next call in ${formatDuration(in_seconds)}, held by ${humanize(held_by)}`;
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
-  return gauge({
-    name: words(name),
-    value: left === null ? "not stated" : `${count(left)} left`,
-    note: `${refused}limit ${count(limit)} a ${category.configured.window_seconds === 60 ? "minute" : span(category.configured.window_seconds)} · ${next}`,
+  return gaugeElement({
+    name: humanize(name),
+    value: left === null ? "not stated" : `${formatCount(left)} left`,
+    note: `${refused}limit ${formatCount(limit)} a ${category.configured.window_seconds === 60 ? "minute" : formatDuration(category.configured.window_seconds)} · ${next}`,
     share,
     tone: left !== null && left < reserve * limit ? "wait" : "good",
-    label: left === null ? "not reported yet" : `${count(left)} of ${count(full)} calls left`,
+    label: left === null ? "not reported yet" : `${formatCount(left)} of ${formatCount(full)} calls left`,
     tick: [(reserve * limit) / full, "the reserve"],
   });
 }
@@ -44,11 +46,11 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
 function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], now: number): HTMLElement {
   const [begin, end] = [Date.parse(started_at), Date.parse(ends_at)];
   const gone = (now - begin) / (end - begin);
-  const ends = `ends in ${span((end - now) / 1_000)}`;
+  const ends = `ends in ${formatDuration((end - now) / 1_000)}`;
   if (calls_limit === null) {
-    return gauge({
+    return gaugeElement({
       name: "month",
-      value: `${count(calls)} used`,
+      value: `${formatCount(calls)} used`,
       note: `no limit · ${ends}`,
       share: 0,
       tone: "none",
@@ -57,22 +59,22 @@ function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], 
     });
   }
   const used = calls / calls_limit;
-  return gauge({
+  return gaugeElement({
     name: "month",
-    value: `${count(calls_limit - calls)} left`,
-    note: `${count(calls)} of ${count(calls_limit)} used · ${ends}`,
+    value: `${formatCount(calls_limit - calls)} left`,
+    note: `${formatCount(calls)} of ${formatCount(calls_limit)} used · ${ends}`,
     share: 1 - used,
     tone: used > gone + 0.02 ? "wait" : "good",
-    label: `${count(calls_limit - calls)} of ${count(calls_limit)} calls left`,
+    label: `${formatCount(calls_limit - calls)} of ${formatCount(calls_limit)} calls left`,
     tick: [1 - gone, "what would be left at an even pace"],
   });
 }
 
 const planRow = (perMinute: number, concurrent: number | null): HTMLElement =>
-  h(
+  createElement(
     "p",
     { class: "muted plan" },
-    `Plan: ${count(perMinute)} requests a minute over all${concurrent === null ? "" : `, ${count(concurrent)} at once`}.`,
+    `Plan: ${formatCount(perMinute)} requests a minute over all${concurrent === null ? "" : `, ${formatCount(concurrent)} at once`}.`,
   );
 
 interface Gauge {
@@ -86,7 +88,7 @@ interface Gauge {
   readonly tick: readonly [share: number, title: string] | null;
 }
 
-function gauge({ name, value, note, share, tone, label, tick: mark }: Gauge): HTMLElement {
+function gaugeElement({ name, value, note, share, tone, label, tick: mark }: Gauge): HTMLElement {
   const meter = {
     role: "meter",
     "aria-label": name,
@@ -96,29 +98,29 @@ function gauge({ name, value, note, share, tone, label, tick: mark }: Gauge): HT
     "aria-valuetext": label,
     class: `tone-${tone}`,
   };
-  return h(
+  return createElement(
     "div",
     { class: "gauge" },
-    h("span", { class: "gauge-name" }, name),
+    createElement("span", { class: "gauge-name" }, name),
     bar(share, meter, mark === null ? null : tick(...mark)),
-    h("span", { class: "gauge-value" }, value),
-    h("small", { class: "gauge-note muted" }, note),
+    createElement("span", { class: "gauge-value" }, value),
+    createElement("small", { class: "gauge-note muted" }, note),
   );
 }
 
 /** From this share of the time for which data count as fresh they are late: a walk takes some time itself. */
-const LATE_SHARE = 0.53;
+const LATE_AGE_SHARE = 0.53;
 
 /** How old the data of each collector is, beside how old it is planned to be. */
 export function showFreshness(status: Status): void {
   fillFresh(status.collectors, () =>
-    Object.entries(status.collectors).map(([name, collector]) => freshRow(name, collector)),
+    Object.entries(status.collectors).map(([name, collector]) => freshnessRow(name, collector)),
   );
 }
 
-function freshRow(name: string, { planned, age_seconds, failure }: Collector): HTMLElement {
+function freshnessRow(name: string, { planned, age_seconds, failure }: Collector): HTMLElement {
   if (planned === null) {
-    return gauge({
+    return gaugeElement({
       name,
       value: "off",
       note: "not collected",
@@ -130,19 +132,21 @@ function freshRow(name: string, { planned, age_seconds, failure }: Collector): H
   }
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
-  const stretched =
+  const isSlowedDown =
     planned.stretch > 1.001
-      ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${words(planned.bound_by ?? "the plan")}`
+      ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${humanize(planned.bound_by ?? "the plan")}`
       : "";
-  const trouble = failure === null ? "" : `${words(failure.reason)}: ${failure.message} · `;
-  const median = name === "details" && age_seconds !== null ? ` · half within ${span(age_seconds.median)}` : "";
-  return gauge({
+  const trouble = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
+  const median =
+    name === "details" && age_seconds !== null ? ` · half within ${formatDuration(age_seconds.median)}` : "";
+  return gaugeElement({
     name,
-    value: age === null ? "nothing yet" : span(age),
-    note: `${trouble}every ${span(planned.interval_seconds)}${stretched}${median}`,
+    value: age === null ? "nothing yet" : formatDuration(age),
+    note: `${trouble}every ${formatDuration(planned.interval_seconds)}${isSlowedDown}${median}`,
     share,
-    tone: failure !== null || share > 1 ? "bad" : share > LATE_SHARE ? "wait" : "good",
-    label: age === null ? "nothing yet" : `${span(age)} old, every ${span(planned.interval_seconds)}`,
+    tone: failure !== null || share > 1 ? "bad" : share > LATE_AGE_SHARE ? "wait" : "good",
+    label:
+      age === null ? "nothing yet" : `${formatDuration(age)} old, every ${formatDuration(planned.interval_seconds)}`,
     tick: [planned.interval_seconds / planned.fresh_seconds, "one planned interval"],
   });
 }

@@ -1,101 +1,117 @@
 import type { Budget, Status } from "../api.ts";
-import { byId, type Child, fill, filler, h } from "../dom.ts";
-import { countStatuses, type FleetModel, markOf, troubled } from "../fleet/fleet.ts";
-import { orderButton } from "./operator-commands.ts";
-import { count, many, percent, span, timeOfDay, words } from "../format.ts";
+import { byId, type Child, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { countStatuses, type FleetModel, markOf, nodesNeedingAttention } from "../fleet/fleet.ts";
+import { countNoun, formatCount, formatDuration, formatPercent, humanize, timeOfDay } from "../format.ts";
+import { commandButton } from "./operator-commands.ts";
 
-const fillTiles = filler(byId("tiles"));
-const fillBanners = filler(byId("banners"));
-const fillChips = filler(byId("chips"));
+const fillTiles = createFiller(byId("tiles"));
+const fillBanners = createFiller(byId("banners"));
+const fillChips = createFiller(byId("chips"));
 
 /** Shortest interval between two screen reader announcements. */
-const SAY_EVERY_MS = 15_000;
-let saidAt = Number.NEGATIVE_INFINITY;
+const ANNOUNCE_INTERVAL_MS = 15_000;
+let announcedAt = Number.NEGATIVE_INFINITY;
 
 /** The numbers at the top. */
 export function showTiles(fleet: FleetModel | null, status: Status | null, budget: Budget | null): void {
   const online = fleet === null ? null : (countStatuses(fleet)[fleet.statuses.indexOf("online")] ?? 0);
   const total = fleet?.cells.length ?? null;
-  const trouble = fleet === null ? null : troubled(fleet).length;
+  const trouble = fleet === null ? null : nodesNeedingAttention(fleet).length;
   const treated = fleet?.cells.filter((cell) => ["episode", "acting"].includes(markOf(fleet, cell))).length ?? null;
   const month = budget?.month ?? null;
   const awaiting = status?.warden.awaiting_approval ?? null;
   const tiles: readonly (readonly [name: string, value: string, note: string, tone: string])[] = [
     [
       "Online",
-      percent(online === null || !total ? null : online / total),
-      `${count(online)} of ${count(total)} nodes`,
+      formatPercent(online === null || !total ? null : online / total),
+      `${formatCount(online)} of ${formatCount(total)} nodes`,
       "",
     ],
-    ["Needs attention", count(trouble), "listed below", trouble ? "bad" : ""],
+    ["Needs attention", formatCount(trouble), "listed below", trouble ? "bad" : ""],
     [
       "Being remediated",
-      count(treated),
-      `${count(status?.warden.in_flight)} actions not yet verified`,
+      formatCount(treated),
+      `${formatCount(status?.warden.in_flight)} actions not yet verified`,
       treated ? "act" : "",
     ],
-    ["Waiting for approval", count(awaiting), "actions", awaiting ? "wait" : ""],
-    ["Active sessions", count(status?.sessions?.active), `of ${count(status?.sessions?.total)} listed`, ""],
+    ["Waiting for approval", formatCount(awaiting), "actions", awaiting ? "wait" : ""],
+    ["Active sessions", formatCount(status?.sessions?.active), `of ${formatCount(status?.sessions?.total)} listed`, ""],
     [
       "Calls this month",
-      count(month?.calls),
-      month?.calls_limit ? `of ${count(month.calls_limit)}` : "no monthly limit",
+      formatCount(month?.calls),
+      month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
       "",
     ],
   ];
   fillTiles(tiles, () =>
     tiles.map(([name, value, note, tone]) =>
-      h(
+      createElement(
         "div",
         { class: `tile ${tone === "" ? "" : `is-${tone}`}` },
-        h("dt", {}, name),
-        h("dd", {}, h("b", {}, value), h("small", { class: "muted" }, note)),
+        createElement("dt", {}, name),
+        createElement("dd", {}, createElement("b", {}, value), createElement("small", { class: "muted" }, note)),
       ),
     ),
   );
-  if (online === null || performance.now() - saidAt < SAY_EVERY_MS) return;
-  saidAt = performance.now();
-  byId("said").textContent = `${count(online)} of ${many(total ?? 0, "node")} online, ${count(trouble)} need attention`;
+  if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
+  announcedAt = performance.now();
+  byId("said").textContent =
+    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(trouble)} need attention`;
 }
 
 /** What holds every action, each with what a person can do about it. */
 export function showBanners(status: Status): void {
-  const { warden } = status;
+  const { warden: remediation } = status;
   const now = Date.parse(status.now);
   fillBanners(
-    [warden.paused, warden.breaker, warden.trust, warden.storm_until, warden.journal, status.takes_orders],
+    [
+      remediation.paused,
+      remediation.breaker,
+      remediation.trust,
+      remediation.storm_until,
+      remediation.journal,
+      status.takes_orders,
+    ],
     () => {
       const banners: Child[] = [];
       const add = (tone: string, title: string, text: string, action: Child = null) =>
-        banners.push(h("div", { class: `banner tone-${tone}` }, h("b", {}, title), h("span", {}, text), action));
-      if (warden.paused !== null) {
+        banners.push(
+          createElement(
+            "div",
+            { class: `banner tone-${tone}` },
+            createElement("b", {}, title),
+            createElement("span", {}, text),
+            action,
+          ),
+        );
+      if (remediation.paused !== null) {
         add(
           "wait",
           "Paused",
-          `since ${timeOfDay(warden.paused.at, now)}: ${warden.paused.reason}. All actions are on hold.`,
-          orderButton(resume, "resume"),
+          `since ${timeOfDay(remediation.paused.at, now)}: ${remediation.paused.reason}. All actions are on hold.`,
+          commandButton(resume, "resume"),
         );
       }
-      if (warden.breaker !== null) {
-        const { opened_at, nodes } = warden.breaker;
+      if (remediation.breaker !== null) {
+        const { opened_at, nodes } = remediation.breaker;
         add(
           "bad",
           "The breaker is open",
-          `since ${timeOfDay(opened_at, now)}: ${many(nodes, "node")} fired. All actions are on hold until an operator resets it.`,
-          orderButton(resetBreaker, "reset-breaker"),
+          `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired. All actions are on hold until an operator resets it.`,
+          commandButton(resetBreaker, "reset-breaker"),
         );
       }
-      for (const { reason, detail } of warden.trust) {
+      for (const { reason, detail } of remediation.trust) {
         add(
           "wait",
           "Fleet data is not trusted; actions are on hold",
-          `${words(reason)}: ${detail}`,
-          reason === "inventory_shrunk" ? orderButton(acceptInventory, "accept") : null,
+          `${humanize(reason)}: ${detail}`,
+          reason === "inventory_shrunk" ? commandButton(acceptInventory, "accept") : null,
         );
       }
-      if (warden.storm_until !== null)
-        add("wait", "Storm", `actions are on hold until at least ${timeOfDay(warden.storm_until, now)}`);
-      if (warden.journal !== null) add("bad", "The journal can't be written", warden.journal);
+      if (remediation.storm_until !== null)
+        add("wait", "Storm", `actions are on hold until at least ${timeOfDay(remediation.storm_until, now)}`);
+      if (remediation.journal !== null) add("bad", "The journal can't be written", remediation.journal);
       return banners;
     },
   );
@@ -110,12 +126,12 @@ export function showChips(status: Status): void {
     approve: "every action waits for a person",
     enforce: "policies act as far as their own modes let them",
   };
-  const runs = up < 60 ? "just started" : `up ${span(60 * Math.floor(up / 60))}`;
+  const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
   fillChips([mode, runs], () => [
-    h("span", { class: `chip mode-${mode}`, title: modes[mode] ?? "" }, words(mode)),
-    h("span", { class: "chip" }, runs),
+    createElement("span", { class: `chip mode-${mode}`, title: modes[mode] ?? "" }, humanize(mode)),
+    createElement("span", { class: "chip" }, runs),
   ]);
-  fill(byId("version"), [status.version]);
+  replaceChildren(byId("version"), [status.version]);
 }
 
 /** Holds every action. */

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { countStatuses, isTroubled, readFleet, search, troubled } from "../../../../../src/web/ui/page/fleet/fleet.ts";
+import {
+  countStatuses,
+  needsAttention,
+  nodesNeedingAttention,
+  readFleet,
+  searchNodes,
+} from "../../../../../src/web/ui/page/fleet/fleet.ts";
 
 const document = {
   revision: 7,
@@ -29,16 +35,16 @@ test("nodes are in order of region, country and name, numbers in names as number
 
 test("in trouble is who is not online, or is about to be touched; who waits for a person comes first", () => {
   const fleet = readFleet(document);
-  expect(troubled(fleet).map(({ id }) => id)).toEqual(["n5", "n4", "n3", "n2"]);
-  expect(isTroubled(fleet, fleet.byId.get("n1")!)).toBe(false);
+  expect(nodesNeedingAttention(fleet).map(({ id }) => id)).toEqual(["n5", "n4", "n3", "n2"]);
+  expect(needsAttention(fleet, fleet.byId.get("n1")!)).toBe(false);
   // A person's maintenance is no trouble, but for what waits to be approved.
   fleet.mark[5] = 0;
-  expect(isTroubled(fleet, fleet.byId.get("n5")!)).toBe(false);
+  expect(needsAttention(fleet, fleet.byId.get("n5")!)).toBe(false);
 });
 
 test("a search looks into names and ids, in any case; a blank one finds nothing", () => {
   const fleet = readFleet(document);
-  const found = (text: string) => search(fleet, text).map(({ id }) => id);
+  const found = (text: string) => searchNodes(fleet, text).map(({ id }) => id);
   expect(found(" IAD-1 ")).toEqual(["n1", "n5"]);
   expect(found("n3")).toEqual(["n3"]);
   expect(found("  ")).toEqual([]);

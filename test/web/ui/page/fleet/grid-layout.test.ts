@@ -1,6 +1,12 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { cellAt, cornerOf, layOut, type Step, stepFrom } from "../../../../../src/web/ui/page/fleet/grid-layout.ts";
+import {
+  cellAt,
+  cellCorner,
+  computeLayout,
+  type Step,
+  stepFrom,
+} from "../../../../../src/web/ui/page/fleet/grid-layout.ts";
 
 const rooms = fc.record({
   width: fc.integer({ min: 20, max: 2_000 }),
@@ -15,10 +21,10 @@ const total = (list: readonly number[]) => list.reduce((sum, count) => sum + cou
 test("every cell has a place of its own within the whole, and the middle of it is found again", () => {
   fc.assert(
     fc.property(counts, rooms, (list, room) => {
-      const layout = layOut(list, room);
+      const layout = computeLayout(list, room);
       const places = new Set<string>();
       for (let index = 0; index < total(list); index++) {
-        const { x, y } = cornerOf(layout, index);
+        const { x, y } = cellCorner(layout, index);
         places.add(`${x} ${y}`);
         expect(x + layout.pitch).toBeLessThanOrEqual(layout.width);
         expect(y + layout.pitch).toBeLessThanOrEqual(layout.height);
@@ -35,13 +41,13 @@ test("every cell has a place of its own within the whole, and the middle of it i
 
 test("cells are as large as keeps the whole within its height", () => {
   const room = { width: 800, height: 480, blockHeight: 16, gap: 8, head: 0 };
-  const pitchOf = (nodes: number) => layOut([nodes], room).pitch;
+  const pitchOf = (nodes: number) => computeLayout([nodes], room).pitch;
   expect([40, 2_000, 10_000, 100_000].map(pitchOf)).toEqual([20, 13, 6, 4]);
-  expect(layOut([100_000], room).height).toBe(2_000);
+  expect(computeLayout([100_000], room).height).toBe(2_000);
 });
 
 /** Three blocks of 5, 3 and 4 cells, in rows of two. */
-const small = layOut([5, 3, 4], { width: 40, height: 1_000, blockHeight: 0, gap: 10, head: 0 });
+const small = computeLayout([5, 3, 4], { width: 40, height: 1_000, blockHeight: 0, gap: 10, head: 0 });
 
 test("keys go along rows, up and down within columns, over the gaps between blocks, and never out", () => {
   expect(small.columns).toBe(2);
@@ -68,7 +74,7 @@ test("keys go along rows, up and down within columns, over the gaps between bloc
 test("every cell is reached by arrows alone", () => {
   fc.assert(
     fc.property(counts, rooms, (list, room) => {
-      const layout = layOut(list, room);
+      const layout = computeLayout(list, room);
       const reached = new Set([0]);
       const due = [0];
       for (let at = due.pop(); at !== undefined; at = due.pop()) {
