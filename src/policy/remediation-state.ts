@@ -43,7 +43,7 @@ export interface RemediationRecords {
   /** Returns a new identifier. Unused numbers are skipped. */
   nextId(kind: "ep" | "act"): string;
   apply(changes: readonly JournalChange[]): void;
-  /** Forgets closed episodes, and actions that are over, from before. */
+  /** Forgets closed episodes, actions that are over and holds that ended, from before. */
   prune(before: EpochMs): void;
 }
 
@@ -184,6 +184,9 @@ export function createRemediationRecords(contents: JournalContents): Remediation
       actions.delete(action.id);
       const ids = actionIdsByEpisode.get(action.episode);
       if (ids?.delete(action.id) === true && ids.size === 0) actionIdsByEpisode.delete(action.episode);
+    }
+    for (const { node, policy, until } of [...holds.values()].flat()) {
+      if (until !== null && until < before) removeHold(node, policy);
     }
   }
 

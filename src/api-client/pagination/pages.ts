@@ -178,7 +178,10 @@ async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: Abo
     if (isRequestRejected(fetched.error)) behaviour.firstKnown = true;
     return;
   }
+  const isRepeating = progress.isRepeating();
   const fresh = progress.take(0, fetched);
+  // A service that answers every page with one and the same proves nothing.
+  if (isRepeating) return;
   if (fresh > fetched.value.page.records.length / 2) behaviour.first = 0;
   behaviour.firstKnown = true;
 }

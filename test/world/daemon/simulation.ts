@@ -12,6 +12,7 @@ import { createSimulatedTransport } from "../../../src/simulator/http/transport.
 import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
 import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
+import { firingLaw } from "../invariants/firing-invariant.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,
@@ -95,6 +96,10 @@ export function startSimulation(options: SimulationOptions): Simulation {
     before: (changes) => hook("before", changes),
     after: (changes) => hook("after", changes),
     onFirings(firings) {
+      for (const { policy, node } of firings) {
+        const broken = firingLaw(policy, node, parts);
+        if (broken !== null) parts.addViolation("a healthy node fires", broken);
+      }
       breakerModel.recordFirings(firings, clock.monotonic() + parts.forwardMs);
       options.onFirings?.(firings, simulation);
     },
@@ -103,7 +108,12 @@ export function startSimulation(options: SimulationOptions): Simulation {
   const parts: SimulationParts = {
     ...{ service, clock, recordedState, breakerModel, startMs, rules: options.rules },
     ...{ posts: [], postsOfStep: new Map(), disruptedByUs: new Map(), withOperator: new Map(), violations: [] },
-    ...{ observations: createObservations(), approvals: new Map(), acceptedAt: Number.NEGATIVE_INFINITY },
+    ...{
+      observations: createObservations(),
+      wasIllAt: new Map(),
+      approvals: new Map(),
+      acceptedAt: Number.NEGATIVE_INFINITY,
+    },
     callCount: { counted: 0, pending: 0, lost: 0 },
     externalUsers: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
     process: null,
@@ -183,9 +193,14 @@ export function startSimulation(options: SimulationOptions): Simulation {
   function kill(downMs: DurationMs): void {
     if (!lifetime.isAlive()) return;
     lifetime.kill();
+    losePending();
+    startsAt = clock.monotonic() + downMs;
+  }
+
+  /** What the disk refused to count ends with the process. */
+  function losePending(): void {
     parts.callCount.lost += parts.callCount.pending;
     parts.callCount.pending = 0;
-    startsAt = clock.monotonic() + downMs;
   }
 
   async function stop(): Promise<void> {
@@ -196,7 +211,10 @@ export function startSimulation(options: SimulationOptions): Simulation {
     });
     await clock.advance(STOP_MS);
     // It may have been killed while it stopped, and then never ends.
-    if (isStopped || !lifetime.isAlive()) return;
+    if (isStopped || !lifetime.isAlive()) {
+      if ((options.diskProblem?.() ?? null) !== null) losePending();
+      return;
+    }
     parts.addViolation("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);
     lifetime.kill();
   }
@@ -215,6 +233,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
       while (clock.monotonic() < until) {
         if (clock.monotonic() >= startsAt) start();
         await clock.advance(Math.min(STEP_MS, until - clock.monotonic()));
+        noteIll(parts);
       }
     },
     async restart(downMs) {
@@ -228,6 +247,12 @@ export function startSimulation(options: SimulationOptions): Simulation {
   };
   start();
   return simulation;
+}
+
+/** Remembers which nodes are ill now. */
+function noteIll({ service: { world }, wasIllAt }: SimulationParts): void {
+  for (const { id, failureMode: ailment, isRegionDown: dark } of world.fleet.nodes)
+    if (ailment !== "none" || dark) wasIllAt.set(id, world.now);
 }
 
 /** Counts what is logged at warn and error. A round that broke is a defect. */

@@ -50,8 +50,9 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/policy/timers/timer.ts",
-        find: `  if (verdict === "unknown") return interrupt(before, clearFrozen ? null : now);`,
-        replace: `  if (verdict === "unknown") return before;`,
+        find: "  const { verdict, now } = observation;",
+        replace: `  const { now } = observation;
+  const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
     ...{ ...size, seeds: seeds(1, 24) },

@@ -32,6 +32,8 @@ export async function runTask(task: SeedTask): Promise<SeedResult> {
 export const firstLaw = (violations: readonly Violation[]): string | null => violations[0]?.invariant ?? null;
 
 if (process.send !== undefined) {
+  // Nothing waits for an answer any more.
+  process.on("disconnect", () => process.exit());
   process.on("message", (task: SeedTask) => {
     void runTask(task).then((result) => process.send!(result));
   });
