@@ -33,14 +33,14 @@ test("check says what the policies could touch at worst, and what would be under
   const { file, policies } = folderWith(CONFIG, POLICY);
   const { code, out, err } = await runCommand("check", "--config", file);
   const reach =
-    "6 in any hour, 5 at once and at most 5% of the fleet; of one region 6, 2 at once; of one country 6, 5 at once";
+    "6 per hour, 5 at once and at most 5% of the fleet; of one region 6, 2 at once; of one country 6, 5 at once";
   expect(out.trimEnd().split("\n")).toEqual([
     `${file}: valid`,
-    "1 policy; the most nodes that could be acted on, by safety.mode:",
+    "1 policy; most nodes that policies can act on, by safety.mode:",
     "  dry_run             none",
-    `  approve (in force)  ${reach}; after a person's yes: reboot-offline`,
-    `  enforce             ${reach}; by itself: reboot-offline`,
-    "limits on this fleet: its size is not known yet; give it with --nodes",
+    `  approve (in force)  ${reach}; after approval: reboot-offline`,
+    `  enforce             ${reach}; automatically: reboot-offline`,
+    "limits for this fleet: the fleet size is unknown; pass --nodes",
   ]);
   expect({ code, err }).toEqual({
     code: 0,
