@@ -67,7 +67,7 @@ test("promtool takes the configuration of Prometheus, and amtool that of Alertma
 test.each([
   ["severity=critical", "oncall"],
   ["severity=warning", "team"],
-  ["severity=info", "nobody"],
+  ["severity=info", "display-only"],
   ["alertname=Stranger", "team"],
 ])("an alert with %s goes to %s", async (label, receiver) => {
   const amtool = requireProgram("/usr/bin/amtool", "prometheus-alertmanager");
