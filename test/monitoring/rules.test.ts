@@ -67,7 +67,7 @@ test("promtool takes the configuration of Prometheus, and amtool that of Alertma
 test.each([
   ["severity=critical", "oncall"],
   ["severity=warning", "team"],
-  ["severity=info", "nobody"],
+  ["severity=info", "display-only"],
   ["alertname=Stranger", "team"],
 ])("an alert with %s goes to %s", async (label, receiver) => {
   const amtool = requireProgram("/usr/bin/amtool", "prometheus-alertmanager");
@@ -128,9 +128,9 @@ describe("the runbook", () => {
     expect(headings.toSorted()).toEqual(names.toSorted());
   });
 
-  test("says in each what it means, what follows, where to look and what to do", () => {
+  test("says of each alert what it means, its impact, what to check and what to do", () => {
     for (const section of sections) {
-      for (const part of ["Means", "Impact", "Look", "Do"]) expect(section).toContain(`\n**${part}:** `);
+      for (const part of ["Means", "Impact", "Check", "Do"]) expect(section).toContain(`\n**${part}:** `);
     }
   });
 

@@ -3,7 +3,7 @@ import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
-const pages = globSync(["*.md", "docs/*.md", "src/**/*.md"], { cwd: ROOT }).toSorted();
+const pages = globSync(["*.md", "docs/**/*.md", "src/**/*.md"], { cwd: ROOT }).toSorted();
 const textOf = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 /** What is in a fenced block or in backticks is no link, and no heading. */
 const proseOf = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, "").replace(/`[^`\n]*`/g, "``");
@@ -58,7 +58,21 @@ test("a link to no file, and one to no heading, of another page or of the same, 
   ]);
 });
 
-test("every page is reached from the first one", () => {
-  const linked = [...textOf("README.md").matchAll(/\]\((docs\/[^)#]*\.md)/g)].map(([, path]) => path!);
+test("README links every page of docs/, and architecture.md every decision", () => {
+  const linksOf = (path: string) =>
+    [...textOf(path).matchAll(/\]\(([^)#]*\.md)/g)].map(([, target]) => join(dirname(path), target!));
+  const linked = [...linksOf("README.md"), ...linksOf("docs/architecture.md")];
   expect(pages.filter((path) => path.startsWith("docs/") && !linked.includes(path))).toEqual([]);
+});
+
+test("every path of the repository that a page names exists", () => {
+  const named = pages
+    .filter((path) => path !== "CHANGELOG.md")
+    .flatMap((path) =>
+      [...textOf(path).matchAll(/`((?:src|test|scripts|grafana|deploy|config|bench)\/[\w./*-]+)`/g)].map(
+        ([, target]) => `${path}: ${target}`,
+      ),
+    );
+  expect(named.length).toBeGreaterThan(30);
+  expect(named.filter((line) => globSync(line.slice(line.indexOf(": ") + 2), { cwd: ROOT }).length === 0)).toEqual([]);
 });
