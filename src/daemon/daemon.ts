@@ -6,8 +6,7 @@ import type { Category } from "../rate-limit/limits.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
-import { type Reload, serializeReloads } from "../web/api/reload.ts";
-import type { WebDeps } from "../web/api/routes.ts";
+import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
 import { budgetView, nodesView, nodeView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import {

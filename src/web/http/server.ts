@@ -4,6 +4,7 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import { queryProblem } from "../api/query.ts";
 import { type WebDeps, webRoutes } from "../api/routes.ts";
 import { createUserAuth } from "./auth/basic-auth.ts";
 import { type BcryptMatches, createBcryptMatches } from "./auth/bcrypt.ts";
@@ -111,26 +112,29 @@ function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: Req
 
 /** Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist. */
 function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline): void {
-  const { method, path, exists, authorize } = route;
+  const { method, path, parameters, authorize } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
   const isAvailable = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    if (exists === undefined || exists()) return true;
+    if (route.exists?.() ?? true) return true;
     sendError(request, reply, 404, NO_SUCH_PAGE);
     return false;
   };
-  // Refused before the body is read.
   app.route({
     method,
     url: path,
-    onRequest: (request, reply, done) => {
-      if (isAvailable(request, reply) && (authorize?.(request, reply) ?? true)) done();
+    // Before the body is read.
+    onRequest(request, reply, done) {
+      if (!isAvailable(request, reply) || authorize?.(request, reply) === false) return;
+      const problem = parameters === undefined ? null : queryProblem(request.query as object, parameters);
+      if (problem === null) done();
+      else sendError(request, reply, 400, problem);
     },
     handler: queued(route, pipeline),
   });
   app.route({
     method: app.supportedMethods.filter((other) => !allowed.includes(other)),
     url: path,
-    onRequest: (request, reply, _done) => {
+    onRequest(request, reply) {
       if (!isAvailable(request, reply)) return;
       reply.header("allow", allowed.join(", "));
       sendError(request, reply, 405, `${request.method} is not allowed here; allowed: ${allowed.join(" and ")}`);
