@@ -1,7 +1,7 @@
 import { createTransport } from "../api-client/transport.ts";
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { webUrl } from "../web/http/address.ts";
+import { webUrl } from "../web/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode } from "./context.ts";
 import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from "./daemon-api/connection.ts";

@@ -1,12 +1,12 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
+import type { WebConfig } from "../config/schema/web-file.ts";
 import { billingMonthOf } from "../rate-limit/billing-month.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
-import { type Reload, serializeReloads } from "../web/api/reload.ts";
-import type { WebDeps } from "../web/api/routes.ts";
+import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
 import { budgetView, nodesView, nodeView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import {
@@ -189,6 +189,9 @@ async function reloadAndLog(
   return ok(undefined);
 }
 
+const schemeOf = (webConfig: WebConfig | null): string =>
+  webConfig?.tls_server_config === undefined ? "http" : "https";
+
 /**
  * Builds all that can fail beside what stands; only then takes the old down and puts the new in its place. A configuration
  * that is the same as before replaces nothing; collectors of which nothing else is asked go on.
@@ -207,6 +210,11 @@ async function replaceConfig(
   const fixed = [
     { key: "state.path", now: old.state.path, wanted: config.state.path },
     { key: "log.format", now: old.log.format, wanted: config.log.format },
+    {
+      key: "web.web_config_file",
+      now: schemeOf(running.activeConfig.resources.webConfig),
+      wanted: schemeOf(read.value.webFile?.config ?? null),
+    },
   ].filter(({ now, wanted }) => now !== wanted);
   if (fixed.length > 0) {
     return fail(

@@ -71,7 +71,7 @@ const pendingApproval = (daemon: RunningDaemon, node: string) =>
     (await daemon.actions()).find((action) => action.node === node && action.state === "awaiting"),
   );
 
-test("the page shows the fleet as it is; a node that falls ill turns in it; and the keyboard alone comes to why", async () => {
+test("the page shows the fleet, a node that becomes unhealthy, and by keyboard its explanation", async () => {
   const { clinic: setup, doctor: daemon, page, pageErrors } = await startWithApproval();
   await untilShown(page, () => actualStatusCounts(setup));
   await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }));
@@ -100,7 +100,7 @@ test("the page shows the fleet as it is; a node that falls ill turns in it; and 
   expect(pageErrors).toEqual([]);
 });
 
-test("orders want the token: none and a wrong one are refused, the right one pauses, approves and is kept for the tab alone", async () => {
+test("commands need a valid token, which is kept for the tab", async () => {
   const { clinic: setup, doctor: daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause:enabled").click();
@@ -137,7 +137,7 @@ test("orders want the token: none and a wrong one are refused, the right one pau
   expect(pageErrors).toEqual([]);
 });
 
-test("without operators the page is read-only, and says so", async () => {
+test("without operators the page is read-only", async () => {
   const { network, daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
   const { page, pageErrors } = await openPage(browser, daemon.app.url());
   await untilShown(page, () => actualStatusCounts({ network }));
@@ -168,7 +168,7 @@ async function accessibilityViolations(page: Page): Promise<readonly string[]> {
   });
 }
 
-test("nothing bars anybody: in light and dark, on a phone, with a node explained and an order asked", async () => {
+test("the page has no accessibility violations in light, dark and phone layout", async () => {
   const { clinic: setup, doctor: daemon, page } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);

@@ -34,7 +34,7 @@ const framesOf = (page: Page, work: string) =>
     return { frames, paints: Number(canvas.dataset.paints) - before };
   })()`);
 
-test("ten thousand nodes are few elements and one paint a frame at most, and only what changed is told", async () => {
+test("ten thousand nodes need few elements and at most one paint per frame", async () => {
   const regions = ["eu-west", "eu-central", "us-east", "us-west", "ap-south"];
   const made = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, region: regions[index % 5]! }));
   const now = { fleet: buildFleet(made) };
@@ -73,7 +73,7 @@ test("ten thousand nodes are few elements and one paint a frame at most, and onl
   expect(pageErrors).toEqual([]);
 });
 
-test("a daemon that goes away is said to, and one that comes back in its place is read anew", async () => {
+test("the page reports a lost daemon and reloads when it returns", async () => {
   const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
   const first = await startTestServer({ fleet, ...quietStatus() }, createSystemClock());
   const { page } = await openPage(browser, first.url);

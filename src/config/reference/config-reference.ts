@@ -48,8 +48,8 @@ no days), and an empty file is a valid one. These differ from the toolkit:
 
 The file, the certificates and the keys are read again when they change; new connections and requests go by what was read.
 Where something is wrong then, what was in force stays so, the log names every error, and
-\`proxywarden_web_config_last_reload_successful\` is 0. Turning TLS on or off, and basic auth off, takes a reload: a file caught
-half written opens nothing.`;
+\`proxywarden_web_config_last_reload_successful\` is 0. Turning TLS on or off needs a restart, turning basic auth off
+a reload: a half-written file opens nothing.`;
 
 const POLICIES_INTRO = `# Policies
 

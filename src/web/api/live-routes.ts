@@ -10,14 +10,14 @@ import type { EventLog } from "./event-log.ts";
 import { createEventBroadcaster, type EventBroadcaster, type Subscriber } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { HistoryView } from "./history.ts";
-import { readEventsQuery } from "./query.ts";
+import type { Query } from "./query.ts";
 
-/** What is told as it happens. */
+/** Dependencies of {@link liveRoutes}. */
 export interface LiveRouteDeps {
-  /** Null before the first was seen. */
+  /** Null before the first walk. */
   fleet(): Fleet | null;
   readonly eventLog: EventLog;
-  /** Tells the events of this process from those of the last. */
+  /** Distinguishes the events of this process from those of the previous one. */
   readonly epoch: string;
   history(): HistoryView;
   remediation(): RemediationView;
@@ -26,16 +26,15 @@ export interface LiveRouteDeps {
 /** Retry-After of a rejected event stream. */
 const RETRY_AFTER_S = 30;
 
-/** Some proxies hold back what they could send on, unless they are told not to. */
+/** The second header keeps proxies such as nginx from buffering the stream. */
 const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-/** The routes of what changes all the time: the fleet in short, events, and the last hour. */
+/** Returns the routes of the fleet grid, the event stream and the history. */
 export function liveRoutes(deps: LiveRouteDeps, parts: RouteDeps): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
   const broadcaster = createEventBroadcaster({ ...parts, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
   let packed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
   const pack = (json: string): Promise<Buffer> => {
-    // As long as nothing changes it is the same text.
     if (packed?.json !== json) packed = { json, gzipped: promisify(gzip)(json) };
     return packed.gzipped;
   };
@@ -54,6 +53,7 @@ export function liveRoutes(deps: LiveRouteDeps, parts: RouteDeps): readonly Rout
     {
       method: "GET",
       path: "/api/v1/events",
+      parameters: ["last_event_id"],
       handle: (request, reply) => answerEvents(broadcaster, request, reply),
       close: () => broadcaster.close(),
     },
@@ -65,13 +65,11 @@ function answerEvents(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply | undefined {
-  const query = readEventsQuery(request.query as Readonly<Record<string, unknown>>);
-  if (!query.ok) return sendError(request, reply, 400, query.error);
   if (request.method === "HEAD") return reply.type("text/event-stream").send();
   const { raw } = reply;
   const subscriber: Subscriber = {
     write(text) {
-      // The head goes out with the first of it: who finds no room gets another.
+      // Headers are sent with the first event, because a rejected subscriber gets others.
       if (!raw.headersSent) raw.writeHead(200, EVENT_STREAM_HEADERS);
       raw.write(text);
     },
@@ -79,10 +77,11 @@ function answerEvents(
     end: () => void raw.end(),
     disconnect: () => void raw.destroy(),
   };
-  // What the browser itself says, as it comes back, is newer than what stood in the address.
+  const { last_event_id = null } = request.query as Query;
+  // A browser that reconnects sends the header, which is newer than the address.
   const header = request.headers["last-event-id"];
   raw.once("close", () => broadcaster.unsubscribe(subscriber));
-  if (broadcaster.subscribe(subscriber, typeof header === "string" ? header : query.value)) {
+  if (broadcaster.subscribe(subscriber, typeof header === "string" ? header : last_event_id)) {
     reply.hijack();
     return undefined;
   }
@@ -90,5 +89,5 @@ function answerEvents(
   return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
 }
 
-/** An epoch of a process that began then. */
+/** Returns the epoch of a process that started at a time. */
 export const epochOf = (startedAt: number): string => Math.round(startedAt).toString(36);

@@ -1,16 +1,18 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** Whether a number is there at all: columns write NaN where nothing is known. */
+/** Returns whether a value is known. Columns hold NaN where it is not. */
 export const isKnown = (value: number | null | undefined): value is number =>
   value !== null && value !== undefined && !Number.isNaN(value);
 
-/** Seconds, to the millisecond; null where nothing is known. */
-export const seconds = (ms: DurationMs | null | undefined): number | null =>
-  isKnown(ms) ? Math.round(ms) / 1_000 : null;
+/** Returns seconds, to the millisecond. */
+export const secondsOf = (ms: DurationMs): number => Math.round(ms) / 1_000;
 
-/** An instant as ISO 8601 in UTC; null where nothing is known. */
-export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);
+/** Returns seconds, to the millisecond; null: unknown. */
+export const seconds = (ms: DurationMs | null | undefined): number | null => (isKnown(ms) ? secondsOf(ms) : null);
 
-/** An instant that is known, as ISO 8601 in UTC. */
+/** Returns a time as ISO 8601 in UTC. */
 export const isoAt = (at: EpochMs): string => new Date(at).toISOString();
+
+/** Returns a time as ISO 8601 in UTC; null: unknown. */
+export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);

@@ -1,108 +1,127 @@
 import { fail, ok, type Result } from "../../base/result.ts";
+import type { Operator } from "../../model/remediation/operator.ts";
+import type { OperatorCommandName } from "../../model/remediation/operator-command.ts";
 import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
+import type { OperatorGuard } from "../http/auth/operator-guard.ts";
+import { sendError } from "../http/error-response.ts";
+import type { Route, RouteDeps } from "../http/route.ts";
 
-/** One thing that a person may order: a route, and a command of the same name. */
+/** Name of a command that has a route of its own. */
+export type OperatorCommandRouteName = Exclude<OperatorCommandName, "reload">;
+
+/** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
-  readonly name: string;
-  /** Where it is posted; `:id` stands for what it is about. */
+  readonly name: OperatorCommandRouteName;
+  /** `:id` stands for what `about` names. */
   readonly path: string;
-  /** What it is about; null: the daemon as a whole. */
-  readonly about: "action" | "node" | null;
-  /** Whether it takes a reason, which may always be left out. */
-  readonly hasReason: boolean;
-  execute(orders: OperatorCommands, id: string, reason: string): Result<string, CommandRejection>;
+  /** Absent: the daemon as a whole. */
+  readonly about?: "action" | "node";
+  /** Whether it takes a reason, which is optional. Absent: no. */
+  readonly hasReason?: true;
+  execute(commands: OperatorCommands, id: string, reason: string): Result<string, CommandRejection>;
 }
 
-/** Every order, a row each. */
-export const operatorCommandTable = [
-  {
-    name: "pause",
-    path: "/api/v1/pause",
-    about: null,
-    hasReason: true,
-    execute: (orders, _id, reason) => orders.pause(reason),
-  },
-  {
-    name: "resume",
-    path: "/api/v1/resume",
-    about: null,
-    hasReason: false,
-    execute: (orders) => orders.resume(),
-  },
+/** Every command of operators. */
+export const operatorCommandTable: readonly OperatorCommandRoute[] = [
+  { name: "pause", path: "/api/v1/pause", hasReason: true, execute: (commands, _, reason) => commands.pause(reason) },
+  { name: "resume", path: "/api/v1/resume", execute: (commands) => commands.resume() },
   {
     name: "approve",
     path: "/api/v1/actions/:id/approve",
     about: "action",
-    hasReason: false,
-    execute: (orders, id) => orders.approve(id),
+    execute: (commands, id) => commands.approve(id),
   },
   {
     name: "reject",
     path: "/api/v1/actions/:id/reject",
     about: "action",
     hasReason: true,
-    execute: (orders, id, reason) => orders.reject(id, reason),
+    execute: (commands, id, reason) => commands.reject(id, reason),
   },
   {
     name: "hold",
     path: "/api/v1/nodes/:id/hold",
     about: "node",
     hasReason: true,
-    execute: (orders, id, reason) => orders.hold(id, reason),
+    execute: (commands, id, reason) => commands.hold(id, reason),
   },
   {
     name: "release",
     path: "/api/v1/nodes/:id/release",
     about: "node",
-    hasReason: false,
-    execute: (orders, id) => orders.release(id),
+    execute: (commands, id) => commands.release(id),
   },
-  {
-    name: "reset-breaker",
-    path: "/api/v1/breaker/reset",
-    about: null,
-    hasReason: false,
-    execute: (orders) => orders.resetBreaker(),
-  },
-  {
-    name: "accept-inventory",
-    path: "/api/v1/inventory/accept",
-    about: null,
-    hasReason: false,
-    execute: (orders) => orders.acceptInventory(),
-  },
-] as const satisfies readonly OperatorCommandRoute[];
+  { name: "reset-breaker", path: "/api/v1/breaker/reset", execute: (commands) => commands.resetBreaker() },
+  { name: "accept-inventory", path: "/api/v1/inventory/accept", execute: (commands) => commands.acceptInventory() },
+];
 
-/** Name of an order. */
-export type OperatorCommandRouteName = (typeof operatorCommandTable)[number]["name"];
+/** Called for each request, because a reload may replace both. */
+export interface OperatorCommandDeps {
+  commands(): OperatorCommands;
+  /** Without operators the routes don't exist. */
+  operators(): readonly Operator[];
+}
+
+/** Returns the routes of all commands. They need the token of an operator. */
+export const operatorCommandRoutes = (
+  deps: OperatorCommandDeps,
+  { log }: RouteDeps,
+  guard: OperatorGuard,
+): readonly Route[] =>
+  operatorCommandTable.map((route) => ({
+    method: "POST",
+    path: route.path,
+    access: "admin",
+    exists: () => deps.operators().length > 0,
+    authorize: guard.allows,
+    handle(request, reply) {
+      const reason = readReason(request.body as Uint8Array | undefined, route);
+      if (!reason.ok) return sendError(request, reply, 400, reason.error);
+      const { id = "" } = request.params as { id?: string };
+      const operator = guard.operatorOf(request);
+      const done = route.execute(onBehalfOf(deps.commands(), operator), id, reason.value);
+      const about = route.about === undefined ? {} : { [route.about]: id };
+      const fields = { order: route.name, operator, ...about, from: request.ip };
+      if (done.ok) {
+        log.info({ ...fields, ...(route.hasReason ? { reason: reason.value } : {}) }, "operator command executed");
+        return { message: done.value };
+      }
+      log.warn({ ...fields, refusal: done.error.message }, "operator command rejected");
+      return sendError(request, reply, STATUS_BY_REJECTION[done.error.kind], done.error.message);
+    },
+  }));
+
+const STATUS_BY_REJECTION: Readonly<Record<CommandRejection["kind"], number>> = {
+  not_found: 404,
+  conflict: 409,
+  journal: 503,
+};
+
+/** Returns the commands in the name of an operator; null: no operators are configured. */
+export const onBehalfOf = (commands: OperatorCommands, operator: string | null): OperatorCommands =>
+  operator === null ? commands : commands.as(operator);
 
 const REASON_CHARS_MAX = 500;
 const BODY_KEY_CHARS_MAX = 100;
-const DEFAULT_REASON = "no reason given";
 
-/**
- * Reads the reason out of an order's body: nothing at all, or a JSON object. The error names what is wrong, and what
- * would be right.
- */
-export function readReason(body: Uint8Array | undefined, { hasReason }: Pick<OperatorCommandRoute, "hasReason">) {
+/** Reads the reason from a body, which is empty or a JSON object. */
+function readReason(body: Uint8Array | undefined, route: OperatorCommandRoute): Result<string, string> {
   const parsed = parseObject(body);
   if (!parsed.ok) return parsed;
   for (const [key, value] of Object.entries(parsed.value)) {
-    const problem = keyProblem(key, value, hasReason);
+    const problem = keyProblem(key, value, route.hasReason === true);
     if (problem !== null) return fail(`key ${JSON.stringify(key.slice(0, BODY_KEY_CHARS_MAX))}: ${problem}`);
   }
-  return ok("reason" in parsed.value ? String(parsed.value.reason) : DEFAULT_REASON);
+  return ok("reason" in parsed.value ? String(parsed.value.reason) : "no reason given");
 }
 
-function parseObject(body: Uint8Array | undefined): Result<Readonly<Record<string, unknown>>, string> {
+function parseObject(body: Uint8Array | undefined): Result<object, string> {
   if (body === undefined || body.length === 0) return ok({});
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      return ok(value as Readonly<Record<string, unknown>>);
-    }
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return ok(value);
   } catch {
-    // Said below, without what it holds.
+    // The error below does not repeat the content.
   }
   return fail('the body must be empty, or a JSON object such as {"reason": "maintenance"}');
 }
@@ -110,8 +129,8 @@ function parseObject(body: Uint8Array | undefined): Result<Readonly<Record<strin
 function keyProblem(key: string, value: unknown, hasReason: boolean): string | null {
   if (!hasReason) return "this command takes no parameters";
   if (key !== "reason") return "the only known key is reason";
-  const isGood = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
-  return isGood && !/\p{Cc}/u.test(value)
+  const isText = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
+  return isText && !/\p{Cc}/u.test(value)
     ? null
     : `it is one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
 }

@@ -1,83 +1,29 @@
 import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
 import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
+import type { JournalQuery } from "../../model/remediation/journal.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
-  NodeExplanation,
   PolicyExplanation,
   PolicyStatus,
   RemediationStatus,
   RemediationView,
 } from "../../remediation/status/views.ts";
-import { iso, isoAt, seconds } from "./notation.ts";
-import type { RowsQuery } from "./query.ts";
-import {
-  type ActionView,
-  actionView,
-  type DecisionView,
-  decisionView,
-  type EpisodeView,
-  episodeView,
-  type HoldView,
-  holdView,
-  type OrderView,
-  orderView,
-} from "./row-views.ts";
+import { iso, isoAt, seconds, secondsOf } from "./notation.ts";
+import { actionView, decisionView, episodeView, holdView, orderView } from "./row-views.ts";
 
-/** A timer of a policy over a node, as JSON shows it. */
-export interface TimerView {
-  readonly state: string;
-  readonly since: string;
-  readonly true_seconds: number;
-  readonly clear_seconds: number;
-}
-
-/** What a policy makes of a node, as JSON shows it. */
-export interface PolicyExplanationView {
-  readonly policy: string;
-  readonly mode: string;
-  readonly verdict: string;
-  readonly matched: boolean | null;
-  readonly unknowns: readonly { readonly field: string; readonly why: string }[];
-  readonly fields: PolicyExplanation["fields"];
-  readonly for_seconds: number;
-  readonly timer: TimerView | null;
-  readonly episode: EpisodeView | null;
-  /** What each step of the policy does, in order. */
-  readonly steps: readonly string[];
-  /** `ends`: how the hold ends. */
-  readonly blockers: readonly (Blocker & { readonly ends: string })[];
-}
-
-/** Why a node was, or was not, acted on, as JSON shows it. */
-export interface ExplanationView {
-  /** Whether the node is in the fleet now. */
-  readonly known: boolean;
-  readonly explained_at: string;
-  readonly policies: readonly PolicyExplanationView[];
-  readonly holds: readonly HoldView[];
-  readonly episodes: readonly EpisodeView[];
-  readonly actions: readonly ActionView[];
-  readonly decisions: readonly DecisionView[];
-  readonly orders: readonly OrderView[];
-}
-
-/** Shows a timer. */
-export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer): TimerView => ({
+/** Formats a timer as JSON. */
+export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => ({
   state,
   since: isoAt(since),
-  true_seconds: Math.round(trueMs) / 1_000,
-  clear_seconds: Math.round(clearMs) / 1_000,
+  true_seconds: secondsOf(trueMs),
+  clear_seconds: secondsOf(clearMs),
 });
 
 /** The section `warden` of `GET /api/v1/status`. */
-export const remediationStatusView = (status: RemediationStatus, approvals: number): object => ({
+export const remediationStatusView = ({ paused, breaker, ...status }: RemediationStatus, approvals: number) => ({
   mode: status.mode,
-  paused:
-    status.paused === null
-      ? null
-      : { at: isoAt(status.paused.at), reason: status.paused.reason, operator: status.paused.operator ?? null },
-  breaker: status.breaker === null ? null : { opened_at: isoAt(status.breaker.openedAt), nodes: status.breaker.nodes },
+  paused: paused && { at: isoAt(paused.at), reason: paused.reason, operator: paused.operator ?? null },
+  breaker: breaker && { opened_at: isoAt(breaker.openedAt), nodes: breaker.nodes },
   trusted: status.trust.length === 0,
   trust: status.trust,
   storm_until: iso(status.stormUntil),
@@ -88,137 +34,102 @@ export const remediationStatusView = (status: RemediationStatus, approvals: numb
   awaiting_approval: approvals,
 });
 
-/** `GET /api/v1/policies`: all of them, or one, in the order in which they are asked. */
-export const policiesView = (remediation: RemediationView, name: string | null): object => ({
-  data: remediation
+/** `GET /api/v1/policies`: all policies, or one, in the order in which they are evaluated. */
+export const policiesView = (remediation: RemediationView, name: string | null) =>
+  remediation
     .policies()
     .filter(({ rule }) => name === null || rule.name === name)
-    .map(policyView),
-});
-
-/** `GET /api/v1/decisions`: newest first. */
-export const decisionsView = (remediation: RemediationView, { awaiting: _, ...query }: RowsQuery): object => ({
-  data: remediation.decisions(query).map(decisionView),
-});
-
-/** `GET /api/v1/orders`: newest first. */
-export const ordersView = (remediation: RemediationView, { awaiting: _, ...query }: RowsQuery): object => ({
-  data: remediation.operatorCommands(query).map(orderView),
-});
+    .map(policyView);
 
 /** `GET /api/v1/actions`: newest first. */
-export function actionsView(remediation: RemediationView, { awaiting, ...query }: RowsQuery): object {
-  if (!awaiting) return { data: remediation.actions(query).map(actionView) };
+export function actionsView(remediation: RemediationView, awaiting: boolean, query: JournalQuery) {
+  if (!awaiting) return remediation.actions(query).map(actionView);
   const { node, policy, until = Number.POSITIVE_INFINITY, limit } = query;
-  const chosen = remediation
+  return remediation
     .approvals()
     .filter((action) => (node ?? action.node) === action.node && (policy ?? action.policy) === action.policy)
-    .filter(({ createdAt }) => createdAt <= until);
-  return { data: chosen.slice(0, limit).map(actionView) };
+    .filter(({ createdAt }) => createdAt <= until)
+    .slice(0, limit)
+    .map(actionView);
 }
 
-/** What `GET /api/v1/nodes/ID` says beside the node itself. */
-export function explanationView(remediation: RemediationView, node: string): ExplanationView {
+/** The part of `GET /api/v1/nodes/ID` that says why the node was, or was not, acted on. */
+export function explanationView(remediation: RemediationView, node: string) {
   const explanation = remediation.explain(node);
-  const { known, at, holds, episodes, actions, decisions, operatorCommands: orders } = explanation;
+  const steps = new Map(remediation.policies().map(({ rule }) => [rule.name, rule.steps.map(stepName)]));
   return {
-    known,
-    explained_at: isoAt(at),
-    policies: policyExplanations(explanation, remediation.policies()),
-    holds: holds.map(holdView),
-    episodes: episodes.map(episodeView),
-    actions: actions.map(actionView),
-    decisions: decisions.map(decisionView),
-    orders: orders.map(orderView),
+    /** Whether the node is in the fleet now. */
+    known: explanation.known,
+    explained_at: isoAt(explanation.at),
+    policies: explanation.policies.map((each) => policyExplanationView(each, steps.get(each.policy) ?? [])),
+    holds: explanation.holds.map(holdView),
+    episodes: explanation.episodes.map(episodeView),
+    actions: explanation.actions.map(actionView),
+    decisions: explanation.decisions.map(decisionView),
+    orders: explanation.operatorCommands.map(orderView),
   };
 }
+export type ExplanationView = ReturnType<typeof explanationView>;
 
-/** Whether anything was ever seen or done under the name that is explained. */
+/** Whether anything is known of the node that is explained. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 
-function policyExplanations(
-  { policies }: NodeExplanation,
-  statuses: readonly PolicyStatus[],
-): readonly PolicyExplanationView[] {
-  const steps = new Map(statuses.map(({ rule }) => [rule.name, rule.steps.map(stepName)]));
-  return policies.map((each) => policyExplanationView(each, steps.get(each.policy) ?? []));
-}
-
-const policyExplanationView = (each: PolicyExplanation, steps: readonly string[]): PolicyExplanationView => ({
-  policy: each.policy,
-  mode: each.mode,
-  verdict: each.verdict,
-  matched: each.matched,
-  unknowns: each.unknowns,
-  fields: each.fields,
-  for_seconds: each.forMs / 1_000,
-  timer: each.timer === null ? null : timerView(each.timer),
-  episode: each.episode === null ? null : episodeView(each.episode),
+const policyExplanationView = (
+  { forMs, timer, episode, blockers, ...rest }: PolicyExplanation,
+  steps: readonly string[],
+) => ({
+  ...rest,
+  for_seconds: secondsOf(forMs),
+  timer: timer && timerView(timer),
+  episode: episode && episodeView(episode),
+  /** What each step of the policy does, in order. */
   steps,
-  blockers: each.blockers.map((blocker) => ({
+  /** `ends`: how the hold ends. */
+  blockers: blockers.map((blocker) => ({
     ...blocker,
     ends: HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", ""),
   })),
 });
+export type PolicyExplanationView = ReturnType<typeof policyExplanationView>;
 
-const policyView = (status: PolicyStatus): object => ({
-  name: status.rule.name,
-  mode: status.mode,
-  fallen: status.hasFallenBack,
-  proven: status.isProven,
-  pending: status.pending,
-  firing: status.firing,
-  episodes: status.episodes,
-  rule: ruleView(status.rule),
+const policyView = ({ rule, hasFallenBack, isProven, ...status }: PolicyStatus) => ({
+  name: rule.name,
+  ...status,
+  fallen: hasFallenBack,
+  proven: isProven,
+  rule: ruleView(rule),
 });
+export type PolicyView = ReturnType<typeof policyView>;
 
-/** A policy in the words of its file. */
-const ruleView = (rule: PolicyRule): object => ({
-  mode: rule.mode,
-  match: rule.match,
-  when: rule.when,
-  for_seconds: seconds(rule.forMs),
-  clear_for_seconds: seconds(rule.clearForMs),
+/** A policy with the keys of its file. */
+const ruleView = ({ mode, match, when, windows, retry, ...rule }: PolicyRule) => ({
+  ...{ mode, match, when, windows },
+  for_seconds: secondsOf(rule.forMs),
+  clear_for_seconds: secondsOf(rule.clearForMs),
   max_age_seconds: seconds(rule.maxAgeMs),
   steps: rule.steps.map(stepView),
   retry: {
-    episodes: rule.retry.episodes,
-    every_seconds: seconds(rule.retry.everyMs),
-    forget_after_seconds: seconds(rule.retry.forgetAfterMs),
+    episodes: retry.episodes,
+    every_seconds: secondsOf(retry.everyMs),
+    forget_after_seconds: secondsOf(retry.forgetAfterMs),
   },
-  windows: rule.windows,
   blocked_by: rule.blockedBy.map(blockedByView),
 });
 
-function stepView(step: Step): object {
-  switch (step.action) {
-    case "notify":
-      return { action: step.action, receiver: step.receiver };
-    case "disconnect":
-      return { action: step.action, verify: verifyView(step) };
-    case "reboot":
-      return { action: step.action, force: step.force, verify: verifyView(step) };
-    case "quarantine":
-      return {
-        action: step.action,
-        duration_seconds: seconds(step.durationMs),
-        reason: step.reason,
-        verify: verifyView(step),
-      };
-    default:
-      return step satisfies never;
-  }
+function stepView(step: Step) {
+  if (step.action === "notify") return step;
+  const { verify, ...rest } = step;
+  const verified = { verify: { within_seconds: secondsOf(verify.withinMs), expect: verify.expect } };
+  if (rest.action !== "quarantine") return { ...rest, ...verified };
+  const { durationMs, ...quarantine } = rest;
+  return { ...quarantine, duration_seconds: secondsOf(durationMs), ...verified };
 }
+export type StepView = ReturnType<typeof stepView>;
 
-const verifyView = ({ verify }: Exclude<Step, { action: "notify" }>): object => ({
-  within_seconds: seconds(verify.withinMs),
-  expect: verify.expect,
-});
-
-/** What a step does, in a word or two. */
+/** Returns what a step does in one or two words. */
 export const stepName = (step: Step): string =>
   step.action === "reboot" && step.force ? "forced reboot" : step.action;
 
-const blockedByView = (blocked: ExternalBlocker): object =>
+const blockedByView = (blocked: ExternalBlocker) =>
   blocked.kind === "query" ? { query: blocked.query } : { alerts: blocked.matchers };

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Result } from "../../base/result.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
 import type { IsTrustedProxy } from "../http/client-address.ts";
@@ -8,55 +9,38 @@ import type { Route, RouteDeps } from "../http/route.ts";
 import { type Scrape, type ScrapeRequest, sendScrape } from "../scrape/scrape-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
 import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
-import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-routes.ts";
-import {
-  type NodesQuery,
-  readActionsQuery,
-  readDecisionsQuery,
-  readNodesQuery,
-  readOrdersQuery,
-  readPoliciesQuery,
-} from "./query.ts";
-import type { Reload } from "./reload.ts";
-import {
-  actionsView,
-  decisionsView,
-  explanationView,
-  hasHistory,
-  ordersView,
-  policiesView,
-  remediationStatusView,
-} from "./remediation-views.ts";
+import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-commands.ts";
+import { type NodesQuery, nodesQuery, type Query, rowsQuery } from "./query.ts";
+import { actionsView, explanationView, hasHistory, policiesView, remediationStatusView } from "./remediation-views.ts";
+import { decisionView, orderView } from "./row-views.ts";
 
-/** What the routes show and do. All but `scrape` and `reload` answer at once. */
+/** Reads the configuration again and applies it. The error lists every problem. */
+export type Reload = () => Promise<Result<void, readonly string[]>>;
+
+/** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** The reasons say what is missing; none where it is ready. A journal that can't be written is told by `warden`. */
+  /** `reasons`: what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
-  /** Called for each connection and request: a reload may change the list. */
+  /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   nodes(query: NodesQuery): object;
   /** Null: no such node. */
   node(id: string): object | null;
   budget(): object;
-  /** Asked at each request: a reload may bring another. */
+  /** Called for each request, because a reload may replace it. */
   remediation(): RemediationView;
 }
 
-/** Every route of the web interface, a row each. */
-export function webRoutes(deps: WebDeps, parts: RouteDeps): readonly Route[] {
-  const guard = createOperatorGuard(() => deps.operators(), parts);
+/** Returns every route of the web server. */
+export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[] {
+  const guard = createOperatorGuard(() => deps.operators(), routeDeps);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
-    {
-      method: "GET",
-      path: "/-/healthy",
-      access: "all",
-      handle: (_, reply) => sendText(reply, 200, "healthy"),
-    },
-    { method: "GET", path: "/-/ready", access: "all", handle: (_request, reply) => sendReady(deps, reply) },
+    { method: "GET", path: "/-/healthy", access: "all", handle: (_, reply) => sendText(reply, 200, "healthy") },
+    { method: "GET", path: "/-/ready", access: "all", handle: (_, reply) => sendReady(deps, reply) },
     {
       method: "POST",
       path: "/-/reload",
@@ -64,17 +48,45 @@ export function webRoutes(deps: WebDeps, parts: RouteDeps): readonly Route[] {
       authorize: guard.allows,
       handle: (request, reply) => answerReload(deps, guard.operatorOf(request), reply),
     },
-    { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
-    { method: "GET", path: "/api/v1/nodes", handle: (request, reply) => answerNodes(deps, request, reply) },
-    { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
-    { method: "GET", path: "/api/v1/decisions", handle: (request, reply) => answerDecisions(deps, request, reply) },
-    { method: "GET", path: "/api/v1/actions", handle: (request, reply) => answerActions(deps, request, reply) },
-    { method: "GET", path: "/api/v1/policies", handle: (request, reply) => answerPolicies(deps, request, reply) },
-    { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
-    { method: "GET", path: "/api/v1/orders", handle: (request, reply) => answerOrders(deps, request, reply) },
+    ...jsonRoutes(deps),
     ...pageRoutes(),
-    ...liveRoutes(deps, parts),
-    ...operatorCommandRoutes(deps, parts, guard),
+    ...liveRoutes(deps, routeDeps),
+    ...operatorCommandRoutes(deps, routeDeps, guard),
+  ];
+}
+
+function jsonRoutes(deps: WebDeps): readonly Route[] {
+  const remediation = () => deps.remediation();
+  const list = (
+    path: string,
+    parameters: Route["parameters"] & {},
+    rows: (query: Query) => readonly object[],
+  ): Route => ({
+    method: "GET",
+    path: `/api/v1/${path}`,
+    parameters,
+    handle: (request) => ({ data: rows(request.query as Query) }),
+  });
+  return [
+    { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
+    { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
+    {
+      method: "GET",
+      path: "/api/v1/nodes",
+      parameters: ["page", "limit", "status", "country", "region", "q"],
+      handle: ({ query }) => deps.nodes(nodesQuery(query as Query)),
+    },
+    { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
+    list("decisions", ["node", "policy", "until", "limit"], (query) =>
+      remediation().decisions(rowsQuery(query)).map(decisionView),
+    ),
+    list("actions", ["node", "policy", "until", "limit", "state"], (query) =>
+      actionsView(remediation(), query.state === "awaiting", rowsQuery(query)),
+    ),
+    list("orders", ["node", "until", "limit"], (query) =>
+      remediation().operatorCommands(rowsQuery(query)).map(orderView),
+    ),
+    list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),
   ];
 }
 
@@ -83,7 +95,7 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
     accept: request.headers.accept,
     acceptEncoding: request.headers["accept-encoding"]?.toString(),
   });
-  // Finished buffers go out by reference; Fastify would want them as one, or as a stream.
+  // Fastify would copy the chunks into one buffer.
   reply.hijack();
   limitStall(reply.raw);
   sendScrape(reply.raw, scrape);
@@ -96,6 +108,24 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
   return ready && journal === null
     ? sendText(reply, 200, "ready")
     : sendText(reply, 503, ["not ready", ...reasons, ...unwritable].join("\n"));
+}
+
+/**
+ * Returns a reload that runs one at a time. A request during a reload waits for the next one, which begins after it and so
+ * reads the files as they are then; all waiting requests share it.
+ */
+export function serializeReloads(reload: Reload): Reload {
+  let last: Promise<unknown> = Promise.resolve();
+  let next: ReturnType<Reload> | null = null;
+  return () => {
+    next ??= last.then(() => {
+      next = null;
+      const running = reload();
+      last = running.catch(() => undefined);
+      return running;
+    });
+    return next;
+  };
 }
 
 async function answerReload(deps: WebDeps, operator: string | null, reply: FastifyReply): Promise<FastifyReply> {
@@ -113,12 +143,7 @@ function fullStatus(deps: WebDeps): object {
   };
 }
 
-function answerNodes(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
-  const query = readNodesQuery(queryOf(request));
-  return query.ok ? deps.nodes(query.value) : sendError(request, reply, 400, query.error);
-}
-
-/** A node that is gone is still explained, for as long as the journal remembers anything of it. */
+/** A node that is gone is still explained while the journal has rows about it. */
 function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
@@ -128,25 +153,3 @@ function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply)
   }
   return { ...(node ?? { id }), ...explanation };
 }
-
-function answerDecisions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
-  const query = readDecisionsQuery(queryOf(request));
-  return query.ok ? decisionsView(deps.remediation(), query.value) : sendError(request, reply, 400, query.error);
-}
-
-function answerActions(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
-  const query = readActionsQuery(queryOf(request));
-  return query.ok ? actionsView(deps.remediation(), query.value) : sendError(request, reply, 400, query.error);
-}
-
-function answerOrders(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
-  const query = readOrdersQuery(queryOf(request));
-  return query.ok ? ordersView(deps.remediation(), query.value) : sendError(request, reply, 400, query.error);
-}
-
-function answerPolicies(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
-  const name = readPoliciesQuery(queryOf(request));
-  return name.ok ? policiesView(deps.remediation(), name.value) : sendError(request, reply, 400, name.error);
-}
-
-const queryOf = (request: FastifyRequest) => request.query as Readonly<Record<string, unknown>>;

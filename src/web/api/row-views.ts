@@ -1,128 +1,30 @@
-import type { Blocker, Decision, Evidence } from "../../model/remediation/decision.ts";
+import type { Decision, Evidence } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import { iso, isoAt } from "./notation.ts";
 
-/** What something was decided on. */
-export interface EvidenceView {
-  readonly observed_at: string;
-  readonly fields: Evidence["fields"];
-}
+/** Formats an operator command as JSON. */
+export const orderView = (row: OperatorCommandRow) => ({ ...row, at: isoAt(row.at) });
+export type OrderView = ReturnType<typeof orderView>;
 
-/** A decision, as JSON shows it. */
-export interface DecisionView {
-  readonly at: string;
-  readonly policy: string;
-  readonly node: string;
-  readonly episode: string | null;
-  /** Index of the policy's step, from 0. */
-  readonly step: number;
-  readonly mode: string;
-  readonly verdict: string;
-  readonly blockers: readonly Blocker[];
-  readonly evidence: EvidenceView;
-}
+const evidenceView = ({ observedAt, fields }: Evidence) => ({ observed_at: isoAt(observedAt), fields });
 
-/** What is posted, as JSON shows it. */
-export type RequestView =
-  | { readonly kind: "disconnect" }
-  | { readonly kind: "reboot"; readonly force: boolean }
-  | { readonly kind: "quarantine"; readonly reason: string; readonly duration_minutes: number };
-
-/** An action, as JSON shows it. */
-export interface ActionView {
-  readonly id: string;
-  readonly episode: string;
-  readonly policy: string;
-  readonly node: string;
-  readonly country: string;
-  readonly region: string;
-  readonly step: number;
-  /** Of a policy in dry_run: it was not sent. */
-  readonly shadow: boolean;
-  readonly request: RequestView;
-  readonly state: string;
-  readonly outcome: string | null;
-  readonly proof: string | null;
-  readonly in_doubt: boolean;
-  readonly detail: string | null;
-  readonly created_at: string;
-  readonly sent_at: string | null;
-  readonly ended_at: string | null;
-  readonly uptime_hours_before: number | null;
-  readonly rebooting_seen: boolean;
-  /** Who approved or rejected it; null: no named operator did. */
-  readonly operator: string | null;
-  readonly answered_at: string | null;
-  readonly evidence: EvidenceView;
-}
-
-/** An episode, as JSON shows it. */
-export interface EpisodeView {
-  readonly id: string;
-  readonly policy: string;
-  readonly node: string;
-  readonly country: string;
-  readonly region: string;
-  readonly shadow: boolean;
-  readonly state: string;
-  readonly state_at: string;
-  readonly opened_at: string;
-  readonly closed_at: string | null;
-  readonly step: number;
-  readonly acted: number;
-  readonly failures: number;
-  readonly retry_at: string | null;
-  readonly healed: boolean;
-  readonly quarantine: {
-    readonly action: string;
-    readonly ends_at: string;
-    readonly seen: boolean;
-    readonly overdue: boolean;
-  } | null;
-}
-
-/** What keeps a node from being touched, as JSON shows it. */
-export interface HoldView {
-  readonly kind: string;
-  /** Null: every policy. */
-  readonly policy: string | null;
-  readonly at: string;
-  /** Null: until it is released. */
-  readonly until: string | null;
-  readonly reason: string;
-  /** Null: no named operator holds it. */
-  readonly operator: string | null;
-}
-
-/** An order of an operator, as JSON shows it. */
-export interface OrderView {
-  readonly at: string;
-  readonly order: string;
-  readonly operator: string | null;
-  readonly node: string | null;
-  readonly action: string | null;
-  readonly detail: string;
-}
-
-/** Shows an order. */
-export const orderView = (row: OperatorCommandRow): OrderView => ({ ...row, at: isoAt(row.at) });
-
-/** Shows a decision. */
-export const decisionView = (decision: Decision): DecisionView => ({
+/** Formats a decision as JSON. */
+export const decisionView = (decision: Decision) => ({
+  ...decision,
   at: isoAt(decision.at),
-  policy: decision.policy,
-  node: decision.node,
-  episode: decision.episode,
-  step: decision.step,
-  mode: decision.mode,
-  verdict: decision.verdict,
-  blockers: decision.blockers,
   evidence: evidenceView(decision.evidence),
 });
+export type DecisionView = ReturnType<typeof decisionView>;
 
-/** Shows an action. */
-export const actionView = (action: Action): ActionView => ({
+/** Formats what is posted as JSON. */
+export const requestView = (request: ActionRequest) =>
+  request.kind === "quarantine"
+    ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
+    : request;
+
+/** Formats an action as JSON. */
+export const actionView = (action: Action) => ({
   id: action.id,
   episode: action.episode,
   policy: action.policy,
@@ -132,7 +34,7 @@ export const actionView = (action: Action): ActionView => ({
   step: action.step,
   shadow: action.shadow,
   request: requestView(action.request),
-  state: action.state,
+  state: action.state as string,
   outcome: action.outcome,
   proof: action.proof,
   in_doubt: action.inDoubt,
@@ -143,19 +45,21 @@ export const actionView = (action: Action): ActionView => ({
   uptime_hours_before: action.uptimeHoursBefore,
   rebooting_seen: action.rebootingSeen,
   operator: action.answered?.operator ?? null,
-  answered_at: iso(action.answered?.at ?? null),
+  answered_at: iso(action.answered?.at),
   evidence: evidenceView(action.evidence),
 });
+export type RequestView = ReturnType<typeof requestView>;
+export type ActionView = ReturnType<typeof actionView>;
 
-/** Shows an episode. */
-export const episodeView = (episode: Episode): EpisodeView => ({
+/** Formats an episode as JSON. */
+export const episodeView = ({ quarantine, ...episode }: Episode) => ({
   id: episode.id,
   policy: episode.policy,
   node: episode.node,
   country: episode.country,
   region: episode.region,
   shadow: episode.shadow,
-  state: episode.state,
+  state: episode.state as string,
   state_at: isoAt(episode.stateAt),
   opened_at: isoAt(episode.openedAt),
   closed_at: iso(episode.closedAt),
@@ -164,30 +68,20 @@ export const episodeView = (episode: Episode): EpisodeView => ({
   failures: episode.failures,
   retry_at: iso(episode.retryAt),
   healed: episode.healed,
-  quarantine:
-    episode.quarantine === null
-      ? null
-      : {
-          action: episode.quarantine.action,
-          ends_at: isoAt(episode.quarantine.endsAt),
-          seen: episode.quarantine.seen,
-          overdue: episode.quarantine.overdue,
-        },
+  quarantine: quarantine && {
+    action: quarantine.action,
+    ends_at: isoAt(quarantine.endsAt),
+    seen: quarantine.seen,
+    overdue: quarantine.overdue,
+  },
 });
+export type EpisodeView = ReturnType<typeof episodeView>;
 
-/** Shows a hold. */
-export const holdView = (hold: NodeHold): HoldView => ({
-  kind: hold.kind,
-  policy: hold.policy,
-  at: isoAt(hold.at),
-  until: iso(hold.until),
-  reason: hold.reason,
-  operator: hold.operator ?? null,
+/** Formats what keeps a node from being acted on as JSON. */
+export const holdView = ({ kind, policy, at, until, reason, operator }: NodeHold) => ({
+  ...{ kind, policy, reason },
+  at: isoAt(at),
+  until: iso(until),
+  operator: operator ?? null,
 });
-
-const evidenceView = ({ observedAt, fields }: Evidence): EvidenceView => ({ observed_at: isoAt(observedAt), fields });
-
-function requestView(request: ActionRequest): RequestView {
-  if (request.kind !== "quarantine") return request;
-  return { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes };
-}
+export type HoldView = ReturnType<typeof holdView>;

@@ -1,25 +1,25 @@
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
-import { NODE_STATUSES } from "../../model/node.ts";
+import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { availabilityOf, type WaitReason } from "../../rate-limit/availability.ts";
+import { availabilityOf } from "../../rate-limit/availability.ts";
 import type { BillingMonth } from "../../rate-limit/billing-month.ts";
 import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
 import type { Ledger } from "../../rate-limit/ledger.ts";
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { Plan } from "../../scheduling/planner.ts";
-import { isKnown, iso, seconds } from "./notation.ts";
+import { isKnown, iso, isoAt, seconds, secondsOf } from "./notation.ts";
 import type { NodesQuery } from "./query.ts";
 
-/** Everything that the JSON routes show, at one moment. */
+/** The state of the daemon that the JSON routes show. */
 export interface StatusSnapshot {
   readonly version: string;
   readonly startedAt: EpochMs;
   readonly now: EpochMs;
   readonly monotonic: MonotonicMs;
-  /** Null before the first. */
+  /** Null before the first snapshot. */
   readonly snapshot: Snapshot | null;
   readonly plan: Plan;
   readonly collectors: Readonly<Record<Collector, CollectorHealth>>;
@@ -29,23 +29,21 @@ export interface StatusSnapshot {
 }
 
 /** `GET /api/v1/status`. */
-export function statusView(statusSnapshot: StatusSnapshot): object {
+export function statusView(statusSnapshot: StatusSnapshot) {
   const { snapshot } = statusSnapshot;
   return {
     version: statusSnapshot.version,
-    started_at: iso(statusSnapshot.startedAt),
-    now: iso(statusSnapshot.now),
+    started_at: isoAt(statusSnapshot.startedAt),
+    now: isoAt(statusSnapshot.now),
     service_clock_skew_seconds: seconds(statusSnapshot.clockSkewMs),
     nodes: snapshot === null ? null : { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) },
     usage_known: snapshot?.fleet.usageKnown ?? false,
     sessions: snapshot === null ? null : sessionCounts(snapshot),
-    collectors: Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, collectorView(statusSnapshot, collector)]),
-    ),
+    collectors: byName(COLLECTORS, (collector) => collectorView(statusSnapshot, collector)),
   };
 }
 
-/** One line on how things stand. */
+/** Returns a summary of one line. */
 export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   const failing = COLLECTORS.filter((collector) => collectors[collector].failure !== null);
   const trouble =
@@ -58,7 +56,7 @@ export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
 }
 
 /** `GET /api/v1/nodes`: a page of the fleet, in the order of ids. */
-export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery): object {
+export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery) {
   const fleet = statusSnapshot.snapshot?.fleet;
   const slots = fleet === undefined ? [] : matchingSlots(fleet, query);
   const begin = (query.page - 1) * query.limit;
@@ -69,7 +67,7 @@ export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery): ob
 }
 
 /** `GET /api/v1/nodes/ID`; null: no such node. */
-export function nodeView(statusSnapshot: StatusSnapshot, id: string): object | null {
+export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   const fleet = statusSnapshot.snapshot?.fleet;
   const slot = id === "" ? -1 : (fleet?.ids.indexOf(id) ?? -1);
   if (fleet === undefined || slot < 0) return null;
@@ -86,13 +84,13 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string): object | n
 }
 
 /** `GET /api/v1/budget`. */
-export function budgetView(statusSnapshot: StatusSnapshot): object {
+export function budgetView(statusSnapshot: StatusSnapshot) {
   const { ledger, month, monotonic } = statusSnapshot;
   const { plan } = ledger.limits;
   return {
     reserve: ledger.limits.reserve,
     in_flight: ledger.inFlight,
-    categories: Object.fromEntries(CATEGORIES.map((category) => [category, categoryView(ledger, category, monotonic)])),
+    categories: byName(CATEGORIES, (category) => categoryView(ledger, category, monotonic)),
     plan: {
       requests_per_minute: plan.requestsPerMinute,
       concurrent_requests: plan.concurrentRequests,
@@ -102,71 +100,59 @@ export function budgetView(statusSnapshot: StatusSnapshot): object {
       },
     },
     month: {
-      started_at: iso(month.startMs),
-      ends_at: iso(month.endMs),
+      started_at: isoAt(month.startMs),
+      ends_at: isoAt(month.endMs),
       calls: ledger.monthUsed,
       calls_limit: plan.callsPerMonth,
     },
   };
 }
 
-function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs): object {
-  const { headers: view, rejections: refusals } = ledger.accounts[category];
-  const { at, waitReason: hold } = availabilityOf(ledger, category, "detail", now);
+function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs) {
+  const { headers: view, rejections } = ledger.accounts[category];
+  const { lastStatement: stated } = view;
+  const { requests, burst, windowMs } = ledger.limits.categories[category];
+  const { at, waitReason } = availabilityOf(ledger, category, "detail", now);
   return {
-    configured: {
-      requests: ledger.limits.categories[category].requests,
-      burst: ledger.limits.categories[category].burst,
-      window_seconds: seconds(ledger.limits.categories[category].windowMs),
-    },
-    stated:
-      view.lastStatement === null
-        ? null
-        : {
-            limit: view.lastStatement.limit,
-            remaining: view.lastStatement.remaining,
-            age_seconds: seconds(now - view.lastStatement.at),
-          },
+    configured: { requests, burst, window_seconds: secondsOf(windowMs) },
+    stated: stated && { limit: stated.limit, remaining: stated.remaining, age_seconds: secondsOf(now - stated.at) },
     remaining_at_least: remainingAtLeast(view),
     calls: view.sent,
     in_flight: callsInFlight(view),
-    consecutive_refusals: refusals,
+    consecutive_refusals: rejections,
     others: {
       calls: ledger.externalUsage[category].provenCalls(),
       expected_per_window: ledger.externalUsage[category].expectedCalls(now),
     },
     next_poll: {
-      in_seconds: Number.isFinite(at) ? seconds(Math.max(0, at - now)) : null,
-      held_by: hold satisfies WaitReason | null,
+      in_seconds: Number.isFinite(at) ? secondsOf(Math.max(0, at - now)) : null,
+      held_by: waitReason,
     },
   };
 }
 
-function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot, collector: Collector): object {
+function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot, collector: Collector) {
   const planned = plan[collector];
   const { lastSuccessAt, lastDurationMs, complete, failure } = collectors[collector];
   return {
-    planned:
-      planned === null
-        ? null
-        : {
-            wish_seconds: seconds(planned.requestedMs),
-            interval_seconds: seconds(planned.pacedMs),
-            fresh_seconds: seconds(planned.freshMs),
-            stretch: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
-            bound_by: planned.boundBy,
-            calls_per_minute: Number(planned.callsPerMinute.toFixed(3)),
-          },
+    planned: planned && {
+      wish_seconds: secondsOf(planned.requestedMs),
+      interval_seconds: secondsOf(planned.pacedMs),
+      fresh_seconds: secondsOf(planned.freshMs),
+      stretch: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
+      bound_by: planned.boundBy,
+      calls_per_minute: Number(planned.callsPerMinute.toFixed(3)),
+    },
     last_success_at: iso(lastSuccessAt),
     last_duration_seconds: seconds(lastDurationMs),
     complete,
     age_seconds: snapshot === null ? null : ageSummary(snapshot, collector, monotonic),
-    failure: failure === null ? null : { reason: failure.kind, message: failure.message },
+    failure: failure && { reason: failure.kind, message: failure.message },
   };
 }
 
-/** Median and greatest age of what a collector brought; null: nothing yet. */
-function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs): object | null {
+/** Returns the median and the greatest age of the data of a collector; null: there is none yet. */
+function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) {
   const at = {
     nodes: () => snapshot.fleet.listedAt,
     details: () => snapshot.fleet.detailedAt,
@@ -176,14 +162,14 @@ function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs):
   }[collector]();
   const sorted = sortedTimes(at);
   if (sorted.length === 0) return null;
-  return { median: seconds(now - sorted[sorted.length >> 1]!), max: seconds(now - sorted[0]!) };
+  return { median: secondsOf(now - sorted[sorted.length >> 1]!), max: secondsOf(now - sorted[0]!) };
 }
 
-// Columns are shared from one fleet to the next for as long as they don't change: so is what is made of them here.
+// Unchanged columns are shared by successive snapshots, so what is derived from them is cached by column.
 const timesByColumn = new WeakMap<object, Float64Array>();
 const orderByIds = new WeakMap<object, readonly number[]>();
 
-/** The moments that are known, earliest first. */
+/** Returns the known times, earliest first. */
 function sortedTimes(column: Float64Array | readonly number[]): Float64Array {
   const known = timesByColumn.get(column);
   if (known !== undefined) return known;
@@ -194,7 +180,7 @@ function sortedTimes(column: Float64Array | readonly number[]): Float64Array {
   return sorted;
 }
 
-/** The slots that hold a node, in the order of ids. */
+/** Returns the slots of nodes in the order of their ids. */
 function orderOf({ ids }: Fleet): readonly number[] {
   const known = orderByIds.get(ids);
   if (known !== undefined) return known;
@@ -219,7 +205,7 @@ function matchingSlots(fleet: Fleet, query: NodesQuery): number[] {
   return slots;
 }
 
-function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number): object {
+function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number) {
   const place = fleet.locations[fleet.locationIndex[slot]!];
   return {
     id: fleet.ids[slot],
@@ -237,28 +223,32 @@ function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number): o
   };
 }
 
-function nodeSessions({ snapshot }: StatusSnapshot, id: string): object | null {
+function nodeSessions({ snapshot }: StatusSnapshot, id: string): Record<string, number> | null {
   const nodes = snapshot?.sessions?.nodes;
   const slot = nodes?.ids.indexOf(id) ?? -1;
   if (nodes === undefined || slot < 0) return null;
-  return Object.fromEntries(SESSION_STATUSES.map((status, index) => [status, nodes.counts[index]![slot]]));
+  return byName(SESSION_STATUSES, (_, index) => nodes.counts[index]![slot]!);
 }
 
-const statusCounts = (fleet: Fleet): Record<string, number> => {
+function statusCounts(fleet: Fleet): Record<NodeStatus, number> {
   const counts = new Array<number>(NODE_STATUSES.length).fill(0);
   for (let slot = 0; slot < fleet.slots; slot++) if (fleet.ids[slot] !== "") counts[fleet.status[slot]!]!++;
-  return Object.fromEntries(NODE_STATUSES.map((status, index) => [status, counts[index]!]));
-};
+  return byName(NODE_STATUSES, (_, index) => counts[index]!);
+}
 
-function sessionCounts({ sessions }: Snapshot): object | null {
+function sessionCounts({ sessions }: Snapshot): Record<string, number> | null {
   if (sessions === null) return null;
   const ofStatus = (status: number) =>
     SESSION_TYPES.reduce((sum, _, type) => sum + sessions.counts[status * SESSION_TYPES.length + type]!, 0);
   const counts = SESSION_STATUSES.map((_, status) => ofStatus(status));
   return {
     total: counts.reduce((sum, count) => sum + count, 0),
-    ...Object.fromEntries(SESSION_STATUSES.map((status, index) => [status, counts[index]])),
+    ...byName(SESSION_STATUSES, (_, index) => counts[index]!),
   };
+}
+
+function byName<Name extends string, T>(names: readonly Name[], value: (name: Name, index: number) => T) {
+  return Object.fromEntries(names.map((name, index) => [name, value(name, index)])) as Record<Name, T>;
 }
 
 const numberOrNull = (value: number | undefined): number | null => (isKnown(value) ? value : null);

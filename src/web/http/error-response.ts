@@ -1,4 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { WebRefusal } from "../../metrics/label-values.ts";
 
 const ERROR_CODES: Readonly<Record<number, string>> = {
   400: "bad_request",
@@ -13,7 +15,7 @@ const ERROR_CODES: Readonly<Record<number, string>> = {
   503: "unavailable",
 };
 
-/** What is said of an address that is no route's. */
+/** Message for an address that has no route. */
 export const NO_SUCH_PAGE = "not found; see / for the available routes";
 
 /** Answers with a line of text. */
@@ -24,4 +26,26 @@ export const sendText = (reply: FastifyReply, status: number, line: string): Fas
 export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
   if (!request.url.startsWith("/api/")) return sendText(reply, status, message);
   return reply.code(status).send({ error: ERROR_CODES[status] ?? "error", message });
+}
+
+/** Why a request is refused, and how it is answered. */
+export interface Refusal {
+  readonly reason: WebRefusal;
+  readonly status: 401 | 403 | 429 | 503;
+  readonly message: string;
+  /** Value of WWW-Authenticate. */
+  readonly challenge?: string;
+  readonly retryAfterMs?: DurationMs;
+  /** Whether the client has to connect again, which is limited as well. */
+  readonly closesConnection?: true;
+}
+
+/** Answers a refused request. Returns false. */
+export function refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): false {
+  const { status, message, challenge, retryAfterMs = 0, closesConnection = false } = refusal;
+  if (retryAfterMs > 0) reply.header("retry-after", Math.ceil(retryAfterMs / SECOND_MS));
+  if (challenge !== undefined) reply.header("www-authenticate", challenge);
+  if (closesConnection) reply.header("connection", "close");
+  sendError(request, reply, status, message);
+  return false;
 }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { TlsOptions } from "node:tls";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../metrics/label-values.ts";
@@ -8,30 +9,30 @@ import type { IsTrustedProxy } from "./client-address.ts";
 import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
 import { rawResponse, setHeaders } from "./security-headers.ts";
 
-/** Only orders read a body: a reason of 500 characters, each of them escaped, and room to spare. */
+/** Only operator commands have a body: a reason of 500 characters, which may all be escaped. */
 export const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
-/** A node's id stands in the path; longer ones are no node's. */
+/** Node ids are shorter. */
 const PATH_PARAMETER_CHARS_MAX = 256;
-/** A reader that takes nothing for this long is cut, and its buffers are freed. */
+/** A client that reads nothing for this long is disconnected, and its buffers are freed. */
 const STALLED_READER_MS_MAX: DurationMs = MINUTE_MS;
-/** Longer than the usual scrape intervals, so that a scraper keeps its connection. */
+/** Longer than usual scrape intervals, so that a scraper keeps its connection. */
 const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
-/** For the reason to go out, where a connection is closed for one. */
+/** Time for the error response of a malformed request to be sent. */
 const ERROR_RESPONSE_MS_MAX: DurationMs = SECOND_MS;
 
-/** What is borne of slow clients, in milliseconds of real time. */
+/** Timeouts for slow clients. */
 export interface HttpTimeouts {
-  /** For the head of a request to arrive, and for the whole of it. */
+  /** For the head of a request, and for all of it. */
   readonly headMs: DurationMs;
   readonly requestMs: DurationMs;
-  /** Looked at so often. */
+  /** Interval at which the two above are checked. */
   readonly checkMs: DurationMs;
-  /** The longest time for which a reader may take nothing of its answer; it is cut between half of it and all of it. */
+  /** For a client that reads nothing of its response; it is disconnected between half of it and all of it. */
   readonly stallMs: DurationMs;
 }
 
-/** A request fits into a few packets: who dribbles holds a place that others wait for. */
+/** A request fits into a few packets; a slow client holds a connection that others may need. */
 const HTTP_TIMEOUTS: HttpTimeouts = {
   headMs: 5 * SECOND_MS,
   requestMs: 10 * SECOND_MS,
@@ -39,24 +40,39 @@ const HTTP_TIMEOUTS: HttpTimeouts = {
   stallMs: STALLED_READER_MS_MAX,
 };
 
-/** What an HTTP server calls. */
+/** Dependencies of {@link createHttpServer}. */
 export interface HttpServerDeps {
   readonly log: Log;
+  /** Null: plain HTTP. */
+  readonly tls: TlsOptions | null;
   readonly isTrustedProxy: IsTrustedProxy;
   countRefusal(reason: WebRefusal): void;
 }
 
-/** Creates an HTTP server with its limits and its answers to malformed requests, and without routes. */
+/** Creates an HTTP or HTTPS server with its limits and error responses, and without routes. */
 export function createHttpServer(
-  { log, isTrustedProxy, countRefusal }: HttpServerDeps,
+  { log, tls, isTrustedProxy, countRefusal }: HttpServerDeps,
   { headMs, requestMs, checkMs, stallMs }: HttpTimeouts = HTTP_TIMEOUTS,
 ): FastifyInstance {
-  const refuse = (request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply => {
+  const refuseMalformed = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    status: number,
+    message: string,
+  ): FastifyReply => {
     countRefusal("malformed");
     setHeaders(reply.raw, {});
-    // It went past all limits but those on connections.
+    // Malformed requests count against no limit but those on connections.
     reply.header("connection", "close");
     return sendError(request, reply, status, message);
+  };
+  const http = {
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: checkMs,
+    // Checked below: Node's own answer has none of our headers, and is counted nowhere.
+    requireHostHeader: false,
   };
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
@@ -64,16 +80,9 @@ export function createHttpServer(
     connectionTimeout: stallMs,
     keepAliveTimeout: IDLE_MS_MAX,
     requestTimeout: requestMs,
-    http: {
-      maxHeaderSize: HEADER_BYTES_MAX,
-      headersTimeout: headMs,
-      requestTimeout: requestMs,
-      connectionsCheckingInterval: checkMs,
-      // Checked below: Node's own answer has none of our headers, and is counted nowhere.
-      requireHostHeader: false,
-    },
+    ...(tls === null ? { http } : { https: { ...tls, ...http } }),
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS_MAX },
-    frameworkErrors: (error, request, reply) => refuse(request, reply, error.statusCode ?? 400, error.message),
+    frameworkErrors: (error, request, reply) => refuseMalformed(request, reply, error.statusCode ?? 400, error.message),
     clientErrorHandler: (error, socket) => {
       countRefusal("malformed");
       answerMalformed(error, socket);
@@ -81,7 +90,7 @@ export function createHttpServer(
   });
   app.addHook("onRequest", (request, reply, done) => {
     if (hasOneHost(request)) done();
-    else refuse(request, reply, 400, "the request must have exactly one valid Host header");
+    else refuseMalformed(request, reply, 400, "the request must have exactly one valid Host header");
   });
   app.server.on("checkExpectation", (_request, response: ServerResponse) => {
     countRefusal("malformed");
@@ -106,9 +115,9 @@ export function createHttpServer(
 }
 
 /**
- * Limits how long the reader of an answer may take nothing of it. Called when the answer is about to be written. Half the
- * time is given to the socket: its timer starts again once where the system took any part of the answer meanwhile, as it
- * always does of the first part.
+ * Limits how long a client may read nothing of a response. Call it before the response is written. The socket's timer gets
+ * half of the time, because it restarts once if the system took any part of the response meanwhile, as it always takes the
+ * first part.
  */
 export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALLED_READER_MS_MAX): void {
   response.setTimeout(stallMs / 2);
@@ -122,9 +131,8 @@ function hasOneHost({ raw }: FastifyRequest): boolean {
   return hosts.length === 0 ? raw.httpVersion === "1.0" : hosts.length === 1 && HOST.test(hosts[0]!);
 }
 
-/** What never became a request: the connection can't be read on, so it is told why, and closed. */
+/** Answers what could not be parsed as a request, and closes the connection. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  // Whatever else broke, there is nobody to tell.
   if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
     socket.destroy();
     return;

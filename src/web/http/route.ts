@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WebRefusal } from "../../metrics/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import type { Parameter } from "../api/query.ts";
 import type { OperatorAuth } from "./auth/bearer-token.ts";
 
 /** One route. GET also answers HEAD. */
@@ -8,20 +9,22 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   /**
-   * Which requests are admitted where the web configuration has users. Absent: those of users, and of operators by their
-   * tokens. `all`: every request. `admin`: where there are operators, those that `admits` accepts.
+   * Who may use it if the web configuration has users. Absent: users, and operators with their tokens; `all`: every client;
+   * `admin`: what `authorize` allows if there are operators, else users.
    */
   readonly access?: "all" | "admin";
-  /** Asked at each request; absent: always. */
+  /** Query parameters; all others are refused. Absent: the query is not checked. */
+  readonly parameters?: readonly Parameter[];
+  /** Called for each request; absent: it always exists. */
   exists?(): boolean;
-  /** Asked before a body is read. False: it has answered, and the request ends there. */
+  /** Called before the body is read. If it returns false, it has answered the request. */
   authorize?(request: FastifyRequest, reply: FastifyReply): boolean;
   handle(request: FastifyRequest, reply: FastifyReply): unknown;
-  /** Ends the answers that would not end by themselves. */
+  /** Ends the responses that have no end. */
   close?(): void;
 }
 
-/** What routes stand on, whatever they show. */
+/** What all routes need. */
 export interface RouteDeps {
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;

@@ -1,9 +1,6 @@
 import type { ServerResponse } from "node:http";
 
-/**
- * On every answer. The policy is that of what is no page: a page brings its own, which lets in what it is made of and
- * nothing else.
- */
+/** Headers of every response. The status page replaces the content security policy by its own. */
 export const COMMON_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -11,20 +8,19 @@ export const COMMON_HEADERS: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
-  // For browsers that know no frame-ancestors.
+  // For browsers without frame-ancestors.
   "x-frame-options": "DENY",
 };
 
-/** Sets them, and those of the web configuration, on the raw response: the exposition is written past Fastify's own. */
+/** Sets the common and the configured headers on the raw response, because the exposition bypasses Fastify. */
 export function setHeaders(response: ServerResponse, configured: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(COMMON_HEADERS)) response.setHeader(name, value);
-  for (const [name, value] of Object.entries(configured)) response.setHeader(name, value);
+  response.setHeaders(new Map(Object.entries({ ...COMMON_HEADERS, ...configured })));
 }
 
-/** A whole answer for a connection that was never read as HTTP, or can't be any more. It is the last one. */
-export function rawResponse(status: number, phrase: string, line: string, headers: readonly string[] = []): string {
+/** Returns a response as text, for connections on which no request could be parsed. */
+export function rawResponse(status: number, phrase: string, line: string): string {
   const body = `${line}\n`;
   const common = Object.entries(COMMON_HEADERS).map(([name, value]) => `${name}: ${value}`);
   const own = ["connection: close", "content-type: text/plain; charset=utf-8", `content-length: ${body.length}`];
-  return [`HTTP/1.1 ${status} ${phrase}`, ...common, ...own, ...headers, "", body].join("\r\n");
+  return [`HTTP/1.1 ${status} ${phrase}`, ...common, ...own, "", body].join("\r\n");
 }

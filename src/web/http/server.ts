@@ -1,36 +1,33 @@
 import type { AddressInfo } from "node:net";
-import { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import { queryProblem } from "../api/query.ts";
 import { type WebDeps, webRoutes } from "../api/routes.ts";
-import { hostAndPort, webUrl } from "./address.ts";
 import { createUserAuth } from "./auth/basic-auth.ts";
-import { type Bcrypt, createBcrypt } from "./auth/bcrypt.ts";
+import { type BcryptMatches, createBcryptMatches } from "./auth/bcrypt.ts";
 import { createOperatorAuth } from "./auth/bearer-token.ts";
-import type { IsTrustedProxy } from "./client-address.ts";
+import { type AuthorizeRequest, createRequestAuthorizer } from "./auth/request-authorizer.ts";
+import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
 import { createHttpServer } from "./fastify-server.ts";
-import {
-  type ConnectionLimiter,
-  type ConnectionLimiterDeps,
-  createConnectionLimiter,
-} from "./limits/connection-limiter.ts";
-import { createRequestAuthorizer, type RequestAuthorizer } from "./limits/request-admission.ts";
-import { createRequestQueue, type RequestQueue } from "./limits/request-queue.ts";
-import type { Route } from "./route.ts";
+import { createRequestQueue, type RequestQueue } from "./request-queue.ts";
+import type { Route, RouteDeps } from "./route.ts";
 import { setHeaders } from "./security-headers.ts";
 import { type LiveWebSettings, type LoadedWebSettings, OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
 
 /** A listening web server. */
 export interface WebServer {
-  /** Where it listens now, as a person on this machine would open it. */
+  /** The URL under which this host reaches the server. */
   readonly url: string;
-  /** Puts other terms in force: for new connections, and for the next request of each. */
+  /**
+   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the current
+   * ones do, and must not have it if not.
+   */
   applySettings(webSettings: LoadedWebSettings): void;
-  /** Stops listening, lets answers under way finish for a few seconds, then cuts what is left. */
+  /** Stops listening, lets running requests finish for a few seconds, then closes all connections. */
   close(): Promise<void>;
 }
 
@@ -42,47 +39,29 @@ export interface WebServerOptions {
   readonly log: Log;
   readonly clock: Pick<Clock, "sleep" | "monotonic">;
   readonly metrics: Pick<DaemonMetrics, "inc" | "set">;
-  /** Absent: plain HTTP for everybody. */
+  /** Absent: plain HTTP without authentication. */
   readonly settings?: LoadedWebSettings;
-  /** Absent: the real one. */
-  readonly bcrypt?: Bcrypt;
+  readonly bcryptMatches?: BcryptMatches;
 }
 
-/** SIGTERM is to end in 10 s, and a POST in flight may want 7 of them. */
+/** SIGTERM is to end in 10 s, and a POST in flight may take 7 of them. */
 const CLOSE_TIMEOUT_MS: DurationMs = 2 * SECOND_MS;
 
-/** Starts the web server. The error says which address can't be had, and why. */
+/** Starts the web server. The error names the address that can't be used, and says why. */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
   const { host, port, deps, log, clock, metrics } = options;
-  const countRefusal: ConnectionLimiterDeps["countRefusal"] = (reason) =>
-    metrics.inc("proxywarden_web_refusals_total", { reason });
+  const countRefusal: RouteDeps["countRefusal"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
   const webSettings = watchWebSettings(options.settings ?? OPEN_WEB_SETTINGS, { clock, log, metrics });
   const operatorAuth = createOperatorAuth(clock);
-  const userAuth = createUserAuth(options.bcrypt ?? createBcrypt(), clock);
-  const authorizer = createRequestAuthorizer({
-    clock,
-    log,
-    userAuth,
-    operatorAuth,
-    operators: () => deps.operators(),
-    countRefusal,
-  });
-  const isTrustedProxy: IsTrustedProxy = (address) => deps.isTrustedProxy(address);
-  const app = createHttpServer({ log, isTrustedProxy, countRefusal });
+  const userAuth = createUserAuth(options.bcryptMatches ?? createBcryptMatches(), clock);
+  const operators = () => deps.operators();
+  const authorize = createRequestAuthorizer({ clock, log, userAuth, operatorAuth, operators, countRefusal });
+  const isTrustedProxy: WebDeps["isTrustedProxy"] = (address) => deps.isTrustedProxy(address);
+  const tls = webSettings.current().tls?.options ?? null;
+  const app = createHttpServer({ log, tls, isTrustedProxy, countRefusal });
   const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal });
-  addRoutes(app, routes, {
-    webSettings,
-    authorizer,
-    requestQueue: createRequestQueue(clock),
-    countRefusal,
-  });
-  const connectionLimiter = createConnectionLimiter(app.server, {
-    webSettings,
-    clock,
-    log,
-    isTrustedProxy,
-    countRefusal,
-  });
+  addRoutes(app, routes, { webSettings, authorize, requestQueue: createRequestQueue(clock), countRefusal });
+  const connections = limitConnections(app.server, { webSettings, clock, log, isTrustedProxy, countRefusal });
   app.addHook("preClose", (done) => {
     for (const route of routes) route.close?.();
     done();
@@ -96,23 +75,26 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
-    get url() {
-      return webUrl(webSettings.current().tls !== null, address, boundPort);
-    },
+    url: webUrl(tls !== null, address, boundPort),
     applySettings: webSettings.replace,
-    async close() {
-      await closeServer(app, connectionLimiter, clock);
-      await userAuth.close();
-    },
+    close: () => closeServer(app, connections, clock),
   });
 }
 
-/** What every request passes. */
+/** Returns the URL under which a client on this host reaches a server that listens on an address. */
+export function webUrl(isTls: boolean, host: string, port: number): string {
+  const wildcards: Readonly<Record<string, string>> = { "": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1" };
+  return `${isTls ? "https" : "http"}://${hostAndPort(wildcards[host] ?? host, port)}`;
+}
+
+const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** What handles every request before its route does. */
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
-  readonly authorizer: RequestAuthorizer;
+  readonly authorize: AuthorizeRequest;
   readonly requestQueue: RequestQueue;
-  readonly countRefusal: ConnectionLimiterDeps["countRefusal"];
+  readonly countRefusal: RouteDeps["countRefusal"];
 }
 
 function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: RequestPipeline): void {
@@ -120,44 +102,39 @@ function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: Req
   app.addHook("onRequest", (request, reply, done) => {
     const webSettings = pipeline.webSettings.current();
     setHeaders(reply.raw, webSettings.headers);
-    // One that came in before TLS was turned on would go on for as long as it is used, and its passwords in clear.
-    if (webSettings.tls !== null && !isEncrypted(request)) reply.raw.setHeader("connection", "close");
-    const admitted = pipeline.authorizer.authorize(
-      request,
-      reply,
-      webSettings,
-      byPath.get(request.routeOptions.url ?? ""),
-    );
-    if (admitted === true) done();
-    else if (admitted !== false) void admitted.then((isIn) => isIn && done());
+    const route = byPath.get(request.routeOptions.url ?? "");
+    const allowed = pipeline.authorize(request, reply, webSettings, route);
+    if (allowed === true) done();
+    else if (allowed !== false) void allowed.then((isAllowed) => isAllowed && done());
   });
   for (const route of routes) addRoute(app, route, pipeline);
 }
 
-const isEncrypted = ({ raw }: FastifyRequest): boolean => raw.socket instanceof TLSSocket;
-
-/** Registers a route, and answers every other method on its path with 405. A route that isn't there is 404 by any. */
+/** Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist. */
 function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline): void {
-  const { method, path, exists, authorize: admits } = route;
+  const { method, path, parameters, authorize } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
   const isAvailable = (request: FastifyRequest, reply: FastifyReply): boolean => {
-    if (exists === undefined || exists()) return true;
+    if (route.exists?.() ?? true) return true;
     sendError(request, reply, 404, NO_SUCH_PAGE);
     return false;
   };
-  // Answered before the body is read: what it holds doesn't matter to those who are turned away.
   app.route({
     method,
     url: path,
-    onRequest: (request, reply, done) => {
-      if (isAvailable(request, reply) && (admits?.(request, reply) ?? true)) done();
+    // Before the body is read.
+    onRequest(request, reply, done) {
+      if (!isAvailable(request, reply) || authorize?.(request, reply) === false) return;
+      const problem = parameters === undefined ? null : queryProblem(request.query as object, parameters);
+      if (problem === null) done();
+      else sendError(request, reply, 400, problem);
     },
     handler: queued(route, pipeline),
   });
   app.route({
     method: app.supportedMethods.filter((other) => !allowed.includes(other)),
     url: path,
-    onRequest: (request, reply, _done) => {
+    onRequest(request, reply) {
       if (!isAvailable(request, reply)) return;
       reply.header("allow", allowed.join(", "));
       sendError(request, reply, 405, `${request.method} is not allowed here; allowed: ${allowed.join(" and ")}`);
@@ -166,7 +143,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
   });
 }
 
-/** The answers that are made of all that is known take turns; what is posted does not wait behind what is looked at. */
+/** Queues the requests that may take long, those that read the API; commands are not queued behind them. */
 function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: RequestPipeline): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {
@@ -183,14 +160,13 @@ function queued({ method, path, handle }: Route, { requestQueue, countRefusal }:
 
 async function closeServer(
   app: FastifyInstance,
-  connectionLimiter: ConnectionLimiter,
+  connections: OpenConnections,
   clock: Pick<Clock, "sleep">,
 ): Promise<void> {
   const closed = new AbortController();
   const closing = app.close().finally(() => closed.abort());
-  connectionLimiter.closeUnaccepted();
+  connections.closeHandshakes();
   await clock.sleep(CLOSE_TIMEOUT_MS, closed.signal);
-  app.server.closeAllConnections();
-  connectionLimiter.closeAll();
+  connections.closeAll();
   await closing;
 }

@@ -12,18 +12,18 @@ import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 export interface WebSettings {
   /** Null: plain HTTP. */
   readonly tls: TlsSettings | null;
-  /** Headers of every answer beside ours, or instead of them. */
+  /** Headers of every response, added to the common ones or replacing them. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Bcrypt hashes by user; empty: everybody is let in. */
+  /** Bcrypt hashes by user; empty: no authentication. */
   readonly users: ReadonlyMap<string, string>;
-  /** How many requests of all clients together are let in; null: no limit. */
+  /** Limit on the requests of all clients together; null: no limit. */
   readonly rate: { readonly intervalMs: DurationMs; readonly burst: number } | null;
 }
 
-/** Terms that came about, and what they were made of. */
+/** Settings and the files they were read from. */
 export interface LoadedWebSettings {
   readonly settings: WebSettings;
-  /** Null: they stand on no file. */
+  /** Null: there is no web configuration file. */
   readonly source: SettingsSource | null;
   readonly fileStamps: FileStamps;
 }
@@ -33,7 +33,7 @@ interface SettingsSource {
   readonly readFile: ReadFile;
 }
 
-/** The files that were looked at, and by what to see that one is no longer the same. */
+/** Files that were read, with what changes when the file changes. */
 type FileStamps = ReadonlyMap<string, string>;
 
 /** Plain HTTP without authentication. */
@@ -43,7 +43,7 @@ export const OPEN_WEB_SETTINGS: LoadedWebSettings = {
   fileStamps: new Map(),
 };
 
-/** Makes terms of a web configuration, and of the certificates and keys that it names. The error is every problem. */
+/** Loads the certificates and keys that a web configuration names. The error lists every problem. */
 export function loadWebSettings(
   webFile: WebFile | null,
   readFile: ReadFile,
@@ -61,7 +61,7 @@ interface LoadAttempt {
 
 function readWebSettings({ webFile, readFile }: SettingsSource): LoadAttempt {
   const stamps = new Map<string, string>();
-  // Stamped before it is read, so that no change is missed; and what is not there yet is waited for.
+  // The stamp is taken before the file is read, so that no change is missed. A missing file has one too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readFile(path);
@@ -80,25 +80,24 @@ function readWebSettings({ webFile, readFile }: SettingsSource): LoadAttempt {
   return { outcome: ok(webSettings), fileStamps: stamps };
 }
 
-/** The terms in force. */
+/** The current settings. */
 export interface LiveWebSettings {
-  /** Looks at most once a second whether the files have changed, and reads them anew where they have. */
+  /** Returns the settings; reads the files again if they changed, which it checks at most once a second. */
   current(): WebSettings;
-  /** Puts others in force, whatever stood before. */
+  /** Replaces the settings. */
   replace(prepared: LoadedWebSettings): void;
 }
 
-/** Dependencies of the live settings. */
-export interface WebSettingsDeps {
+interface WebSettingsDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
   readonly metrics: Pick<DaemonMetrics, "set">;
 }
 
-/** Looking costs a system call a file; a renewed certificate is shown within this. */
+/** A check costs a system call a file. A renewed certificate is used within this time. */
 const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 
-/** Puts terms in force, and keeps them up with their files. What is wrong when it is read anew changes nothing. */
+/** Creates settings that follow their files. An invalid file changes nothing. */
 export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics }: WebSettingsDeps): LiveWebSettings {
   let prepared = first;
   let stamps = first.fileStamps;
@@ -144,14 +143,14 @@ export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics
   };
 }
 
-/** What opens the server wider, or moves its address, is not done on the word of a file that may be half written. */
+/** Checks that a changed file, which may be half written, does not turn off basic auth or change the scheme of the URL. */
 function checkNoWidening(old: WebSettings, next: WebSettings, file: string): Result<WebSettings, readonly string[]> {
   const problems: string[] = [];
   if ((old.tls === null) !== (next.tls === null)) {
-    problems.push(`${file}: tls_server_config: TLS is turned ${next.tls === null ? "off" : "on"} by a reload alone`);
+    problems.push(`${file}: tls_server_config: turning TLS ${next.tls === null ? "off" : "on"} needs a restart`);
   }
   if (old.users.size > 0 && next.users.size === 0) {
-    problems.push(`${file}: basic_auth_users: basic auth is turned off by a reload alone`);
+    problems.push(`${file}: basic_auth_users: turning basic auth off needs a reload`);
   }
   return problems.length === 0 ? ok(next) : fail(problems);
 }

@@ -100,6 +100,6 @@ test("check warns of a cron schedule that the month can't carry", async () => {
   const { code, err } = await runCommand("check", "--config", file);
   expect(code).toBe(0);
   expect(err).toMatch(
-    /warning: .*: collect\.nodes\.cron: runs every 5s, which the plan's calls a month don't carry: \d+ of \d+ runs are skipped/,
+    /warning: .*: collect\.nodes\.cron: runs every 5s, which the plan's calls a month don't allow: \d+ of \d+ runs are skipped/,
   );
 });

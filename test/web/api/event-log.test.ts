@@ -6,7 +6,7 @@ import { heldDecision, verifiedAction } from "./remediation-view-fixture.ts";
 
 const decision = (at: number): JournalChange => ({ kind: "decision", row: { ...heldDecision, at } });
 
-test("decisions and actions are news, in their order; whatever else changes is none", () => {
+test("records only decisions and actions, in order", () => {
   const eventLog = createEventLog();
   eventLog.record([
     { kind: "fact", key: "warden.paused", value: "1" },
@@ -25,7 +25,7 @@ test("decisions and actions are news, in their order; whatever else changes is n
   expect(eventLog.after(2, 10)).toEqual({ rows: [], missed: 0 });
 });
 
-test("whoever asks gets the latest, oldest first, and is told how many there were before: as from a list of all", () => {
+test("returns the latest rows, oldest first, and how many were missed", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 3 * EVENT_ROWS_MAX }),

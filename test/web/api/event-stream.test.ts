@@ -56,7 +56,7 @@ function recordingSubscriber() {
 
 const decisionChange = (node: string) => [{ kind: "decision", row: { ...heldDecision, node } }] as const;
 
-test("whoever looks on is greeted with where things stand, and told within half a second of what happens", async () => {
+test("a subscriber gets hello, then events within half a second", async () => {
   const { clock, feed: eventLog, now, live: broadcaster } = startBroadcaster();
   eventLog.record(decisionChange("before"));
   const { one, events } = recordingSubscriber();
@@ -74,7 +74,7 @@ test("whoever looks on is greeted with where things stand, and told within half 
   expect(events()).toEqual([]);
 });
 
-test("one who comes back is told what it missed, and of what is not kept that it missed some", async () => {
+test("a subscriber that reconnects gets the rows that it missed, or how many", async () => {
   const { clock, feed: eventLog, live: broadcaster } = startBroadcaster();
   for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
   const back = recordingSubscriber();
@@ -101,7 +101,7 @@ test("one who comes back is told what it missed, and of what is not kept that it
   }
 });
 
-test("silence is broken every 15 s, so that nobody in between takes the connection for dead", async () => {
+test("a comment is sent every 15 s without events", async () => {
   const { clock, live: broadcaster } = startBroadcaster();
   const { one, seen } = recordingSubscriber();
   broadcaster.subscribe(one, null);
@@ -112,7 +112,7 @@ test("silence is broken every 15 s, so that nobody in between takes the connecti
   expect(seen.text).toBe(": still here\n\n");
 });
 
-test("one who takes nothing is cut off once a megabyte waits, and the others are told on", async () => {
+test("a subscriber with a megabyte of unread events is disconnected", async () => {
   const { clock, feed: eventLog, live: broadcaster } = startBroadcaster();
   const [slow, quick] = [recordingSubscriber(), recordingSubscriber()];
   broadcaster.subscribe(slow.one, null);
@@ -124,7 +124,7 @@ test("one who takes nothing is cut off once a megabyte waits, and the others are
   expect(quick.events().map(({ event }) => event)).toEqual(["hello", "decision"]);
 });
 
-test("nobody looks where nobody looks on, and a defect in looking is logged and looked past", async () => {
+test("nothing is published without subscribers, and an error is logged", async () => {
   const { clock, feed: eventLog, now, live: broadcaster } = startBroadcaster();
   const { one, events } = recordingSubscriber();
   broadcaster.subscribe(one, null);
@@ -139,7 +139,7 @@ test("nobody looks where nobody looks on, and a defect in looking is logged and 
   expect(clock.sleeperCount()).toBe(0);
 });
 
-test("so many may look on and no more; closing ends them all, and lets nobody in", () => {
+test("subscribers are limited, and closing ends them all", () => {
   const { live: broadcaster } = startBroadcaster();
   const all = Array.from({ length: SUBSCRIBERS_MAX + 1 }, recordingSubscriber);
   expect(all.map(({ one }) => broadcaster.subscribe(one, null)).filter((joined) => !joined)).toHaveLength(1);
@@ -156,7 +156,7 @@ async function open(url: string, path = "/api/v1/events", headers = {}): Promise
   return response;
 }
 
-test("over HTTP they are server-sent events; the header of who comes back is newer than its address", async () => {
+test("over HTTP Last-Event-ID takes precedence over the query", async () => {
   const eventLog = createEventLog();
   for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
   const web = await startTestServer({ eventLog, epoch: "e1", remediation: () => idleRemediation });
@@ -175,7 +175,7 @@ test("over HTTP they are server-sent events; the header of who comes back is new
   await ended;
 });
 
-test("over HTTP one too many is told when to come back; whoever leaves makes room; HEAD holds none", async () => {
+test("over HTTP one stream too many is answered 503 with Retry-After", async () => {
   const web = await startTestServer();
   const streams = await Promise.all(Array.from({ length: SUBSCRIBERS_MAX }, () => open(web.url)));
   const refused = await fetchFrom(web, "/api/v1/events");
@@ -192,7 +192,7 @@ test("over HTTP one too many is told when to come back; whoever leaves makes roo
   });
 });
 
-test("the fleet in short is one text for all who ask, packed where they take it packed", async () => {
+test("the fleet document is compressed once for all requests", async () => {
   const web = await startTestServer(
     { fleet: () => buildFleet([{ id: "a" }, { id: "b", status: "offline" }]) },
     stoppedClock,

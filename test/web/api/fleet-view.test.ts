@@ -17,13 +17,13 @@ const threeNodes = buildFleet([
   { id: "b", status: "offline", region: "us-east" },
 ]);
 
-test("before anything was seen there is an empty fleet, in the shape of every other", () => {
+test("before the first walk the document is empty", () => {
   const { board: fleetGrid } = gridOver(null);
   expect(fleetGrid.refresh()).toBeNull();
   expect(JSON.parse(fleetGrid.document())).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
 });
 
-test("the whole is columns by slot, a digit for each status and mark", () => {
+test("the document has columns by slot, a digit for each status and mark", () => {
   const { board: fleetGrid } = gridOver(threeNodes, new Map([["b", "acting"]]));
   expect(fleetGrid.refresh()).toEqual({ from: 0, revision: 1, cells: null });
   expect(JSON.parse(fleetGrid.document())).toEqual({
@@ -43,7 +43,7 @@ test("the whole is columns by slot, a digit for each status and mark", () => {
   });
 });
 
-test("a change tells who is other than before, and nobody else; where nothing is, nothing is told", () => {
+test("a change lists only the cells that changed", () => {
   const { board: fleetGrid, now } = gridOver(threeNodes);
   fleetGrid.refresh();
   expect(fleetGrid.refresh()).toBeNull();
@@ -59,7 +59,7 @@ test("a change tells who is other than before, and nobody else; where nothing is
   expect(fleetGrid.refresh()).toBeNull();
 });
 
-test("nodes that come or go, and a storm of changes, make the whole to be read anew", () => {
+test("added nodes, or too many changes, invalidate the document", () => {
   const { board: fleetGrid, now } = gridOver(threeNodes);
   fleetGrid.refresh();
   now.fleet = buildFleet([{ id: "a" }, { id: "c" }, { id: "b" }]);
@@ -78,7 +78,7 @@ test("nodes that come or go, and a storm of changes, make the whole to be read a
   expect(fleetGrid.refresh()).toEqual({ from: 5, revision: 6, cells: null });
 });
 
-test("a page that follows the changes sees what one sees that reads the whole anew", () => {
+test("applying the changes gives the same as reading the document again", () => {
   const ids = Array.from({ length: 50 }, (_, index) => ({ id: `node_${index}`, region: `r${index % 4}` }));
   const first = buildFleet(ids);
   const { board: fleetGrid, now } = gridOver(first);

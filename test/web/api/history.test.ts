@@ -23,7 +23,7 @@ function startWithSnapshot() {
   return { daemon, scene: statusSnapshot };
 }
 
-test("what is not known yet is null, what is known is what the status says", async () => {
+test("unknown values are null", async () => {
   const { daemon, scene: statusSnapshot } = startWithSnapshot();
   const history = createHistory();
   history.add(statusSnapshot());
@@ -40,7 +40,7 @@ test("what is not known yet is null, what is known is what the status says", asy
   await stopVirtualDaemon(daemon);
 });
 
-test("what grew old is not known any more: a service that is down leaves a gap, not a flat line", async () => {
+test("stale values are null", async () => {
   const { daemon, scene: statusSnapshot } = startWithSnapshot();
   const history = createHistory();
   await daemon.clock.advance(5 * MINUTE);
@@ -52,7 +52,7 @@ test("what grew old is not known any more: a service that is down leaves a gap, 
   await stopVirtualDaemon(daemon);
 });
 
-test("a sample is taken every ten seconds, and an hour of them is kept", async () => {
+test("keeps an hour of samples, one every ten seconds", async () => {
   const { daemon, scene: statusSnapshot } = startWithSnapshot();
   const clock = createVirtualClock(START_MS);
   const history = createHistory();

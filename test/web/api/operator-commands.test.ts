@@ -20,7 +20,7 @@ async function serverRecordingCommands(refusal: Parameters<typeof recordingOrder
   return { kept: recorded, post, web };
 }
 
-describe("an order", () => {
+describe("a command", () => {
   test.each([
     ["/api/v1/pause", { reason: "deploy" }, ["pause", "deploy"]],
     ["/api/v1/pause", null, ["pause", "no reason given"]],
@@ -33,7 +33,7 @@ describe("an order", () => {
     ["/api/v1/nodes/node_1/release", {}, ["release", "node_1"]],
     ["/api/v1/breaker/reset", null, ["reset-breaker"]],
     ["/api/v1/inventory/accept", null, ["accept-inventory"]],
-  ])("%s with %j reaches the daemon once, and says what is so now", async (path, body, order) => {
+  ])("%s with %j is executed once and returns the message", async (path, body, order) => {
     const { kept: recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body === null ? undefined : JSON.stringify(body));
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
@@ -43,10 +43,10 @@ describe("an order", () => {
     expect(recorded).toEqual([order]);
   });
 
-  test("is logged with what it was about, and never with the token", async () => {
+  test("is logged without the token", async () => {
     const { post } = await serverRecordingCommands();
     await post("/api/v1/nodes/node_1/hold", '{"reason": "disk swap"}');
-    expect(loggedMessages).toEqual(["Order carried out."]);
+    expect(loggedMessages).toEqual(["operator command executed"]);
     expect(loggedFields).toEqual([
       { order: "hold", operator: "admin", node: "node_1", reason: "disk swap", from: "127.0.0.1" },
     ]);
@@ -56,19 +56,19 @@ describe("an order", () => {
     ["not_found", 404, "not_found"],
     ["conflict", 409, "conflict"],
     ["journal", 503, "unavailable"],
-  ] as const)("that is refused as %s is %i, in the daemon's own words", async (kind, status, error) => {
+  ] as const)("that is rejected as %s is answered %i with the reason", async (kind, status, error) => {
     const { post } = await serverRecordingCommands({ kind, message: "act-9 waits for nobody" });
     const answer = await post("/api/v1/actions/act-9/approve");
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.text)).toEqual({ error, message: "act-9 waits for nobody" });
   });
 
-  const reasonRule = 'key "reason": it is one line of text of 1 to 500 characters; leave it out where there is none';
+  const reasonRule = 'key "reason": it is one line of text of 1 to 500 characters; omit it if there is none';
   const shapeRule = 'the body must be empty, or a JSON object such as {"reason": "maintenance"}';
   test.each([
-    ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the only known one is reason'],
-    ["/api/v1/pause", '{"__proto__": {}}', 'key "__proto__": the only known one is reason'],
-    ["/api/v1/resume", '{"reason": "x"}', 'key "reason": this order takes no keys'],
+    ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the only known key is reason'],
+    ["/api/v1/pause", '{"__proto__": {}}', 'key "__proto__": the only known key is reason'],
+    ["/api/v1/resume", '{"reason": "x"}', 'key "reason": this command takes no parameters'],
     ["/api/v1/pause", '{"reason": 5}', reasonRule],
     ["/api/v1/pause", '{"reason": " "}', reasonRule],
     ["/api/v1/pause", '{"reason": "a\\nb"}', reasonRule],
@@ -77,7 +77,7 @@ describe("an order", () => {
     ["/api/v1/pause", '["reason"]', shapeRule],
     ["/api/v1/pause", "null", shapeRule],
     ["/api/v1/pause", "reason=x", shapeRule],
-  ])("%s with the body %j is 400, says why, and is not carried out", async (path, body, message) => {
+  ])("%s with the body %j is answered 400 and not executed", async (path, body, message) => {
     const { kept: recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body);
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
@@ -87,20 +87,20 @@ describe("an order", () => {
     expect(recorded).toEqual([]);
   });
 
-  test("whose body is no UTF-8, or longer than any reason, is not carried out", async () => {
+  test("is not executed if the body is not UTF-8 or too long", async () => {
     const { kept: recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", Uint8Array.of(0x22, 0xff, 0x22))).status).toBe(400);
     expect((await post("/api/v1/pause", `{"reason": "${" ".repeat(8_192)}"}`)).status).toBe(413);
     expect(recorded).toEqual([]);
   });
 
-  test("may have a reason of 500 characters, however they are written", async () => {
+  test("may have a reason of 500 escaped characters", async () => {
     const { kept: recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", `{"reason": "${"\\u00fc".repeat(500)}"}`)).status).toBe(200);
     expect(recorded).toEqual([["pause", "ü".repeat(500)]]);
   });
 
-  test("is given by POST alone", async () => {
+  test("must be sent by POST", async () => {
     const { kept: recorded, web } = await serverRecordingCommands();
     const answer = await fetchFrom(web, "/api/v1/pause", { headers: bearer });
     expect(answer.status).toBe(405);
@@ -109,7 +109,7 @@ describe("an order", () => {
   });
 });
 
-describe("without an admin token", () => {
+describe("without operators", () => {
   test.each(operatorCommandTable.map(({ path }) => path.replace(":id", "x")))(
     "%s is no page, by any method",
     async (path) => {
@@ -133,7 +133,7 @@ describe("without an admin token", () => {
     },
   );
 
-  test("everything that only shows is there all the same", async () => {
+  test("the other routes exist", async () => {
     const web = await startTestServer();
     for (const path of ["/api/v1/status", "/api/v1/decisions", "/api/v1/actions", "/api/v1/policies"]) {
       expect((await fetchFrom(web, path)).status).toBe(200);

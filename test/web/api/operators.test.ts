@@ -13,7 +13,7 @@ const operators = () => [
   { name: "bob", token: inlineSecret("token-b") },
 ];
 
-test("an order is given by the operator whose token comes with it, and a reload too", async () => {
+test("commands and reloads are recorded with the operator of the token", async () => {
   const names: string[] = [];
   const { web } = await startServerWithFiles(PLAIN, {
     deps: { operators, commands: () => recordingOrders([], null, names) },
@@ -27,7 +27,7 @@ test("an order is given by the operator whose token comes with it, and a reload 
   expect(names).toEqual(["alice", "bob", "bob"]);
 });
 
-test("GET /api/v1/orders says who ordered what, and when", async () => {
+test("GET /api/v1/orders lists commands with operator and time", async () => {
   const asking: object[] = [];
   const row = { order: "hold", operator: "alice", node: "node_1", action: null, detail: "node_1 is held" } as const;
   const remediation = {
@@ -44,7 +44,7 @@ test("GET /api/v1/orders says who ordered what, and when", async () => {
   expect((await sendHttpRequest(web, "/api/v1/orders?policy=x")).status).toBe(400);
 });
 
-test("web.operators needs names that differ, and admin is the one of admin_token_file", () => {
+test("web.operators needs distinct names; admin_token_file defines admin", () => {
   const web = (text: string) => configErrors(withService(`web: { ${text} }`));
   expect(web("operators: [{ name: alice, token_file: a }, { name: b.ob@x-1, token_file: b }]")).toEqual([]);
   expect(web("operators: [{ name: admin, token_file: a }]")).toEqual([]);
@@ -61,7 +61,7 @@ test("web.operators needs names that differ, and admin is the one of admin_token
   }
 });
 
-test("two operators with one token are refused: it would name neither", () => {
+test("two operators must not share a token", () => {
   const folder = createTempFolder();
   const [one, same, other] = [folder.write("a", "secret\n"), folder.write("b", "secret"), folder.write("c", "x")];
   const prepared = (text: string) =>

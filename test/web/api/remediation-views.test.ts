@@ -23,7 +23,7 @@ async function getFromSample(path: string) {
 }
 
 describe("decisions", () => {
-  test("say who was held, and every reason, with times in ISO 8601", async () => {
+  test("name every blocker, with times in ISO 8601", async () => {
     const { json } = await getFromSample("/api/v1/decisions");
     expect(json).toEqual({
       data: [
@@ -54,23 +54,27 @@ describe("decisions", () => {
     ["?node=node_1&policy=p&limit=7", { node: "node_1", policy: "p", limit: 7 }],
     ["?until=2026-11-21T03:00:00Z", { until: SAMPLES_START_MS, limit: 100 }],
     ["?until=2026-11-21T03:00:00.250Z", { until: SAMPLES_START_MS + 250, limit: 100 }],
-  ])("with %j ask the journal for just those", async (search, query) => {
+  ])("with %j are queried from the journal", async (search, query) => {
     expect((await getFromSample(`/api/v1/decisions${search}`)).asked).toEqual([query]);
     expect((await getFromSample(`/api/v1/actions${search}`)).asked).toEqual([query]);
   });
 
   test.each([
-    ["decisions", "limit=1001", 'parameter "limit": it is a whole number from 1 to 1000'],
-    ["decisions", "limit=0", 'parameter "limit": it is a whole number from 1 to 1000'],
-    ["decisions", "node=", 'parameter "node": it is a text of 1 to 256 characters'],
-    ["decisions", "until=yesterday", 'parameter "until": it is a time in UTC, such as 2026-11-21T03:12:44Z'],
-    ["decisions", "until=2026-13-21T03:00:00Z", 'parameter "until": it is a time in UTC, such as 2026-11-21T03:12:44Z'],
-    ["decisions", "state=awaiting", 'parameter "state": known ones are node, policy, until, limit'],
-    ["actions", "state=ended", 'parameter "state": it is one of awaiting'],
-    ["actions", "stat=awaiting", 'parameter "stat": known ones are node, policy, until, limit, state'],
-    ["actions", "node=a&node=b", 'parameter "node": it may be given once'],
-    ["policies", "node=a", 'parameter "node": known ones are policy'],
-  ])("%s?%s is refused by name", async (route, search, message) => {
+    ["decisions", "limit=1001", 'parameter "limit": must be a whole number from 1 to 1000'],
+    ["decisions", "limit=0", 'parameter "limit": must be a whole number from 1 to 1000'],
+    ["decisions", "node=", 'parameter "node": must be 1 to 256 characters'],
+    ["decisions", "until=yesterday", 'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z'],
+    [
+      "decisions",
+      "until=2026-13-21T03:00:00Z",
+      'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z',
+    ],
+    ["decisions", "state=awaiting", 'parameter "state": unknown; must be one of node, policy, until, limit'],
+    ["actions", "state=ended", 'parameter "state": must be one of awaiting'],
+    ["actions", "stat=awaiting", 'parameter "stat": unknown; must be one of node, policy, until, limit, state'],
+    ["actions", "node=a&node=b", 'parameter "node": must be given only once'],
+    ["policies", "node=a", 'parameter "node": unknown; must be one of policy'],
+  ])("%s?%s is refused, naming the parameter", async (route, search, message) => {
     const { status, json, asked } = await getFromSample(`/api/v1/${route}?${search}`);
     expect({ status, json }).toEqual({ status: 400, json: { error: "bad_request", message } });
     expect(asked).toEqual([]);
@@ -78,7 +82,7 @@ describe("decisions", () => {
 });
 
 describe("actions", () => {
-  test("say what was sent, when, and what came of it", async () => {
+  test("show request, times and outcome", async () => {
     const { json } = await getFromSample("/api/v1/actions");
     expect((json as Answer).data[1]).toEqual({
       id: "act-2",
@@ -106,7 +110,7 @@ describe("actions", () => {
     });
   });
 
-  test("that wait for a person are those in the daemon's memory, chosen as the others are", async () => {
+  test("with state=awaiting are the pending approvals, filtered like the others", async () => {
     const ids = async (search: string) =>
       ((await getFromSample(`/api/v1/actions?state=awaiting${search}`)).json as Answer).data.map(({ id }) => id);
     expect(await ids("")).toEqual(["act-3"]);
@@ -123,7 +127,7 @@ describe("actions", () => {
     });
   });
 
-  test("that wait are given up to the limit", async () => {
+  test("with state=awaiting respect the limit", async () => {
     const many = [awaitingAction, { ...awaitingAction, id: "act-4" }, { ...awaitingAction, id: "act-5" }];
     const web = await startTestServer({ remediation: () => ({ ...idleRemediation, approvals: () => many }) });
     const { data } = JSON.parse((await fetchFrom(web, "/api/v1/actions?state=awaiting&limit=2")).text) as Answer;
@@ -132,7 +136,7 @@ describe("actions", () => {
 });
 
 describe("policies", () => {
-  test("are shown as they run, and as their file has them, in seconds", async () => {
+  test("show their status and their rule, durations in seconds", async () => {
     const { json } = await getFromSample("/api/v1/policies");
     expect(json).toEqual({
       data: [
@@ -171,14 +175,14 @@ describe("policies", () => {
     });
   });
 
-  test("are found by name", async () => {
+  test("are filtered by name", async () => {
     expect((await getFromSample("/api/v1/policies?policy=reboot-offline")).json.data).toHaveLength(1);
     expect((await getFromSample("/api/v1/policies?policy=other")).json.data).toEqual([]);
   });
 });
 
 describe("a node", () => {
-  test("is shown with every policy's view of it, its episodes, actions and decisions", async () => {
+  test("shows the verdict of every policy, episodes, actions and decisions", async () => {
     const { json } = await getFromSample("/api/v1/nodes/node_1");
     expect(json).toMatchObject({
       id: "node_1",
@@ -206,7 +210,7 @@ describe("a node", () => {
     });
   });
 
-  test("shows who holds it, and until when", async () => {
+  test("shows its holds", async () => {
     const hold = {
       node: "node_1",
       policy: null,
@@ -230,7 +234,7 @@ describe("a node", () => {
     ]);
   });
 
-  test("that is gone is told of for as long as the journal knows it, and is 404 from then on", async () => {
+  test("that is gone is shown while the journal has rows about it", async () => {
     const explain = (node: string) =>
       node === "node_9" ? { ...emptyExplanation(node), actions: [verifiedAction] } : emptyExplanation(node);
     const web = await startTestServer({ remediation: () => ({ ...idleRemediation, explain }) });
@@ -242,7 +246,7 @@ describe("a node", () => {
 });
 
 describe("the status", () => {
-  test("says what holds everything: pause, breaker, trust, storm and journal", async () => {
+  test("shows pause, breaker, trust, storm and journal", async () => {
     const status = {
       ...idleStatus,
       paused: { at: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
@@ -272,14 +276,14 @@ describe("the status", () => {
     });
   });
 
-  test("says that nothing does, where nothing does", async () => {
+  test("shows that nothing holds actions", async () => {
     const web = await startTestServer();
     expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).warden).toMatchObject({
       ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
     });
   });
 
-  test("/-/ready is 503 while the journal can't be written, and says why beside whatever else is missing", async () => {
+  test("/-/ready is answered 503 while the journal can't be written, with every reason", async () => {
     let journal: string | null = "database or disk is full";
     const web = await startTestServer({
       remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, journal }) }),

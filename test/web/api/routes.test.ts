@@ -2,13 +2,12 @@ import { posix } from "node:path";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/base/result.ts";
-import { serializeReloads } from "../../../src/web/api/reload.ts";
-import type { WebDeps } from "../../../src/web/api/routes.ts";
+import { serializeReloads, type WebDeps } from "../../../src/web/api/routes.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
 import { deferred, fetchFrom, loggedMessages, metricsBody, startTestServer } from "../http/test-server.ts";
 
 describe("/metrics", () => {
-  test("gives the exposition with its own content type, and is done with it once", async () => {
+  test("sends the exposition with its content type, and releases it once", async () => {
     const asked: unknown[] = [];
     let done = 0;
     const web = await startTestServer({
@@ -33,14 +32,14 @@ describe("/metrics", () => {
     expect(done).toBe(1);
   });
 
-  test("answers HEAD with the head alone", async () => {
+  test("answers HEAD without a body", async () => {
     const response = await fetchFrom(await startTestServer(), "/metrics", { method: "HEAD" });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-length")).toBe(String(metricsBody.length));
     expect(response.text).toBe("");
   });
 
-  test("waits for nothing: a reload that hangs holds it up no more than a query that is wrong", async () => {
+  test("does not wait for a reload", async () => {
     const reload = deferred<Awaited<ReturnType<WebDeps["reload"]>>>();
     const web = await startTestServer({ reload: () => reload.promise });
     const waiting = fetchFrom(web, "/-/reload", { method: "POST" });
@@ -51,21 +50,21 @@ describe("/metrics", () => {
     expect((await waiting).status).toBe(200);
   });
 
-  test("that fails is a 500 that tells no secret, and is logged", async () => {
+  test("answers 500 without details if it fails, and logs the error", async () => {
     const web = await startTestServer({ scrape: () => Promise.reject(new Error("inner detail")) });
     const response = await fetchFrom(web, "/metrics");
-    expect(response).toMatchObject({ status: 500, text: "internal error; the log says more\n" });
-    expect(loggedMessages).toEqual(["Web request failed."]);
+    expect(response).toMatchObject({ status: 500, text: "internal error; see the daemon's log\n" });
+    expect(loggedMessages).toEqual(["web request failed"]);
   });
 });
 
 describe("health", () => {
-  test.each(["GET", "HEAD"])("/-/healthy answers %s with 200, whatever is wrong", async (method) => {
+  test.each(["GET", "HEAD"])("/-/healthy answers %s with 200 even if the daemon is not ready", async (method) => {
     const web = await startTestServer({ ready: () => ({ ready: false, reasons: ["no config"] }) });
     expect((await fetchFrom(web, "/-/healthy", { method })).status).toBe(200);
   });
 
-  test("/-/ready is 200, or 503 with every reason on a line", async () => {
+  test("/-/ready answers 200, or 503 with a reason on each line", async () => {
     const state = { ready: true, reasons: [] as string[] };
     const web = await startTestServer({ ready: () => state });
     expect(await fetchFrom(web, "/-/ready")).toMatchObject({ status: 200, text: "ready\n" });
@@ -79,7 +78,7 @@ describe("health", () => {
 });
 
 describe("/-/reload", () => {
-  test("is 200 once the new configuration is in force, whatever body a client sends along", async () => {
+  test("answers 200 whatever the body", async () => {
     const web = await startTestServer();
     for (const body of [undefined, "", "a=b", "{broken"]) {
       const init = body === undefined ? {} : { body, headers: { "content-type": "application/json" } };
@@ -90,7 +89,7 @@ describe("/-/reload", () => {
     }
   });
 
-  test("is 400 with the errors, one a line, where the configuration is wrong", async () => {
+  test("answers 400 with an error on each line", async () => {
     const errors = ["a.yaml:3:5: unknown key", "a.yaml:9:1: no duration"];
     const response = await fetchFrom(
       await startTestServer({ reload: () => Promise.resolve(fail(errors)) }),
@@ -102,7 +101,7 @@ describe("/-/reload", () => {
     expect(response).toMatchObject({ status: 400, text: `${errors.join("\n")}\n` });
   });
 
-  test("runs one at a time, and who comes meanwhile shares the next", async () => {
+  test("runs one at a time; requests during a reload share the next one", async () => {
     let running = 0;
     let runningMost = 0;
     let runs = 0;
@@ -120,7 +119,7 @@ describe("/-/reload", () => {
     const first = fetchFrom(web, "/-/reload", { method: "POST" });
     await begun.promise;
     const others = Array.from({ length: 5 }, () => fetchFrom(web, "/-/reload", { method: "POST" }));
-    // A route that answers after them: by then they have arrived.
+    // Answered after them, so they have arrived by then.
     await fetchFrom(web, "/-/healthy");
     release.keep();
     expect((await Promise.all([first, ...others])).map(({ status }) => status)).toEqual(Array(6).fill(200));
@@ -128,7 +127,7 @@ describe("/-/reload", () => {
     expect(runs).toBeGreaterThanOrEqual(2);
   });
 
-  test("runs again after one that threw", async () => {
+  test("runs again after one that failed", async () => {
     let runs = 0;
     const web = await startTestServer({
       reload: () => (++runs === 1 ? Promise.reject(new Error("bug")) : Promise.resolve(ok(undefined))),
@@ -137,7 +136,7 @@ describe("/-/reload", () => {
     expect((await fetchFrom(web, "/-/reload", { method: "POST" })).status).toBe(200);
   });
 
-  test("is 405 to GET", async () => {
+  test("answers GET with 405", async () => {
     expect((await fetchFrom(await startTestServer(), "/-/reload")).status).toBe(405);
   });
 });
@@ -150,7 +149,7 @@ describe("the API", () => {
     ["/api/v1/decisions", { data: [] }],
     ["/api/v1/actions", { data: [] }],
     ["/api/v1/policies", { data: [] }],
-  ])("gives %s as JSON that nobody keeps", async (path, answer) => {
+  ])("returns %s as JSON that is not cached", async (path, answer) => {
     const response = await fetchFrom(await startTestServer(), path);
     expect(response.status).toBe(200);
     expect(JSON.parse(response.text)).toEqual(answer);
@@ -158,7 +157,7 @@ describe("the API", () => {
     expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("passes the query on, with defaults for what is absent", async () => {
+  test("fills in defaults of the query", async () => {
     const web = await startTestServer();
     const query = async (search: string) => JSON.parse((await fetchFrom(web, `/api/v1/nodes${search}`)).text).query;
     const all = { page: 1, limit: 100, status: null, country: null, region: null, q: null };
@@ -174,23 +173,26 @@ describe("the API", () => {
   });
 
   test.each([
-    ["page=0", 'parameter "page": it is a whole number from 1 to 1000000'],
-    ["page=1e3", 'parameter "page": it is a whole number from 1 to 1000000'],
-    ["limit=1001", 'parameter "limit": it is a whole number from 1 to 1000'],
-    ["limit=-1", 'parameter "limit": it is a whole number from 1 to 1000'],
-    ["status=broken", 'parameter "status": it is one of online, offline, quarantined, rebooting, maintenance, unknown'],
-    ["country=", 'parameter "country": it is a text of 1 to 256 characters'],
-    [`q=${"x".repeat(257)}`, 'parameter "q": it is a text of 1 to 256 characters'],
-    ["page=1&page=2", 'parameter "page": it may be given once'],
-    ["pages=1", 'parameter "pages": known ones are page, limit, status, country, region, q'],
-    ["__proto__=1", 'parameter "__proto__": known ones are page, limit, status, country, region, q'],
-  ])("refuses ?%s by name", async (search, message) => {
+    ["page=0", 'parameter "page": must be a whole number from 1 to 1000000'],
+    ["page=1e3", 'parameter "page": must be a whole number from 1 to 1000000'],
+    ["limit=1001", 'parameter "limit": must be a whole number from 1 to 1000'],
+    ["limit=-1", 'parameter "limit": must be a whole number from 1 to 1000'],
+    [
+      "status=broken",
+      'parameter "status": must be one of online, offline, quarantined, rebooting, maintenance, unknown',
+    ],
+    ["country=", 'parameter "country": must be 1 to 256 characters'],
+    [`q=${"x".repeat(257)}`, 'parameter "q": must be 1 to 256 characters'],
+    ["page=1&page=2", 'parameter "page": must be given only once'],
+    ["pages=1", 'parameter "pages": unknown; must be one of page, limit, status, country, region, q'],
+    ["__proto__=1", 'parameter "__proto__": unknown; must be one of page, limit, status, country, region, q'],
+  ])("refuses ?%s, naming the parameter", async (search, message) => {
     const response = await fetchFrom(await startTestServer(), `/api/v1/nodes?${search}`);
     expect(response.status).toBe(400);
     expect(JSON.parse(response.text)).toEqual({ error: "bad_request", message });
   });
 
-  test("says in JSON that a node, or a route, is not there", async () => {
+  test("answers 404 in JSON for an unknown node or route", async () => {
     const web = await startTestServer();
     const node = await fetchFrom(web, "/api/v1/nodes/node_2");
     expect(node.status).toBe(404);
@@ -200,7 +202,7 @@ describe("the API", () => {
     expect(JSON.parse(route.text).error).toBe("not_found");
   });
 
-  test("takes a node id with any character in it", async () => {
+  test("accepts any character in a node id", async () => {
     const web = await startTestServer({ node: (id) => ({ id }) });
     const id = 'we"ird\na/ü';
     expect(JSON.parse((await fetchFrom(web, `/api/v1/nodes/${encodeURIComponent(id)}`)).text)).toMatchObject({ id });
@@ -208,7 +210,7 @@ describe("the API", () => {
 });
 
 describe("the status page", () => {
-  test("is one file after another of this server: each is there, kept by its tag, and smaller on the way", async () => {
+  test("serves each of its files with an ETag, compressed", async () => {
     const web = await startTestServer();
     const page = await fetchFrom(web, "/");
     expect(page.status).toBe(200);
@@ -230,7 +232,7 @@ describe("the status page", () => {
     expect((await fetchFrom(web, "/page/..%2froutes.ts")).status).toBe(404);
   });
 
-  test("runs nothing but scripts of its own, which import nothing but each other", async () => {
+  test("has only its own scripts, which import only each other", async () => {
     const web = await startTestServer();
     const { headers, text: page } = await fetchFrom(web, "/");
     expect(headers.get("content-security-policy")).toBe(
@@ -249,7 +251,7 @@ describe("the status page", () => {
     }
   });
 
-  test("that can't be read is an error, and is read anew when it is asked for again", async () => {
+  test("is read again after its files could not be read", async () => {
     let reads = 0;
     const [route] = pageRoutes(() =>
       ++reads === 1 ? Promise.reject(new Error("no such file")) : Promise.resolve(new Map()),

@@ -7,7 +7,7 @@ import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/v
 const MINUTE = 60_000;
 const unfilteredQuery = { page: 1, limit: 100, status: null, country: null, region: null, q: null } as const;
 
-/** What the routes show after twenty minutes with a network of 40 nodes. */
+/** Passes the state of the daemon after some time with 40 nodes to `see`. */
 async function snapshotAfter(ms: number, see: (statusSnapshot: StatusSnapshot) => void): Promise<void> {
   const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   await daemon.clock.advance(ms);
@@ -26,7 +26,7 @@ async function snapshotAfter(ms: number, see: (statusSnapshot: StatusSnapshot) =
   await stopVirtualDaemon(daemon);
 }
 
-test("before anything was seen every view is there, and says that nothing is known", async () => {
+test("before the first walk every view is empty", async () => {
   await snapshotAfter(0, (statusSnapshot) => {
     expect(statusView(statusSnapshot)).toMatchObject({ version: "1.2.3", sessions: null, usage_known: false });
     expect(statusLine(statusSnapshot)).toBe("the fleet is not known yet");
@@ -38,12 +38,18 @@ test("before anything was seen every view is there, and says that nothing is kno
   });
 });
 
-test("the status says of each collector what is planned, how old its data are, and that nothing fails", async () => {
+test("the status shows the plan, the age and the failure of each collector", async () => {
   await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
     const status = statusView(statusSnapshot) as { nodes: { total: number }; collectors: Record<string, unknown> };
     expect(status.nodes.total).toBe(40);
     expect(status.collectors.nodes).toMatchObject({
-      planned: { wish_seconds: 60, interval_seconds: 60, stretch: 1, bound_by: null, calls_per_minute: 1 },
+      planned: {
+        wish_seconds: 60,
+        interval_seconds: 60,
+        stretch: 1,
+        bound_by: null,
+        calls_per_minute: expect.closeTo(1, 1),
+      },
       complete: true,
       failure: null,
     });
@@ -51,7 +57,7 @@ test("the status says of each collector what is planned, how old its data are, a
   });
 });
 
-test("nodes are given in the order of ids, page by page, and found by status, place and part of a name", async () => {
+test("nodes are paged in the order of ids, and filtered by status, location and part of a name", async () => {
   await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
     type Page = {
       data: { id: string; name: string; country: string; status: string }[];
@@ -72,7 +78,7 @@ test("nodes are given in the order of ids, page by page, and found by status, pl
   });
 });
 
-test("one node shows its detail with its age, and its sessions", async () => {
+test("a node has its details, their age and its sessions", async () => {
   await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
     const id = statusSnapshot.snapshot!.fleet.ids[3]!;
     const node = nodeView(statusSnapshot, id) as Record<string, unknown>;
@@ -87,7 +93,7 @@ test("one node shows its detail with its age, and its sessions", async () => {
   });
 });
 
-test("the budget says what was stated, what is left at least, and what the next poll waits for", async () => {
+test("the budget shows stated limits, remaining calls and the next poll", async () => {
   await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
     expect(budgetView(statusSnapshot)).toMatchObject({
       reserve: 0.2,

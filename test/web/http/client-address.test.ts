@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { clientKey, createPerClient } from "../../../src/web/http/client-address.ts";
-import { createTokenBucket } from "../../../src/web/http/limits/token-bucket.ts";
+import { createTokenBucket } from "../../../src/web/http/request-rates.ts";
 
 describe("clients", () => {
   test.each([
@@ -20,14 +20,14 @@ describe("clients", () => {
     expect(clientKey(address)).toBe(client);
   });
 
-  test("are remembered up to a bound; the one that was not heard of for longest is forgotten", () => {
+  test("are forgotten, least recently used first, above a bound", () => {
     let certificates = 0;
     const numbers = createPerClient(() => certificates++, 2);
     expect(["a", "b", "a", "c", "a", "b"].map(numbers.get)).toEqual([0, 1, 0, 2, 0, 3]);
     expect(numbers.size).toBe(2);
   });
 
-  test("have a bucket that fills as time goes, and never over its brim", () => {
+  test("have a token bucket that refills up to its burst", () => {
     const bucket = createTokenBucket({ intervalMs: 100, burst: 2 });
     expect([0, 0, 0, 50, 100, 100].map((now) => bucket.take(now))).toEqual([0, 0, 100, 50, 0, 100]);
     expect([9_000, 9_000, 9_000].map((now) => bucket.take(now))).toEqual([0, 0, 100]);

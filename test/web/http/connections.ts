@@ -4,12 +4,12 @@ import { onTestFinished } from "vitest";
 import { createHttpServer, type HttpTimeouts } from "../../../src/web/http/fastify-server.ts";
 import { log } from "./test-server.ts";
 
-/** Milliseconds, for tests that wait until it is exhausted. */
+/** Milliseconds, for tests that wait for a timeout. */
 const SHORT_TIMEOUTS = { headMs: 50, requestMs: 100, checkMs: 10, stallMs: 1_000 };
 /** A request for a path, as it is sent. */
 export const getRequest = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-/** A connection to a server, closed with the test; what it hears. */
+/** Opens a connection to a server, which is closed when the test ends. `heard` resolves to all that was received. */
 export function openConnection(
   url: string,
   request = "",
@@ -28,14 +28,19 @@ export function openConnection(
   return { socket, heard, sofar: () => sofar };
 }
 
-/** A listening HTTP server without routes, with little patience; `refused` collects the reasons of its refusals. */
+/** Starts an HTTP server with short timeouts; `refused` collects the reasons of its refusals. */
 export async function serverWithShortTimeouts(
   addRoutes: (app: FastifyInstance) => void,
-  patience: Partial<HttpTimeouts> = {},
+  timeouts: Partial<HttpTimeouts> = {},
 ) {
   const refused: string[] = [];
-  const parts = { log, isTrustedProxy: () => false, countRefusal: (reason: string) => void refused.push(reason) };
-  const app = createHttpServer(parts, { ...SHORT_TIMEOUTS, ...patience });
+  const deps = {
+    log,
+    tls: null,
+    isTrustedProxy: () => false,
+    countRefusal: (reason: string) => void refused.push(reason),
+  };
+  const app = createHttpServer(deps, { ...SHORT_TIMEOUTS, ...timeouts });
   addRoutes(app);
   await app.listen({ host: "127.0.0.1", port: 0 });
   onTestFinished(() => app.close());

@@ -8,22 +8,22 @@ import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
-import type { Bcrypt } from "../../../src/web/http/auth/bcrypt.ts";
+import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../../../src/web/http/web-settings.ts";
 import { sourceOf } from "../../config/config-fixtures.ts";
 import { createTempFolder, type TempFolder } from "../../integration/folder.ts";
 import { defaultDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
-/** Time that a test sets; a sleep ends only when it is aborted. */
+/** A clock that a test sets. A sleep ends only when it is aborted. */
 export interface ManualClock extends Pick<Clock, "monotonic" | "sleep"> {
   nowMs: number;
 }
 
-/** Metrics as they are, by name and labels. */
+/** Values of metrics by name and labels. */
 export type RecordedMetrics = Record<string, number>;
 
-/** A server on terms of its own, which ends with the test. */
+/** A server with a web configuration, closed when the test ends. */
 export interface TestServer {
   readonly web: WebServer;
   readonly folder: TempFolder;
@@ -31,13 +31,12 @@ export interface TestServer {
   readonly metrics: RecordedMetrics;
 }
 
-/** What else it is made of. */
 export interface TestServerDeps {
   readonly deps?: Partial<WebDeps>;
-  readonly bcrypt?: Bcrypt;
+  readonly bcryptMatches?: BcryptMatches;
 }
 
-/** Terms of the file `web.yml` in a folder. */
+/** Loads the file `web.yml` in a folder. */
 export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
   const source = { ...sourceOf(""), readFile: readTextFile };
   const read = readWebFile(folder.pathOf("web.yml"), {
@@ -51,7 +50,7 @@ export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readon
     : { ok: false, error: read.error.map(formatProblem) };
 }
 
-/** Starts a server on terms of these files, of which `web.yml` is the first to be read. */
+/** Starts a server with `web.yml` and the other files that it names. */
 export async function startServerWithFiles(
   files: Readonly<Record<string, string>>,
   parts: TestServerDeps = {},
@@ -78,7 +77,7 @@ export async function startServerWithFiles(
     ...{ host: "127.0.0.1", port: 0, log, clock, metrics },
     deps: { ...defaultDeps, ...parts.deps },
     settings: valueOrThrow(settingsIn(folder)),
-    ...(parts.bcrypt === undefined ? {} : { bcrypt: parts.bcrypt }),
+    ...(parts.bcryptMatches === undefined ? {} : { bcryptMatches: parts.bcryptMatches }),
   });
   if (!web.ok) throw new Error(web.error);
   onTestFinished(async () => {
@@ -94,14 +93,13 @@ function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
   return result.value;
 }
 
-/** A whole answer. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
-/** Asks over a connection of its own. Rejects where none comes about, or it ends without an answer. */
+/** Sends a request over a new connection. Rejects if there is no response. */
 export function sendHttpRequest(
   web: Pick<WebServer, "url">,
   path: string,
@@ -122,7 +120,7 @@ export function sendHttpRequest(
   });
 }
 
-/** The header of basic auth. */
+/** Returns the header of basic auth. */
 export const basic = (user: string, password: string) => ({
   authorization: `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`,
 });

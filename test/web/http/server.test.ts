@@ -17,17 +17,17 @@ import {
   stoppedClock,
 } from "./test-server.ts";
 
-/** A sleep that is over at once. */
+/** A clock on which sleeps end at once. */
 const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stoppedClock, sleep: () => Promise.resolve() };
 
-/** A GET whose answer is handed over as soon as its head is there. */
+/** Sends a GET and returns the response as soon as its headers arrived. */
 async function open(web: WebServer, path: string): Promise<IncomingMessage> {
   const request = httpRequest(web.url + path, { agent: false }).end();
   const [response] = await once(request, "response");
   return response;
 }
 
-describe("what is not there, or not allowed", () => {
+describe("an unknown route or method", () => {
   test.each([
     ["POST", "/metrics", "GET, HEAD"],
     ["PUT", "/-/healthy", "GET, HEAD"],
@@ -35,7 +35,7 @@ describe("what is not there, or not allowed", () => {
     ["DELETE", "/", "GET, HEAD"],
     ["POST", "/api/v1/nodes", "GET, HEAD"],
     ["PATCH", "/api/v1/nodes/node_1", "GET, HEAD"],
-  ])("%s %s is 405, and says what is allowed", async (method, path, allow) => {
+  ])("%s %s is answered 405 with the allowed methods", async (method, path, allow) => {
     const response = await fetchFrom(await startTestServer(), path, { method });
     expect(response.status).toBe(405);
     expect(response.headers.get("allow")).toBe(allow);
@@ -43,7 +43,7 @@ describe("what is not there, or not allowed", () => {
     expect(response.headers.get("content-type")).toContain(json ? "application/json" : "text/plain");
   });
 
-  test("an unknown page is 404 in plain text, a broken address 400", async () => {
+  test("is answered 404 in plain text, a malformed path 400", async () => {
     const web = await startTestServer();
     expect(await fetchFrom(web, "/none")).toMatchObject({ status: 404 });
     expect((await fetchFrom(web, "/none")).headers.get("content-type")).toContain("text/plain");
@@ -52,7 +52,7 @@ describe("what is not there, or not allowed", () => {
     expect((await fetchFrom(web, "/api/v1/nodes/%zz")).status).toBe(400);
   });
 
-  test("a body over 8 KiB is 413, a head over 16 KiB 431", async () => {
+  test("a body over 8 KiB is answered 413, headers over 16 KiB 431", async () => {
     const web = await startTestServer();
     expect((await fetchFrom(web, "/-/reload", { method: "POST", body: "x".repeat(8_193) })).status).toBe(413);
     expect((await fetchFrom(web, "/", { headers: { "x-long": "x".repeat(16_385) } })).status).toBe(431);
@@ -60,7 +60,7 @@ describe("what is not there, or not allowed", () => {
 });
 
 describe("closing", () => {
-  test("lets a scrape under way finish, though time stands still", async () => {
+  test("lets a running scrape finish", async () => {
     const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
     const asked = deferred<void>();
     const web = await startTestServer({
@@ -89,7 +89,7 @@ describe("closing", () => {
     await ended;
   });
 
-  test("cuts what is still under way when its time is over", async () => {
+  test("disconnects running requests after the timeout", async () => {
     const asked = deferred<void>();
     const web = await startTestServer(
       {
@@ -105,7 +105,7 @@ describe("closing", () => {
     await Promise.all([expect(response).rejects.toThrow("socket hang up"), web.close()]);
   });
 
-  test("accepts nobody any more", async () => {
+  test("refuses new connections", async () => {
     const web = await startTestServer();
     await web.close();
     await expect(fetchFrom(web, "/-/healthy")).rejects.toThrow();
@@ -113,7 +113,7 @@ describe("closing", () => {
 });
 
 describe("an address", () => {
-  test("that is taken is an error that names it", async () => {
+  test("that is in use is an error that names it", async () => {
     const { port } = new URL((await startTestServer()).url);
     const options = {
       host: "127.0.0.1",
@@ -129,7 +129,7 @@ describe("an address", () => {
     });
   });
 
-  test("that is a wildcard is shown as one that can be opened", async () => {
+  test("that is a wildcard is shown as a URL that can be opened", async () => {
     const web = await startWebServer({
       host: "0.0.0.0",
       port: 0,

@@ -11,7 +11,7 @@ import { idleRemediation, recordingOrders } from "../api/remediation-view-fixtur
 /** An exposition in two chunks. */
 export const metricsBody = Buffer.from("proxywarden_trusted 1\n");
 
-/** A daemon in which nothing is wrong. */
+/** Dependencies of a server whose daemon is healthy. */
 export const defaultDeps: WebDeps = {
   scrape: () =>
     Promise.resolve({
@@ -36,17 +36,17 @@ export const defaultDeps: WebDeps = {
   operators: () => [],
 };
 
-/** The operators where `token` is that of the only one; null: there are none. */
+/** Returns one operator with a token; null: no operators. */
 export const adminOperators = (token: Secret | null): readonly Operator[] =>
   token === null ? [] : [{ name: "admin", token }];
 
-/** Time that stands still: a sleep ends only when it is aborted. */
+/** A stopped clock: a sleep ends only when it is aborted. */
 export const stoppedClock: Pick<Clock, "sleep" | "monotonic"> = {
   monotonic: () => 0,
   sleep: (_ms, signal) => new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true })),
 };
 
-/** Messages that were logged, since the last test began, and their fields. */
+/** Messages logged by the current test, and their fields. */
 export const loggedMessages: string[] = [];
 export const loggedFields: LogFields[] = [];
 const recordLog = (fields: LogFields, message: string) => {
@@ -54,13 +54,12 @@ const recordLog = (fields: LogFields, message: string) => {
   loggedFields.push(fields);
 };
 
-/** A log that keeps the messages. */
+/** Records messages and fields. */
 export const log: Log = { debug: recordLog, info: recordLog, warn: recordLog, error: recordLog };
 
-/** Metrics that nobody looks at. */
 export const ignoredMetrics = { inc() {}, set() {} };
 
-/** A server on a free port that ends with the test, and what it logged with it. */
+/** Starts a server on a free port, closed when the test ends. */
 export async function startTestServer(deps: Partial<WebDeps> = {}, clock = stoppedClock): Promise<WebServer> {
   const web = await startWebServer({
     host: "127.0.0.1",
@@ -79,13 +78,12 @@ export async function startTestServer(deps: Partial<WebDeps> = {}, clock = stopp
   return web.value;
 }
 
-/** Asks the server, over a connection of its own. */
+/** Sends a request over a new connection. */
 export async function fetchFrom(web: WebServer, path: string, init: RequestInit = {}) {
   const response = await fetch(web.url + path, { ...init, headers: { connection: "close", ...init.headers } });
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** A promise, and the function that keeps it. */
 export function deferred<T>() {
   let keep: (value: T) => void = () => {};
   const promise = new Promise<T>((resolve) => {

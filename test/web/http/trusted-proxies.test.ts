@@ -20,7 +20,7 @@ describe("behind a trusted proxy", () => {
     };
     expect(await statuses("203.0.113.7", 1_000)).toEqual([404]);
     expect(await statuses("203.0.113.7", 1)).toEqual([429]);
-    // What a client writes in front of the proxy's own entry counts for nothing, nor does the hop of another trusted proxy.
+    // Entries that the client itself sent are ignored, and so are those of other trusted proxies.
     expect(await statuses("198.51.100.1, 203.0.113.7", 1)).toEqual([429]);
     expect(await statuses("203.0.113.7, 127.0.0.9", 1)).toEqual([429]);
     expect(await statuses("203.0.113.8", 1)).toEqual([404]);
@@ -40,7 +40,7 @@ describe("behind a trusted proxy", () => {
     expect(loggedFields.at(-1)).toMatchObject({ from: "203.0.113.8" });
   });
 
-  test("connections have the limit on all, and none of their own", async () => {
+  test("its connections have only the limit on all connections", async () => {
     const { web } = await startServerWithFiles(PLAIN, behind("127.0.0.1"));
     const statuses = new Set<number>();
     for (let time = 0; time < 501; time++) statuses.add((await sendHttpRequest(web, "/-/healthy")).status);
@@ -48,7 +48,7 @@ describe("behind a trusted proxy", () => {
   });
 });
 
-test("X-Forwarded-For of any other client changes nothing", async () => {
+test("ignores X-Forwarded-For of other clients", async () => {
   const { web } = await startServerWithFiles(PLAIN, behind("10.0.0.0/8"));
   const agent = new Agent({ keepAlive: true, maxSockets: 20 });
   onTestFinished(() => agent.destroy());

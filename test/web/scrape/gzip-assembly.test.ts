@@ -7,7 +7,7 @@ import { createCompressor, finishGzip } from "../../../src/web/scrape/gzip-assem
 
 const bytes = fc.uint8Array({ maxLength: 2_000 });
 
-test("the checksum of two runs is that of both at once", () => {
+test("combines the checksums of two byte runs", () => {
   fc.assert(
     fc.property(bytes, bytes, (first, second) => {
       const combined = combineChecksums(crc32(first), crc32(second), checksumShift(second.length));
@@ -16,7 +16,7 @@ test("the checksum of two runs is that of both at once", () => {
   );
 });
 
-test("the checksum of a run is shifted over megabytes as over bytes", () => {
+test("shifts a checksum over megabytes", () => {
   const zeros = Buffer.alloc(5_000_011);
   const combined = combineChecksums(crc32("start"), crc32(zeros), checksumShift(zeros.length));
   expect(combined).toBe(crc32(zeros, crc32("start")));
@@ -25,7 +25,7 @@ test("the checksum of a run is shifted over megabytes as over bytes", () => {
 describe("a gzip body", () => {
   const compressor = createCompressor();
 
-  test("is one member that holds the pieces and the rest, in order", async () => {
+  test("is one member with the chunks and the rest, in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { maxLength: 8 }), bytes, async (runs, rest) => {
         const start = await compressor.start(runs.map((run) => createChunk(run)));
@@ -38,14 +38,14 @@ describe("a gzip body", () => {
     );
   });
 
-  test("of a piece that was deflated before takes the same bytes", async () => {
+  test("reuses the deflated bytes of a chunk", async () => {
     const shared = createChunk(Buffer.from("shared ".repeat(100)));
     const one = await compressor.start([shared, createChunk(Buffer.from("one"))]);
     const other = await compressor.start([createChunk(Buffer.from("other")), shared]);
     expect(other.chunks[2]).toBe(one.chunks[1]);
   });
 
-  test("holds its pieces until they are deflated, and no longer", async () => {
+  test("retains its chunks until they are deflated", async () => {
     const freed: string[] = [];
     const piece = createChunk(Buffer.from("a"), () => freed.push("a"));
     const started = compressor.start([piece]);

@@ -37,7 +37,7 @@ describe("a scrape", () => {
     expect(scrape.encoding).toBeUndefined();
   });
 
-  test("shows the network as rendered, and the daemon as it is now", async () => {
+  test("has the last rendering of the network and current daemon metrics", async () => {
     const { exposition, warden } = endpointOnStoppedClock();
     const input = fullInput();
     await exposition.refresh(input);
@@ -51,7 +51,7 @@ describe("a scrape", () => {
     expect(promtoolFindings(text)).toBe("");
   });
 
-  test("in OpenMetrics ends with its mark, and passes the strict parser", async () => {
+  test("in OpenMetrics passes the strict parser", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());
     const scrape = await exposition.scrape({ accept: "application/openmetrics-text" });
@@ -61,7 +61,7 @@ describe("a scrape", () => {
     expect(openMetricsSamples(text)).toBe(text.match(/^[^#\n]/gm)?.length);
   });
 
-  test("gzipped unpacks to the same, in both formats, from the same compressed samples", async () => {
+  test("in gzip has the same content, in both formats", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());
     const gzipped: Scrape[] = [];
@@ -78,7 +78,7 @@ describe("a scrape", () => {
     expect(shared.length).toBeGreaterThan(20);
   });
 
-  test("of families over series_max says how many are missing", async () => {
+  test("counts the families dropped over series_max", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(renderInput({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
     expect(textOf(await exposition.scrape({}))).toMatch(/proxywarden_export_families_dropped [1-9]\n/);
@@ -86,7 +86,7 @@ describe("a scrape", () => {
 });
 
 describe("a refresh", () => {
-  test("that comes while another is under way waits for it, and the newest of several is shown", async () => {
+  test("waits for the one before; of several waiting ones only the newest is rendered", async () => {
     const { exposition } = endpointOnStoppedClock();
     const first = exposition.refresh(nodesWith(1));
     const second = exposition.refresh(nodesWith(2));
@@ -95,7 +95,7 @@ describe("a refresh", () => {
     expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(3)));
   });
 
-  test("lets other work in between its slices, and a scrape meanwhile gets the whole of it", async () => {
+  test("yields between slices, and a scrape waits for all of it", async () => {
     let now = 0;
     // Every look at the clock is a millisecond later: each step of the rendering fills a slice.
     const clock = { monotonic: () => now++ };
@@ -121,7 +121,7 @@ describe("a refresh", () => {
     expect(shown.filter((text) => text === after).length).toBeGreaterThan(3);
   });
 
-  test("that never stops coming keeps no scrape waiting", async () => {
+  test("does not starve scrapes if refreshes never stop", async () => {
     const { exposition } = endpointOnStoppedClock();
     let isServed = false;
     const scraped = exposition.refresh(nodesWith(1)).then(async () => {
@@ -133,7 +133,7 @@ describe("a refresh", () => {
     await scraped;
   });
 
-  test("that fails is told, and the next one starts from nothing", async () => {
+  test("rejects if rendering fails, and the next one starts fresh", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1));
     const broken = { ...nodesWith(2), staleAfterMs: undefined } as unknown as RenderInput;
@@ -143,8 +143,8 @@ describe("a refresh", () => {
   });
 });
 
-describe("bytes on their way", () => {
-  test("to a slow scraper stay as they were through several refreshes", async () => {
+describe("chunks being sent", () => {
+  test("to a slow client are not overwritten by refreshes", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1));
     const slow = await exposition.scrape({});
@@ -158,7 +158,7 @@ describe("bytes on their way", () => {
     expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(55)));
   });
 
-  test("are called back from the slowest when too many old renderings are held", async () => {
+  test("are revoked from the slowest client if too many old renderings are retained", async () => {
     const { exposition } = endpointOnStoppedClock();
     const slow: Scrape[] = [];
     for (let round = 1; round <= 4; round++) {
@@ -200,7 +200,7 @@ describe("over HTTP", () => {
     return bytes;
   }
 
-  test("every client unpacks the gzip body whole: curl, Python and fetch", async () => {
+  test("curl, Python and fetch decompress the gzip body", async () => {
     const { url, text } = await servingNodes(3_000);
     expect((await output("curl", ["-sS", "--compressed", url])).toString() === text).toBe(true);
     const python =
@@ -212,7 +212,7 @@ describe("over HTTP", () => {
     expect((await response.text()) === text).toBe(true);
   });
 
-  test("a reader who pauses gets everything, at its own pace", async () => {
+  test("a client that pauses gets everything", async () => {
     const { url, text } = await servingNodes(20_000);
     const [response] = (await once(get(url), "response")) as [IncomingMessage];
     const chunks: Buffer[] = [];
@@ -224,7 +224,7 @@ describe("over HTTP", () => {
     expect(Buffer.concat(chunks).toString() === text).toBe(true);
   });
 
-  test("the bytes are given back exactly once, whether they were taken or the reader left", async () => {
+  test("chunks are released exactly once, even if the client disconnects", async () => {
     let done = 0;
     const returned: (() => void)[] = [];
     const scrape = (bytes: number): Scrape => ({
@@ -252,7 +252,7 @@ describe("over HTTP", () => {
     expect(done).toBe(2);
   });
 
-  test("a reader whose bytes are called back is cut off", async () => {
+  test("a client whose chunks are revoked is disconnected", async () => {
     const revocation = new AbortController();
     const given = Promise.withResolvers<void>();
     const url = await serving(() =>

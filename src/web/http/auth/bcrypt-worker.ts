@@ -1,9 +1,5 @@
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import { compareSync } from "bcryptjs";
-import type { BcryptJob, BcryptResult } from "./bcrypt.ts";
 
-// A thread of its own: a hash takes a tenth of a second and more, in which nothing else may have to wait.
-parentPort?.on("message", ({ id, password, hash }: BcryptJob) => {
-  const answer: BcryptResult = { id, matches: compareSync(password, hash) };
-  parentPort?.postMessage(answer);
-});
+const { password, hash } = workerData as { readonly password: string; readonly hash: string };
+parentPort?.postMessage(compareSync(password, hash));

@@ -3,14 +3,15 @@ import type { Clock } from "../../../model/ports.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 import { createPerClient } from "../client-address.ts";
 
-/** Counts the passwords of each client that were not right, in the last minute. */
+/** Failed logins of each client in the last minute. */
 export interface FailedAttempts {
-  /** Counts one, to be forgiven if it was right: 0. There were too many: the time until one more is looked at. */
+  /** Counts an attempt and returns 0; after too many failed ones, returns the time until the next one is allowed. */
   begin(client: string): DurationMs;
+  /** Removes the last attempt: it succeeded. */
   forgive(client: string): void;
 }
 
-/** Passwords that a client may have checked in a minute, the right ones not counted: enough for a person who mistypes. */
+/** Failed logins of a client in a minute: enough for a person who mistypes. */
 const FAILED_ATTEMPTS_MAX = 10;
 const FAILED_ATTEMPTS_WINDOW_MS: DurationMs = MINUTE_MS;
 

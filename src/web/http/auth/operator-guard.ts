@@ -1,15 +1,14 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { SECOND_MS } from "../../../base/duration.ts";
-import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Operator } from "../../../model/remediation/operator.ts";
-import { sendError } from "../error-response.ts";
+import { type Refusal, refuse } from "../error-response.ts";
 import type { RouteDeps } from "../route.ts";
+import type { AuthResult } from "./bearer-token.ts";
 
 /** Guards the routes that change something. */
 export interface OperatorGuard {
   /**
-   * Whether a request may go on; if not, it is answered. A web page of another origin is refused with 403, a missing or
-   * wrong token with 401, too many wrong ones with 429.
+   * Returns whether a request may go on; if not, it is answered. A web page of another origin is refused with 403, a
+   * missing or wrong token with 401, too many wrong ones with 429.
    */
   allows(request: FastifyRequest, reply: FastifyReply): boolean;
   /** Name of the operator whose token came with an admitted request; null: no operators were configured. */
@@ -17,9 +16,9 @@ export interface OperatorGuard {
 }
 
 /**
- * Creates a guard. `operators` is called for each request. Where there are none, a request needs no token, but then no web
- * page may send it: a page can be made to look as if it came from this server (DNS rebinding), but a browser always says
- * that a page sent the request.
+ * Creates a guard. `operators` is called for each request. Without operators a request needs no token, but then no web page
+ * may send it: a page can pretend to come from this server (DNS rebinding), but a browser always says that a page sent the
+ * request.
  */
 export function createOperatorGuard(
   operators: () => readonly Operator[],
@@ -27,65 +26,52 @@ export function createOperatorGuard(
 ): OperatorGuard {
   const admitted = new WeakMap<FastifyRequest, string>();
 
-  function refuse(request: FastifyRequest, reply: FastifyReply, { reason, status, message }: Refusal): false {
-    countRefusal(reason);
-    sendError(request, reply, status, message);
-    return false;
-  }
-
-  function check(request: FastifyRequest, reply: FastifyReply, known: readonly Operator[]): boolean {
-    const admission = operatorAuth.authenticate(request.headers.authorization, known);
-    switch (admission.kind) {
-      case "granted":
-        admitted.set(request, admission.operator);
-        return true;
-      case "throttled":
-        reply.header("retry-after", Math.ceil(admission.retryAfterMs / SECOND_MS));
-        return refuse(request, reply, TOO_MANY_WRONG_TOKENS);
-      case "wrong":
-        log.warn({ path: request.routeOptions.url, from: request.ip }, "wrong token given");
-        reply.header("www-authenticate", 'Bearer realm="proxywarden", error="invalid_token"');
-        return refuse(request, reply, WRONG_TOKEN);
-      case "missing":
-        reply.header("www-authenticate", 'Bearer realm="proxywarden"');
-        return refuse(request, reply, MISSING_TOKEN);
-      default:
-        return admission satisfies never;
+  function refusalOf(request: FastifyRequest): Refusal | null {
+    const known = operators();
+    const problem = originProblem(request, known.length > 0);
+    if (problem !== null) return { reason: "origin", status: 403, message: problem };
+    if (known.length === 0) return null;
+    const login = operatorAuth.authenticate(request.headers.authorization, known);
+    if (login.kind === "granted") {
+      admitted.set(request, login.operator);
+      return null;
     }
+    if (login.kind === "wrong") log.warn({ path: request.routeOptions.url, from: request.ip }, "wrong token given");
+    return { ...TOKEN_REFUSALS[login.kind], ...login };
   }
 
   return {
     allows(request, reply) {
-      const known = operators();
-      const foreign = originProblem(request, known.length > 0);
-      if (foreign !== null) return refuse(request, reply, { reason: "origin", status: 403, message: foreign });
-      return known.length === 0 || check(request, reply, known);
+      const refusal = refusalOf(request);
+      if (refusal === null) return true;
+      countRefusal(refusal.reason);
+      return refuse(request, reply, refusal);
     },
     operatorOf: (request) => admitted.get(request) ?? null,
   };
 }
 
-interface Refusal {
-  readonly reason: WebRefusal;
-  readonly status: 401 | 403 | 429;
-  readonly message: string;
-}
+const TOKEN_REFUSALS: Readonly<Record<Exclude<AuthResult["kind"], "granted">, Refusal>> = {
+  throttled: {
+    reason: "attempts",
+    status: 429,
+    message: "too many wrong tokens; valid operator tokens are still accepted",
+  },
+  wrong: {
+    reason: "credentials",
+    status: 401,
+    message: "the token does not belong to an operator",
+    challenge: 'Bearer realm="proxywarden", error="invalid_token"',
+  },
+  missing: {
+    reason: "credentials",
+    status: 401,
+    message: "an operator token is required: Authorization: Bearer TOKEN",
+    challenge: 'Bearer realm="proxywarden"',
+  },
+};
 
-const TOO_MANY_WRONG_TOKENS: Refusal = {
-  ...{ reason: "attempts", status: 429 },
-  message: "too many wrong tokens; valid operator tokens are still accepted",
-};
-const WRONG_TOKEN: Refusal = {
-  reason: "credentials",
-  status: 401,
-  message: "the token does not belong to an operator",
-};
-const MISSING_TOKEN: Refusal = {
-  ...{ reason: "credentials", status: 401 },
-  message: "an operator token is required: Authorization: Bearer TOKEN",
-};
-
-/** Why a web page may not send the request; null: it may, or no web page sent it. */
+/** Returns why a web page may not send the request; null: it may, or no web page sent it. */
 function originProblem(request: FastifyRequest, hasToken: boolean): string | null {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (origin === undefined && (site === undefined || site === "none")) return null;
@@ -96,7 +82,7 @@ function originProblem(request: FastifyRequest, hasToken: boolean): string | nul
   return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";
 }
 
-/** Whether an origin is that of the host asked for. Origins leave out the port that their scheme implies. */
+/** Whether an origin is that of the requested host. Origins omit the default port of their scheme. */
 function isOwnOrigin(origin: string, host: string): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host: originHost } = new URL(origin);

@@ -7,28 +7,28 @@ import { CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES } from "../../../confi
 import type { WebConfig } from "../../../config/schema/web-file.ts";
 import type { ReadFile } from "../../../config/web-file.ts";
 import type { EpochMs } from "../../../model/time.ts";
-import { alternativeNames, canonicalName } from "./subject-alt-names.ts";
+import { createClientCheck } from "./client-certificates.ts";
 
 /** The section `tls_server_config`. */
 export type TlsConfig = NonNullable<WebConfig["tls_server_config"]>;
 
-/** TLS as it is offered to whoever connects now. */
+/** TLS settings of new connections. */
 export interface TlsSettings {
-  /** What a server of Node takes. They are known to be good. */
+  /** Valid options of a TLS server of Node. */
   readonly options: TlsOptions;
-  /** Why a client that shook hands is turned away all the same; null: it is let in. */
-  refusal(socket: TLSSocket): string | null;
+  /** Why a client is rejected after the handshake; null: it is accepted. */
+  clientProblem(socket: TLSSocket): string | null;
   readonly certificateEndsAt: EpochMs;
 }
 
-/** A handshake is a few packets: who needs longer holds a place that others wait for. */
+/** A handshake takes a few packets; a slow client holds a connection that others may need. */
 const HANDSHAKE_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Sessions are taken up again by those who began them here, and not with another server of the same machine. */
+/** Keeps clients from resuming a session of another server on the same machine. */
 const SESSION_ID_CONTEXT = "proxywarden";
-/** What OpenSSL calls secure leaves out all of TLS 1.0 and 1.1: who asks for them by name gets them. */
+/** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may ask for. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
-/** Makes TLS of a configuration. The error names the key that is to blame, and shows no secret. */
+/** Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no secret. */
 export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, string> {
   const chain = readPem(config, "cert", readFile);
   if (!chain.ok) return chain;
@@ -52,9 +52,9 @@ export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<T
   try {
     createSecureContext(options);
     const certificateEndsAt = certificate.value.validToDate.getTime();
-    return ok({ options, refusal: createClientCheck(config), certificateEndsAt });
+    return ok({ options, clientProblem: createClientCheck(config), certificateEndsAt });
   } catch (error) {
-    // What OpenSSL says of a certificate, a key or a list of ciphers holds none of their content.
+    // Messages of OpenSSL contain nothing of a certificate or key.
     return fail(`tls_server_config: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
@@ -78,29 +78,12 @@ function tlsOptions(config: TlsConfig): TlsOptions {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: HANDSHAKE_MS_MAX,
     sessionIdContext: SESSION_ID_CONTEXT,
-    // As in Go; a handshake within a connection is nothing but work for us.
+    // As in Go: renegotiation only costs CPU time.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
-/** OpenSSL lets in whom it can verify, or everybody: what lies between, and the names, are looked at here. */
-function createClientCheck({
-  client_auth_type: type,
-  client_allowed_sans: allowed,
-}: TlsConfig): TlsSettings["refusal"] {
-  const isWanted = allowed === undefined ? null : new Set(allowed.map(canonicalName));
-  return (socket) => {
-    if (type === "NoClientCert" || type === "RequestClientCert") return null;
-    const shown = socket.getPeerX509Certificate();
-    if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : "no client certificate";
-    const isVerified = type === "VerifyClientCertIfGiven" || type === "RequireAndVerifyClientCert";
-    if (isVerified && !socket.authorized) return `its certificate is not verified: ${socket.authorizationError}`;
-    if (isWanted === null || alternativeNames(shown).some((name) => isWanted.has(name))) return null;
-    return "none of the certificate's subject alternative names is in client_allowed_sans";
-  };
-}
-
-/** A text in PEM, and where it is from, for messages. Empty: neither key is given. */
+/** A text in PEM and the name of its source for messages. Empty: neither key is given. */
 interface PemText {
   readonly name: string;
   readonly text: string;
@@ -116,7 +99,7 @@ function readPem(config: TlsConfig, key: "cert" | "key" | "client_ca", readFile:
 
 type PemError = { readonly which: "cert" | "key"; readonly why: string };
 
-/** The certificate that is shown, the first of its chain, once it and the key are known to be readable and to fit. */
+/** Returns the first certificate of a chain, after checking that it and the key can be read and match. */
 function parseCertificate(chain: string, pem: string): Result<X509Certificate, PemError> {
   const broken = caCertificateProblem(chain);
   if (broken !== null) return fail({ which: "cert", why: broken });

@@ -1,97 +1,23 @@
-import type { ExplanationView } from "../../api/remediation-views.ts";
+import type { HistoryView } from "../../api/history.ts";
+import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
+import type { budgetView, nodeView, statusView } from "../../api/status-views.ts";
 
-/** `GET api/v1/status`, as far as the page shows it. */
-export interface Status {
-  readonly version: string;
-  readonly started_at: string;
-  readonly now: string;
-  readonly nodes: Readonly<Record<string, number>> | null;
-  readonly sessions: Readonly<Record<string, number>> | null;
-  readonly collectors: Readonly<Record<string, Collector>>;
+/** `GET api/v1/status`. */
+export type Status = ReturnType<typeof statusView> & {
   readonly takes_orders: boolean;
   readonly warden: RemediationStatus;
-}
-
-/** How one collector stands. */
-export interface Collector {
-  readonly planned: {
-    readonly wish_seconds: number;
-    readonly interval_seconds: number;
-    readonly fresh_seconds: number;
-    readonly stretch: number;
-    readonly bound_by: string | null;
-    readonly calls_per_minute: number;
-  } | null;
-  readonly age_seconds: { readonly median: number; readonly max: number } | null;
-  readonly complete: boolean;
-  readonly failure: { readonly reason: string; readonly message: string } | null;
-}
-
-/** What holds every action, and what the limits come to. */
-export interface RemediationStatus {
-  readonly mode: string;
-  readonly paused: { readonly at: string; readonly reason: string } | null;
-  readonly breaker: { readonly opened_at: string; readonly nodes: number } | null;
-  readonly trust: readonly { readonly reason: string; readonly detail: string }[];
-  readonly storm_until: string | null;
-  readonly journal: string | null;
-  readonly in_flight: number;
-  readonly limits: Readonly<Record<string, number>>;
-  readonly awaiting_approval: number;
-}
+};
+export type RemediationStatus = ReturnType<typeof remediationStatusView>;
+export type Collector = Status["collectors"]["nodes"];
 
 /** `GET api/v1/budget`. */
-export interface Budget {
-  readonly reserve: number;
-  readonly categories: Readonly<Record<string, Category>>;
-  readonly plan: { readonly requests_per_minute: number | null; readonly concurrent_requests: number | null };
-  readonly month: {
-    readonly started_at: string;
-    readonly ends_at: string;
-    readonly calls: number;
-    readonly calls_limit: number | null;
-  };
-}
-
-/** A rate limit of the service, and what is left of it. */
-export interface Category {
-  readonly configured: { readonly requests: number; readonly burst: number; readonly window_seconds: number };
-  readonly stated: { readonly limit: number; readonly remaining: number; readonly age_seconds: number } | null;
-  readonly remaining_at_least: number | null;
-  readonly calls: number;
-  readonly in_flight: number;
-  readonly consecutive_refusals: number;
-  readonly next_poll: { readonly in_seconds: number | null; readonly held_by: string | null };
-}
+export type Budget = ReturnType<typeof budgetView>;
+export type Category = Budget["categories"]["node_management"];
 
 /** One of `GET api/v1/policies`. */
-export interface Policy {
-  readonly name: string;
-  readonly mode: string;
-  readonly fallen: boolean;
-  readonly proven: boolean;
-  readonly pending: number;
-  readonly firing: number;
-  readonly episodes: Readonly<Record<string, number>>;
-  readonly rule: {
-    readonly mode: string;
-    readonly match: string | null;
-    readonly when: string;
-    readonly for_seconds: number;
-    readonly clear_for_seconds: number;
-    readonly steps: readonly StepView[];
-    readonly windows: readonly string[];
-  };
-}
-
-/** A step of a policy's ladder. */
-export interface StepView {
-  readonly action: string;
-  readonly force?: boolean;
-  readonly duration_seconds?: number;
-  readonly receiver?: string;
-}
+export type Policy = PolicyView;
+export type { StepView };
 
 /** `GET api/v1/fleet`: columns by slot. */
 export interface FleetDocument {
@@ -108,32 +34,10 @@ export interface FleetDocument {
 }
 
 /** `GET api/v1/history`. */
-export interface HistoryDocument {
-  readonly step_seconds: number;
-  readonly at: readonly number[];
-  readonly series: Readonly<Record<string, readonly (number | null)[]>>;
-}
+export type HistoryDocument = HistoryView;
 
-/** What the fleet knows of a node; absent where it is there no more. */
-export interface NodeFields {
-  readonly name: string | null;
-  readonly status: string;
-  readonly country: string | null;
-  readonly region: string | null;
-  readonly ip_address: string | null;
-  readonly version: string | null;
-  readonly last_seen: string | null;
-  readonly uptime_hours: number | null;
-  readonly active_sessions: number | null;
-  readonly bandwidth_gb: number | null;
-  readonly cpu_usage_ratio: number | null;
-  readonly memory_usage_ratio: number | null;
-  readonly disk_usage_ratio: number | null;
-  readonly created_at: string | null;
-  readonly age_seconds: number | null;
-  readonly detail_age_seconds: number | null;
-  readonly sessions: Readonly<Record<string, number>> | null;
-}
+/** What the fleet knows of a node; absent if the node is gone. */
+export type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
 
 /** `GET api/v1/nodes/ID`. */
 export type NodeDocument = ExplanationView & Partial<NodeFields> & { readonly id: string };

@@ -1,8 +1,8 @@
 import { hashSync } from "bcryptjs";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createUserAuth } from "../../../../src/web/http/auth/basic-auth.ts";
-import { type Bcrypt, createBcrypt } from "../../../../src/web/http/auth/bcrypt.ts";
+import { type BcryptMatches, createBcryptMatches } from "../../../../src/web/http/auth/bcrypt.ts";
 import { recordingOrders } from "../../api/remediation-view-fixture.ts";
 import { basic, sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
 import { adminOperators, loggedFields, loggedMessages } from "../test-server.ts";
@@ -17,21 +17,18 @@ const annWebFile = webYml({ ann: hash });
 const validLogin = { headers: basic("ann", PASSWORD) };
 const invalidLogin = { headers: basic("ann", "guessed-by-somebody") };
 
-/** Bcrypt that knows without counting, and keeps what it was asked. */
-function fakeBcrypt(): Bcrypt & { readonly hashes: string[] } {
+/** A comparison without computing, which records the hashes that it gets. */
+function fakeBcrypt() {
   const hashes: string[] = [];
-  return {
-    hashes,
-    matches(password, against) {
-      hashes.push(against);
-      return Promise.resolve(password === PASSWORD && against === hash);
-    },
-    close: () => Promise.resolve(),
+  const bcryptMatches: BcryptMatches = (password, against) => {
+    hashes.push(against);
+    return Promise.resolve(password === PASSWORD && against === hash);
   };
+  return { hashes, bcryptMatches };
 }
 
 describe("basic auth", () => {
-  test("is wanted for everything but health: 401 says how, and tells nothing else", async () => {
+  test("is required for every route except health", async () => {
     const { web, metrics } = await startServerWithFiles(annWebFile);
     const paths = [
       "/",
@@ -46,7 +43,7 @@ describe("basic auth", () => {
       const answer = await sendHttpRequest(web, path);
       expect({ path, status: answer.status }).toEqual({ path, status: 401 });
       expect(answer.headers["www-authenticate"]).toBe('Basic realm="proxywarden", charset="UTF-8"');
-      expect(answer.text).toContain("a user and a password are wanted, by basic auth");
+      expect(answer.text).toContain("basic auth is required");
       expect(answer.headers["x-content-type-options"]).toBe("nosniff");
     }
     expect((await sendHttpRequest(web, "/-/reload", { method: "POST" })).status).toBe(401);
@@ -54,7 +51,7 @@ describe("basic auth", () => {
     expect(metrics["proxywarden_web_refusals_total credentials"]).toBe(paths.length + 2);
   });
 
-  test("is not wanted for /-/healthy and /-/ready, whatever is sent along", async () => {
+  test("is not required for /-/healthy and /-/ready", async () => {
     const { web } = await startServerWithFiles(annWebFile);
     for (const options of [{}, invalidLogin, { method: "HEAD" }]) {
       expect((await sendHttpRequest(web, "/-/healthy", options)).status).toBe(200);
@@ -62,7 +59,7 @@ describe("basic auth", () => {
     }
   });
 
-  test.each(["$2a$", "$2b$", "$2y$"])("lets in by a right password of a %s hash, and by no other", async (version) => {
+  test.each(["$2a$", "$2b$", "$2y$"])("accepts only the password of a %s hash", async (version) => {
     const { web } = await startServerWithFiles(webYml({ ann: version + hash.slice(4) }));
     expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
     const none = [
@@ -89,15 +86,15 @@ describe("basic auth", () => {
     expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
   });
 
-  test("is in no log, neither the right password nor a wrong one", async () => {
+  test("never logs a password, right or wrong", async () => {
     const { web } = await startServerWithFiles(annWebFile);
     await sendHttpRequest(web, "/metrics", validLogin);
     await sendHttpRequest(web, "/metrics", invalidLogin);
-    expect(loggedMessages).toEqual(["Wrong user or password given."]);
+    expect(loggedMessages).toEqual(["basic auth failed"]);
     expect(loggedFields).toEqual([{ from: "127.0.0.1" }]);
   });
 
-  test("is asked of whom the file names now: who is new, who is gone, whose password is another", async () => {
+  test("follows users that are added, removed or changed in the file", async () => {
     const { web, folder, clock } = await startServerWithFiles(webYml({ ann: hash, bob: hash }));
     const bob = { headers: basic("bob", PASSWORD) };
     for (const user of [validLogin, bob]) expect((await sendHttpRequest(web, "/", user)).status).toBe(200);
@@ -109,7 +106,7 @@ describe("basic auth", () => {
     expect((await sendHttpRequest(web, "/", { headers: basic("eve", PASSWORD) })).status).toBe(200);
   });
 
-  test("is never turned off by a file that lost its users, half written as it may be", async () => {
+  test("stays on when the file loses its users: it may be half written", async () => {
     const { web, folder, clock } = await startServerWithFiles(annWebFile);
     for (const text of ["", "# users follow\n", "http_server_config: {}", "basic_auth_users: {}"]) {
       folder.write("web.yml", text);
@@ -121,9 +118,9 @@ describe("basic auth", () => {
 });
 
 describe("bcrypt", () => {
-  test("is run for the first scrape and not for the second, nor twice for two at once", async () => {
-    const bcrypt = fakeBcrypt();
-    const { web } = await startServerWithFiles(annWebFile, { bcrypt });
+  test("runs once for several scrapes with the same password", async () => {
+    const { hashes, bcryptMatches } = fakeBcrypt();
+    const { web } = await startServerWithFiles(annWebFile, { bcryptMatches });
     await Promise.all([
       sendHttpRequest(web, "/metrics", validLogin),
       sendHttpRequest(web, "/metrics", validLogin),
@@ -131,37 +128,36 @@ describe("bcrypt", () => {
     ]);
     for (let scrape = 0; scrape < 5; scrape++)
       expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
-    expect(bcrypt.hashes).toEqual([hash]);
+    expect(hashes).toEqual([hash]);
   });
 
-  test("is run for an unknown user as for a known one, at the cost of one of those", async () => {
-    const bcrypt = fakeBcrypt();
-    const { web } = await startServerWithFiles(webYml({ ann: hash, bob: hash.replace("$04$", "$06$") }), { bcrypt });
+  test("runs for unknown users too, at the cost of a known one", async () => {
+    const { hashes, bcryptMatches } = fakeBcrypt();
+    const users = webYml({ ann: hash, bob: hash.replace("$04$", "$06$") });
+    const { web } = await startServerWithFiles(users, { bcryptMatches });
     for (const user of ["eve", "mallory", "trent", "eve"]) {
       expect((await sendHttpRequest(web, "/metrics", { headers: basic(user, PASSWORD) })).status).toBe(401);
     }
-    expect(bcrypt.hashes).toHaveLength(4);
-    for (const against of bcrypt.hashes) expect(against).toMatch(/^\$2[aby]\$0[46]\$[./A-Za-z0-9]{53}$/);
-    expect(bcrypt.hashes[0]).toBe(bcrypt.hashes[3]);
-    expect(bcrypt.hashes).not.toContain(hash);
+    expect(hashes).toHaveLength(4);
+    for (const against of hashes) expect(against).toMatch(/^\$2[aby]\$0[46]\$[./A-Za-z0-9]{53}$/);
+    expect(hashes[0]).toBe(hashes[3]);
+    expect(hashes).not.toContain(hash);
   });
 
-  test("that can't be run is a 503, is logged, and lets nobody in", async () => {
-    const bcrypt = { ...fakeBcrypt(), matches: () => Promise.reject(new Error("the thread is gone")) };
-    const { web } = await startServerWithFiles(annWebFile, { bcrypt });
+  test("answers 503 and logs the failure if it can't run", async () => {
+    const bcryptMatches = () => Promise.reject(new Error("no thread"));
+    const { web } = await startServerWithFiles(annWebFile, { bcryptMatches });
     const answer = await sendHttpRequest(web, "/metrics", validLogin);
     expect(answer).toMatchObject({ status: 503, text: "the password could not be checked\n" });
     expect(answer.headers["retry-after"]).toBe("1");
-    expect(loggedMessages).toEqual(["A password could not be checked."]);
+    expect(loggedMessages).toEqual(["password check failed"]);
   });
 
-  test("runs aside: the loop turns many times while a password is checked", async () => {
-    const bcrypt = createBcrypt();
-    onTestFinished(() => bcrypt.close());
-    await bcrypt.matches("warm", hash);
+  test("does not block the event loop", async () => {
+    const bcryptMatches = createBcryptMatches();
     let turns = 0;
     let isOver = false;
-    const checked = bcrypt.matches(PASSWORD, hashSync(PASSWORD, 8)).finally(() => {
+    const checked = bcryptMatches(PASSWORD, hashSync(PASSWORD, 8)).finally(() => {
       isOver = true;
     });
     while (!isOver) {
@@ -172,24 +168,22 @@ describe("bcrypt", () => {
     expect(turns).toBeGreaterThan(50);
   });
 
-  test("answers each of many who ask at once, and fails those who wait when it ends", async () => {
-    const bcrypt = createBcrypt();
+  test("compares several passwords one after the other", async () => {
+    const bcryptMatches = createBcryptMatches();
     const given = [PASSWORD, "x", PASSWORD, "y"];
-    expect(await Promise.all(given.map((password) => bcrypt.matches(password, hash)))).toEqual([
+    expect(await Promise.all(given.map((password) => bcryptMatches(password, hash)))).toEqual([
       true,
       false,
       true,
       false,
     ]);
-    const waiting = bcrypt.matches(PASSWORD, hashSync(PASSWORD, 10));
-    await Promise.all([expect(waiting).rejects.toThrow("has ended"), bcrypt.close()]);
   });
 });
 
 describe("wrong passwords", () => {
-  test("are looked at ten times a minute and client; then 429, but not for who was right before", async () => {
-    const bcrypt = fakeBcrypt();
-    const { web, clock, metrics } = await startServerWithFiles(webYml({ ann: hash, bob: hash }), { bcrypt });
+  test("are answered 429 after ten in a minute, while remembered logins still work", async () => {
+    const { hashes, bcryptMatches } = fakeBcrypt();
+    const { web, clock, metrics } = await startServerWithFiles(webYml({ ann: hash, bob: hash }), { bcryptMatches });
     await sendHttpRequest(web, "/", validLogin);
     for (let time = 0; time < 10; time++) {
       expect((await sendHttpRequest(web, "/metrics", { headers: basic("ann", String(time)) })).status).toBe(401);
@@ -197,7 +191,7 @@ describe("wrong passwords", () => {
     const throttled = await sendHttpRequest(web, "/metrics", invalidLogin);
     expect(throttled).toMatchObject({ status: 429, text: expect.stringContaining("too many wrong passwords") });
     expect(throttled.headers["retry-after"]).toBe("60");
-    expect(bcrypt.hashes).toHaveLength(11);
+    expect(hashes).toHaveLength(11);
     expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
     const bob = { headers: basic("bob", PASSWORD) };
     expect((await sendHttpRequest(web, "/metrics", bob)).status).toBe(429);
@@ -209,25 +203,24 @@ describe("wrong passwords", () => {
   const users = new Map([["ann", hash]]);
   const stillClock = { monotonic: () => 0 };
 
-  test("of one client leave the others alone, and right ones count for nothing", async () => {
-    const passwords = createUserAuth(fakeBcrypt(), stillClock);
-    const judge = async (password: string, client: string) =>
+  test("are counted for each client, without the right ones", async () => {
+    const passwords = createUserAuth(fakeBcrypt().bcryptMatches, stillClock);
+    const authenticate = async (password: string, client: string) =>
       (await passwords.authenticate(basic("ann", password).authorization, users, client)).kind;
-    for (let time = 0; time < 30; time++) expect(await judge(PASSWORD, "a")).toBe("granted");
-    const many = await Promise.all(Array.from({ length: 12 }, (_, time) => judge(String(time), "a")));
+    for (let time = 0; time < 30; time++) expect(await authenticate(PASSWORD, "a")).toBe("granted");
+    const many = await Promise.all(Array.from({ length: 12 }, (_, time) => authenticate(String(time), "a")));
     expect(many).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
-    expect(await judge("x", "b")).toBe("wrong");
+    expect(await authenticate("x", "b")).toBe("wrong");
   });
 
-  test("that wait to be checked are bounded, whoever sent them: the rest is told to come again", async () => {
-    const never: Bcrypt = { matches: () => new Promise(() => {}), close: () => Promise.resolve() };
-    const passwords = createUserAuth(never, stillClock);
-    const judge = (password: string, client: string) =>
+  test("wait in a bounded queue; further ones are told to retry", async () => {
+    const passwords = createUserAuth(() => new Promise(() => {}), stillClock);
+    const authenticate = (password: string, client: string) =>
       passwords.authenticate(basic("ann", password).authorization, users, client);
-    for (let client = 0; client < 32; client++) expect(judge(`${client}`, `${client}`)).toBeInstanceOf(Promise);
-    expect(judge("one more", "another")).toEqual({ kind: "busy", retryAfterMs: 1_000 });
-    // One that is under way already costs nothing more.
-    expect(judge("7", "another")).toBeInstanceOf(Promise);
+    for (let client = 0; client < 32; client++) expect(authenticate(`${client}`, `${client}`)).toBeInstanceOf(Promise);
+    expect(authenticate("one more", "another")).toEqual({ kind: "busy", retryAfterMs: 1_000 });
+    // The same login joins the pending check.
+    expect(authenticate("7", "another")).toBeInstanceOf(Promise);
   });
 });
 
@@ -235,22 +228,22 @@ describe("the admin token", () => {
   const TOKEN = "an-admin-token";
   const bearer = { headers: { authorization: `Bearer ${TOKEN}` } };
 
-  /** A server with users and a token, and the orders that it was given. */
+  /** Starts a server with users and a token, and records the commands that it receives. */
   async function guarded(token: string | null = TOKEN) {
     const recorded: string[][] = [];
     const secret = token === null ? null : inlineSecret(token);
     const deps = { commands: () => recordingOrders(recorded), operators: () => adminOperators(secret) };
-    return { kept: recorded, ...(await startServerWithFiles(annWebFile, { deps, bcrypt: fakeBcrypt() })) };
+    return { kept: recorded, ...(await startServerWithFiles(annWebFile, { deps, ...fakeBcrypt() })) };
   }
 
-  test("gives orders without a user, and shows what they are about", async () => {
+  test("is enough for commands and for reading", async () => {
     const { kept: recorded, web } = await guarded();
     expect((await sendHttpRequest(web, "/api/v1/pause", { method: "POST", ...bearer })).status).toBe(200);
     expect((await sendHttpRequest(web, "/api/v1/actions", bearer)).status).toBe(200);
     expect(recorded).toHaveLength(1);
   });
 
-  test("is not replaced by a password: a user may look, and not give orders", async () => {
+  test("can't be replaced by a password", async () => {
     const { kept: recorded, web } = await guarded();
     const answer = await sendHttpRequest(web, "/api/v1/pause", { method: "POST", ...validLogin });
     expect(answer.status).toBe(401);
@@ -258,7 +251,7 @@ describe("the admin token", () => {
     expect(recorded).toEqual([]);
   });
 
-  test("that is wrong shows nothing, and is throttled as ever", async () => {
+  test("that is wrong is refused and throttled", async () => {
     const { web } = await guarded();
     const guess = { headers: { authorization: "Bearer guess" } };
     for (let time = 0; time < 10; time++) expect((await sendHttpRequest(web, "/metrics", guess)).status).toBe(401);
@@ -266,7 +259,7 @@ describe("the admin token", () => {
     expect((await sendHttpRequest(web, "/metrics", bearer)).status).toBe(200);
   });
 
-  test("that is not there leaves no trace: its routes are 401 for strangers and 404 for users", async () => {
+  test("that is not configured: the command routes answer 404 to users", async () => {
     const { web } = await guarded(null);
     for (const headers of [{}, bearer.headers]) {
       const answer = await sendHttpRequest(web, "/api/v1/pause", { method: "POST", headers });

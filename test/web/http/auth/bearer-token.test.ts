@@ -42,21 +42,21 @@ async function resume(web: WebServer, authorization?: string) {
   return { status, text, challenge: answered.get("www-authenticate"), retryAfter: answered.get("retry-after") };
 }
 
-describe("the admin token", () => {
-  test("is wanted: without one, or by another scheme, an order is 401 and not carried out", async () => {
+describe("an operator token", () => {
+  test("is required: a command without one is answered 401 and not executed", async () => {
     const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     for (const authorization of [undefined, "", "Bearer", "Bearer ", `Basic ${TOKEN}`, TOKEN, `Bearer${TOKEN}`]) {
       const answer = await resume(web, authorization);
       expect(answer).toMatchObject({ status: 401, challenge: 'Bearer realm="proxywarden"' });
       expect(JSON.parse(answer.text)).toEqual({
         error: "unauthorized",
-        message: "this needs an operator's token, as in Authorization: Bearer TOKEN",
+        message: "an operator token is required: Authorization: Bearer TOKEN",
       });
     }
     expect(recorded).toEqual([]);
   });
 
-  test("that is wrong gets one answer, however near it comes", async () => {
+  test("that is wrong gets the same response, however similar it is", async () => {
     const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     const wrong = ["x", TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase(), `${TOKEN} ${TOKEN}`, "x".repeat(8_000)];
     const answers = await Promise.all(wrong.map((token) => resume(web, `Bearer ${token}`)));
@@ -65,29 +65,29 @@ describe("the admin token", () => {
     expect(recorded).toEqual([]);
   });
 
-  test("that is right opens, whatever the case of the scheme", async () => {
+  test("is accepted whatever the case of the scheme", async () => {
     const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
     expect((await resume(web, `bearer  ${TOKEN}`)).status).toBe(200);
     expect(recorded).toHaveLength(2);
   });
 
-  test("is looked at before the body: who has none learns nothing by what he sends", async () => {
+  test("is checked before the body is read", async () => {
     const { web } = await serverWithToken(() => inlineSecret(TOKEN));
     const answer = await fetchFrom(web, "/api/v1/pause", { method: "POST", body: "x".repeat(9_000) });
     expect(answer.status).toBe(401);
   });
 
-  test("is in no log, neither the right one nor a wrong one", async () => {
+  test("is never logged, right or wrong", async () => {
     const { web } = await serverWithToken(() => inlineSecret(TOKEN));
     await resume(web, `Bearer ${TOKEN}`);
     await resume(web, "Bearer guessed-by-somebody");
-    expect(loggedMessages).toEqual(["Order carried out.", "wrong token given"]);
+    expect(loggedMessages).toEqual(["operator command executed", "wrong token given"]);
     expect(JSON.stringify(loggedFields)).not.toMatch(/guessed|horse/);
     expect(loggedFields[1]).toEqual({ path: "/api/v1/resume", from: "127.0.0.1" });
   });
 
-  test("may come and go by a reload: the routes are there for as long as it is", async () => {
+  test("may be added and removed by a reload; the routes exist only with it", async () => {
     let token: Secret | null = null;
     const { kept: recorded, web } = await serverWithToken(() => token);
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(404);
@@ -98,10 +98,10 @@ describe("the admin token", () => {
     expect(recorded).toHaveLength(1);
   });
 
-  test("in a file that is replaced is in force at once, and the old one is wrong from then on", async () => {
+  test("in a replaced file is valid at once, and the old one invalid", async () => {
     const folder = createTempFolder();
     const file = folder.write("token", `${TOKEN}\n`);
-    // A clock that stands still: nothing but the wrong token makes it look at the file again.
+    // With a stopped clock only the wrong token makes the secret read its file again.
     const secret = fileSecret(file, stoppedClock);
     if (!secret.ok) throw new Error(secret.error);
     const { web } = await serverWithToken(() => secret.value);
@@ -111,7 +111,7 @@ describe("the admin token", () => {
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(401);
   });
 
-  test("keeps its old value where the file has become unreadable", async () => {
+  test("keeps its value if the file can no longer be read", async () => {
     const folder = createTempFolder();
     const secret = fileSecret(folder.write("token", TOKEN), stoppedClock);
     if (!secret.ok) throw new Error(secret.error);
@@ -121,9 +121,9 @@ describe("the admin token", () => {
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
   });
 
-  test("loses blanks at its ends, as a header does", () => {
-    const gate = createOperatorAuth(stoppedClock);
-    expect(gate.authenticate(`Bearer ${TOKEN}`, adminOperators(inlineSecret(`${TOKEN} `)))).toEqual({
+  test("is compared without blanks at its ends", () => {
+    const operatorAuth = createOperatorAuth(stoppedClock);
+    expect(operatorAuth.authenticate(`Bearer ${TOKEN}`, adminOperators(inlineSecret(`${TOKEN} `)))).toEqual({
       kind: "granted",
       operator: "admin",
     });
@@ -131,27 +131,30 @@ describe("the admin token", () => {
 });
 
 describe("wrong tokens", () => {
-  const judgeMany = (gate: ReturnType<typeof createOperatorAuth>, times: number) =>
-    Array.from({ length: times }, () => gate.authenticate("Bearer wrong", adminOperators(inlineSecret(TOKEN))).kind);
+  const authenticateMany = (operatorAuth: ReturnType<typeof createOperatorAuth>, times: number) =>
+    Array.from(
+      { length: times },
+      () => operatorAuth.authenticate("Bearer wrong", adminOperators(inlineSecret(TOKEN))).kind,
+    );
 
-  test("are throttled from the eleventh within a minute on, and the right one is let in all the while", () => {
+  test("are throttled after ten in a minute, while the right one is accepted", () => {
     const { state, clock } = manualClock();
-    const gate = createOperatorAuth(clock);
-    expect(judgeMany(gate, 12)).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
-    expect(gate.authenticate(`Bearer ${TOKEN}`, adminOperators(inlineSecret(TOKEN)))).toEqual({
+    const operatorAuth = createOperatorAuth(clock);
+    expect(authenticateMany(operatorAuth, 12)).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
+    expect(operatorAuth.authenticate(`Bearer ${TOKEN}`, adminOperators(inlineSecret(TOKEN)))).toEqual({
       kind: "granted",
       operator: "admin",
     });
     state.nowMs = 59_000;
-    expect(gate.authenticate("Bearer wrong", adminOperators(inlineSecret(TOKEN)))).toEqual({
+    expect(operatorAuth.authenticate("Bearer wrong", adminOperators(inlineSecret(TOKEN)))).toEqual({
       kind: "throttled",
       retryAfterMs: 1_000,
     });
     state.nowMs = 60_000;
-    expect(judgeMany(gate, 11)).toEqual([...Array(10).fill("wrong"), "throttled"]);
+    expect(authenticateMany(operatorAuth, 11)).toEqual([...Array(10).fill("wrong"), "throttled"]);
   });
 
-  test("that are throttled don't reach for the file", () => {
+  test("don't read the file again while throttled", () => {
     let reads = 0;
     const secret: Secret = {
       value: () => TOKEN,
@@ -160,18 +163,18 @@ describe("wrong tokens", () => {
         return { ok: true, value: false };
       },
     };
-    const gate = createOperatorAuth(manualClock().clock);
-    for (let time = 0; time < 50; time++) gate.authenticate("Bearer wrong", adminOperators(secret));
+    const operatorAuth = createOperatorAuth(manualClock().clock);
+    for (let time = 0; time < 50; time++) operatorAuth.authenticate("Bearer wrong", adminOperators(secret));
     expect(reads).toBe(10);
   });
 
-  test("that are absent count for nothing: a page that is opened without one locks nobody out", () => {
-    const gate = createOperatorAuth(manualClock().clock);
-    for (let time = 0; time < 50; time++) gate.authenticate(undefined, adminOperators(inlineSecret(TOKEN)));
-    expect(judgeMany(gate, 1)).toEqual(["wrong"]);
+  test("that are absent are not counted", () => {
+    const operatorAuth = createOperatorAuth(manualClock().clock);
+    for (let time = 0; time < 50; time++) operatorAuth.authenticate(undefined, adminOperators(inlineSecret(TOKEN)));
+    expect(authenticateMany(operatorAuth, 1)).toEqual(["wrong"]);
   });
 
-  test("are answered with 429 and when to come again, over all routes together; the right one with 200", async () => {
+  test("are answered 429 with Retry-After, counted over all routes", async () => {
     const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     const wrong = { method: "POST", headers: { authorization: "Bearer wrong" } };
     for (let time = 0; time < 10; time++) expect((await fetchFrom(web, "/api/v1/pause", wrong)).status).toBe(401);

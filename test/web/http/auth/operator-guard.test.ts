@@ -34,7 +34,7 @@ async function serverWithOptionalToken({
 }
 
 describe("a reload", () => {
-  test("needs the token where one is configured, as orders do", async () => {
+  test("needs the token if one is configured", async () => {
     const { done, post, bearer } = await serverWithOptionalToken();
     for (const path of [RELOAD, PAUSE]) {
       expect(await post(path)).toBe(401);
@@ -45,7 +45,7 @@ describe("a reload", () => {
     expect(done.map(([name]) => name)).toEqual(["reload", "pause"]);
   });
 
-  test("needs no token where none is configured, and then no web page may ask for it, whatever name it came by", async () => {
+  test("needs no token if none is configured, but then no web page may send it", async () => {
     const { web, done, post, metrics } = await serverWithOptionalToken({ token: null });
     const { host } = new URL(web.url);
     const pages: Record<string, string>[] = [
@@ -80,13 +80,13 @@ describe("with a token", () => {
     for (const path of [RELOAD, PAUSE]) expect(await post(path, { ...bearer, origin, host })).toBe(status);
   });
 
-  test("a page of another site is refused even where it hides its origin", async () => {
+  test("a page of another site is refused even without its origin", async () => {
     const { post, bearer } = await serverWithOptionalToken();
     expect(await post(PAUSE, { ...bearer, "sec-fetch-site": "cross-site" })).toBe(403);
     expect(await post(PAUSE, { ...bearer, "sec-fetch-site": "same-origin" })).toBe(200);
   });
 
-  test("a proxy that changes Host must be trusted, and say the first one in X-Forwarded-Host", async () => {
+  test("a proxy that changes Host must be trusted and send X-Forwarded-Host", async () => {
     const page = { origin: "https://warden.test", host: "127.0.0.1:9713", "x-forwarded-host": "warden.test" };
     const trusting = await serverWithOptionalToken({ proxies: ["127.0.0.1"] });
     expect(await trusting.post(PAUSE, { ...trusting.bearer, ...page })).toBe(200);

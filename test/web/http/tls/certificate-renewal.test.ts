@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { renameSync, rmSync } from "node:fs";
-import { Agent } from "node:http";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { sendHttpRequest, settingsIn, startServerWithFiles } from "../secured-server.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
 import { loggedFields, loggedMessages } from "../test-server.ts";
 import { clientOptions, serverFiles, type TestCertificates, testCertificates, tlsHandshake } from "./certificates.ts";
 
@@ -14,26 +13,26 @@ beforeAll(() => {
 describe("a certificate that is renewed", () => {
   const serial = async (url: string) => (await tlsHandshake(url, {})).getPeerX509Certificate()!.serialNumber;
 
-  test("is shown from the next connection on, without a restart; the old connections go on", async () => {
+  test("is used for new connections without a restart, and open ones stay open", async () => {
     const { web, folder, clock, metrics } = await startServerWithFiles(serverFiles());
     const old = await serial(web.url);
     const recorded = await tlsHandshake(web.url, {});
     folder.write("web.crt", made.renewed.cert);
     folder.write("web.key", made.renewed.key);
-    // Not even looked at yet: it was a moment ago.
+    // The files are checked once a second.
     expect(await serial(web.url)).toBe(old);
     clock.nowMs += 1_000;
     expect(await serial(web.url)).not.toBe(old);
-    expect(loggedMessages).toContain("The web configuration was read anew, and is in force.");
+    expect(loggedMessages).toContain("web configuration reloaded");
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(1);
     recorded.write("GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n");
     expect(String((await once(recorded, "data"))[0])).toMatch(/^HTTP\/1\.1 200 OK/);
   });
 
-  test("that is broken is not: the old one is shown on, the log says why, a metric says so, until it is mended", async () => {
+  test("that is invalid is not used: a log line and a metric report it until it is repaired", async () => {
     const { web, folder, clock, metrics } = await startServerWithFiles(serverFiles());
     const old = await serial(web.url);
-    const mend = () => {
+    const repair = () => {
       for (const [name, text] of Object.entries(serverFiles())) folder.write(name, text);
     };
     const breaks: readonly (() => void)[] = [
@@ -51,10 +50,12 @@ describe("a certificate that is renewed", () => {
       expect(await serial(web.url)).toBe(old);
       clock.nowMs += 1_000;
       expect(await serial(web.url)).toBe(old);
-      // Said once, not at every look.
-      expect(loggedMessages.filter((message) => message.includes("is refused"))).toHaveLength(index + 1);
+      // Logged once, not at every check.
+      expect(loggedMessages.filter((message) => message.startsWith("invalid web configuration"))).toHaveLength(
+        index + 1,
+      );
       expect(metrics.proxywarden_web_config_last_reload_successful).toBe(0);
-      mend();
+      repair();
       clock.nowMs += 1_000;
       expect(await serial(web.url)).toBe(old);
       expect(metrics.proxywarden_web_config_last_reload_successful).toBe(1);
@@ -63,7 +64,7 @@ describe("a certificate that is renewed", () => {
     expect(JSON.stringify(loggedFields)).not.toContain("PRIVATE");
   });
 
-  test("a file that a new web.yml names, and that comes after it, is seen when it comes", async () => {
+  test("a file that web.yml already names is used as soon as it exists", async () => {
     const { web, folder, clock } = await startServerWithFiles(serverFiles());
     const old = await serial(web.url);
     folder.write("web.yml", "tls_server_config: { cert_file: next.crt, key_file: next.key }");
@@ -75,22 +76,32 @@ describe("a certificate that is renewed", () => {
     expect(await serial(web.url)).not.toBe(old);
   });
 
-  test("a file never turns TLS off by itself; a reload does", async () => {
+  test("a changed file does not turn TLS off", async () => {
     const { web, folder, clock, metrics } = await startServerWithFiles(serverFiles());
     folder.write("web.yml", "http_server_config: { http2: false }");
     clock.nowMs += 1_000;
     expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(0);
-    expect(JSON.stringify(loggedFields)).toContain("TLS is turned off by a reload alone");
-    const terms = settingsIn(folder);
-    if (!terms.ok) throw new Error(terms.error.join("\n"));
-    web.applySettings(terms.value);
-    expect(web.url).toMatch(/^http:/);
-    expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
-    expect(metrics.proxywarden_web_config_last_reload_successful).toBe(1);
+    expect(JSON.stringify(loggedFields)).toContain("turning TLS off needs a restart");
   });
 
-  test("a file never turns TLS on by itself either: the address would be another", async () => {
+  test("client certificates are required as soon as the file requires them", async () => {
+    const { web, folder, clock } = await startServerWithFiles(serverFiles());
+    const status = (identity: Parameters<typeof clientOptions>[0]) =>
+      sendHttpRequest(web, "/metrics", clientOptions(identity)).then(
+        (response) => response.status,
+        () => "refused",
+      );
+    expect(await status(null)).toBe(200);
+    const keys = "client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt";
+    folder.write("web.yml", serverFiles(keys)["web.yml"]);
+    clock.nowMs += 1_000;
+    expect(await status(null)).toBe("refused");
+    expect(await status(made.forged)).toBe("refused");
+    expect(await status(made.prometheus)).toBe(200);
+  });
+
+  test("a changed file does not turn TLS on", async () => {
     const { web, folder, clock, metrics } = await startServerWithFiles({
       ...serverFiles(),
       "web.yml": "rate_limit: { interval: 0 }",
@@ -99,22 +110,5 @@ describe("a certificate that is renewed", () => {
     clock.nowMs += 1_000;
     expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
     expect(metrics.proxywarden_web_config_last_reload_successful).toBe(0);
-  });
-
-  test("a connection that came in plain ends with its next answer once a reload has turned TLS on", async () => {
-    const { web, folder } = await startServerWithFiles({ ...serverFiles(), "web.yml": "rate_limit: { interval: 0 }" });
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    onTestFinished(() => agent.destroy());
-    const plainUrl = { url: web.url };
-    expect((await sendHttpRequest(plainUrl, "/metrics", { agent })).headers.connection).toBe("keep-alive");
-    folder.write("web.yml", serverFiles()["web.yml"]);
-    const terms = settingsIn(folder);
-    if (!terms.ok) throw new Error(terms.error.join("\n"));
-    web.applySettings(terms.value);
-    expect(await sendHttpRequest(plainUrl, "/metrics", { agent })).toMatchObject({
-      status: 200,
-      headers: { connection: "close" },
-    });
-    expect((await sendHttpRequest(plainUrl, "/metrics", { agent })).status).toBe(400);
   });
 });

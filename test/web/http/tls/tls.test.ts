@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { alternativeNames } from "../../../../src/web/http/tls/subject-alt-names.ts";
+import { alternativeNames } from "../../../../src/web/http/tls/client-certificates.ts";
 import { createTempFolder } from "../../../integration/folder.ts";
 import { waitUntil } from "../../../integration/wait-until.ts";
 import { sendHttpRequest, settingsIn, startServerWithFiles } from "../secured-server.ts";
@@ -18,7 +18,7 @@ beforeAll(() => {
 });
 
 describe("TLS", () => {
-  test("is spoken with the certificate of the file, and the URL says so", async () => {
+  test("uses the certificate of the file, and the URL has the scheme https", async () => {
     const { web, metrics } = await startServerWithFiles(serverFiles());
     expect(web.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     expect(await sendHttpRequest(web, "/-/healthy", clientOptions())).toMatchObject({ status: 200, text: "healthy\n" });
@@ -27,13 +27,13 @@ describe("TLS", () => {
     expect(endsAt - Date.now() / 1_000).toBeCloseTo(2 * 86_400, -3);
   });
 
-  test("is spoken with a certificate and a key that stand in the file itself", async () => {
+  test("accepts a certificate and a key in the web configuration itself", async () => {
     const text = JSON.stringify({ tls_server_config: { cert: made.server.cert, key: made.server.key } });
     const { web } = await startServerWithFiles({ "web.yml": text });
     expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
   });
 
-  test("is refused in version 1.1, and spoken in 1.2 and 1.3", async () => {
+  test("supports versions 1.2 and 1.3, not 1.1", async () => {
     const { web, metrics } = await startServerWithFiles(serverFiles());
     const legacy = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "ALL:@SECLEVEL=0" } as const;
     await expect(tlsHandshake(web.url, legacy)).rejects.toThrow(/protocol version/);
@@ -44,7 +44,7 @@ describe("TLS", () => {
     expect(metrics["proxywarden_web_refusals_total handshake"]).toBe(1);
   });
 
-  test("is spoken in the versions, with the ciphers and over the curves that are configured, and in no others", async () => {
+  test("supports only the configured versions, ciphers and curves", async () => {
     const keys = "min_version: TLS11, max_version: TLS12, curve_preferences: [CurveP384]";
     const { web } = await startServerWithFiles(
       serverFiles(`${keys}, cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA]`),
@@ -61,7 +61,7 @@ describe("TLS", () => {
     await expect(tlsHandshake(web.url, { ecdhCurve: "P-256" })).rejects.toThrow(/handshake failure/);
   });
 
-  test("prefers the server's order of ciphers, or the client's where that is configured", async () => {
+  test("prefers the server's order of ciphers, or the client's if configured", async () => {
     const suites = ["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
     const keys = `max_version: TLS12, cipher_suites: [${suites}]`;
     const ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384";
@@ -72,27 +72,27 @@ describe("TLS", () => {
     expect(await chosen(", prefer_server_cipher_suites: false")).toBe("ECDHE-ECDSA-AES128-GCM-SHA256");
   });
 
-  test("speaks HTTP/1.1 with those who would rather speak HTTP/2, and not with those who speak nothing else", async () => {
+  test("negotiates HTTP/1.1, never HTTP/2", async () => {
     const { web } = await startServerWithFiles(serverFiles());
     expect((await tlsHandshake(web.url, { ALPNProtocols: ["h2", "http/1.1"] })).alpnProtocol).toBe("http/1.1");
     await expect(tlsHandshake(web.url, { ALPNProtocols: ["h2"] })).rejects.toThrow(/no application protocol/);
   });
 
-  test("is not spoken with whoever speaks plain HTTP: he is told what is wanted, and the next client is served", async () => {
+  test("answers a plain HTTP request with 400 and a hint", async () => {
     const { web, metrics } = await startServerWithFiles(serverFiles());
     const plain = await sendHttpRequest({ url: web.url.replace("https:", "http:") }, "/metrics");
-    expect(plain).toMatchObject({ status: 400, text: "this is plain HTTP, and an HTTPS server: ask by https://\n" });
+    expect(plain).toMatchObject({ status: 400, text: "plain HTTP request sent to an HTTPS server: use https://\n" });
     expect(metrics["proxywarden_web_refusals_total handshake"]).toBe(1);
     expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
   });
 
-  test("curl is answered over it", async () => {
+  test("works with curl", async () => {
     const { web, folder } = await startServerWithFiles(serverFiles());
     const curl = ["-sS", "--cacert", folder.pathOf("clients.crt"), "--tls-max", "1.2", `${web.url}/-/healthy`];
     expect((await promisify(execFile)("curl", curl)).stdout).toBe("healthy\n");
   });
 
-  test("is not negotiated anew within a connection", async () => {
+  test("does not renegotiate", async () => {
     const { web } = await startServerWithFiles(serverFiles());
     const socket = await tlsHandshake(web.url, { maxVersion: "TLSv1.2" });
     const ended = once(socket, "error");
@@ -102,8 +102,8 @@ describe("TLS", () => {
 });
 
 describe("a client's certificate", () => {
-  /** How a client that asks for the metrics fares: the status, or `refused`. */
-  async function fates(keys: string, clients: readonly (Identity | null)[]): Promise<(number | "refused")[]> {
+  /** Requests the metrics with each client certificate and returns the statuses. */
+  async function responses(keys: string, clients: readonly (Identity | null)[]): Promise<(number | "refused")[]> {
     const { web } = await startServerWithFiles(serverFiles(keys));
     return Promise.all(
       clients.map((client) =>
@@ -122,14 +122,14 @@ describe("a client's certificate", () => {
     ["RequireClientCert", "", ["refused", 200, 200]],
     ["VerifyClientCertIfGiven", ", client_ca_file: clients.crt", [200, "refused", 200]],
     ["RequireAndVerifyClientCert", ", client_ca_file: clients.crt", ["refused", "refused", 200]],
-  ] as const)("under %s: none, one of another authority, one of ours", async (type, more, expected) => {
-    expect(await fates(`client_auth_type: ${type}${more}`, [null, made.forged, made.prometheus])).toEqual(expected);
+  ] as const)("%s: no certificate, one of another authority, one of ours", async (type, more, expected) => {
+    expect(await responses(`client_auth_type: ${type}${more}`, [null, made.forged, made.prometheus])).toEqual(expected);
   });
 
   test.each([
     ["TLSv1.2", 200],
     ["TLSv1.3", 200],
-  ] as const)("is asked for in %s as well", async (version, status) => {
+  ] as const)("is requested in %s", async (version, status) => {
     const { web } = await startServerWithFiles(
       serverFiles("client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt"),
     );
@@ -139,33 +139,33 @@ describe("a client's certificate", () => {
       await expect(sendHttpRequest(web, "/", clientOptions(refused, over))).rejects.toThrow();
   });
 
-  test("that is for servers is none for clients", async () => {
+  test("must be valid for clients", async () => {
     const keys = "client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt";
-    expect(await fates(keys, [made.server, made.prometheus])).toEqual(["refused", 200]);
+    expect(await responses(keys, [made.server, made.prometheus])).toEqual(["refused", 200]);
   });
 
   test.each(["prometheus.test", "spiffe://test/prometheus", "2001:DB8:0::1"])(
-    "is let in by the name %s, and no other is",
+    "is accepted only with the name %s",
     async (name) => {
       const keys = `client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt, client_allowed_sans: ["other.test", "${name}"]`;
-      expect(await fates(keys, [made.prometheus, made.stranger, made.forged, null])).toEqual([
+      expect(await responses(keys, [made.prometheus, made.stranger, made.forged, null])).toEqual([
         200,
         "refused",
         "refused",
         "refused",
       ]);
       const reasons = loggedFields.map(({ why }) => why);
-      expect(reasons).toContain("no subject alternative name of its certificate is in client_allowed_sans");
+      expect(reasons).toContain("none of the certificate's subject alternative names is in client_allowed_sans");
       expect(reasons).toContainEqual(expect.stringMatching(/^its certificate is not verified: .*(?:SIGNATURE|ISSUER)/));
     },
   );
 
-  test("by name alone, whoever signed it, under RequireAnyClientCert: as in the toolkit", async () => {
+  test("RequireAnyClientCert checks only the name, as in the exporter-toolkit", async () => {
     const keys = "client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus.test]";
-    expect(await fates(keys, [made.forged, made.stranger, null])).toEqual([200, "refused", "refused"]);
+    expect(await responses(keys, [made.forged, made.stranger, null])).toEqual([200, "refused", "refused"]);
   });
 
-  test("is looked at again where a session is taken up again", async () => {
+  test("is checked again when a session is resumed", async () => {
     const keys = "client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt, max_version: TLS12";
     const { web, folder, clock } = await startServerWithFiles(
       serverFiles(`${keys}, client_allowed_sans: [prometheus.test]`),
@@ -181,10 +181,10 @@ describe("a client's certificate", () => {
     expect((await sendHttpRequest(web, "/", clientOptions(made.stranger))).status).toBe(200);
   });
 
-  test("has the names that it has, however they are written", () => {
+  test("has its subject alternative names parsed and normalized", () => {
     const names = (subjectAltName: string) => alternativeNames({ subjectAltName });
     expect(names("DNS:a.test, DirName:CN=DNS:b.test, IP Address:2001:DB8:0:0:0:0:0:1, email:a@b.test")).toEqual(
-      // A name of another kind is no name, whatever it looks like.
+      // Names of other kinds are ignored.
       ["a.test", "2001:db8::1", "a@b.test"],
     );
     expect(names('DNS:"a.test, DNS:evil.test", URI:"x\\u0022y"')).toEqual(["a.test, DNS:evil.test", 'x"y']);
@@ -193,26 +193,30 @@ describe("a client's certificate", () => {
   });
 });
 
-test("connections that are over make room for others, more than a client may have at once", async () => {
+test("closed connections make room for others", async () => {
   const { web } = await startServerWithFiles(serverFiles());
   for (let time = 0; time < 70; time++)
     expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
 });
 
-describe("what can't be", () => {
+describe("an invalid configuration", () => {
   test.each([
     [
       "a certificate that is none",
       { "web.crt": "garbage" },
       /tls_server_config\.cert_file: .*web\.crt holds no certificate/,
     ],
-    ["a key that is none", { "web.key": "garbage" }, /tls_server_config\.key_file: .*web\.key holds no private key/],
+    [
+      "a key that is none",
+      { "web.key": "garbage" },
+      /tls_server_config\.key_file: .*web\.key must contain an unencrypted private key/,
+    ],
     [
       "authorities that are none",
       { "clients.crt": "garbage" },
       /tls_server_config\.client_ca_file: .*clients\.crt holds no certificate/,
     ],
-  ])("%s is told by its key and file", (_, broken, message) => {
+  ])("%s: the error names the key and the file", (_, broken, message) => {
     const folder = createTempFolder();
     const all = { ...serverFiles("client_auth_type: RequestClientCert, client_ca_file: clients.crt"), ...broken };
     for (const [name, text] of Object.entries(all)) folder.write(name, text);
@@ -220,18 +224,18 @@ describe("what can't be", () => {
     expect(terms.ok ? [] : terms.error).toEqual([expect.stringMatching(message)]);
   });
 
-  test("is a key of another certificate, or TLS without a version", () => {
+  test("with the key of another certificate is an error", () => {
     const folder = createTempFolder();
     for (const [name, text] of Object.entries({ ...serverFiles(), "web.key": made.renewed.key }))
       folder.write(name, text);
     const other = settingsIn(folder);
     expect(other.ok ? [] : other.error).toEqual([
-      expect.stringMatching(/key_file: .*web\.key is not the key of the certificate$/),
+      expect.stringMatching(/key_file: .*web\.key does not match the certificate$/),
     ]);
   });
 });
 
-test("a handshake that does not come to an end holds up neither others nor the end of the server", async () => {
+test("an unfinished handshake blocks neither other clients nor closing", async () => {
   const { web, metrics } = await startServerWithFiles(serverFiles());
   const { port } = new URL(web.url);
   const idle = connectTcp(Number(port), "127.0.0.1");

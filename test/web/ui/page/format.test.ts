@@ -25,7 +25,7 @@ test.each([
   expect(formatDuration(seconds)).toBe(text);
 });
 
-test("a share is never rounded up to all", () => {
+test("a share below 100 % is never rounded up to it", () => {
   expect([1, 0.99999, 0.981, 0, null, Number.NaN].map(formatPercent)).toEqual([
     "100.0 %",
     "99.9 %",
@@ -36,7 +36,7 @@ test("a share is never rounded up to all", () => {
   ]);
 });
 
-test("what is not known is a dash, what is known has its thousands apart", () => {
+test("formats unknown values as a dash and separates thousands", () => {
   expect([formatCount(null), formatCount(0), formatCount(1_234_567)]).toEqual(["–", "0", "1,234,567"]);
   expect([countNoun(1, "node"), countNoun(2_000, "node")]).toEqual(["1 node", "2,000 nodes"]);
   expect(humanize("last_seen_stale")).toBe("last seen stale");

@@ -8,7 +8,7 @@ declare const uPlot: typeof uPlotType;
 
 interface ChartSpec {
   readonly title: string;
-  readonly series: readonly (readonly [name: string, label: string, colour: string])[];
+  readonly series: readonly (readonly [name: keyof HistoryDocument["series"], label: string, colour: string])[];
   /** Whether the axis begins at zero; else it is about what is there. */
   readonly fromZero: boolean;
 }
@@ -61,7 +61,7 @@ export function startCharts(): void {
 export function showHistory(history: HistoryDocument): void {
   lastHistory = history;
   for (const each of drawnCharts) {
-    const columns = each.chart.series.map(([name]) => history.series[name] ?? []);
+    const columns = each.chart.series.map(([name]) => history.series[name]);
     const data: uPlotType.AlignedData = [[...history.at], ...columns.map((column) => [...column])];
     const texts = columns.map((column, index) => `${each.chart.series[index]![1]} ${formatCount(column.at(-1))}`);
     each.now.textContent = texts.join(" · ");

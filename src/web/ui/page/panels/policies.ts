@@ -76,9 +76,9 @@ const definitionPairs = (numbers: readonly (readonly [string, number])[]): reado
     ),
   );
 
-/** What a step does, in a few words. */
-function stepLabel({ action, force, duration_seconds, receiver }: StepView): string {
-  if (action === "notify") return `notify ${receiver}`;
-  if (action === "quarantine") return `quarantine ${formatDuration(duration_seconds)}`;
-  return force === true ? `forced ${action}` : action;
+/** Returns what a step does in a few words. */
+function stepLabel(step: StepView): string {
+  if (step.action === "notify") return `notify ${step.receiver}`;
+  if (step.action === "quarantine") return `quarantine ${formatDuration(step.duration_seconds)}`;
+  return step.action === "reboot" && step.force ? "forced reboot" : step.action;
 }

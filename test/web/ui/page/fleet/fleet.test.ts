@@ -23,7 +23,7 @@ const document = {
   mark: "000057",
 };
 
-test("nodes are in order of region, country and name, numbers in names as numbers, and empty slots are nobody", () => {
+test("nodes are sorted by region, country and name, with numbers in names as numbers", () => {
   const fleet = readFleet(document);
   expect(fleet.groups.map(({ region, cells }) => [region, cells.map(({ name }) => name)])).toEqual([
     ["eu-central", ["fra-1"]],
@@ -33,7 +33,7 @@ test("nodes are in order of region, country and name, numbers in names as number
   expect(countStatuses(fleet)).toEqual([2, 2, 0, 0, 1, 0]);
 });
 
-test("in trouble is who is not online, or is about to be touched; who waits for a person comes first", () => {
+test("nodes that need attention come in the order of urgency", () => {
   const fleet = readFleet(document);
   expect(nodesNeedingAttention(fleet).map(({ id }) => id)).toEqual(["n5", "n4", "n3", "n2"]);
   expect(needsAttention(fleet, fleet.byId.get("n1")!)).toBe(false);
@@ -42,7 +42,7 @@ test("in trouble is who is not online, or is about to be touched; who waits for 
   expect(needsAttention(fleet, fleet.byId.get("n5")!)).toBe(false);
 });
 
-test("a search looks into names and ids, in any case; a blank one finds nothing", () => {
+test("a search matches names and ids in any case", () => {
   const fleet = readFleet(document);
   const found = (text: string) => searchNodes(fleet, text).map(({ id }) => id);
   expect(found(" IAD-1 ")).toEqual(["n1", "n5"]);

@@ -18,7 +18,7 @@ const rooms = fc.record({
 const counts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 20 });
 const total = (list: readonly number[]) => list.reduce((sum, count) => sum + count, 0);
 
-test("every cell has a place of its own within the whole, and the middle of it is found again", () => {
+test("every cell has its own position and is found at its middle", () => {
   fc.assert(
     fc.property(counts, rooms, (list, room) => {
       const layout = computeLayout(list, room);
@@ -39,7 +39,7 @@ test("every cell has a place of its own within the whole, and the middle of it i
   );
 });
 
-test("cells are as large as keeps the whole within its height", () => {
+test("cells are as large as the height allows", () => {
   const room = { width: 800, height: 480, blockHeight: 16, gap: 8, head: 0 };
   const pitchOf = (nodes: number) => computeLayout([nodes], room).pitch;
   expect([40, 2_000, 10_000, 100_000].map(pitchOf)).toEqual([20, 13, 6, 4]);
@@ -49,7 +49,7 @@ test("cells are as large as keeps the whole within its height", () => {
 /** Three blocks of 5, 3 and 4 cells, in rows of two. */
 const small = computeLayout([5, 3, 4], { width: 40, height: 1_000, blockHeight: 0, gap: 10, head: 0 });
 
-test("keys go along rows, up and down within columns, over the gaps between blocks, and never out", () => {
+test("arrow keys move along rows and columns and across gaps", () => {
   expect(small.columns).toBe(2);
   const walk = (from: number, ...steps: readonly Step[]) => steps.reduce((at, step) => stepFrom(small, at, step), from);
   // 0 1 / 2 3 / 4 – 5 6 / 7 – 8 9 / 10 11
@@ -71,7 +71,7 @@ test("keys go along rows, up and down within columns, over the gaps between bloc
   expect(walk(9, "previous_block", "previous_block")).toBe(5);
 });
 
-test("every cell is reached by arrows alone", () => {
+test("every cell can be reached with arrow keys", () => {
   fc.assert(
     fc.property(counts, rooms, (list, room) => {
       const layout = computeLayout(list, room);

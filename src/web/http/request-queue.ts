@@ -1,17 +1,17 @@
-import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
-import type { Clock } from "../../../model/ports.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { Clock } from "../../model/ports.ts";
 
-/** Lets work that holds the loop through one at a time, with as long a pause after it as it took. */
+/** Runs requests that block the event loop one at a time, with a pause after each that lasts as long as the request took. */
 export interface RequestQueue {
-  /** Resolves when it is its turn; null: too many wait already. */
+  /** Resolves when the request may run; null: the queue is full. */
   enter(): Promise<void> | null;
 }
 
 /** Longest queue; further requests are rejected with 503. */
 const QUEUED_REQUESTS_MAX = 64;
-/** Shorter work is not worth a timer: letting the loop turn once is pause enough. */
+/** After shorter work one turn of the event loop is pause enough. */
 const PAUSE_MS_MIN: DurationMs = 1;
-/** A loop that was held up by something else must not be rested for it. */
+/** Bounds the pause when something else blocked the event loop meanwhile. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /** Creates an empty queue. It leaves half of the event loop's time to scrapes, polling and remediation. */
@@ -19,10 +19,9 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): R
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
 
-  /** From the turn of one to that of the next. */
   async function rest(): Promise<void> {
     const began = clock.monotonic();
-    // The work is done in this turn of the loop, or at its end: the next one begins behind it.
+    // The request runs in this turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
     const tookMs = clock.monotonic() - began;
     if (tookMs >= PAUSE_MS_MIN) await clock.sleep(Math.min(tookMs, PAUSE_MS_MAX));

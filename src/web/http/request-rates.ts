@@ -1,16 +1,43 @@
-import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
-import type { Clock } from "../../../model/ports.ts";
-import { createPerClient, type PerClient } from "../client-address.ts";
-import type { WebSettings } from "../web-settings.ts";
-import { createTokenBucket, type TokenBucket } from "./token-bucket.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { Clock } from "../../model/ports.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+import { createPerClient, type PerClient } from "./client-address.ts";
+import type { WebSettings } from "./web-settings.ts";
 
-/** Probes, scrapes and all else are counted apart: a flood of one leaves the others of its client alone. */
+/** Probes, scrapes and other requests have separate limits, so that a flood of one does not stop the others. */
 export type Traffic = "health" | "metrics" | "other";
 
-/** More requests than may be: whose limit it is, and when there is room again. */
+/** The limit that a request exceeds, and when the next request is allowed. */
 export interface RateExcess {
   readonly of: "client" | "all";
   readonly retryAfterMs: DurationMs;
+}
+
+/** A bucket of tokens, as `rate_limit` of the exporter-toolkit has it. */
+export interface TokenBucket {
+  /** Takes a token and returns 0; if there is none, returns the time until there is one. */
+  take(now: MonotonicMs): DurationMs;
+}
+
+/** Creates a full bucket. It fills by one token each `intervalMs`, up to `burst`. */
+export function createTokenBucket({
+  intervalMs,
+  burst,
+}: {
+  readonly intervalMs: DurationMs;
+  readonly burst: number;
+}): TokenBucket {
+  let tokens = burst;
+  let filledAt: MonotonicMs | null = null;
+  return {
+    take(now) {
+      tokens = Math.min(burst, tokens + (now - (filledAt ?? now)) / intervalMs);
+      filledAt = now;
+      if (tokens < 1) return (1 - tokens) * intervalMs;
+      tokens -= 1;
+      return 0;
+    },
+  };
 }
 
 /** Limits the requests of each client, and those of all together. */
@@ -19,7 +46,7 @@ export interface RequestRateLimiter {
   count(client: string, traffic: Traffic, limit: WebSettings["rate"]): RateExcess | null;
 }
 
-/** Requests of one client a second, in the long run: a page that shows all there is asks a tenth as often. */
+/** Sustained requests of one client per second. The status page sends a tenth of that at most. */
 export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 

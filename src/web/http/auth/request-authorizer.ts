@@ -1,0 +1,107 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { SECOND_MS } from "../../../base/duration.ts";
+import type { WebRefusal } from "../../../metrics/label-values.ts";
+import type { Clock, Log } from "../../../model/ports.ts";
+import type { Operator } from "../../../model/remediation/operator.ts";
+import { clientKey } from "../client-address.ts";
+import { type Refusal, refuse } from "../error-response.ts";
+import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } from "../request-rates.ts";
+import type { Route } from "../route.ts";
+import type { WebSettings } from "../web-settings.ts";
+import type { LoginResult, UserAuth } from "./basic-auth.ts";
+import type { OperatorAuth } from "./bearer-token.ts";
+
+/**
+ * Applies the rate limits and basic auth, before anything else is done for a request. Returns whether the request goes on; if
+ * not, it is answered. A promise only where a password is checked. `route`: undefined if the path has none.
+ */
+export type AuthorizeRequest = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  webSettings: WebSettings,
+  route: Route | undefined,
+) => boolean | Promise<boolean>;
+
+/** Dependencies of {@link createRequestAuthorizer}. */
+export interface RequestAuthorizerDeps {
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly log: Log;
+  readonly userAuth: UserAuth;
+  readonly operatorAuth: OperatorAuth;
+  operators(): readonly Operator[];
+  countRefusal(reason: WebRefusal): void;
+}
+
+/** Creates request authorization without recorded clients. */
+export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeRequest {
+  const { log, userAuth, operatorAuth, operators, countRefusal } = deps;
+  const rates = createRequestRateLimiter(deps.clock);
+
+  function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
+    const excess = rates.count(clientKey(ip), trafficClass(route), rate);
+    if (excess === null) return null;
+    const refusal = { reason: "rate", status: 429, retryAfterMs: excess.retryAfterMs } as const;
+    return excess.of === "client"
+      ? { ...refusal, message: TOO_MANY_REQUESTS, closesConnection: true }
+      : { ...refusal, message: "rate_limit exceeded" };
+  }
+
+  /** Operators may also see everything, with their token. */
+  function authenticate({ headers, ip }: FastifyRequest, users: WebSettings["users"]) {
+    const { authorization } = headers;
+    const known = /^bearer /i.test(authorization ?? "") ? operators() : [];
+    if (known.length > 0) return operatorAuth.authenticate(authorization, known);
+    return userAuth.authenticate(authorization, users, clientKey(ip));
+  }
+
+  /** Admin routes check the token themselves. */
+  const isOpen = (route: Route | undefined): boolean =>
+    route?.access === "all" || (route?.access === "admin" && operators().length > 0);
+
+  return (request, reply, webSettings, route) => {
+    const answer = (refusal: Refusal | null): boolean => {
+      if (refusal === null) return true;
+      countRefusal(refusal.reason);
+      return refuse(request, reply, refusal);
+    };
+    const excess = rateRefusal(request, webSettings, route);
+    if (excess !== null) return answer(excess);
+    if (webSettings.users.size === 0 || isOpen(route)) return true;
+    const conclude = (login: LoginResult): boolean => {
+      if (login.kind === "wrong") log.warn({ from: request.ip }, "basic auth failed");
+      return answer(login.kind === "granted" ? null : { ...LOGIN_REFUSALS[login.kind], ...login });
+    };
+    const login = authenticate(request, webSettings.users);
+    if (!(login instanceof Promise)) return conclude(login);
+    return login.then(conclude, (error: unknown) => {
+      log.error({ error }, "password check failed");
+      return answer(PASSWORD_CHECK_FAILED);
+    });
+  };
+}
+
+const TOO_MANY_REQUESTS = `more than ${CLIENT_REQUESTS_PER_SECOND} requests per second from one address`;
+const CHALLENGE = 'Basic realm="proxywarden", charset="UTF-8"';
+
+const PASSWORD_CHECK_FAILED: Refusal = {
+  reason: "busy",
+  status: 503,
+  retryAfterMs: SECOND_MS,
+  message: "the password could not be checked",
+};
+
+const LOGIN_REFUSALS: Readonly<Record<Exclude<LoginResult["kind"], "granted">, Refusal>> = {
+  missing: { reason: "credentials", status: 401, message: "basic auth is required", challenge: CHALLENGE },
+  wrong: { reason: "credentials", status: 401, message: "wrong user or password", challenge: CHALLENGE },
+  throttled: {
+    reason: "attempts",
+    status: 429,
+    message: "too many wrong passwords or tokens from this address; credentials that were accepted before still work",
+  },
+  busy: { reason: "busy", status: 503, message: "too many password checks are pending" },
+};
+
+function trafficClass(route: Route | undefined): Traffic {
+  if (route?.access === "all") return "health";
+  return route?.path === "/metrics" ? "metrics" : "other";
+}

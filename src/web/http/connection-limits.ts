@@ -1,0 +1,137 @@
+import type { Server } from "node:http";
+import type { Server as HttpsServer } from "node:https";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { SECOND_MS } from "../../base/duration.ts";
+import type { WebRefusal } from "../../metrics/label-values.ts";
+import type { Clock, Log } from "../../model/ports.ts";
+import { clientKey, createPerClient, type IsTrustedProxy } from "./client-address.ts";
+import { createTokenBucket } from "./request-rates.ts";
+import { rawResponse } from "./security-headers.ts";
+import type { TlsSettings } from "./tls/tls-settings.ts";
+import type { LiveWebSettings } from "./web-settings.ts";
+
+/** Scrapers, probes and a few people. Far more is a mistake, and each connection may hold an exposition in memory. */
+const CONNECTIONS_MAX = 256;
+/** A browser has six connections, a Prometheus one or two; so no client can take the places of all others. */
+const CLIENT_CONNECTIONS_MAX = 64;
+/** New connections of one client. A TLS handshake takes one or two milliseconds. */
+const CLIENT_CONNECT_RATE = { intervalMs: SECOND_MS / 50, burst: 500 };
+/** Log lines about rejected client certificates. */
+const CERTIFICATE_LOG_RATE = { intervalMs: 10 * SECOND_MS, burst: 10 };
+
+/** The response shows up in the scraper's log if TLS is enabled only on this side. */
+const PLAIN_HTTP_RESPONSE = rawResponse(400, "Bad Request", "plain HTTP request sent to an HTTPS server: use https://");
+
+interface OpenConnection {
+  readonly socket: Socket;
+  readonly client: string;
+  /** Whether HTTP is spoken on it; false during the TLS handshake. */
+  isReady: boolean;
+}
+
+/** Dependencies of {@link limitConnections}. */
+export interface ConnectionLimitsDeps {
+  readonly webSettings: LiveWebSettings;
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly log: Log;
+  readonly isTrustedProxy: IsTrustedProxy;
+  countRefusal(reason: WebRefusal): void;
+}
+
+/** The connections of a server. */
+export interface OpenConnections {
+  /** Closes the connections that are still in the TLS handshake. */
+  closeHandshakes(): void;
+  closeAll(): void;
+}
+
+/**
+ * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to date,
+ * checks client certificates, and counts failed handshakes.
+ */
+export function limitConnections(server: Server | HttpsServer, deps: ConnectionLimitsDeps): OpenConnections {
+  const { clock, isTrustedProxy, countRefusal } = deps;
+  const open = new Map<string, OpenConnection>();
+  const connectRates = createPerClient(() => createTokenBucket(CLIENT_CONNECT_RATE));
+
+  function isWithinLimits(client: string, address: string | undefined): boolean {
+    // A trusted proxy connects for many clients.
+    if (isTrustedProxy(address)) return open.size < CONNECTIONS_MAX;
+    if (connectRates.get(client).take(clock.monotonic()) > 0 || open.size >= CONNECTIONS_MAX) return false;
+    return [...open.values()].filter((other) => other.client === client).length < CLIENT_CONNECTIONS_MAX;
+  }
+
+  const isTls = "setSecureContext" in server;
+  if (isTls) followTlsSettings(server, open, deps);
+  const listeners = server.listeners("connection");
+  server.removeAllListeners("connection").on("connection", (socket: Socket) => {
+    // The server handles errors of the connections that it serves; others don't matter.
+    socket.on("error", () => undefined);
+    const client = clientKey(socket.remoteAddress);
+    if (!isWithinLimits(client, socket.remoteAddress)) {
+      countRefusal("connections");
+      socket.destroy();
+      return;
+    }
+    const origin = originOf(socket);
+    open.set(origin, { socket, client, isReady: !isTls });
+    socket.once("close", () => open.delete(origin));
+    for (const listener of listeners) listener.call(server, socket);
+  });
+
+  const close = (connections: readonly OpenConnection[]) => {
+    for (const { socket } of connections) socket.destroy();
+  };
+  return {
+    closeHandshakes: () => close([...open.values()].filter(({ isReady }) => !isReady)),
+    closeAll: () => close([...open.values()]),
+  };
+}
+
+function followTlsSettings(
+  server: HttpsServer,
+  open: ReadonlyMap<string, OpenConnection>,
+  { webSettings, clock, log, countRefusal }: ConnectionLimitsDeps,
+): void {
+  const logBucket = createTokenBucket(CERTIFICATE_LOG_RATE);
+  let applied = webSettings.current().tls;
+
+  function refuseCertificate(socket: TLSSocket, why: string): void {
+    countRefusal("client_certificate");
+    const level = logBucket.take(clock.monotonic()) === 0 ? "warn" : "debug";
+    log[level]({ from: socket.remoteAddress, why }, "client certificate rejected");
+    socket.destroy();
+  }
+
+  server.prependListener("connection", () => {
+    const { tls } = webSettings.current();
+    if (tls !== null && tls !== applied) applyTls(server, tls);
+    applied = tls;
+  });
+  server.prependListener("secureConnection", (socket: TLSSocket) => {
+    const connection = open.get(originOf(socket));
+    if (connection !== undefined) connection.isReady = true;
+    const problem = webSettings.current().tls?.clientProblem(socket) ?? null;
+    if (problem !== null) refuseCertificate(socket, problem);
+  });
+  server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+    // Node ends a handshake over a certificate that it can't verify as if the client had hung up.
+    if (socket.authorizationError) {
+      refuseCertificate(socket, `its certificate is not verified: ${socket.authorizationError}`);
+      return;
+    }
+    countRefusal("handshake");
+    log.debug({ from: socket.remoteAddress, why: error.message }, "TLS handshake failed");
+    if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(originOf(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
+    socket.destroy();
+  });
+}
+
+function applyTls(server: HttpsServer, { options }: TlsSettings): void {
+  server.setSecureContext(options);
+  // Node reads these two for each connection, but setSecureContext leaves them as they were.
+  Object.assign(server, { requestCert: options.requestCert, rejectUnauthorized: options.rejectUnauthorized });
+}
+
+const originOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
