@@ -256,7 +256,7 @@ const withDaemonOptions = (command: Command): Command =>
   command
     .option(...urlOption, parseDaemonUrl, DEFAULT_URL)
     .option(...httpConfigOption)
-    .option("--token-file <file>", `file of your operator token; else ${TOKEN_VARIABLE} is taken`)
+    .option("--token-file <file>", `file of your operator token; default: the variable ${TOKEN_VARIABLE}`)
     .option(...outputOption, parseOutputFormat, "text");
 
 const exampleOf = ({ route: row, example }: OperatorCliCommand): string =>

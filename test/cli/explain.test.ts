@@ -97,13 +97,13 @@ decisions, newest first
     );
     expect(paragraph(out, "reboot-offline")).toEqual([
       "reboot-offline (enforce)",
-      "  verdict   unknown: nothing is done, and the timer stands still",
-      "            whether the policy is about this node is unknown",
+      "  verdict   unknown: no action is taken, and the timer is stopped",
+      "            it is unknown whether the policy matches this node",
       "            - node.cpu_usage: observed 20m ago, older than 15m",
       "  timer     pending for 4m of 15m, since 2026-11-21 03:15:00 UTC",
       "  episode   none",
-      "  decision  none was ever due",
-      "  now       nothing would hold an action",
+      "  decision  none yet",
+      "  now       nothing holds an action",
     ]);
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
@@ -168,7 +168,7 @@ decisions, newest first
     expect(await run("node_1", {})).toMatchObject({
       code: 1,
       out: "",
-      err: expect.stringMatching(/^proxywarden: no daemon answers at http:\/\/127\.0\.0\.1:1 .*--url\n$/),
+      err: expect.stringMatching(/^proxywarden: no daemon is reachable at http:\/\/127\.0\.0\.1:1 .*--url\n$/),
     });
   });
 });
