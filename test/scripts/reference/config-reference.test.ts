@@ -6,12 +6,12 @@ import {
   configReference,
   scenarioJsonSchema,
   scenarioReference,
-} from "../../../src/config/reference/config-reference.ts";
-import type { JsonSchema } from "../../../src/config/reference/json-schema.ts";
+} from "../../../scripts/reference/config-reference.ts";
+import type { JsonSchema } from "../../../scripts/reference/json-schema.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { configErrors } from "../config-fixtures.ts";
-import { validatorOf } from "../json-schema-validator.ts";
-import { remediation } from "../remediation-sections.ts";
+import { configErrors } from "../../config/config-fixtures.ts";
+import { validatorOf } from "../../config/json-schema-validator.ts";
+import { remediation } from "../../config/remediation-sections.ts";
 
 const rowOf = (reference: string, key: string): string | undefined =>
   reference.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
