@@ -4,7 +4,7 @@ import { policyRulesOf } from "../daemon/policy-settings.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts";
 import { parsePolicies } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
 import { stripControlCharacters } from "./daemon-api/client.ts";
 import { createPaint, type Tone } from "./output/colour.ts";
 
@@ -13,7 +13,7 @@ export interface PolicyDiffOptions {
   readonly output: "text" | "json";
 }
 
-/** `policy diff OLD NEW`: what the new policies could newly touch, and what they no longer do. */
+/** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
   [before, after]: readonly string[],
   { output }: PolicyDiffOptions,
@@ -26,9 +26,8 @@ export async function runPolicyDiff(
     return EXIT_FAILURE;
   }
   const found = comparePolicies(old.value, next.value);
-  context.out.write(
-    output === "json" ? `${JSON.stringify({ differences: found }, null, 2)}\n` : formatDifferences(found, context),
-  );
+  if (output === "json") printJson(context, { differences: found });
+  else context.out.write(formatDifferences(found, context));
   return EXIT_OK;
 }
 

@@ -1,5 +1,5 @@
 import { formatDuration } from "../base/duration.ts";
-import { fail, type Result } from "../base/result.ts";
+import { fail } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedPolicyTests } from "../config/schema/policy-test.ts";
 import { positionIn } from "../config/yaml/position.ts";
@@ -7,7 +7,7 @@ import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
 import type { PolicyTest, ScriptedNode, Series } from "../model/policy/policy-test.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { parsePolicyTests } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
 import { stripControlCharacters } from "./daemon-api/client.ts";
 import { createPaint } from "./output/colour.ts";
 import { withProgress } from "./output/progress.ts";
@@ -18,14 +18,14 @@ export interface TestOptions {
   readonly output: "text" | "json";
 }
 
-/** What became of one test. */
+/** Result of one test. */
 interface TestResult {
   readonly name: string;
   readonly passed: boolean;
   readonly misses: readonly { readonly line: number; readonly column: number; readonly text: string }[];
 }
 
-/** What became of one file. */
+/** Result of one file. */
 interface FileResult {
   readonly file: string;
   readonly errors: readonly (ConfigProblem | string)[];
@@ -41,13 +41,14 @@ export async function runPolicyTests(
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
-  if (output === "json") context.out.write(`${JSON.stringify({ passed, files: results }, null, 2)}\n`);
+  if (output === "json") printJson(context, { passed, files: results });
   else printResults(results, context);
   return passed ? EXIT_OK : EXIT_FAILURE;
 }
 
 async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
-  const loaded = loadFile(file, env);
+  const text = readTextFile(file);
+  const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
   const rules = rulesUnderTest(loaded.value);
   const tests: TestResult[] = [];
@@ -62,15 +63,7 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   return { file, errors: [], tests };
 }
 
-function loadFile(
-  file: string,
-  env: CommandContext["env"],
-): Result<LoadedPolicyTests, readonly (ConfigProblem | string)[]> {
-  const text = readTextFile(file);
-  return text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
-}
-
-/** The policies under test, as if all of them were enforced, unless the file says otherwise. */
+/** The policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
   const rules = policyRulesOf({ policies });
@@ -124,7 +117,7 @@ function toScriptedNode(node: TestConfig["nodes"][number], fleet: TestConfig["fl
 
 const constantSeries = <Value>(value: Value): Series<Value> => [{ value, forMs: Number.POSITIVE_INFINITY }];
 
-/** Usage of a node on which nothing is wrong. */
+/** Usage of a healthy node. */
 const HEALTHY_USAGE = constantSeries(0.2);
 
 function healthyNode(id: string, { country, region }: TestConfig["fleet"]): ScriptedNode {
@@ -157,6 +150,6 @@ function printResults(results: readonly FileResult[], { out, err, env }: Command
   const failed = all.filter(({ passed }) => !passed).length;
   const broken = results.filter(({ errors }) => errors.length > 0).length;
   const counts = [`${all.length - failed} passed`, `${failed} failed`];
-  if (broken > 0) counts.push(`${broken} ${broken === 1 ? "file is" : "files are"} wrong`);
+  if (broken > 0) counts.push(`${broken} invalid ${broken === 1 ? "file" : "files"}`);
   out.write(`${paint(failed + broken === 0 ? "good" : "bad", counts.join(", "))}\n`);
 }

@@ -2,7 +2,7 @@ import { caCertificateProblem, clientCertificateProblem } from "../api-client/ce
 import type { Credentials, IntegrationAccess, IntegrationTls } from "../api-client/integration-client.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { TlsConfig } from "../config/schema/http-client.ts";
+import type { HttpClient, TlsConfig } from "../config/schema/http-client.ts";
 import { ADMIN_OPERATOR } from "../config/schema/web.ts";
 import type { Clock, ExternalBlockers, Secret } from "../model/ports.ts";
 import type { Receiver } from "../model/remediation/notification.ts";
@@ -27,7 +27,7 @@ export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) =
 /** Stands where a secret could not be read, in what is thrown away for it. */
 const UNREADABLE = inlineSecret("unread");
 
-type Endpoint = NonNullable<Config["alertmanager"]>;
+type Endpoint = HttpClient & { readonly url: string };
 type IntegrationDeps = { readonly clock: Clock; readonly agent: string };
 
 /** Reads files that a configuration names; what is wrong with one is added to `problems`. */
@@ -44,7 +44,7 @@ export function openIntegrations(config: Config, parts: IntegrationDeps): Result
   const problems: string[] = [];
   const secret = secretReader(parts.clock, problems);
   const access = (key: "prometheus" | "alertmanager"): IntegrationAccess | null =>
-    config[key] === undefined ? null : integrationAccess(key, config[key], secret, problems);
+    config[key] === undefined ? null : integrationAccess(`${key}.`, config[key], secret, problems);
   const [prometheus, alertmanager] = [access("prometheus"), access("alertmanager")];
   const externalBlockers = createExternalBlockers({ ...parts, prometheus, alertmanager });
   const receivers = config.receivers.map((receiver, index) => {
@@ -89,30 +89,35 @@ function sharedTokens(operators: readonly Operator[]): readonly string[] {
   });
 }
 
-function integrationAccess(
-  name: string,
+/** Reads the secrets of an endpoint; `prefix` goes before the keys in `problems`. */
+export function integrationAccess(
+  prefix: string,
   endpoint: Endpoint,
   secret: ReadSecret,
   problems: string[],
 ): IntegrationAccess {
   const { url, tls_config } = endpoint;
-  const credentials = credentialsOf(name, endpoint, secret);
+  const credentials = credentialsOf(prefix, endpoint, secret);
   return {
     url,
     ...(credentials === null ? {} : { credentials }),
-    ...(tls_config === undefined ? {} : { tls: readTls(`${name}.tls_config`, tls_config, secret, problems) }),
+    ...(tls_config === undefined ? {} : { tls: readTls(`${prefix}tls_config`, tls_config, secret, problems) }),
   };
 }
 
-function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, secret: ReadSecret): Credentials | null {
+function credentialsOf(
+  prefix: string,
+  { basic_auth, authorization }: Endpoint,
+  secret: ReadSecret,
+): Credentials | null {
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
-    const read = file === undefined ? inlineSecret(password!) : secret(`${name}.basic_auth.password_file`, file);
+    const read = file === undefined ? inlineSecret(password!) : secret(`${prefix}basic_auth.password_file`, file);
     return { kind: "basic", username, password: read };
   }
   if (authorization === undefined) return null;
   const { type, credentials, credentials_file: file } = authorization;
-  const key = `${name}.authorization.credentials_file`;
+  const key = `${prefix}authorization.credentials_file`;
   return {
     kind: "authorization",
     scheme: type,

@@ -66,9 +66,7 @@ test("without --nodes it takes the fleet that the daemon saw last, and says so",
 
 test("where no daemon has seen a fleet, it says how to give its size", async () => {
   const { file } = configured();
-  expect(limitsIn((await run(file)).out)).toEqual([
-    "limits for this fleet: the fleet size is unknown; pass --nodes",
-  ]);
+  expect(limitsIn((await run(file)).out)).toEqual(["limits for this fleet: the fleet size is unknown; pass --nodes"]);
 });
 
 test("--output json gives the same for machines", async () => {

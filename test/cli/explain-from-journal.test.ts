@@ -91,7 +91,7 @@ describe("explain reads the journal", () => {
     expect(paragraph(out, "reboot-offline")).toEqual(
       expect.arrayContaining([
         "  episode   ep-1 (dry run): quarantined since 2026-11-21 03:15:00 UTC",
-        "            at step 2 of 2 (forced reboot), 1 sent, 2 sendings failed",
+        "            at step 2 of 2 (forced reboot), 1 sent, 2 failed attempts",
         "            waits until 2026-11-21 03:17:00 UTC",
         "            our quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
       ]),
@@ -110,7 +110,7 @@ describe("explain reads the journal", () => {
     expect(then).not.toContain("03:50");
     const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
-  told by   the journal; verdicts and timers of the past are not kept
+  source    the journal; verdicts and timers of the past are not kept
   policies  no policy was ever relevant
   journal   has no records: the node was always healthy, or does not exist
 

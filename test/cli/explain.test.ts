@@ -26,7 +26,7 @@ describe("explain asks the running daemon", () => {
   status    offline (de-1, DE, eu-west)
   last seen 2026-11-21 02:40:00 UTC
   observed  12s ago
-  told by   the running daemon
+  source    the running daemon
 
 reboot-offline (enforce)
   verdict   true
@@ -46,7 +46,7 @@ reboot-offline (enforce)
 actions, newest first
   act-3  quarantine for 1d by reboot-offline, step 3 of ep-1
       waits for approval
-      written down 2026-11-21 03:30:00 UTC
+      recorded 2026-11-21 03:30:00 UTC
   act-2  forced reboot by reboot-offline, step 2 of ep-1
       verified, proof: uptime_fell
       sent 2026-11-21 03:20:01 UTC, ended 2026-11-21 03:26:00 UTC
@@ -141,7 +141,7 @@ decisions, newest first
       "      sent, being verified",
       "      sent 2026-11-21 03:20:01 UTC",
     ]);
-    expect(out).toContain("told by   the journal; verdicts and timers of the past are not kept");
+    expect(out).toContain("source    the journal; verdicts and timers of the past are not kept");
     expect(out).not.toContain("timer ");
   });
 

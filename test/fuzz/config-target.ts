@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../src/base/result.ts";
-import { findSkippedRuns } from "../../src/cli/config/cron-check.ts";
+import { findSkippedRuns } from "../../src/cli/config/config-loading.ts";
 import type { ConfigChecks, ConfigSource } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
