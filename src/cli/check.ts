@@ -2,8 +2,8 @@ import { formatPercent } from "../base/percent.ts";
 import { fail, type Result } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import { closeResources, openConfigResources } from "../daemon/active-config.ts";
-import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
 import { stateFolderProblem } from "../journal/folder.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
@@ -28,7 +28,7 @@ export async function runCheck({ config: file, nodes, output }: CheckOptions, co
   const checked = await checkFile(file, context);
   const errors = checked.ok ? [] : checked.error;
   const warnings = checked.ok ? checked.value.warnings : [];
-  const worst = checked.ok ? worstCase(safetyOf(checked.value.config), policyRulesOf(checked.value)) : null;
+  const worst = checked.ok ? worstCase(checked.value.config.safety, policyRulesOf(checked.value.policies)) : null;
   if (output === "json") {
     const shown = worst === null ? null : worstCaseJson(worst);
     const limits = checked.ok ? limitsJson(checked.value.config, sizeOf(checked.value, nodes)) : null;
@@ -73,7 +73,7 @@ async function checkFile(
 }
 
 function formatWorstCase({ activeMode, modes }: WorstCase, { config, policies }: LoadedConfig): string {
-  const share = formatPercent(config.safety.max_disrupted.percent);
+  const share = formatPercent(config.safety.maxDisrupted.share);
   const lines = MODES.map((mode) => {
     const name = `${mode}${mode === activeMode ? " (in force)" : ""}`;
     return `  ${name.padEnd(19)} ${formatModeWorstCase(modes[mode], share)}`;

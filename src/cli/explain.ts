@@ -1,6 +1,6 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { policyRulesOf } from "../daemon/policy-settings.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import { openStoreReadOnly } from "../journal/reader.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { JournalReader } from "../model/remediation/journal.ts";
@@ -96,7 +96,7 @@ function explainFromJournal(
 ): Result<NodeReport, readonly string[]> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const rules = policyRulesOf(read.value);
+  const rules = policyRulesOf(read.value.policies);
   const opened = openStoreReadOnly(read.value.config.state.path);
   if (!opened.ok) return fail([opened.error.message]);
   try {

@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
-import { policyRulesOf } from "../daemon/policy-settings.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts";
 import { parsePolicies } from "./config/config-loading.ts";
@@ -35,7 +35,7 @@ function readRules(file: string, { env }: CommandContext): Result<readonly Polic
   const read = readTextFile(file);
   if (!read.ok) return fail([read.error]);
   const parsed = parsePolicies(file, read.value, env);
-  return parsed.ok ? ok(policyRulesOf({ policies: parsed.value })) : fail(parsed.error.map(formatProblem));
+  return parsed.ok ? ok(policyRulesOf(parsed.value)) : fail(parsed.error.map(formatProblem));
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

@@ -1,9 +1,9 @@
 import { formatDuration } from "../base/duration.ts";
 import { fail } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import type { LoadedPolicyTests } from "../config/schema/policy-test.ts";
 import { positionIn } from "../config/yaml/position.ts";
-import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
 import type { PolicyTest, ScriptedNode, Series } from "../model/policy/policy-test.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { parsePolicyTests } from "./config/config-loading.ts";
@@ -66,8 +66,8 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
 /** The policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
-  const rules = policyRulesOf({ policies });
-  const safety = safetyOf(file);
+  const rules = policyRulesOf(policies);
+  const safety = file.safety;
   return {
     policies: enforced ? rules.map((rule) => ({ ...rule, mode: "enforce" })) : rules,
     safety: enforced ? { ...safety, mode: "enforce" } : safety,

@@ -5,6 +5,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { TlsConfig } from "../config/schema/http-client.ts";
 import type { WebConfig } from "../config/schema/web-file.ts";
@@ -23,7 +24,6 @@ import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-setting
 import { type Collection, userAgentOf } from "./collection.ts";
 import { collectionSettingsOf } from "./collection-settings.ts";
 import { type Integrations, openIntegrations, type ReadSecret, readTls, secretReader } from "./integrations.ts";
-import { policyRulesOf, safetyOf, timeIntervalsOf } from "./policy-settings.ts";
 import type { DaemonDeps, Runtime } from "./runtime.ts";
 
 /** All of a configuration that can fail to come about, come about: the ways to others, and the keys to them. */
@@ -63,7 +63,7 @@ export function openConfigResources(
   if (problems.length > 0) return fail(problems);
   try {
     const transport = serviceTransport(service, tls);
-    const rules = { policies: policyRulesOf(loaded), safety: safetyOf(config), intervals: timeIntervalsOf(config) };
+    const rules = { policies: policyRulesOf(loaded.policies), safety: config.safety, intervals: config.time_intervals };
     const settings = settingsOf(config, rules);
     return ok({
       ...{ config, rules, settings, transport },

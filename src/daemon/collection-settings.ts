@@ -60,7 +60,7 @@ export function collectionSettingsOf(
     monthStartsOn: config.limits.month.starts_on,
     pageLimit: config.service.page_limit,
     usageScale: config.service.usage_scale ?? null,
-    maxMissing: config.safety.trust.max_missing,
+    maxMissing: config.safety.trust.maxMissing,
     reads,
   };
 }

@@ -45,7 +45,7 @@ reboot-offline (enforce)
 
 actions, newest first
   act-3  quarantine for 1d by reboot-offline, step 3 of ep-1
-      waits for approval
+      waiting for approval
       recorded 2026-11-21 03:30:00 UTC
   act-2  forced reboot by reboot-offline, step 2 of ep-1
       verified, proof: uptime_fell

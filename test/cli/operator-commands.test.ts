@@ -98,7 +98,7 @@ describe("the token", () => {
       expect(await runOperatorCommand("resume", undefined, { url }, env)).toEqual({
         code: 2,
         out: "",
-        err: "proxywarden: resume needs the token of an operator: name its file by --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
+        err: "proxywarden: resume needs an operator token: pass its file as --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
       });
     }
     expect(recorded).toEqual([]);

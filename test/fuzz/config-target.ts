@@ -7,7 +7,6 @@ import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/
 import { loadConfig } from "../../src/config/load.ts";
 import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { policyRulesOf, safetyOf } from "../../src/daemon/policy-settings.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { cronError } from "../../src/platform/cron.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
@@ -169,8 +168,6 @@ function load(kind: FileKind, text: string): Result<unknown, readonly ConfigProb
 function loadAll(text: string, files: Readonly<Record<string, string>>): ReturnType<typeof loadConfig> {
   const loaded = loadConfig(sourceOf(text, files));
   if (loaded.ok) {
-    policyRulesOf(loaded.value);
-    safetyOf(loaded.value.config);
   }
   return loaded;
 }

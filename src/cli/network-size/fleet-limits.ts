@@ -1,7 +1,6 @@
 import { formatDuration } from "../../base/duration.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { safetyOf } from "../../daemon/policy-settings.ts";
-import { FAILURE_DOMAINS } from "../../model/policy/safety.ts";
+import { FAILURE_DOMAINS } from "../../model/policy/failure-domain.ts";
 import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
@@ -26,7 +25,7 @@ const countWithNoun = (count: number, noun: string): string => `${count} ${noun}
 /** Formats the limits for a fleet of this size: one line, and one for each way a hold ends. */
 export function formatLimits(config: Config, size: FleetSize | null): string {
   if (size === null) return "limits for this fleet: the fleet size is unknown; pass --nodes\n";
-  const safety = safetyOf(config);
+  const safety = config.safety;
   const limits = effectiveLimits(safety, size.nodes);
   const perDomain = FAILURE_DOMAINS.flatMap((domain) => {
     const limit = safety.maxDisruptedPer[domain];
@@ -53,4 +52,4 @@ const FLEET_LIMIT_REASONS = ["disrupted", "disrupted_domain", "max_actions", "in
 
 /** The limits for a fleet of this size, by their configuration keys; null: the size is unknown. */
 export const limitsJson = (config: Config, size: FleetSize | null): object | null =>
-  size === null ? null : { ...size, ...limitsByName(safetyOf(config), size.nodes) };
+  size === null ? null : { ...size, ...limitsByName(config.safety, size.nodes) };
