@@ -4,7 +4,7 @@ import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts"
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { ConfigChecks, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
-import { type Config, configSchema } from "../schema/config.ts";
+import { type Config, configSchema, type Schedule } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
 import type { ReadDocument } from "../schema-reader.ts";
 import { type Marks, markKey, positionIn } from "../yaml/position.ts";
@@ -208,13 +208,15 @@ function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Pat
   return [...(match === null ? [] : [[["match"], match] as const]), [["when"], when], ...expects];
 }
 
-/** What is read more seldom than a policy takes it for fresh is mostly too old for it. */
+const intervalOf = (schedule: Schedule): DurationMs => (schedule.kind === "every" ? schedule.intervalMs : 0);
+
+/** Data that is read less often than `max_age` is mostly too old for the policy. */
 function ageWarnings(maxAge: DurationMs | null, fields: readonly FieldUse[], { collect }: Config): Warning[] {
   if (maxAge === null) return [];
   const requestedIntervals = [
-    { source: "nodes", key: "nodes.every", every: "every" in collect.nodes ? collect.nodes.every : 0 },
+    { source: "nodes", key: "nodes.every", every: intervalOf(collect.nodes) },
     { source: "details", key: "details.max_age", every: collect.details.max_age },
-    { source: "sessions", key: "sessions.every", every: "every" in collect.sessions ? collect.sessions.every : 0 },
+    { source: "sessions", key: "sessions.every", every: intervalOf(collect.sessions) },
   ] as const;
   return requestedIntervals
     .filter(({ source, every }) => every > maxAge && fields.some((field) => field.source === source))

@@ -1,23 +1,13 @@
 import { z } from "zod";
+import type { DurationMs } from "../../base/duration.ts";
 import { NODE_LABELS } from "../../model/node-labels.ts";
+import { camelKeys } from "./camel-keys.ts";
 import { endpoint } from "./http-client.ts";
 import { receiversSchema } from "./receivers.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
 import { intervalsSchema } from "./time-intervals.ts";
-import {
-  duration,
-  hasExactlyOne,
-  list,
-  nonBlankText,
-  oneOf,
-  RUN_ALWAYS,
-  rejectValue,
-  section,
-  share,
-  text,
-  wholeNumber,
-} from "./value-types.ts";
+import { duration, exactlyOneOf, list, nonBlankText, oneOf, section, share, text, wholeNumber } from "./value-types.ts";
 import { webSection } from "./web.ts";
 
 /** One category's limit: the burst is twice the requests unless it is given (spec, section 8.2). */
@@ -39,7 +29,7 @@ const categoryLimit = (requests: number, meaning: string) =>
           input: limit.burst,
         });
       }
-      return { requests: limit.requests, burst, window: limit.window };
+      return { requests: limit.requests, burst, windowMs: limit.window };
     })
     .prefault({})
     .describe(meaning);
@@ -58,7 +48,7 @@ const limitsSection = section({
           requests_per_minute: planCap(1_000_000).describe("Requests a minute over all categories; null: no cap."),
           concurrent_requests: planCap(10_000).describe("Requests in flight at once; null: no cap."),
           calls_per_month: planCap(10_000_000_000).describe("Calls a month; null: no cap."),
-        }),
+        }).transform((section) => camelKeys(section)),
       ],
       { error: PLAN_EXPECTED },
     )
@@ -66,7 +56,7 @@ const limitsSection = section({
     .describe("The plan that the API key is on, by name, or its caps."),
   reserve: share(0, 90)
     .prefault("20%")
-    .describe("Share of every window that polling leaves to other users of the key; actions may dip in."),
+    .describe("Share of every window that polling leaves to other users of the key; actions may use it."),
   month: section({
     starts_on: wholeNumber(1, 31)
       .default(1)
@@ -81,25 +71,26 @@ const limitsSection = section({
   session_monitoring: categoryLimit(500, "Limit of the session endpoints, where the service's headers don't state it."),
 })
   .prefault({})
-  .describe("What the service allows us.");
+  .describe("The limits of the service.");
 
-const SCHEDULE_EXPECTED = "must have either every or cron";
-
-/** When a collector is due: at an interval in milliseconds, or when a cron expression (UTC) rings. */
-export type Schedule = { readonly every: number } | { readonly cron: string };
+/** When a collector is due: at an interval, or at the times of a cron expression (UTC). */
+export type Schedule =
+  | { readonly kind: "every"; readonly intervalMs: DurationMs }
+  | { readonly kind: "cron"; readonly expression: string };
 
 const schedule = (defaultValue: { every: string } | { cron: string }, meaning: string) =>
-  section({
-    every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
-    cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
-      .exactOptional()
-      .describe("When to start, in UTC. Instead of `every`. Runs that the limits can't carry are skipped."),
-  })
-    .refine((value) => hasExactlyOne(value, "every", "cron"), { ...RUN_ALWAYS, error: SCHEDULE_EXPECTED })
-    .meta({ oneOf: [{ required: ["every"] }, { required: ["cron"] }] })
-    .transform(({ every, cron }, context): Schedule => {
-      if (every !== undefined) return { every };
-      return cron !== undefined ? { cron } : rejectValue(context, undefined, SCHEDULE_EXPECTED);
+  exactlyOneOf(
+    section({
+      every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
+      cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
+        .exactOptional()
+        .describe("When to start, in UTC. Instead of `every`. Runs that the limits can't carry are skipped."),
+    }),
+    "every",
+    "cron",
+  )
+    .transform(({ every, cron = "" }): Schedule => {
+      return every === undefined ? { kind: "cron", expression: cron } : { kind: "every", intervalMs: every };
     })
     .prefault(defaultValue)
     .describe(meaning);
@@ -116,7 +107,9 @@ const collectSection = section({
   hourly: schedule({ cron: "2 * * * *" }, "Hourly session statistics."),
 })
   .prefault({})
-  .describe("What is collected how often. These are wishes: the plan stretches what the limits can't carry.");
+  .describe(
+    "What is collected how often. These are requested intervals: the plan slows down what the limits can't carry.",
+  );
 
 const exportSection = section({
   top_customers: wholeNumber(0, 1_000)
@@ -142,11 +135,13 @@ const stateSection = section({
     .describe("Folder of the journal. One daemon holds it at a time; a second one is refused."),
 })
   .prefault({})
-  .describe("What outlives the process.");
+  .describe("What survives a restart.");
 
 const logSection = section({
-  level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("The least that is logged."),
-  format: oneOf(["json", "pretty"]).default("json").describe("`json`: a JSON object a line; `pretty`: for people."),
+  level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("The lowest level that is logged."),
+  format: oneOf(["json", "pretty"])
+    .default("json")
+    .describe("`json`: one JSON object per line; `pretty`: text for a terminal."),
 })
   .prefault({})
   .describe("The log, on standard error.");
@@ -158,24 +153,22 @@ const policies = list(
 )
   .default([])
   .describe(
-    "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon watches, and touches nothing.",
+    "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon exports metrics and takes no action.",
   );
 
 const sections = section({
   service: serviceSchema,
-  ...{
-    limits: limitsSection,
-    collect: collectSection,
-    export: exportSection,
-    web: webSection,
-    state: stateSection,
-    log: logSection,
-    policies,
-  },
+  limits: limitsSection,
+  collect: collectSection,
+  export: exportSection,
+  web: webSection,
+  state: stateSection,
+  log: logSection,
+  policies,
   safety: safetySchema,
   time_intervals: intervalsSchema,
-  prometheus: endpoint(9090, "The Prometheus that `blocked_by` asks."),
-  alertmanager: endpoint(9093, "The Alertmanager that `blocked_by` asks, and that receivers tell."),
+  prometheus: endpoint(9090, "The Prometheus that `blocked_by` queries."),
+  alertmanager: endpoint(9093, "The Alertmanager that `blocked_by` queries, and that receivers notify."),
   receivers: receiversSchema,
 });
 
@@ -200,5 +193,5 @@ export const configSchema = sections.superRefine((config, context) => {
   });
 });
 
-/** A configuration in force. Keys as in the file; durations in milliseconds, shares 0 to 1. */
+/** A valid configuration. Durations are in milliseconds, shares 0 to 1. */
 export type Config = z.output<typeof configSchema>;

@@ -6,12 +6,11 @@ import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
   duration,
+  exactlyOneOf,
   expression,
-  hasExactlyOne,
   list,
   nonBlankText,
   oneOf,
-  RUN_ALWAYS,
   section,
   text,
   wholeNumber,
@@ -74,28 +73,26 @@ const MATCHER = `an Alertmanager matcher, such as severity="critical"`;
 const MATCHER_PATTERN =
   /^\s*(?:[A-Za-z_:][\w:]*|"(?:[^"\\]|\\.)+")\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\]|\\.)*"|[^\s"{}=~!,]+)\s*$/;
 
-const blockedByEntry = section({
-  query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
-    .exactOptional()
-    .describe("Blocks while this query of `prometheus` gives anything."),
-  alerts: list(
-    text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
-    "matchers",
-    MATCHERS_MAX,
-  )
-    .min(1, "must have at least one matcher: without one, every alert would block")
-    .exactOptional()
-    .describe("Blocks while an alert of `alertmanager` fires that all these matchers fit. Instead of `query`."),
-})
-  .refine((value) => hasExactlyOne(value, "query", "alerts"), {
-    ...RUN_ALWAYS,
-    error: "must have either query or alerts",
-  })
-  .meta({ oneOf: [{ required: ["query"] }, { required: ["alerts"] }] })
-  .transform(
-    ({ query, alerts = [] }): ExternalBlocker =>
-      query === undefined ? { kind: "alerts", matchers: alerts } : { kind: "query", query },
-  );
+const blockedByEntry = exactlyOneOf(
+  section({
+    query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
+      .exactOptional()
+      .describe("Blocks while this query of `prometheus` gives anything."),
+    alerts: list(
+      text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
+      "matchers",
+      MATCHERS_MAX,
+    )
+      .min(1, "must have at least one matcher: without one, every alert would block")
+      .exactOptional()
+      .describe("Blocks while an alert of `alertmanager` fires that all these matchers fit. Instead of `query`."),
+  }),
+  "query",
+  "alerts",
+).transform(
+  ({ query, alerts = [] }): ExternalBlocker =>
+    query === undefined ? { kind: "alerts", matchers: alerts } : { kind: "query", query },
+);
 
 const retry = section({
   episodes: wholeNumber(0, 100).default(2).describe("Episodes that a node may have within `forget_after`."),
