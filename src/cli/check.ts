@@ -3,7 +3,7 @@ import { fail, type Result } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
-import { closeResources, openConfigResources } from "../daemon/active-config.ts";
+import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { stateFolderProblem } from "../journal/folder.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";

@@ -3,7 +3,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
-import { type ConfigResources, closeResources, openConfigResources } from "../daemon/active-config.ts";
+import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf } from "../rate-limit/billing-month.ts";

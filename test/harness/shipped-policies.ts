@@ -2,7 +2,7 @@ import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { policyRulesOf } from "../../src/config/policy-file.ts";
-import { settingsOf } from "../../src/daemon/active-config.ts";
+import { settingsOf } from "../../src/daemon/config-resources.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
 

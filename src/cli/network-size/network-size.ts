@@ -6,7 +6,7 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
-import type { ConfigResources } from "../../daemon/active-config.ts";
+import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/runtime.ts";
 import { openStoreReadOnly } from "../../journal/reader.ts";
 import { createMemoryStateStore } from "../../journal/sqlite.ts";

@@ -3,11 +3,23 @@ import type { DurationMs } from "../../base/duration.ts";
 import { NODE_LABELS } from "../../model/node-labels.ts";
 import { camelKeys } from "./camel-keys.ts";
 import { endpoint } from "./http-client.ts";
-import { receiversSchema } from "./receivers.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
 import { intervalsSchema } from "./time-intervals.ts";
-import { duration, exactlyOneOf, list, nonBlankText, oneOf, section, share, text, wholeNumber } from "./value-types.ts";
+import {
+  duration,
+  exactlyOneOf,
+  filePath,
+  httpUrl,
+  list,
+  nonBlankText,
+  oneOf,
+  section,
+  share,
+  text,
+  valueKinds,
+  wholeNumber,
+} from "./value-types.ts";
 import { webSection } from "./web.ts";
 
 /** One category's limit: the burst is twice the requests unless it is given (spec, section 8.2). */
@@ -156,6 +168,32 @@ const policies = list(
     "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon exports metrics and takes no action.",
   );
 
+const RECEIVERS_MAX = 100;
+
+const WEBHOOK_URL = { name: "URL", secret: "the webhook's URL" };
+
+const receiver = exactlyOneOf(
+  section({
+    name: nonBlankText("a name", { name: "string" }).describe("Name, for the notify steps of policies."),
+    webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
+      .exactOptional()
+      .describe("URL that notifications are posted to, as JSON."),
+    webhook_url_file: filePath().exactOptional().describe("File that holds such a URL. Instead of `webhook_url`."),
+    alertmanager: z
+      .literal(true, { error: "must be true" })
+      .register(valueKinds, { name: "true" })
+      .exactOptional()
+      .describe("Sends notifications as alerts to the Alertmanager in the section `alertmanager`."),
+  }),
+  "webhook_url",
+  "webhook_url_file",
+  "alertmanager",
+);
+
+const receivers = list(receiver, "receivers", RECEIVERS_MAX)
+  .default([])
+  .describe("Where notifications go: those of notify steps, and those about the fleet.");
+
 const sections = section({
   service: serviceSchema,
   limits: limitsSection,
@@ -169,7 +207,7 @@ const sections = section({
   time_intervals: intervalsSchema,
   prometheus: endpoint(9090, "The Prometheus that `blocked_by` queries."),
   alertmanager: endpoint(9093, "The Alertmanager that `blocked_by` queries, and that receivers notify."),
-  receivers: receiversSchema,
+  receivers,
 });
 
 /** Reports every entry of a list that has the name of one before it. */

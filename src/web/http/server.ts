@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { DurationMs } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
@@ -30,8 +30,8 @@ export interface WebServer {
   readonly url: string;
   /** Puts other terms in force: for new connections, and for the next request of each. */
   applySettings(webSettings: LoadedWebSettings): void;
-  /** Stops listening, lets answers under way finish for a few seconds, then cuts what is left. */
-  close(): Promise<void>;
+  /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
+  close(graceMs: DurationMs): Promise<void>;
 }
 
 /** Port 0 takes any free one. */
@@ -47,9 +47,6 @@ export interface WebServerOptions {
   /** Absent: the real one. */
   readonly bcrypt?: Bcrypt;
 }
-
-/** SIGTERM is to end in 10 s, and a POST in flight may want 7 of them. */
-const CLOSE_TIMEOUT_MS: DurationMs = 2 * SECOND_MS;
 
 /** Starts the web server. The error says which address can't be had, and why. */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
@@ -100,8 +97,8 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
       return webUrl(webSettings.current().tls !== null, address, boundPort);
     },
     applySettings: webSettings.replace,
-    async close() {
-      await closeServer(app, connectionLimiter, clock);
+    async close(graceMs) {
+      await closeServer(app, connectionLimiter, clock, graceMs);
       await userAuth.close();
     },
   });
@@ -185,11 +182,12 @@ async function closeServer(
   app: FastifyInstance,
   connectionLimiter: ConnectionLimiter,
   clock: Pick<Clock, "sleep">,
+  graceMs: DurationMs,
 ): Promise<void> {
   const closed = new AbortController();
   const closing = app.close().finally(() => closed.abort());
   connectionLimiter.closeUnaccepted();
-  await clock.sleep(CLOSE_TIMEOUT_MS, closed.signal);
+  await clock.sleep(graceMs, closed.signal);
   app.server.closeAllConnections();
   connectionLimiter.closeAll();
   await closing;

@@ -163,7 +163,7 @@ describe("the commands", () => {
       }),
     );
     const daemon = startCommand("run", "--config", config);
-    const [, url = ""] = await waitForStderr(daemon, /"url":"(https:[^"]+)".*"msg":"watching"/);
+    const [, url = ""] = await waitForStderr(daemon, /"url":"(https:[^"]+)".*"msg":"daemon started"/);
     const tls = { ca_file: "ca.crt", server_name: "warden.test" };
     const trusting = folder.write("trusting.yml", JSON.stringify({ tls_config: tls }));
     const known = folder.write(

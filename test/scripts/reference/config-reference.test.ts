@@ -57,7 +57,7 @@ describe("the reference of the configuration", () => {
     ["policies", "list of: glob | `[]` | Globs of policy files"],
     ["time_intervals[].times[].end_time", "HH:MM | required | When it ends"],
     ["prometheus.authorization.type", "string | `Bearer` | Type"],
-    ["receivers[].alertmanager", "true | – | Notices become alerts"],
+    ["receivers[].alertmanager", "true | – | Sends notifications as alerts"],
   ])("tells type, range, default and meaning of %s", (key, row) => {
     expect(rowOf(reference, key)).toContain(`| \`${key}\` | ${row}`);
   });
