@@ -2,9 +2,10 @@ import { formatDuration } from "../base/duration.ts";
 import { fail } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
-import type { LoadedPolicyTests } from "../config/schema/policy-test.ts";
+import { camelKeys } from "../config/schema/camel-keys.ts";
+import { type LoadedPolicyTests, testNodeSchema } from "../config/schema/policy-test.ts";
 import { positionIn } from "../config/yaml/position.ts";
-import type { PolicyTest, ScriptedNode, Series } from "../model/policy/policy-test.ts";
+import type { PolicyTest, ScriptedNode } from "../model/policy/policy-test.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { parsePolicyTests } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
@@ -83,7 +84,9 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
     intervalMs: file.interval,
     nodes: [
       ...nodes.map((node) => toScriptedNode(node, fleet)),
-      ...Array.from({ length: fleet.nodes }, (_, index) => healthyNode(`fleet_${index + 1}`, fleet)),
+      ...Array.from({ length: fleet.nodes }, (_, index) =>
+        toScriptedNode(testNodeSchema.parse({ id: `fleet_${index + 1}` }), fleet),
+      ),
     ],
     blocked,
     expectations: expect.map(({ at, policy, ...rest }) => ({
@@ -96,39 +99,10 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
 
 type TestConfig = LoadedPolicyTests["file"]["tests"][number];
 
-function toScriptedNode(node: TestConfig["nodes"][number], fleet: TestConfig["fleet"]): ScriptedNode {
-  return {
-    id: node.id,
-    name: node.name ?? node.id,
-    country: node.country ?? fleet.country,
-    region: node.region ?? fleet.region,
-    version: node.version,
-    status: node.status,
-    lastSeen: node.last_seen ?? null,
-    uptimeHours: node.uptime_hours ?? null,
-    activeSessions: node.active_sessions,
-    bandwidthGb: node.bandwidth_gb,
-    cpuUsage: node.cpu_usage,
-    memoryUsage: node.memory_usage,
-    diskUsage: node.disk_usage,
-    sessions: node.sessions,
-  };
-}
-
-const constantSeries = <Value>(value: Value): Series<Value> => [{ value, forMs: Number.POSITIVE_INFINITY }];
-
-/** Usage of a healthy node. */
-const HEALTHY_USAGE = constantSeries(0.2);
-
-function healthyNode(id: string, { country, region }: TestConfig["fleet"]): ScriptedNode {
-  return {
-    ...{ id, name: id, country, region, version: "1.0.0" },
-    status: constantSeries("online"),
-    ...{ lastSeen: null, uptimeHours: null },
-    ...{ activeSessions: constantSeries(0), bandwidthGb: constantSeries(0), sessions: {} },
-    ...{ cpuUsage: HEALTHY_USAGE, memoryUsage: HEALTHY_USAGE, diskUsage: HEALTHY_USAGE },
-  };
-}
+const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: TestConfig["fleet"]): ScriptedNode => ({
+  ...{ name: node.id, country, region, lastSeen: null, uptimeHours: null },
+  ...camelKeys(node),
+});
 
 const formatFailure = ({ expected, lines }: Miss): string =>
   `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;
