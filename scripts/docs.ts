@@ -1,3 +1,7 @@
+import { insertHoldTable, metricsReference } from "../src/metrics/reference.ts";
+import { expressionReference } from "../src/policy/cel/reference.ts";
+import { defaultScenario } from "../src/simulator/default-scenarios.ts";
+import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
 import {
   configJsonSchema,
   configReference,
@@ -6,12 +10,8 @@ import {
   scenarioJsonSchema,
   scenarioReference,
   webJsonSchema,
-} from "../src/config/reference/config-reference.ts";
-import { policyTestJsonSchema, policyTestReference } from "../src/config/reference/policy-test-reference.ts";
-import { insertHoldTable, metricsReference } from "../src/metrics/reference.ts";
-import { expressionReference } from "../src/policy/cel/reference.ts";
-import { defaultScenario } from "../src/simulator/default-scenarios.ts";
-import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
+} from "./reference/config-reference.ts";
+import { policyTestJsonSchema, policyTestReference } from "./reference/policy-test-reference.ts";
 
 /** Every document and schema that is written from the tables that run. */
 export const generatedFiles: readonly GeneratedFile[] = [

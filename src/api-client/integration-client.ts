@@ -126,7 +126,7 @@ function secretOf(credentials: Credentials | undefined): Secret | null {
 }
 
 /** The header Authorization; null: none. A user and password in the URL count where no credentials are given. */
-function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
+export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   switch (credentials?.kind) {
     case "basic":
       return basicAuthorization(credentials.username, credentials.password.value());

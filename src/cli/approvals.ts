@@ -1,6 +1,5 @@
 import type { ActionView } from "../web/api/row-views.ts";
-import { formatTime } from "./arguments/moment.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson } from "./context.ts";
 import {
   type DaemonConnectionOptions,
   isRowList,
@@ -8,36 +7,28 @@ import {
   requestDaemon,
   stripControlCharacters,
 } from "./daemon-api/client.ts";
-import { fieldLines, requestText } from "./output/node-explanation-text.ts";
-import { withProgress } from "./output/progress.ts";
+import { fieldLines, formatTime, requestText } from "./output/node-explanation-text.ts";
 
 /** Options of `approvals`. */
 export interface ApprovalsOptions extends DaemonConnectionOptions {
   readonly output: "text" | "json";
 }
 
-/** As many as the daemon gives at once. */
+/** The most rows the daemon returns. */
 const APPROVALS_MAX = 1_000;
 
-/** `approvals`: the actions that wait for a person, and what each was decided on. */
+/** `approvals`: lists the actions that wait for approval, with their evidence. */
 export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
-  const { env, out, err } = context;
-  // It needs no token; one that is given, as to the orders, is sent along.
-  const token = readToken(options, env);
+  // The route needs no token; one that is given is sent along.
+  const token = readToken(options, context.env);
+  if (!token.ok) return failWith(context, token.error);
   const path = `/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`;
-  const answer = token.ok
-    ? await withProgress(
-        `waiting for ${options.url}`,
-        requestDaemon(options, env, { method: "GET", path, token: token.value }, isRowList<ActionView>),
-        context,
-      )
-    : token;
-  if (!answer.ok) {
-    err.write(`proxywarden: ${answer.error}\n`);
-    return EXIT_FAILURE;
-  }
-  const waiting = answer.value.data;
-  out.write(options.output === "json" ? `${JSON.stringify(waiting, null, 2)}\n` : formatApprovals(waiting));
+  const request = { method: "GET", path, token: token.value } as const;
+  const response = await requestDaemon(options, request, isRowList<ActionView>, context);
+  if (!response.ok) return failWith(context, response.error);
+  const waiting = response.value.data;
+  if (options.output === "json") printJson(context, waiting);
+  else context.out.write(formatApprovals(waiting));
   return EXIT_OK;
 }
 

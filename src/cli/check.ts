@@ -2,41 +2,38 @@ import { formatPercent } from "../base/percent.ts";
 import { fail, type Result } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { openConfigResources } from "../daemon/active-config.ts";
-import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
+import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { stateFolderProblem } from "../journal/folder.ts";
-import { MODES, type Mode } from "../model/policy/policy.ts";
+import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
-import { type MaxNodes, type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
+import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
 import { parseConfig, readConfigText } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, printJson, readTextFile } from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/colour.ts";
 
 interface CheckOptions {
   readonly config: string;
-  /** Size of the fleet; absent: as the daemon saw it last. */
+  /** Size of the fleet; absent: the size that the daemon saw last. */
   readonly nodes?: number;
   readonly output: "text" | "json";
 }
 
 /**
- * `check --config FILE`: everything that `run` would refuse, warnings, the most nodes that policies could act on, and what
- * the limits come to on this fleet.
+ * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act on, and
+ * the limits for this fleet.
  */
-export async function runCheck(
-  { config: file, nodes, output }: CheckOptions,
-  context: CommandContext,
-): Promise<ExitCode> {
+export async function runCheck({ config: file, nodes, output }: CheckOptions, context: CommandContext) {
   const checked = await checkFile(file, context);
   const errors = checked.ok ? [] : checked.error;
   const warnings = checked.ok ? checked.value.warnings : [];
-  const worst = checked.ok ? worstCase(safetyOf(checked.value.config), policyRulesOf(checked.value)) : null;
+  const worst = checked.ok ? worstCase(checked.value.config.safety, policyRulesOf(checked.value.policies)) : null;
   if (output === "json") {
     const shown = worst === null ? null : worstCaseJson(worst);
     const limits = checked.ok ? limitsJson(checked.value.config, sizeOf(checked.value, nodes)) : null;
     const report = { file, valid: checked.ok, errors, warnings, worst_case: shown, limits };
-    context.out.write(`${JSON.stringify(report, null, 2)}\n`);
+    printJson(context, report);
   } else {
     const [paint, paintError] = [createPaint(context.out, context.env), createPaint(context.err, context.env)];
     for (const error of errors) context.err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
@@ -65,17 +62,20 @@ async function checkFile(
   if (!text.ok) return fail([text.error]);
   const parsed = parseConfig(file, text.value, env);
   if (!parsed.ok) return parsed;
-  const access = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
-  if (access.ok) await Promise.all([access.value.transport.close(), access.value.integrations.close()]);
+  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
+  if (resources.ok) await closeResources(resources.value);
   const unusable = stateFolderProblem(parsed.value.config.state.path);
-  const problems = [...(access.ok ? [] : access.error), ...(unusable === null ? [] : [`state.path: ${unusable}`])];
+  const problems = [
+    ...(resources.ok ? [] : resources.error),
+    ...(unusable === null ? [] : [`state.path: ${unusable}`]),
+  ];
   return problems.length === 0 ? parsed : fail(problems.map((problem) => `${file}: ${problem}`));
 }
 
-function formatWorstCase({ activeMode: inForce, modes }: WorstCase, { config, policies }: LoadedConfig): string {
-  const share = formatPercent(config.safety.max_disrupted.percent);
+function formatWorstCase({ activeMode, modes }: WorstCase, { config, policies }: LoadedConfig): string {
+  const share = formatPercent(config.safety.maxDisrupted.share);
   const lines = MODES.map((mode) => {
-    const name = `${mode}${mode === inForce ? " (in force)" : ""}`;
+    const name = `${mode}${mode === activeMode ? " (in force)" : ""}`;
     return `  ${name.padEnd(19)} ${formatModeWorstCase(modes[mode], share)}`;
   });
   const count = `${policies.length} ${policies.length === 1 ? "policy" : "policies"}`;
@@ -83,32 +83,25 @@ function formatWorstCase({ activeMode: inForce, modes }: WorstCase, { config, po
 }
 
 function formatModeWorstCase(
-  { automaticPolicies: acting, approvalPolicies: asking, nodesPerHour: nodesAnHour, nodesAtOnce }: ModeWorstCase,
+  { automaticPolicies, approvalPolicies, nodesPerHour, nodesAtOnce }: ModeWorstCase,
   share: string,
 ): string {
-  if (nodesAnHour.fleet === 0) return "none";
+  if (nodesPerHour.fleet === 0) return "none";
   const who = [
-    ...(acting.length === 0 ? [] : [`automatically: ${acting.join(", ")}`]),
-    ...(asking.length === 0 ? [] : [`after approval: ${asking.join(", ")}`]),
+    ...(automaticPolicies.length === 0 ? [] : [`automatically: ${automaticPolicies.join(", ")}`]),
+    ...(approvalPolicies.length === 0 ? [] : [`after approval: ${approvalPolicies.join(", ")}`]),
   ];
   const perDomain = (domain: "region" | "country") =>
-    `of one ${domain} ${nodesAnHour[domain]}, ${nodesAtOnce[domain]} at once`;
-  const fleet = `${nodesAnHour.fleet} per hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
+    `of one ${domain} ${nodesPerHour[domain]}, ${nodesAtOnce[domain]} at once`;
+  const fleet = `${nodesPerHour.fleet} per hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
   return `${fleet}; ${perDomain("region")}; ${perDomain("country")}; ${who.join("; ")}`;
 }
 
-/** In snake_case, as everything that scripts read. */
-function worstCaseJson({ activeMode: inForce, modes }: WorstCase): object {
-  const entries = MODES.map((mode): readonly [Mode, ModeWorstCaseJson] => {
-    const { automaticPolicies: acting, approvalPolicies: asking, nodesPerHour: nodesAnHour, nodesAtOnce } = modes[mode];
-    return [mode, { acting, asking, nodes_an_hour: nodesAnHour, nodes_at_once: nodesAtOnce }];
+/** The worst case as JSON, in snake_case. */
+function worstCaseJson({ activeMode, modes }: WorstCase): object {
+  const entries = MODES.map((mode) => {
+    const { automaticPolicies: acting, approvalPolicies: asking, nodesPerHour, nodesAtOnce } = modes[mode];
+    return [mode, { acting, asking, nodes_an_hour: nodesPerHour, nodes_at_once: nodesAtOnce }];
   });
-  return { in_force: inForce, modes: Object.fromEntries(entries) };
-}
-
-interface ModeWorstCaseJson {
-  readonly acting: readonly string[];
-  readonly asking: readonly string[];
-  readonly nodes_an_hour: MaxNodes;
-  readonly nodes_at_once: MaxNodes;
+  return { in_force: activeMode, modes: Object.fromEntries(entries) };
 }

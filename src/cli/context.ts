@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { readRegularFile } from "../platform/text-file.ts";
 
-/** The environment of a command. main.ts passes the real one, tests pass their own. */
+/** What a command reads and writes. `main.ts` passes the real process, tests pass their own. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly out: Output;
@@ -25,10 +25,25 @@ export const EXIT_FAILURE = 1;
 export const EXIT_USAGE = 2;
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILURE | typeof EXIT_USAGE;
 
-/** Bytes of a text file: as many as the longest YAML file can have, and more than a system's bundle of authorities. */
+/** Prints what went wrong, a line each, and returns the exit code of a failure. */
+export function failWith({ err }: Pick<CommandContext, "err">, problems: string | readonly string[]): ExitCode {
+  err.write(
+    [problems]
+      .flat()
+      .map((problem) => `proxywarden: ${problem}\n`)
+      .join(""),
+  );
+  return EXIT_FAILURE;
+}
+
+/** Prints a value as indented JSON. */
+export const printJson = ({ out }: Pick<CommandContext, "out">, value: unknown): void =>
+  out.write(`${JSON.stringify(value, null, 2)}\n`);
+
+/** Largest text file that is read: larger than any valid YAML file and than a system's CA bundle. */
 const TEXT_FILE_BYTES_MAX = 1_048_576;
 
-/** Reads a text file of at most 1 MiB, without its byte order mark. The error says which file, and why not. */
+/** Reads a text file of at most 1 MiB, without its byte order mark. The error names the file and the reason. */
 export function readTextFile(path: string): Result<string, string> {
   const read = readRegularFile(path, TEXT_FILE_BYTES_MAX);
   return read.ok ? ok(read.value.text.replace(/^\uFEFF/, "")) : fail(`can't read ${path}: ${read.error}`);

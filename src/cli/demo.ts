@@ -9,7 +9,6 @@ import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
 import { createMemoryStateStore } from "../journal/sqlite.ts";
 import type { Clock } from "../model/ports.ts";
-import type { Scenario } from "../model/scenario.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
@@ -17,7 +16,7 @@ import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile } from "./context.ts";
 import { createPaint } from "./output/colour.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
@@ -28,10 +27,10 @@ export interface DemoOptions {
   readonly nodes: number;
   readonly sessions: number;
   readonly seed: number;
-  /** How much faster than real the demo's time runs. */
+  /** Simulation speed, as a multiple of real time. */
   readonly speed: number;
   readonly port: number;
-  /** Ends by itself after so much of real time; absent: runs until it is stopped. */
+  /** Stops after this much real time; absent: runs until stopped. */
   readonly for?: DurationMs;
 }
 
@@ -39,19 +38,14 @@ const LINE_TONES = { good: "good", bad: "bad", change: "warning", summary: null 
 /** Interval, in real time, at which the demo looks for events to print. */
 const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 
-/** `demo`: simulated service and daemon in one process, over real HTTP, printing what happens. */
+/** `demo`: runs a simulated service and the daemon in one process, over real HTTP, and prints what happens. */
 export async function runDemo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
   const real = createSystemClock();
   const clock = options.speed === 1 ? real : createScaledClock(real, options.speed);
   const { nodes, sessions, seed } = options;
-  // The enterprise plan has no month to pace by: a demo of minutes is no month.
-  const scenario: Scenario = {
-    ...demoScenario,
-    nodes,
-    sessions,
-    seed,
-    service: { ...demoScenario.service, plan: "enterprise" },
-  };
+  // The enterprise plan has no monthly limit, which would slow down a demo of a few minutes.
+  const plan = { ...demoScenario.service, plan: "enterprise" } as const;
+  const scenario = { ...demoScenario, nodes, sessions, seed, service: plan };
   const service = createServiceWithStatus(scenario, clock.now(), context);
   const server = await startServer(service, clock, { port: 0 });
   const folder = mkdtempSync(join(tmpdir(), "proxywarden-demo-"));
@@ -65,10 +59,9 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   };
   const started = await startDaemon(demoDeps(clock, environment, context));
   if (!started.ok) {
-    context.err.write(started.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
     await server.close();
     rmSync(folder, { recursive: true });
-    return EXIT_FAILURE;
+    return failWith(context, started.error);
   }
   printIntro(options, started.value, server, tokenFile, context);
   await reportUntilStopped(started.value, clock, options, context);
@@ -79,7 +72,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   return EXIT_OK;
 }
 
-/** The demo uses the files that are shipped, so that users can read them. */
+/** The demo uses the shipped files, so that users can read them. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
 function demoDeps(clock: Clock, environment: Readonly<Record<string, string>>, context: CommandContext): DaemonDeps {
@@ -98,27 +91,27 @@ function demoDeps(clock: Clock, environment: Readonly<Record<string, string>>, c
 
 function printIntro(
   { nodes, sessions, speed }: DemoOptions,
-  app: Daemon,
+  daemon: Daemon,
   server: SimulatorServer,
   tokenFile: string,
   { out }: CommandContext,
 ): void {
   const pace = speed === 1 ? "in real time" : `at ${speed} times real time`;
-  out.write(`proxywarden watches a simulated network of ${nodes} nodes and ${sessions} sessions, ${pace}, and heals it
+  out.write(`proxywarden monitors a simulated network of ${nodes} nodes and ${sessions} sessions, ${pace}, and remediates its nodes
 
-  status page  ${app.url()}/
-  metrics      ${app.url()}/metrics
-  status       ${app.url()}/api/v1/status
-  decisions    ${app.url()}/api/v1/decisions
-  orders       proxywarden pause --url ${app.url()} --token-file ${tokenFile}
-  the service  ${server.url}/v1/nodes   (Authorization: Bearer ${SIMULATION_KEY})
+  status page  ${daemon.url()}/
+  metrics      ${daemon.url()}/metrics
+  status       ${daemon.url()}/api/v1/status
+  decisions    ${daemon.url()}/api/v1/decisions
+  command      proxywarden pause --url ${daemon.url()} --token-file ${tokenFile}
+  service API  ${server.url}/v1/nodes   (Authorization: Bearer ${SIMULATION_KEY})
 
-Ctrl-C ends it with a report. What happens:
+Press Ctrl-C to stop and print a report. Events:
 
 `);
 }
 
-async function reportUntilStopped(app: Daemon, clock: Clock, { for: forMs }: DemoOptions, context: CommandContext) {
+async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: DemoOptions, context: CommandContext) {
   const { out, stop } = context;
   const paint = createPaint(out, context.env);
   const real = createSystemClock();
@@ -126,7 +119,7 @@ async function reportUntilStopped(app: Daemon, clock: Clock, { for: forMs }: Dem
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
-    for (const { text, tone } of reporter.report(app.statusSnapshot(), app.remediation())) {
+    for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
       const colour = LINE_TONES[tone];
       out.write(`${colour === null ? text : paint(colour, text)}\n`);
     }

@@ -1,6 +1,6 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { policyRulesOf } from "../daemon/policy-settings.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import { openStoreReadOnly } from "../journal/reader.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { JournalReader } from "../model/remediation/journal.ts";
@@ -19,8 +19,8 @@ import {
   orderView,
 } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode } from "./context.ts";
-import { type DaemonRequest, isRowList, requestDaemon } from "./daemon-api/client.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson } from "./context.ts";
+import { isRowList, type JsonObject, requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
 import { createPaint } from "./output/colour.ts";
 import {
@@ -32,45 +32,42 @@ import {
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
-import { withProgress } from "./output/progress.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions {
-  /** Configuration whose journal is read; absent: the running daemon is asked. */
+  /** Configuration whose journal is read; absent: ask the running daemon. */
   readonly config?: string;
   /** Absent: now. */
   readonly at?: EpochMs;
   readonly output: "text" | "json";
 }
 
-/** Rows of each kind that are read: a node has a few episodes, of a few steps each. */
+/** Rows read of each kind: a node has few episodes, each of a few steps. */
 const ROWS_MAX = 100;
 
-/** `explain NODE_ID`: why the node was, or was not, acted on. */
+/** `explain NODE`: explains why a node was or was not acted on. */
 export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
-  const told =
+  const report =
     options.config === undefined
-      ? await withProgress(`waiting for ${options.url}`, explainFromDaemon(node, options, context.env), context)
+      ? await explainFromDaemon(node, options, context)
       : explainFromJournal(node, options.config, options.at, context.env);
-  if (!told.ok) {
-    context.err.write(told.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
-    return EXIT_FAILURE;
-  }
-  const text = (report: NodeReport) => formatNodeReport(report, createPaint(context.out, context.env));
-  context.out.write(options.output === "json" ? `${JSON.stringify(told.value, null, 2)}\n` : text(told.value));
+  if (!report.ok) return failWith(context, report.error);
+  if (options.output === "json") printJson(context, report.value);
+  else context.out.write(formatNodeReport(report.value, createPaint(context.out, context.env)));
   return EXIT_OK;
 }
 
 async function explainFromDaemon(
   node: string,
   options: ExplainOptions,
-  env: CommandContext["env"],
+  context: CommandContext,
 ): Promise<Result<NodeReport, readonly string[]>> {
   const { at } = options;
-  const get = (path: string): DaemonRequest => ({ method: "GET", path, token: null });
-  const answer = await requestDaemon(options, env, get(`/api/v1/nodes/${encodeURIComponent(node)}`), isExplanation);
-  if (!answer.ok) return fail([answer.error]);
-  const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = answer.value;
+  const get = <T>(path: string, isExpected: (response: JsonObject) => response is JsonObject & T) =>
+    requestDaemon<T>(options, { method: "GET", path, token: null }, isExpected, context);
+  const response = await get(`/api/v1/nodes/${encodeURIComponent(node)}`, isExplanation);
+  if (!response.ok) return fail([response.error]);
+  const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
   const now: NodeReport = {
     id: node,
@@ -81,15 +78,14 @@ async function explainFromDaemon(
     ...{ holds, episodes, actions, decisions, orders },
   };
   if (at === undefined) return ok(now);
-  // What the daemon shows of the node reaches back so far; of what is older it is asked for by itself.
+  // The node's view holds only the latest rows: older ones are requested separately.
   const search = `node=${encodeURIComponent(node)}&until=${isoAt(at)}&limit=${ROWS_MAX}`;
-  const past = await requestDaemon(options, env, get(`/api/v1/decisions?${search}`), isRowList<DecisionView>);
-  if (!past.ok) return fail([past.error]);
-  const done = await requestDaemon(options, env, get(`/api/v1/actions?${search}`), isRowList<ActionView>);
-  if (!done.ok) return fail([done.error]);
-  return ok(
-    explanationAsOf(node, { holds, episodes, actions: done.value.data, decisions: past.value.data, orders }, at),
-  );
+  const pastDecisions = await get(`/api/v1/decisions?${search}`, isRowList<DecisionView>);
+  if (!pastDecisions.ok) return fail([pastDecisions.error]);
+  const pastActions = await get(`/api/v1/actions?${search}`, isRowList<ActionView>);
+  if (!pastActions.ok) return fail([pastActions.error]);
+  const rows = { holds, episodes, actions: pastActions.value.data, decisions: pastDecisions.value.data, orders };
+  return ok(explanationAsOf(node, rows, at));
 }
 
 function explainFromJournal(
@@ -100,7 +96,7 @@ function explainFromJournal(
 ): Result<NodeReport, readonly string[]> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const rules = policyRulesOf(read.value);
+  const rules = policyRulesOf(read.value.policies);
   const opened = openStoreReadOnly(read.value.config.state.path);
   if (!opened.ok) return fail([opened.error.message]);
   try {
@@ -125,7 +121,7 @@ function readNodeRows(journal: JournalReader, node: string, until: EpochMs | und
   };
 }
 
-/** Verdicts are made of what the daemon sees, and in its memory alone: here stands what it wrote down. */
+/** The report from the journal. Verdicts are missing: only the running daemon knows them. */
 function explanationNow(
   node: string,
   rows: NodeRows,

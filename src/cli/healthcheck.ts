@@ -3,7 +3,7 @@ import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { webUrl } from "../web/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
 import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from "./daemon-api/connection.ts";
 import { withProgress } from "./output/progress.ts";
 
@@ -13,46 +13,43 @@ export interface HealthcheckOptions extends DaemonAccessOptions {
   readonly config?: string;
 }
 
-/** A container engine waits 30 s by default; a daemon that needs a tenth of it is not well. */
+/** A tenth of the 30 s that container engines wait by default. */
 const HEALTHCHECK_TIMEOUT_MS = 3 * SECOND_MS;
 
-/** `healthcheck`: whether the daemon answers /-/healthy. */
+/** `healthcheck`: checks that the daemon answers `/-/healthy`. */
 export async function runHealthcheck(options: HealthcheckOptions, context: CommandContext): Promise<ExitCode> {
-  const { env, out, err } = context;
-  const reach =
-    options.config === undefined ? readDaemonAccess(options, env) : ownDaemonAccess(options.config, options, env);
-  if (!reach.ok) {
-    err.write(reach.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
-    return EXIT_FAILURE;
-  }
-  const { baseUrl } = reach.value.options;
-  const { authorization } = reach.value;
-  const transport = createTransport(reach.value.options);
+  const access =
+    options.config === undefined
+      ? readDaemonAccess(options, context.env)
+      : ownDaemonAccess(options.config, options, context.env);
+  if (!access.ok) return failWith(context, access.error);
+  const { authorization, options: transportOptions } = access.value;
+  const { baseUrl } = transportOptions;
+  const transport = createTransport(transportOptions);
   const request = {
     method: "GET",
     path: "/-/healthy",
     headers: authorization === null ? {} : { authorization },
   } as const;
-  const answer = await withProgress(
+  const response = await withProgress(
     `waiting for ${baseUrl}`,
     transport.request(request, AbortSignal.timeout(HEALTHCHECK_TIMEOUT_MS)),
     context,
   );
   await transport.close();
-  if (answer.ok && answer.value.status === 200) {
-    out.write("healthy\n");
+  if (response.ok && response.value.status === 200) {
+    context.out.write("healthy\n");
     return EXIT_OK;
   }
-  const why = answer.ok
-    ? `it answered ${answer.value.status}`
-    : `${answer.error.message}; set --url to the daemon's address`;
-  err.write(`proxywarden: ${baseUrl} is not healthy: ${why}\n`);
-  return EXIT_FAILURE;
+  const why = response.ok
+    ? `it answered ${response.value.status}`
+    : `${response.error.message}; set --url to the daemon's address`;
+  return failWith(context, `${baseUrl} is not healthy: ${why}`);
 }
 
 /**
- * The way to the daemon of a configuration. Its certificate is that of another name than this machine's own address, and
- * is not checked, as no probe does: it only answers whether it is healthy, and receives no data.
+ * How to reach the daemon of a configuration at its own listen address. The certificate is not verified, because it names
+ * another host, and the request carries no data.
  */
 function ownDaemonAccess(
   config: string,

@@ -3,7 +3,7 @@ import {
   type OperatorCommandRouteName,
   operatorCommandTable,
 } from "../web/api/operator-commands.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, printJson } from "./context.ts";
 import {
   type DaemonConnectionOptions,
   type DaemonRequest,
@@ -13,19 +13,18 @@ import {
   stripControlCharacters,
   TOKEN_VARIABLE,
 } from "./daemon-api/client.ts";
-import { withProgress } from "./output/progress.ts";
 
-/** Options of a command that gives an order. */
+/** Options of an operator command. */
 export interface OperatorCommandOptions extends DaemonConnectionOptions {
   readonly reason?: string;
   readonly output: "text" | "json";
 }
 
-/** A command that gives an order: the order, and what its help says. */
+/** An operator command: its route and its help. */
 export interface OperatorCliCommand {
   readonly route: OperatorCommandRoute;
   readonly description: string;
-  /** Arguments of an example. */
+  /** Arguments of the example in the help. */
   readonly example: string;
 }
 
@@ -56,29 +55,23 @@ const COMMAND_HELP: Readonly<Record<OperatorCommandRouteName, Omit<OperatorCliCo
   },
 };
 
-/** Every command that gives an order, a row each. */
+/** All operator commands. */
 export const operatorCliCommands: readonly OperatorCliCommand[] = operatorCommandTable.map((row) => ({
   route: row,
   ...COMMAND_HELP[row.name],
 }));
 
-/** Gives an order to the running daemon. `id`: what it is about; absent where it is about the daemon as a whole. */
+/** Sends an operator command to the running daemon. `id`: the node or action it is about; absent for the others. */
 export async function sendOperatorCommand(
   route: OperatorCommandRoute,
   id: string | undefined,
   options: OperatorCommandOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
-  const { env, out, err } = context;
-  const token = readToken(options, env);
-  if (!token.ok) {
-    err.write(`proxywarden: ${token.error}\n`);
-    return EXIT_FAILURE;
-  }
+  const token = readToken(options, context.env);
+  if (!token.ok) return failWith(context, token.error);
   if (token.value === null) {
-    err.write(
-      `proxywarden: ${route.name} needs the token of an operator: name its file by --token-file, or set ${TOKEN_VARIABLE}\n`,
-    );
+    failWith(context, `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`);
     return EXIT_USAGE;
   }
   const request: DaemonRequest = {
@@ -87,21 +80,13 @@ export async function sendOperatorCommand(
     token: token.value,
     ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
   };
-  const answer = await withProgress(
-    `waiting for ${options.url}`,
-    requestDaemon(options, env, request, isMessage),
-    context,
-  );
-  if (!answer.ok) {
-    err.write(`proxywarden: ${answer.error}\n`);
-    return EXIT_FAILURE;
-  }
-  const { message } = answer.value;
-  out.write(
-    options.output === "json" ? `${JSON.stringify({ message }, null, 2)}\n` : `${stripControlCharacters(message)}\n`,
-  );
+  const response = await requestDaemon(options, request, isMessage, context);
+  if (!response.ok) return failWith(context, response.error);
+  const { message } = response.value;
+  if (options.output === "json") printJson(context, { message });
+  else context.out.write(`${stripControlCharacters(message)}\n`);
   return EXIT_OK;
 }
 
-const isMessage = (answer: JsonObject): answer is JsonObject & { readonly message: string } =>
-  typeof answer.message === "string";
+const isMessage = (response: JsonObject): response is JsonObject & { readonly message: string } =>
+  typeof response.message === "string";

@@ -3,14 +3,14 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
-import { type ConfigResources, openConfigResources } from "../daemon/active-config.ts";
+import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf } from "../rate-limit/billing-month.ts";
 import type { MonthUsage } from "../rate-limit/monthly-budget.ts";
-import { planPolling as planOf } from "../scheduling/planner.ts";
+import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson, readTextFile } from "./context.ts";
 import {
   type GivenCounts,
   givenNetworkSize,
@@ -18,9 +18,9 @@ import {
   readStoredState,
   type StoredState,
 } from "./network-size/network-size.ts";
-import { type CountSource, formatPlan, type PlanReport, planToJson } from "./output/plan-table.ts";
+import { type CountSource, formatPlan, type PlanReport, planJson } from "./output/plan-table.ts";
 
-/** Options of `plan`: how much there is to be polled; absent: as the daemon saw it last, or as the service says. */
+/** Options of `plan`. Counts that are absent come from the daemon's state, or else from the service. */
 export interface PlanOptions extends GivenCounts {
   readonly config: string;
   readonly output: "text" | "json";
@@ -28,14 +28,12 @@ export interface PlanOptions extends GivenCounts {
 
 const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 
-/** `plan --config FILE`: what will be polled how often, how old the data will be, what was stretched, and why. */
+/** `plan --config FILE`: shows how often each collector polls, how old its data gets, and which limit slows it down. */
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<ExitCode> {
   const planned = await planNetwork(options, context);
-  if (!planned.ok) {
-    context.err.write(planned.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
-    return EXIT_FAILURE;
-  }
-  context.out.write(options.output === "json" ? planToJson(planned.value) : formatPlan(planned.value));
+  if (!planned.ok) return failWith(context, planned.error);
+  if (options.output === "json") printJson(context, planJson(planned.value));
+  else context.out.write(formatPlan(planned.value));
   return EXIT_OK;
 }
 
@@ -48,27 +46,27 @@ async function planNetwork(
   const clock = createSystemClock();
   const access = openConfigResources(read.value, { clock, readFile: readTextFile, version: context.version });
   if (!access.ok) return access;
-  const { settings, transport, integrations: relations } = access.value;
+  const { settings } = access.value;
   try {
-    const past = readStoredState(read.value.config, clock.now());
-    if (!past.ok) return past;
-    const known = await networkSize(options, past.value, access.value, context);
+    const stored = readStoredState(read.value.config, clock.now());
+    if (!stored.ok) return stored;
+    const known = await networkSize(options, stored.value, access.value, context);
     if (!known.ok) return known;
-    const { extent, source } = known.value;
-    const { limits, reads, schedules: cadences } = settings;
-    const wishes = requestedIntervalsOf(cadences, { clock, cron: createCron() });
-    // Without a daemon's past it is not about this month: a month that begins late would have far more to spend.
-    const isWholeMonth = source !== "state";
+    const { size, source } = known.value;
+    const { limits, reads, schedules } = settings;
+    const requestedIntervals = requestedIntervalsOf(schedules, { clock, cron: createCron() });
+    // Without a daemon's state the plan is for a full month: the calls left in this one are unknown.
+    const isFullMonth = source !== "state";
     const input = {
-      ...extent,
-      requestedIntervals: wishes,
+      ...size,
+      requestedIntervals,
       limits,
       reads,
-      month: isWholeMonth ? FULL_MONTH : remainingMonth(past.value, settings),
+      month: isFullMonth ? FULL_MONTH : remainingMonth(stored.value, settings),
     };
-    return ok({ extent, source, input, isFullMonth: isWholeMonth, plan: planOf(input) });
+    return ok({ size, source, input, isFullMonth, plan: planPolling(input) });
   } finally {
-    await Promise.all([transport.close(), relations.close()]);
+    await closeResources(access.value);
   }
 }
 
@@ -79,17 +77,17 @@ function remainingMonth({ callsUsed: used }: StoredState, { monthStartsOn }: Col
 
 async function networkSize(
   given: PlanOptions,
-  { extent: seen }: StoredState,
+  { networkSize: seen }: StoredState,
   access: ConfigResources,
   { version, stop }: CommandContext,
-): Promise<Result<{ readonly extent: NetworkSize; readonly source: CountSource }, readonly string[]>> {
+): Promise<Result<{ readonly size: NetworkSize; readonly source: CountSource }, readonly string[]>> {
   const { pageLimit } = access.settings;
   if (given.nodes !== undefined && given.sessions !== undefined) {
-    return ok({ extent: givenNetworkSize(given, seen, pageLimit), source: "options" });
+    return ok({ size: givenNetworkSize(given, seen, pageLimit), source: "options" });
   }
-  if (seen !== null) return ok({ extent: givenNetworkSize(given, seen, pageLimit), source: "state" });
+  if (seen !== null) return ok({ size: givenNetworkSize(given, seen, pageLimit), source: "state" });
   const asked = await queryNetworkSize(access, `proxywarden/${version}`, stop);
   return asked.ok
-    ? ok({ extent: givenNetworkSize(given, asked.value, pageLimit), source: "service" })
+    ? ok({ size: givenNetworkSize(given, asked.value, pageLimit), source: "service" })
     : fail(asked.error);
 }

@@ -1,10 +1,10 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
-import { policyRulesOf } from "../daemon/policy-settings.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts";
 import { parsePolicies } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
 import { stripControlCharacters } from "./daemon-api/client.ts";
 import { createPaint, type Tone } from "./output/colour.ts";
 
@@ -13,7 +13,7 @@ export interface PolicyDiffOptions {
   readonly output: "text" | "json";
 }
 
-/** `policy diff OLD NEW`: what the new policies could newly touch, and what they no longer do. */
+/** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
   [before, after]: readonly string[],
   { output }: PolicyDiffOptions,
@@ -26,9 +26,8 @@ export async function runPolicyDiff(
     return EXIT_FAILURE;
   }
   const found = comparePolicies(old.value, next.value);
-  context.out.write(
-    output === "json" ? `${JSON.stringify({ differences: found }, null, 2)}\n` : formatDifferences(found, context),
-  );
+  if (output === "json") printJson(context, { differences: found });
+  else context.out.write(formatDifferences(found, context));
   return EXIT_OK;
 }
 
@@ -36,7 +35,7 @@ function readRules(file: string, { env }: CommandContext): Result<readonly Polic
   const read = readTextFile(file);
   if (!read.ok) return fail([read.error]);
   const parsed = parsePolicies(file, read.value, env);
-  return parsed.ok ? ok(policyRulesOf({ policies: parsed.value })) : fail(parsed.error.map(formatProblem));
+  return parsed.ok ? ok(policyRulesOf(parsed.value)) : fail(parsed.error.map(formatProblem));
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

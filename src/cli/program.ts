@@ -18,12 +18,7 @@ import { TOKEN_VARIABLE } from "./daemon-api/client.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
-import {
-  type OperatorCliCommand,
-  type OperatorCommandOptions,
-  operatorCliCommands,
-  sendOperatorCommand,
-} from "./operator-commands.ts";
+import { type OperatorCommandOptions, operatorCliCommands, sendOperatorCommand } from "./operator-commands.ts";
 import { type ColorOption, withColorOption } from "./output/colour.ts";
 import { runPlan } from "./plan.ts";
 import { type PolicyDiffOptions, runPolicyDiff } from "./policy-diff.ts";
@@ -31,16 +26,21 @@ import { runDaemon } from "./run.ts";
 import { runSimulate } from "./simulate.ts";
 import { runPolicyTests, type TestOptions } from "./test.ts";
 
-/** What runs a command: its arguments, as many as it takes, and its options. */
-type CommandRunner<Options> = (args: readonly string[], options: Options, context: CommandContext) => Promise<ExitCode>;
+/** Runs a command with its options and arguments. */
+type CommandRunner<Options> = (options: Options, context: CommandContext, args: readonly string[]) => Promise<ExitCode>;
 
-/** What runs a command without an argument. */
-type PlainCommandRunner<Options> = (options: Options, context: CommandContext) => Promise<ExitCode>;
+type AddCommand = <Options>(
+  usage: string,
+  description: string,
+  example: string,
+  run: CommandRunner<Options>,
+  parent?: Command,
+) => Command;
 
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("proxywarden")
-    .description("Watches a network of proxy nodes through its management API, exports it to Prometheus, and heals it.")
+    .description("Monitors a network of proxy nodes, exports it to Prometheus, and remediates unhealthy nodes.")
     .version(context.version)
     .option("--debug", "show stack traces")
     .option("--color", "always color the output")
@@ -48,58 +48,29 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .addHelpText("after", PROGRAM_EXAMPLES);
   const colorOption = () => program.opts<{ color?: ColorOption }>().color;
   withSharedBehavior(program, context, colorOption);
-  const addWith = <Options>(
+  const add: AddCommand = <Options>(
     usage: string,
     description: string,
-    command: CommandRunner<Options>,
     example: string,
+    run: CommandRunner<Options>,
     parent = program,
   ) => {
     const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
     added.addHelpText("after", `\nExample:\n  $ proxywarden ${example}`);
     return added.action(async () => {
-      const wished = { ...context, env: withColorOption(context.env, colorOption()) };
-      finish(await command(added.args, added.opts() as Options, wished));
+      const colored = { ...context, env: withColorOption(context.env, colorOption()) };
+      finish(await run(added.opts() as Options, colored, added.args));
     });
   };
-  const add = <Options>(name: string, description: string, command: PlainCommandRunner<Options>, example: string) =>
-    addWith<Options>(name, description, (_args, options, given) => command(options, given), example);
 
   addDaemonCommands(add);
   addPlanningCommands(add);
-  add(
-    "healthcheck",
-    "check that the daemon answers; for use as a container health check",
-    runHealthcheck,
-    "healthcheck",
-  )
-    .option("--config <file>", "check the daemon of this configuration at its listen address instead of --url")
-    .option(...urlOption, parseDaemonUrl, DEFAULT_URL)
-    .option(...httpConfigOption);
-  addWith<ExplainOptions>(
-    "explain <node>",
-    "explain why a node was or was not acted on: policies, hold reasons and actions",
-    ([node], options, given) => runExplain(node!, options, given),
-    "explain node_42 --config /etc/proxywarden/proxywarden.yaml --at 2h",
-  )
-    .option("--config <file>", "read the journal of this configuration instead of asking the daemon")
-    .option(
-      "--at <time>",
-      "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
-      parseTimeOption,
-    )
-    .option(...urlOption, parseDaemonUrl, DEFAULT_URL)
-    .option(...httpConfigOption)
-    .option(...outputOption, parseOutputFormat, "text");
-  withDaemonOptions(
-    add("approvals", "list the actions waiting for approval, with their evidence", runApprovals, "approvals"),
-  );
-  addOperatorCommands(addWith);
+  addClientCommands(add);
   const policy = withSharedBehavior(program.command("policy").description("work with policies"), context, colorOption)
     .helpCommand(false)
     .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
-  addPolicyCommands(addWith, policy);
-  addShellCommands(addWith, program);
+  addPolicyCommands(add, policy);
+  addShellCommands(add, program);
   return program;
 }
 
@@ -113,151 +84,124 @@ Examples:
 Exit codes: 0 success; 1 the check or operation failed; 2 usage error.
 Use "proxywarden COMMAND --help" for details.`;
 
-type AddCommand = <Options>(
-  name: string,
-  description: string,
-  command: PlainCommandRunner<Options>,
-  example: string,
-) => Command;
-
-type AddCommandWithArguments = <Options>(
-  usage: string,
-  description: string,
-  command: CommandRunner<Options>,
-  example: string,
-  parent?: Command,
-) => Command;
-
-/** The daemon itself, and what stands in for its surroundings. */
+/** `run`, `demo` and `simulate`. */
 function addDaemonCommands(add: AddCommand): void {
-  add(
-    "run",
-    "run the daemon; SIGHUP reloads the configuration, SIGTERM stops it",
-    runDaemon,
-    "run --config proxywarden.yaml",
-  ).requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG);
-  add(
-    "demo",
-    "run a simulated service and the daemon in one process, and print what happens",
-    runDemo,
-    "demo --nodes 2000 --speed 10 --for 5m",
-  )
+  const run = "run the daemon; SIGHUP reloads the configuration, SIGTERM stops it";
+  withConfig(add("run", run, "run --config proxywarden.yaml", runDaemon));
+  const demo = "run a simulated service and the daemon in one process, and print what happens";
+  add("demo", demo, "demo --nodes 2000 --speed 10 --for 5m", runDemo)
     .option("--nodes <count>", "number of simulated nodes", wholeNumberParser(0, 200_000), 500)
     .option("--sessions <count>", "number of simulated sessions", wholeNumberParser(0, 2_000_000), 5_000)
     .option("--seed <number>", "seed of the simulation", wholeNumberParser(0, 4_294_967_295), 1)
     .option("--speed <factor>", "simulation speed, as a multiple of real time", parseSpeed, 1)
     .option("--port <port>", "port the daemon listens on; 0 picks a free port", wholeNumberParser(0, 65_535), 9713)
     .option("--for <duration>", "stop after this long, such as 5m", parseDurationOption);
-  add(
-    "simulate",
-    "run only the simulated service, for any client",
-    runSimulate,
-    "simulate --scenario config/scenarios/rough-day.yaml --port 9714",
-  )
+  const example = "simulate --scenario config/scenarios/rough-day.yaml --port 9714";
+  add("simulate", "run only the simulated service, for any client", example, runSimulate)
     .option("--scenario <file>", "scenario file: the network, the service's behavior and the faults")
     .option("--nodes <count>", "number of nodes; overrides the scenario", wholeNumberParser(0, 1_000_000))
     .option("--sessions <count>", "number of sessions; overrides the scenario", wholeNumberParser(0, 10_000_000))
     .option("--seed <number>", "seed; overrides the scenario", wholeNumberParser(0, 4_294_967_295))
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--port <port>", "port to listen on; 0 picks a free port", wholeNumberParser(0, 65_535), 9714);
-  add(
-    "check",
-    "check a configuration: list every error with its line and column",
-    runCheck,
-    "check --config proxywarden.yaml --output json",
-  )
-    .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
-    .option(
-      "--nodes <count>",
-      "fleet size to show the limits for; default: the size last seen by the daemon",
-      wholeNumberParser(1, 10_000_000),
-    )
-    .option(...outputOption, parseOutputFormat, "text");
 }
 
-/** Commands that show what a configuration would do. */
+/** `check` and `plan`, which show what a configuration does. */
 function addPlanningCommands(add: AddCommand): void {
-  add(
-    "plan",
-    "show how often each collector polls, how old its data gets, and which limit slows it down",
-    runPlan,
-    "plan --config /etc/proxywarden/proxywarden.yaml --nodes 5000 --sessions 50000",
-  )
-    .requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG)
-    .option(
+  const check = "check a configuration: list every error with its line and column";
+  const fleetSize = "fleet size to show the limits for; default: the size last seen by the daemon";
+  withOutput(
+    withConfig(add("check", check, "check --config proxywarden.yaml --output json", runCheck)).option(
       "--nodes <count>",
-      "number of nodes; default: as last seen by the daemon, or as the service reports",
-      wholeNumberParser(0, 10_000_000),
-    )
-    .option("--sessions <count>", "number of sessions; same default", wholeNumberParser(0, 1_000_000_000))
-    .option(...outputOption, parseOutputFormat, "text");
+      fleetSize,
+      wholeNumberParser(1, 10_000_000),
+    ),
+  );
+  const plan = "show how often each collector polls, how old its data gets, and which limit slows it down";
+  const nodes = "number of nodes; default: as last seen by the daemon, or as the service reports";
+  withOutput(
+    withConfig(add("plan", plan, "plan --config proxywarden.yaml --nodes 5000 --sessions 50000", runPlan))
+      .option("--nodes <count>", nodes, wholeNumberParser(0, 10_000_000))
+      .option("--sessions <count>", "number of sessions; same default", wholeNumberParser(0, 1_000_000_000)),
+  );
 }
 
-/** Operator commands for the running daemon. */
-function addOperatorCommands(addWith: AddCommandWithArguments): void {
-  for (const order of operatorCliCommands) {
-    const added = addWith<OperatorCommandOptions>(
-      order.route.about === null ? order.route.name : `${order.route.name} <${order.route.about}>`,
-      order.description,
-      ([id], options, given) => sendOperatorCommand(order.route, id, options, given),
-      exampleOf(order),
+/** Commands that ask the running daemon, or send it an operator command. */
+function addClientCommands(add: AddCommand): void {
+  const healthcheck = "check that the daemon answers; for use as a container health check";
+  withUrl(
+    add("healthcheck", healthcheck, "healthcheck", runHealthcheck).option(
+      "--config <file>",
+      "check the daemon of this configuration at its listen address instead of --url",
+    ),
+  );
+  const explain = "explain why a node was or was not acted on: policies, hold reasons and actions";
+  const at = "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h";
+  withOutput(
+    withUrl(
+      add<ExplainOptions>("explain <node>", explain, "explain node_42 --at 2h", (options, given, [node]) =>
+        runExplain(node!, options, given),
+      )
+        .option("--config <file>", "read the journal of this configuration instead of asking the daemon")
+        .option("--at <time>", at, parseTimeOption),
+    ),
+  );
+  const approvals = "list the actions waiting for approval, with their evidence";
+  withToken(add("approvals", approvals, "approvals", runApprovals));
+  for (const { route, description, example } of operatorCliCommands) {
+    const usage = route.about === null ? route.name : `${route.name} <${route.about}>`;
+    const words = [route.name, example, "--token-file /run/secrets/alice"].filter((part) => part !== "").join(" ");
+    const added = add<OperatorCommandOptions>(usage, description, words, (options, given, [id]) =>
+      sendOperatorCommand(route, id, options, given),
     );
-    if (order.route.hasReason) added.option("--reason <text>", "reason to record in the journal");
-    withDaemonOptions(added);
+    if (route.hasReason) added.option("--reason <text>", "reason to record in the journal");
+    withToken(added);
   }
 }
 
-/** What judges policies by themselves. */
-function addPolicyCommands(addWith: AddCommandWithArguments, policy: Command): void {
-  addWith<TestOptions>(
-    "test <files...>",
-    "run policy unit tests: fleet states in, expected verdicts and actions out",
-    runPolicyTests,
-    "test config/policies/tests/offline.yaml",
-  ).option(...outputOption, parseOutputFormat, "text");
-  addWith<PolicyDiffOptions>(
-    "diff <old> <new>",
-    "compare two policy files: which nodes are newly acted on, and which no longer",
-    runPolicyDiff,
-    "policy diff before.yaml config/policies/offline.yaml",
-    policy,
-  ).option(...outputOption, parseOutputFormat, "text");
+/** Commands that test and compare policies. */
+function addPolicyCommands(add: AddCommand, policy: Command): void {
+  const test = "run policy unit tests: fleet states in, expected verdicts and actions out";
+  withOutput(
+    add<TestOptions>("test <files...>", test, "test config/policies/tests/offline.yaml", (options, given, files) =>
+      runPolicyTests(files, options, given),
+    ),
+  );
+  const diff = "compare two policy files: which nodes are newly acted on, and which no longer";
+  const example = "policy diff before.yaml config/policies/offline.yaml";
+  const runDiff: CommandRunner<PolicyDiffOptions> = (options, given, files) => runPolicyDiff(files, options, given);
+  withOutput(add("diff <old> <new>", diff, example, runDiff, policy));
 }
 
-/** What makes the rest easy to type and to look up. */
-function addShellCommands(addWith: AddCommandWithArguments, program: Command): void {
-  const completing = addWith<object>(
-    "completion <shell>",
-    "print a shell completion script",
-    async ([shell], _options, given) => runCompletion(shell as Shell, program, given),
-    "completion bash > ~/.local/share/bash-completion/completions/proxywarden",
-  );
-  completing.registeredArguments[0]!.choices(SHELLS);
-  addWith<object>(
-    "help [command...]",
-    "show the help of a command",
-    async (names) => {
-      printHelp(program, names);
-      return EXIT_OK;
-    },
-    "help explain",
-  );
+/** `completion` and `help`. */
+function addShellCommands(add: AddCommand, program: Command): void {
+  const example = "completion bash > ~/.local/share/bash-completion/completions/proxywarden";
+  add("completion <shell>", "print a shell completion script", example, (_options, given, [shell]) =>
+    runCompletion(shell as Shell, program, given),
+  ).registeredArguments[0]!.choices(SHELLS);
+  add("help [command...]", "show the help of a command", "help explain", async (_options, _given, names) => {
+    printHelp(program, names);
+    return EXIT_OK;
+  });
 }
 
-const urlOption = ["--url <url>", "URL of the daemon"] as const;
-const httpConfigOption = [
-  "--http-config-file <file>",
-  "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format",
-] as const;
-const outputOption = ["--output <format>", "text or json"] as const;
+const withConfig = (command: Command): Command =>
+  command.requiredOption("--config <file>", "the configuration", DEFAULT_CONFIG);
 
-/** The options by which a command reaches the running daemon. */
-const withDaemonOptions = (command: Command): Command =>
+const withOutput = (command: Command): Command =>
+  command.option("--output <format>", "text or json", parseOutputFormat, "text");
+
+const HTTP_CONFIG_FILE = "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format";
+
+const withUrl = (command: Command): Command =>
   command
-    .option(...urlOption, parseDaemonUrl, DEFAULT_URL)
-    .option(...httpConfigOption)
-    .option("--token-file <file>", `file of your operator token; else ${TOKEN_VARIABLE} is taken`)
-    .option(...outputOption, parseOutputFormat, "text");
+    .option("--url <url>", "URL of the daemon", parseDaemonUrl, DEFAULT_URL)
+    .option("--http-config-file <file>", HTTP_CONFIG_FILE);
 
-const exampleOf = ({ route: row, example }: OperatorCliCommand): string =>
-  [row.name, example, "--token-file /run/secrets/alice"].filter((part) => part !== "").join(" ");
+const withToken = (command: Command): Command =>
+  withOutput(
+    withUrl(command).option(
+      "--token-file <file>",
+      `file of your operator token; default: the variable ${TOKEN_VARIABLE}`,
+    ),
+  );

@@ -7,15 +7,15 @@ import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile, untilAborted } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
 
-/** `run --config FILE`: the daemon, until it is told to stop. */
+/** `run --config FILE`: runs the daemon until the process is asked to stop. */
 export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
   const first = readConfigFile(file, context.env);
-  if (!first.ok) return printErrors(first.error, context);
+  if (!first.ok) return failWith(context, first.error);
   const log = createLog(first.value.config.log);
   let atStart: typeof first | null = first;
-  const parts: DaemonDeps = {
+  const deps: DaemonDeps = {
     clock: createSystemClock(),
     cron: createCron(),
     random: Math.random,
@@ -34,19 +34,14 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     openStore: openStateStore,
     createMemoryStore: createMemoryStateStore,
   };
-  let app: Daemon | null = null;
-  // From the beginning: a SIGHUP that comes during the start must not end the process.
-  context.onSighup(() => void app?.reload());
-  const started = await startDaemon(parts);
-  if (!started.ok) return printErrors(started.error, context);
-  app = started.value;
+  let daemon: Daemon | null = null;
+  // Registered before the start: otherwise a SIGHUP during the start would end the process.
+  context.onSighup(() => void daemon?.reload());
+  const started = await startDaemon(deps);
+  if (!started.ok) return failWith(context, started.error);
+  daemon = started.value;
   await untilAborted(context.stop);
   log.info({}, "stopping");
   await started.value.stop();
   return EXIT_OK;
-}
-
-function printErrors(problems: readonly string[], { err }: CommandContext): ExitCode {
-  err.write(problems.map((problem) => `proxywarden: ${problem}\n`).join(""));
-  return EXIT_FAILURE;
 }

@@ -7,7 +7,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService, type SimulatedService } from "../simulator/http/service.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile, untilAborted } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
 import { withStatusLine } from "./output/progress.ts";
 
 interface SimulateOptions {
@@ -19,13 +19,10 @@ interface SimulateOptions {
   readonly port: number;
 }
 
-/** `simulate`: the simulated service alone, for any client. */
+/** `simulate`: runs only the simulated service, for any client. */
 export async function runSimulate(options: SimulateOptions, context: CommandContext): Promise<ExitCode> {
   const scenario = readScenario(options, context.env);
-  if (!scenario.ok) {
-    context.err.write(scenario.error.map((problem) => `proxywarden: ${problem}\n`).join(""));
-    return EXIT_FAILURE;
-  }
+  if (!scenario.ok) return failWith(context, scenario.error);
   const clock = createSystemClock();
   try {
     const server = await startServer(createServiceWithStatus(scenario.value, clock.now(), context), clock, options);
@@ -36,18 +33,17 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
     await server.close();
     return EXIT_OK;
   } catch (error) {
-    context.err.write(`proxywarden: can't listen on ${options.host}:${options.port}: ${(error as Error).message}\n`);
-    return EXIT_FAILURE;
+    return failWith(context, `can't listen on ${options.host}:${options.port}: ${(error as Error).message}`);
   }
 }
 
-/** Nodes and sessions that are made within some two seconds. */
+/** Number of nodes and sessions that are created within about two seconds. */
 const QUICK_RECORDS_MAX = 200_000;
 
-/** Makes the simulated service of a scenario; a large one takes a while, so a status line is shown on a terminal. */
+/** Creates the simulated service of a scenario. For a large one, a terminal shows a status line meanwhile. */
 export function createServiceWithStatus(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
   const { nodes, sessions } = scenario;
-  const what = `making ${nodes} nodes and ${sessions} sessions`;
+  const what = `creating ${nodes} nodes and ${sessions} sessions`;
   return withStatusLine(what, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
 }
 
@@ -55,14 +51,14 @@ function readScenario(
   { scenario: file, nodes, sessions, seed }: SimulateOptions,
   env: CommandContext["env"],
 ): Result<Scenario, readonly string[]> {
-  const wished = {
+  const overrides = {
     ...(nodes === undefined ? {} : { nodes }),
     ...(sessions === undefined ? {} : { sessions }),
     ...(seed === undefined ? {} : { seed }),
   };
-  if (file === undefined) return ok({ ...defaultScenario, ...wished });
+  if (file === undefined) return ok({ ...defaultScenario, ...overrides });
   const text = readTextFile(file);
   if (!text.ok) return fail([text.error]);
   const loaded = loadScenario({ file, text: text.value, env }, defaultScenario);
-  return loaded.ok ? ok({ ...loaded.value, ...wished }) : fail(loaded.error.map(formatProblem));
+  return loaded.ok ? ok({ ...loaded.value, ...overrides }) : fail(loaded.error.map(formatProblem));
 }

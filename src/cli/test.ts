@@ -1,13 +1,14 @@
 import { formatDuration } from "../base/duration.ts";
-import { fail, type Result } from "../base/result.ts";
+import { fail } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
-import type { LoadedPolicyTests } from "../config/schema/policy-test.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
+import { camelKeys } from "../config/schema/camel-keys.ts";
+import { type LoadedPolicyTests, testNodeSchema } from "../config/schema/policy-test.ts";
 import { positionIn } from "../config/yaml/position.ts";
-import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
-import type { PolicyTest, ScriptedNode, Series } from "../model/policy/policy-test.ts";
+import type { PolicyTest, ScriptedNode } from "../model/policy/policy-test.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { parsePolicyTests } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, readTextFile } from "./context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
 import { stripControlCharacters } from "./daemon-api/client.ts";
 import { createPaint } from "./output/colour.ts";
 import { withProgress } from "./output/progress.ts";
@@ -18,14 +19,14 @@ export interface TestOptions {
   readonly output: "text" | "json";
 }
 
-/** What became of one test. */
+/** Result of one test. */
 interface TestResult {
   readonly name: string;
   readonly passed: boolean;
   readonly misses: readonly { readonly line: number; readonly column: number; readonly text: string }[];
 }
 
-/** What became of one file. */
+/** Result of one file. */
 interface FileResult {
   readonly file: string;
   readonly errors: readonly (ConfigProblem | string)[];
@@ -41,13 +42,14 @@ export async function runPolicyTests(
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
-  if (output === "json") context.out.write(`${JSON.stringify({ passed, files: results }, null, 2)}\n`);
+  if (output === "json") printJson(context, { passed, files: results });
   else printResults(results, context);
   return passed ? EXIT_OK : EXIT_FAILURE;
 }
 
 async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
-  const loaded = loadFile(file, env);
+  const text = readTextFile(file);
+  const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
   const rules = rulesUnderTest(loaded.value);
   const tests: TestResult[] = [];
@@ -62,19 +64,11 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   return { file, errors: [], tests };
 }
 
-function loadFile(
-  file: string,
-  env: CommandContext["env"],
-): Result<LoadedPolicyTests, readonly (ConfigProblem | string)[]> {
-  const text = readTextFile(file);
-  return text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
-}
-
-/** The policies under test, as if all of them were enforced, unless the file says otherwise. */
+/** The policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
-  const rules = policyRulesOf({ policies });
-  const safety = safetyOf(file);
+  const rules = policyRulesOf(policies);
+  const safety = file.safety;
   return {
     policies: enforced ? rules.map((rule) => ({ ...rule, mode: "enforce" })) : rules,
     safety: enforced ? { ...safety, mode: "enforce" } : safety,
@@ -90,7 +84,9 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
     intervalMs: file.interval,
     nodes: [
       ...nodes.map((node) => toScriptedNode(node, fleet)),
-      ...Array.from({ length: fleet.nodes }, (_, index) => healthyNode(`fleet_${index + 1}`, fleet)),
+      ...Array.from({ length: fleet.nodes }, (_, index) =>
+        toScriptedNode(testNodeSchema.parse({ id: `fleet_${index + 1}` }), fleet),
+      ),
     ],
     blocked,
     expectations: expect.map(({ at, policy, ...rest }) => ({
@@ -103,39 +99,10 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
 
 type TestConfig = LoadedPolicyTests["file"]["tests"][number];
 
-function toScriptedNode(node: TestConfig["nodes"][number], fleet: TestConfig["fleet"]): ScriptedNode {
-  return {
-    id: node.id,
-    name: node.name ?? node.id,
-    country: node.country ?? fleet.country,
-    region: node.region ?? fleet.region,
-    version: node.version,
-    status: node.status,
-    lastSeen: node.last_seen ?? null,
-    uptimeHours: node.uptime_hours ?? null,
-    activeSessions: node.active_sessions,
-    bandwidthGb: node.bandwidth_gb,
-    cpuUsage: node.cpu_usage,
-    memoryUsage: node.memory_usage,
-    diskUsage: node.disk_usage,
-    sessions: node.sessions,
-  };
-}
-
-const constantSeries = <Value>(value: Value): Series<Value> => [{ value, forMs: Number.POSITIVE_INFINITY }];
-
-/** Usage of a node on which nothing is wrong. */
-const HEALTHY_USAGE = constantSeries(0.2);
-
-function healthyNode(id: string, { country, region }: TestConfig["fleet"]): ScriptedNode {
-  return {
-    ...{ id, name: id, country, region, version: "1.0.0" },
-    status: constantSeries("online"),
-    ...{ lastSeen: null, uptimeHours: null },
-    ...{ activeSessions: constantSeries(0), bandwidthGb: constantSeries(0), sessions: {} },
-    ...{ cpuUsage: HEALTHY_USAGE, memoryUsage: HEALTHY_USAGE, diskUsage: HEALTHY_USAGE },
-  };
-}
+const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: TestConfig["fleet"]): ScriptedNode => ({
+  ...{ name: node.id, country, region, lastSeen: null, uptimeHours: null },
+  ...camelKeys(node),
+});
 
 const formatFailure = ({ expected, lines }: Miss): string =>
   `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;
@@ -157,6 +124,6 @@ function printResults(results: readonly FileResult[], { out, err, env }: Command
   const failed = all.filter(({ passed }) => !passed).length;
   const broken = results.filter(({ errors }) => errors.length > 0).length;
   const counts = [`${all.length - failed} passed`, `${failed} failed`];
-  if (broken > 0) counts.push(`${broken} ${broken === 1 ? "file is" : "files are"} wrong`);
+  if (broken > 0) counts.push(`${broken} invalid ${broken === 1 ? "file" : "files"}`);
   out.write(`${paint(failed + broken === 0 ? "good" : "bad", counts.join(", "))}\n`);
 }

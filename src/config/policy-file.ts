@@ -1,23 +1,28 @@
 import { fail, ok, type Result } from "../base/result.ts";
+import type { PolicyRule } from "../model/policy/policy.ts";
 import { type CheckContext, checkValue, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
-import { type PolicyConfig, policyFileSchema } from "./schema/policy.ts";
+import { policyFileSchema } from "./schema/policy.ts";
 import { type ReadDocument, readYaml } from "./schema-reader.ts";
 import { TEXT_LENGTH_MAX } from "./yaml/document.ts";
 import { positionIn } from "./yaml/position.ts";
 
 /** A policy, and where it stands. */
 export interface LoadedPolicy {
-  readonly policy: PolicyConfig;
+  readonly policy: PolicyRule;
   readonly file: string;
   readonly line: number;
   readonly column: number;
 }
 
+/** The policies, in the order in which they act. */
+export const policyRulesOf = (policies: readonly LoadedPolicy[]): readonly PolicyRule[] =>
+  policies.map(({ policy }) => policy);
+
 /** A policy file that was read. */
 export interface PolicyFile {
   readonly file: string;
-  readonly read: ReadDocument<{ readonly policies: readonly PolicyConfig[] }>;
+  readonly read: ReadDocument<{ readonly policies: readonly PolicyRule[] }>;
 }
 
 /** What a fleet is watched for goes into some files; a glob that finds more of them is the wrong glob. */

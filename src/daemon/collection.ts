@@ -11,19 +11,16 @@ import {
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
-import type { ConfigResources } from "./active-config.ts";
-import type { DaemonDeps, Runtime } from "./runtime.ts";
+import type { ConfigResources } from "./config-resources.ts";
+import { type DaemonDeps, type Runtime, userAgentOf } from "./runtime.ts";
 
-/** What is known of a service. */
+/** What is known about a service. */
 export interface KnownService {
   readonly collected: CollectedState;
   readonly serviceClock: ServiceClock;
 }
 
-/** Told of every snapshot, and of the plan in force. */
-export type OnSnapshot = (snapshot: Snapshot, plan: Plan) => void;
-
-/** The collectors at work, and the client that they share with remediation. A reload keeps it where it can. */
+/** The running collectors, and the client that they share with remediation. A reload keeps it if it can. */
 export interface Collection {
   readonly resources: ConfigResources;
   readonly client: ApiClient;
@@ -31,22 +28,22 @@ export interface Collection {
   readonly collectorManager: CollectorManager;
   /** The last snapshot; null before the first. */
   snapshot(): Snapshot | null;
-  /** From now on `listener` is told, in place of the one before; of the last snapshot at once. */
-  setListener(listener: OnSnapshot): void;
+  /** Calls `listener`, and no longer the previous one, with every snapshot and plan, at once with the last snapshot. */
+  setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;
   /** Stops the collectors. */
   stop(): Promise<void>;
-  /** Closes the connections to the service: once nothing of remediation is under way either. */
+  /** Closes the connections to the service. Call it after remediation has stopped. */
   close(): Promise<void>;
 }
 
-/** Starts the collectors. `known`: what was seen of the same service before; null: nothing. */
+/** Starts the collectors. `knownService`: what is known of the same service; null: nothing. */
 export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
-  parts: DaemonDeps,
+  deps: DaemonDeps,
   runtime: Runtime,
 ): Collection {
-  const { clock, log, version, random } = parts;
+  const { clock, log, version, random } = deps;
   const { rateLimiter, metrics, store } = runtime;
   const { config, settings, secret, transport } = resources;
   const collected = knownService?.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
@@ -59,9 +56,9 @@ export function startCollection(
   });
   collected.inventory.declareScale(settings.usageScale);
   let latest: Snapshot | null = null;
-  let listener: OnSnapshot = () => {};
+  let listener: Parameters<Collection["setListener"]>[0] = () => {};
   const collectorManager = startCollectorManager({
-    ...parts,
+    ...deps,
     ...{ settings, collected, client, rateLimiter, metrics, facts: store.facts },
     onSnapshot(snapshot, plan) {
       latest = snapshot;
@@ -81,14 +78,11 @@ export function startCollection(
   };
 }
 
-/** Whether two configurations ask the same of the collectors, by the same way to the same service. */
+/** Whether two configurations have the same service and the same settings of the collectors. */
 export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(collectedSettings(one), collectedSettings(other));
 
 const collectedSettings = ({ config, settings }: ConfigResources) => ({ service: config.service, settings });
-
-/** How this program names itself to servers. */
-export const userAgentOf = (version: string): string => `proxywarden/${version}`;
 
 function callObserver(metrics: DaemonMetrics): CallObserver {
   return {

@@ -9,147 +9,250 @@ import { epochOf } from "../web/api/live-routes.ts";
 import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
 import { budgetView, nodesView, nodeView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
-import {
-  type ActiveConfig,
-  activateConfig,
-  type ConfigResources,
-  closeResources,
-  hasSameResources,
-  openConfigResources,
-} from "./active-config.ts";
+import { type ActiveConfig, activateConfig } from "./active-config.ts";
 import { collectTheSame, startCollection } from "./collection.ts";
-import { type DaemonDeps, openRuntime, type Runtime } from "./runtime.ts";
+import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
+import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 
-/** The daemon at work. */
+/** The running daemon. */
 export interface Daemon {
   url(): string;
   /**
-   * Builds the new configuration beside the old one, and puts it in force only if all of it works. It is what SIGHUP does,
-   * and is journalled as such.
+   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays active.
+   * The journal records the result as a SIGHUP.
    */
   readonly reload: Reload;
   /** What the JSON routes show, now. */
   statusSnapshot(): StatusSnapshot;
-  /** What is decided and done, now. */
+  /** The state of remediation, now. */
   remediation(): RemediationView;
+  /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
   stop(): Promise<void>;
 }
 
-/** What is in force. A reload replaces all of it at once, or nothing. */
-interface RunningParts {
-  activeConfig: ActiveConfig;
-  web: WebServer;
-  /** The reload under way, or the last one. */
-  reloading: Promise<unknown>;
-  isStopping: boolean;
-}
-
-/** Starts the daemon: transport to the service, store and metrics, web server, collectors; `stop` takes them down in reverse. */
-export async function startDaemon(parts: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
-  const read = await parts.readConfig();
+/** Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error is every problem, a line each. */
+export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
+  const read = await deps.readConfig();
   if (!read.ok) return read;
   const { config } = read.value;
-  parts.log.setLevel(config.log.level);
-  const access = openConfigResources(read.value, parts);
-  if (!access.ok) return access;
-  const opened = openRuntime(parts, config);
-  if (!opened.ok) return opened;
-  const foundation = opened.value;
-  const reload = serializeReloads(() => {
-    const reloading = reloadAndLog(parts, foundation, running, deps);
-    running.reloading = reloading;
+  deps.log.setLevel(config.log.level);
+  const resources = openConfigResources(read.value, deps);
+  if (!resources.ok) return resources;
+  const runtime = openRuntime(deps, config);
+  if (!runtime.ok) return runtime;
+  const daemon = new RunningDaemon(deps, runtime.value);
+  const started = await daemon.start(resources.value);
+  return started.ok ? ok(daemon) : started;
+}
+
+class RunningDaemon implements Daemon {
+  readonly #deps: DaemonDeps;
+  readonly #runtime: Runtime;
+  /** Replaced as a whole by a reload. */
+  #active!: ActiveConfig;
+  #web!: WebServer;
+  #isStopping = false;
+  /** The reload under way, or the last one. */
+  #reloading: Promise<unknown> = Promise.resolve();
+  readonly #historyAbort = new AbortController();
+  #history: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: DaemonDeps, runtime: Runtime) {
+    this.#deps = deps;
+    this.#runtime = runtime;
+  }
+
+  async start(resources: ConfigResources): Promise<Result<void, readonly string[]>> {
+    const { config } = resources;
+    const web = await this.#listen(resources);
+    if (!web.ok) {
+      this.#runtime.store.close();
+      return web;
+    }
+    this.#web = web.value;
+    const collection = startCollection(resources, null, this.#deps, this.#runtime);
+    this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime);
+    this.#history = recordHistory(
+      this.#runtime.history,
+      () => this.statusSnapshot(),
+      this.#deps,
+      this.#historyAbort.signal,
+    );
+    this.#deps.log.info({ url: this.#web.url, service: config.service.base_url }, "daemon started");
+    return ok(undefined);
+  }
+
+  url(): string {
+    return this.#web.url;
+  }
+
+  readonly reload: Reload = async () => {
+    const reloaded = await this.#requestReload();
+    this.#active.remediation.operatorCommands.noteReload(reloaded.ok ? [] : reloaded.error, "SIGHUP: ");
+    return reloaded;
+  };
+
+  statusSnapshot(): StatusSnapshot {
+    const { clock, version } = this.#deps;
+    const { collection, resources } = this.#active;
+    return {
+      version,
+      startedAt: this.#runtime.startedAt,
+      now: clock.now(),
+      monotonic: clock.monotonic(),
+      snapshot: collection.snapshot(),
+      plan: collection.collectorManager.plan(),
+      collectors: collection.collectorManager.collectorHealth(),
+      ledger: this.#runtime.rateLimiter.ledger,
+      month: billingMonthOf(clock.now(), resources.settings.monthStartsOn),
+      clockSkewMs: collection.client.clockSkewMs(),
+    };
+  }
+
+  remediation(): RemediationView {
+    return this.#active.remediation.view;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#historyAbort.abort();
+    await this.#history;
+    await this.#reloading;
+    await this.#active.stop("all", SHUTDOWN_BUDGET);
+    await this.#web.close(SHUTDOWN_BUDGET.webMs);
+    this.#runtime.store.close();
+  }
+
+  readonly #requestReload: Reload = serializeReloads(() => {
+    const reloading = this.#reloadAndLog();
+    this.#reloading = reloading;
     return reloading;
   });
-  const statusSnapshot = () => statusSnapshotOf(parts, foundation, running.activeConfig);
-  const deps = webDepsOf(foundation, statusSnapshot, () => running.activeConfig, reload);
-  const web = await listen(access.value, deps, parts, foundation);
-  if (!web.ok) {
-    foundation.store.close();
-    return web;
-  }
-  const running: RunningParts = {
-    web: web.value,
-    activeConfig: activateConfig(
-      access.value,
-      startCollection(access.value, null, parts, foundation),
-      [],
-      parts,
-      foundation,
-    ),
-    reloading: Promise.resolve(),
-    isStopping: false,
-  };
-  const collectionKept = new AbortController();
-  const kept = recordHistory(foundation.history, statusSnapshot, parts, collectionKept.signal);
-  parts.log.info({ url: web.value.url, service: config.service.base_url }, "watching");
-  return ok({
-    url: () => running.web.url,
-    async reload() {
-      const reloaded = await reload();
-      running.activeConfig.remediation.operatorCommands.noteReload(reloaded.ok ? [] : reloaded.error, "SIGHUP: ");
+
+  async #reloadAndLog(): Promise<Result<void, readonly string[]>> {
+    const reloaded = await this.#replaceConfig();
+    this.#runtime.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
+    if (!reloaded.ok) {
+      this.#deps.log.error({ problems: reloaded.error }, "configuration rejected; the previous one stays active");
       return reloaded;
-    },
-    statusSnapshot,
-    remediation: () => running.activeConfig.remediation.view,
-    async stop() {
-      running.isStopping = true;
-      collectionKept.abort();
-      await kept;
-      await running.reloading;
-      await running.activeConfig.stop("all");
-      await running.web.close();
-      foundation.store.close();
-    },
-  });
+    }
+    const isSame = reloaded.value === "unchanged";
+    this.#deps.log.info({}, isSame ? "configuration unchanged" : "configuration reloaded");
+    return ok(undefined);
+  }
+
+  /**
+   * Opens the new configuration beside the active one, and replaces it only if all of it opens. An equal configuration
+   * replaces nothing; collectors with the same settings keep running.
+   */
+  async #replaceConfig(): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
+    if (this.#isStopping) return fail(["the daemon is stopping"]);
+    const read = await this.#deps.readConfig();
+    if (!read.ok) return read;
+    const { config } = read.value;
+    const { config: old, webConfig: oldWebConfig } = this.#active.resources;
+    const fixed = fixedKeyProblems(
+      { config: old, scheme: schemeOf(oldWebConfig) },
+      { config, scheme: schemeOf(read.value.webFile?.config ?? null) },
+    );
+    if (fixed.length > 0) return fail(fixed);
+    const opened = openConfigResources(read.value, this.#deps);
+    if (!opened.ok) return opened;
+    const resources = opened.value;
+    if (hasSameResources(this.#active.resources, resources)) {
+      await closeResources(resources);
+      this.#web.applySettings(resources.webSettings);
+      return ok("unchanged");
+    }
+    const { host, port } = config.web.listen;
+    const movesWeb = host !== old.web.listen.host || port !== old.web.listen.port;
+    const web = movesWeb ? await this.#listen(resources) : ok(this.#web);
+    if (!web.ok) {
+      await closeResources(resources);
+      return web;
+    }
+    await this.#activate(resources);
+    const oldWeb = this.#web;
+    this.#web = web.value;
+    // The request for this reload may have come through the old server, which closes after its response.
+    if (movesWeb) void oldWeb.close(SHUTDOWN_BUDGET.webMs);
+    else this.#web.applySettings(resources.webSettings);
+    return ok("replaced");
+  }
+
+  /** Stops what the active configuration runs, and starts the same with new resources. */
+  async #activate(resources: ConfigResources): Promise<void> {
+    const old = this.#active;
+    const { config, settings } = resources;
+    const keepsCollectors = collectTheSame(old.collection.resources, resources);
+    await old.stop(keepsCollectors ? "remediation" : "all", SHUTDOWN_BUDGET);
+    this.#deps.log.setLevel(config.log.level);
+    if (keepsCollectors) await resources.transport.close();
+    else this.#runtime.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
+    const isSameService = config.service.base_url === old.resources.config.service.base_url;
+    const knownService = isSameService ? old.collection.knownService : null;
+    const collection = keepsCollectors
+      ? old.collection
+      : startCollection(resources, knownService, this.#deps, this.#runtime);
+    // Notifications about the nodes of another service are over.
+    const notifications = isSameService ? old.activeNotifications() : [];
+    this.#active = activateConfig(resources, collection, notifications, this.#deps, this.#runtime);
+  }
+
+  async #listen({ config, webSettings }: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
+    const { log, clock } = this.#deps;
+    const { metrics } = this.#runtime;
+    const options = { ...config.web.listen, deps: this.#webDeps(), log, clock, metrics, settings: webSettings };
+    const listened = await startWebServer(options);
+    return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
+  }
+
+  #webDeps(): WebDeps {
+    const runtime = this.#runtime;
+    return {
+      scrape: (request) => {
+        setLiveGauges(runtime, this.statusSnapshot());
+        return runtime.exposition.scrape(request);
+      },
+      // The server listens only once the configuration is active and the state is open.
+      ready: () => ({ ready: true, reasons: [] }),
+      reload: this.#requestReload,
+      isTrustedProxy: (address) => this.#active.resources.isTrustedProxy(address),
+      status: () => statusView(this.statusSnapshot()),
+      nodes: (query) => nodesView(this.statusSnapshot(), query),
+      node: (id) => nodeView(this.statusSnapshot(), id),
+      budget: () => budgetView(this.statusSnapshot()),
+      fleet: () => this.#active.collection.snapshot()?.fleet ?? null,
+      eventLog: runtime.eventLog,
+      epoch: epochOf(runtime.startedAt),
+      history: runtime.history.view,
+      remediation: () => this.#active.remediation.view,
+      commands: () => this.#active.remediation.operatorCommands,
+      operators: () => this.#active.resources.integrations.operators,
+    };
+  }
 }
 
-function webDepsOf(
-  foundation: Runtime,
-  scene: () => StatusSnapshot,
-  assembly: () => ActiveConfig,
-  reload: Reload,
-): WebDeps {
-  return {
-    scrape(request) {
-      setLiveGauges(foundation, scene());
-      return foundation.exposition.scrape(request);
-    },
-    // The web server listens only once the configuration is in force and the store is open.
-    ready: () => ({ ready: true, reasons: [] }),
-    reload,
-    isTrustedProxy: (address) => assembly().resources.isTrustedProxy(address),
-    status: () => statusView(scene()),
-    nodes: (query) => nodesView(scene(), query),
-    node: (id) => nodeView(scene(), id),
-    budget: () => budgetView(scene()),
-    fleet: () => assembly().collection.snapshot()?.fleet ?? null,
-    eventLog: foundation.eventLog,
-    epoch: epochOf(foundation.startedAt),
-    history: foundation.history.view,
-    remediation: () => assembly().remediation.view,
-    commands: () => assembly().remediation.operatorCommands,
-    operators: () => assembly().resources.integrations.operators,
-  };
+const schemeOf = (webConfig: WebConfig | null): "http" | "https" =>
+  webConfig?.tls_server_config === undefined ? "http" : "https";
+
+/** What can't change while the daemon runs. */
+interface FixedSettings {
+  readonly config: ConfigResources["config"];
+  readonly scheme: "http" | "https";
 }
 
-const statusSnapshotOf = (
-  { clock, version }: DaemonDeps,
-  { startedAt, rateLimiter }: Runtime,
-  assembly: ActiveConfig,
-): StatusSnapshot => ({
-  version,
-  startedAt,
-  now: clock.now(),
-  monotonic: clock.monotonic(),
-  snapshot: assembly.collection.snapshot(),
-  plan: assembly.collection.collectorManager.plan(),
-  collectors: assembly.collection.collectorManager.collectorHealth(),
-  ledger: rateLimiter.ledger,
-  month: billingMonthOf(clock.now(), assembly.resources.settings.monthStartsOn),
-  clockSkewMs: assembly.collection.client.clockSkewMs(),
-});
+/** Keys that need a restart, where they changed. */
+const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
+  [
+    { key: "state.path", now: old.config.state.path, requested: next.config.state.path },
+    { key: "log.format", now: old.config.log.format, requested: next.config.log.format },
+    { key: "web.web_config_file", now: old.scheme, requested: next.scheme },
+  ]
+    .filter(({ now, requested }) => now !== requested)
+    .map(({ key, now }) => `${key}: can't change from ${now} while the daemon runs; restart the daemon to change it`);
 
-/** Sets the gauges that are only read off at a scrape. */
+/** Sets the gauges that are computed at each scrape. */
 function setLiveGauges({ metrics, rateLimiter }: Runtime, { ledger, month, clockSkewMs }: StatusSnapshot): void {
   const { plan } = ledger.limits;
   metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
@@ -160,98 +263,4 @@ function setLiveGauges({ metrics, rateLimiter }: Runtime, { ledger, month, clock
     metrics.set("proxywarden_ratelimit_learned_limit", { category }, limit ?? Number.NaN);
   }
   metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);
-}
-
-async function listen(
-  { config, webSettings: terms }: ConfigResources,
-  deps: WebDeps,
-  { log, clock }: DaemonDeps,
-  { metrics }: Runtime,
-): Promise<Result<WebServer, readonly string[]>> {
-  const listened = await startWebServer({ ...config.web.listen, deps, log, clock, metrics, settings: terms });
-  return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
-}
-
-async function reloadAndLog(
-  parts: DaemonDeps,
-  foundation: Runtime,
-  standing: RunningParts,
-  deps: WebDeps,
-): Promise<Result<void, readonly string[]>> {
-  const reloaded = await replaceConfig(parts, foundation, standing, deps);
-  foundation.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
-  if (!reloaded.ok) {
-    parts.log.error({ problems: reloaded.error }, "the new configuration is refused; the old one stays in force");
-    return reloaded;
-  }
-  const isSame = reloaded.value === "unchanged";
-  parts.log.info({}, isSame ? "the configuration is unchanged" : "the new configuration is in force");
-  return ok(undefined);
-}
-
-const schemeOf = (webConfig: WebConfig | null): string =>
-  webConfig?.tls_server_config === undefined ? "http" : "https";
-
-/**
- * Builds all that can fail beside what stands; only then takes the old down and puts the new in its place. A configuration
- * that is the same as before replaces nothing; collectors of which nothing else is asked go on.
- */
-async function replaceConfig(
-  parts: DaemonDeps,
-  foundation: Runtime,
-  running: RunningParts,
-  deps: WebDeps,
-): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
-  if (running.isStopping) return fail(["the daemon is stopping"]);
-  const read = await parts.readConfig();
-  if (!read.ok) return read;
-  const { config } = read.value;
-  const { config: old } = running.activeConfig.resources;
-  const fixed = [
-    { key: "state.path", now: old.state.path, wanted: config.state.path },
-    { key: "log.format", now: old.log.format, wanted: config.log.format },
-    {
-      key: "web.web_config_file",
-      now: schemeOf(running.activeConfig.resources.webConfig),
-      wanted: schemeOf(read.value.webFile?.config ?? null),
-    },
-  ].filter(({ now, wanted }) => now !== wanted);
-  if (fixed.length > 0) {
-    return fail(
-      fixed.map(({ key, now }) => `${key}: it can't change from ${now} while the daemon runs; restart it for that`),
-    );
-  }
-  const prepared = openConfigResources(read.value, parts);
-  if (!prepared.ok) return prepared;
-  const access = prepared.value;
-  const { activeConfig: assembly, web: oldWeb } = running;
-  if (hasSameResources(assembly.resources, access)) {
-    await closeResources(access);
-    oldWeb.applySettings(access.webSettings);
-    return ok("unchanged");
-  }
-  const changesAddress =
-    config.web.listen.host !== old.web.listen.host || config.web.listen.port !== old.web.listen.port;
-  const web = changesAddress ? await listen(access, deps, parts, foundation) : ok(running.web);
-  if (!web.ok) {
-    await closeResources(access);
-    return web;
-  }
-  const keepsCollectors = collectTheSame(assembly.collection.resources, access);
-  await assembly.stop(keepsCollectors ? "remediation" : "all");
-  parts.log.setLevel(config.log.level);
-  if (keepsCollectors) await access.transport.close();
-  else foundation.rateLimiter.setLimits(access.settings.limits, access.settings.monthStartsOn);
-  const isSameService = config.service.base_url === old.service.base_url;
-  const observation = keepsCollectors
-    ? assembly.collection
-    : startCollection(access, isSameService ? assembly.collection.knownService : null, parts, foundation);
-  // Outages and episodes of another service's nodes are over.
-  const lasting = isSameService ? assembly.activeNotifications() : [];
-  running.activeConfig = activateConfig(access, observation, lasting, parts, foundation);
-  running.web = web.value;
-  if (!changesAddress) web.value.applySettings(access.webSettings);
-  // The request that asked for this may have come through the old server: it closes behind its answer.
-  if (changesAddress) void oldWeb.close();
-  return ok("replaced");
 }

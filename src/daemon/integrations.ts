@@ -2,7 +2,7 @@ import { caCertificateProblem, clientCertificateProblem } from "../api-client/ce
 import type { Credentials, IntegrationAccess, IntegrationTls } from "../api-client/integration-client.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { TlsConfig } from "../config/schema/http-client.ts";
+import type { HttpClient, TlsConfig } from "../config/schema/http-client.ts";
 import { ADMIN_OPERATOR } from "../config/schema/web.ts";
 import type { Clock, ExternalBlockers, Secret } from "../model/ports.ts";
 import type { Receiver } from "../model/remediation/notification.ts";
@@ -12,25 +12,25 @@ import { createWebhook } from "../notify/webhook.ts";
 import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";
 import { createExternalBlockers } from "../remediation/evaluation/blocker-queries.ts";
 
-/** Whom the daemon asks and tells beside the management service, and who may give it orders. */
+/** Prometheus, Alertmanager and webhooks, and the operators who may send commands. */
 export interface Integrations {
   readonly externalBlockers: ExternalBlockers;
   readonly receivers: readonly Receiver[];
-  /** Who may give orders; none: there are no orders. */
+  /** Operators who may send commands; none: the API is read-only. */
   readonly operators: readonly Operator[];
   close(): Promise<void>;
 }
 
-/** Reads a file that `key` of the configuration names. */
+/** Reads the file that a configuration key names. */
 export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
 
-/** Stands where a secret could not be read, in what is thrown away for it. */
+/** Stands in for a secret that could not be read; what uses it is discarded. */
 const UNREADABLE = inlineSecret("unread");
 
-type Endpoint = NonNullable<Config["alertmanager"]>;
+type Endpoint = HttpClient & { readonly url: string };
 type IntegrationDeps = { readonly clock: Clock; readonly agent: string };
 
-/** Reads files that a configuration names; what is wrong with one is added to `problems`. */
+/** Creates a reader of secret files that adds each error to `problems`. */
 export const secretReader =
   (clock: Clock, problems: string[]): ReadSecret =>
   (key, path, read = fileSecret) => {
@@ -39,25 +39,25 @@ export const secretReader =
     return found.ok ? found.value : UNREADABLE;
   };
 
-/** Reads the secrets that a configuration names for them; fails with every one that can't be read. Opens no connection. */
-export function openIntegrations(config: Config, parts: IntegrationDeps): Result<Integrations, readonly string[]> {
+/** Reads the secrets of all integrations; fails with every one that can't be read. Opens no connection. */
+export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly string[]> {
   const problems: string[] = [];
-  const secret = secretReader(parts.clock, problems);
+  const secret = secretReader(deps.clock, problems);
   const access = (key: "prometheus" | "alertmanager"): IntegrationAccess | null =>
-    config[key] === undefined ? null : integrationAccess(key, config[key], secret, problems);
+    config[key] === undefined ? null : integrationAccess(`${key}.`, config[key], secret, problems);
   const [prometheus, alertmanager] = [access("prometheus"), access("alertmanager")];
-  const externalBlockers = createExternalBlockers({ ...parts, prometheus, alertmanager });
+  const externalBlockers = createExternalBlockers({ ...deps, prometheus, alertmanager });
   const receivers = config.receivers.map((receiver, index) => {
     const { name, webhook_url, webhook_url_file } = receiver;
-    if (webhook_url !== undefined) return createWebhook({ ...parts, name, url: inlineSecret(webhook_url) });
+    if (webhook_url !== undefined) return createWebhook({ ...deps, name, url: inlineSecret(webhook_url) });
     if (webhook_url_file !== undefined) {
-      return createWebhook({ ...parts, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
+      return createWebhook({ ...deps, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
     }
-    // The loader has seen to it that there is one.
-    return createAlertmanager({ ...parts, name, access: alertmanager! });
+    // The loader requires the section alertmanager here.
+    return createAlertmanager({ ...deps, name, access: alertmanager! });
   });
   const operators = operatorsOf(config, secret);
-  // While a file can't be read, its stand-in is equal to others.
+  // Unreadable files all have the same stand-in.
   if (problems.length === 0) problems.push(...sharedTokens(operators));
   if (problems.length > 0) return fail(problems);
   return ok({
@@ -81,7 +81,7 @@ function operatorsOf({ web }: Config, secret: ReadSecret): readonly Operator[] {
   ];
 }
 
-/** A token that two operators have names neither of them. */
+/** Operators must have different tokens: a shared one identifies neither. */
 function sharedTokens(operators: readonly Operator[]): readonly string[] {
   return operators.flatMap(({ name, token }, index) => {
     const first = operators.findIndex((other) => other.token.value().trim() === token.value().trim());
@@ -89,30 +89,35 @@ function sharedTokens(operators: readonly Operator[]): readonly string[] {
   });
 }
 
-function integrationAccess(
-  name: string,
+/** Reads the secrets of an endpoint; `prefix` goes before the keys in `problems`. */
+export function integrationAccess(
+  prefix: string,
   endpoint: Endpoint,
   secret: ReadSecret,
   problems: string[],
 ): IntegrationAccess {
   const { url, tls_config } = endpoint;
-  const credentials = credentialsOf(name, endpoint, secret);
+  const credentials = credentialsOf(prefix, endpoint, secret);
   return {
     url,
     ...(credentials === null ? {} : { credentials }),
-    ...(tls_config === undefined ? {} : { tls: readTls(`${name}.tls_config`, tls_config, secret, problems) }),
+    ...(tls_config === undefined ? {} : { tls: readTls(`${prefix}tls_config`, tls_config, secret, problems) }),
   };
 }
 
-function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, secret: ReadSecret): Credentials | null {
+function credentialsOf(
+  prefix: string,
+  { basic_auth, authorization }: Endpoint,
+  secret: ReadSecret,
+): Credentials | null {
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
-    const read = file === undefined ? inlineSecret(password!) : secret(`${name}.basic_auth.password_file`, file);
+    const read = file === undefined ? inlineSecret(password!) : secret(`${prefix}basic_auth.password_file`, file);
     return { kind: "basic", username, password: read };
   }
   if (authorization === undefined) return null;
   const { type, credentials, credentials_file: file } = authorization;
-  const key = `${name}.authorization.credentials_file`;
+  const key = `${prefix}authorization.credentials_file`;
   return {
     kind: "authorization",
     scheme: type,
@@ -120,7 +125,7 @@ function credentialsOf(name: string, { basic_auth, authorization }: Endpoint, se
   };
 }
 
-/** Reads the files of a TLS configuration at `key`. What is wrong with them is added to `problems`. */
+/** Reads the files of the TLS configuration at `key`; adds each error to `problems`. */
 export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): IntegrationTls {
   const file = (name: "ca_file" | "cert_file" | "key_file") =>
     config[name] === undefined ? null : secret(`${key}.${name}`, config[name], pemFile);

@@ -1,5 +1,5 @@
 import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.ts";
-import { SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -14,22 +14,42 @@ import { createHistory, type History } from "../web/api/history.ts";
 import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/scrape-endpoint.ts";
 import { limitsOf } from "./collection-settings.ts";
 
-/** The strangers that the daemon is made of; a demo and a test bring others than a service does. */
+/** Time that each part of a shutdown may take. */
+export interface ShutdownBudget {
+  /** For the response to a POST in flight; after that it is aborted and journalled as in doubt. */
+  readonly postMs: DurationMs;
+  /** For queued notifications. */
+  readonly notificationsMs: DurationMs;
+  /** For HTTP responses under way. */
+  readonly webMs: DurationMs;
+}
+
+/** After a SIGTERM the process exits within 10 s: these parts run one after another. */
+export const SHUTDOWN_BUDGET: ShutdownBudget = {
+  postMs: 7 * SECOND_MS,
+  notificationsMs: SECOND_MS / 2,
+  webMs: 2 * SECOND_MS,
+};
+
+/** User-Agent header of the daemon's requests. */
+export const userAgentOf = (version: string): string => `proxywarden/${version}`;
+
+/** What the daemon needs from outside; the demo and tests pass their own. */
 export interface DaemonDeps {
   readonly clock: Clock;
   readonly cron: Cron;
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
-  /** Reads the configuration; the error is every problem, a line each. It should not block the event loop. */
+  /** Loads the configuration; the error is every problem, a line each. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
   openStore(folder: string): Result<StateStore, { readonly kind?: string; readonly message: string }>;
-  /** A store that lives as long as the process: what is left where the real one is damaged. */
+  /** Creates a state store in memory, for use when the real one is damaged. */
   createMemoryStore(): StateStore;
 }
 
-/** What outlives every reload: what was spent, and what is shown. */
+/** What survives a reload: state, metrics and call counts. */
 export interface Runtime {
   readonly startedAt: EpochMs;
   readonly store: StateStore;
@@ -37,20 +57,20 @@ export interface Runtime {
   readonly metrics: DaemonMetrics;
   readonly exposition: MetricsEndpoint;
   readonly rateLimiter: RateLimiter;
-  /** What was decided and done of late, for those who look on. */
+  /** Recent decisions and actions, for the status page. */
   readonly eventLog: EventLog;
-  /** How the last hour went. */
+  /** Samples of the last hour. */
   readonly history: History;
 }
 
-/** The fact that says how many calls were used before the store was made, and when their month began. */
+/** Key of the fact that holds the calls used before the state was created, and the first day of their month. */
 export const CALLS_USED_BEFORE_FACT = "month.used_before";
 
-/** Opens the store and lays the rest upon it. */
-export function openRuntime(parts: DaemonDeps, config: Config): Result<Runtime, readonly string[]> {
-  const { clock, log, version } = parts;
+/** Opens the state, and creates what survives a reload. */
+export function openRuntime(deps: DaemonDeps, config: Config): Result<Runtime, readonly string[]> {
+  const { clock, log, version } = deps;
   const eventLog = createEventLog();
-  const opened = openStoreOrMemory(parts, config.state.path, eventLog);
+  const opened = openStoreOrMemory(deps, config.state.path, eventLog);
   if (!opened.ok) return opened;
   const { store, remediationState } = opened.value;
   const metrics = createDaemonMetrics();
@@ -60,7 +80,7 @@ export function openRuntime(parts: DaemonDeps, config: Config): Result<Runtime, 
     limits: limitsOf(config),
     monthStartsOn: config.limits.month.starts_on,
     clock,
-    random: parts.random,
+    random: deps.random,
     calls: addCallsUsedBefore(store, config, clock),
     log,
     onWait: (category, waitedMs) =>
@@ -79,46 +99,32 @@ export function openRuntime(parts: DaemonDeps, config: Config): Result<Runtime, 
   });
 }
 
-/** What is remembered, and how it is written down. */
 type OpenedStore = Pick<Runtime, "store" | "remediationState">;
 
 /**
- * Opens the store, and reads the journal in it. One that is damaged must not end the watching: the daemon goes on without
- * it, shows what it sees and touches nothing, until a person has mended it. Whatever else is wrong is for a person to see
- * to at once.
+ * Opens the state and reads the journal in it. If the journal is damaged, the daemon runs on a state in memory: it exports
+ * metrics and takes no action until an operator repairs the journal. Any other problem is an error.
  */
 function openStoreOrMemory(
-  parts: DaemonDeps,
+  deps: DaemonDeps,
   folder: string,
   eventLog: EventLog,
 ): Result<OpenedStore, readonly string[]> {
-  const { clock, log } = parts;
-  const opened = parts.openStore(folder);
+  const { clock, log } = deps;
+  const opened = deps.openStore(folder);
   if (!opened.ok) {
     const { kind, message } = opened.error;
-    return kind === "damaged" ? ok(fallBackToMemory(parts, message, eventLog)) : fail([`state.path: ${message}`]);
+    return kind === "damaged" ? ok(fallBackToMemory(deps, message, eventLog)) : fail([`state.path: ${message}`]);
   }
   const store = opened.value;
   try {
-    const remediationState = openRemediationState({
-      journal: store.journal,
-      clock,
-      log,
-      lostReason: null,
-      assumesEarlierActions: true,
-      onChange: eventLog.record,
-    });
-    return ok({ store, remediationState });
+    const options = { journal: store.journal, clock, log, lostReason: null, onChange: eventLog.record };
+    return ok({ store, remediationState: openRemediationState({ ...options, assumesEarlierActions: true }) });
   } catch (error) {
     store.close();
     const why = error instanceof Error ? error.message : String(error);
-    return ok(
-      fallBackToMemory(
-        parts,
-        `the journal in ${folder} can't be read (${why}); put a backup in its place, or move it away`,
-        eventLog,
-      ),
-    );
+    const lost = `the journal in ${folder} can't be read (${why}); put a backup in its place, or move it away`;
+    return ok(fallBackToMemory(deps, lost, eventLog));
   }
 }
 
@@ -127,37 +133,29 @@ function fallBackToMemory(
   lost: string,
   eventLog: EventLog,
 ): OpenedStore {
-  log.error({ problem: lost }, "the journal is damaged: no node is touched, and nothing outlives this process");
+  log.error({ problem: lost }, "journal damaged: no action is taken, and state is lost at exit");
   const store = createMemoryStore();
-  return {
-    store,
-    remediationState: openRemediationState({
-      journal: store.journal,
-      clock,
-      log,
-      lostReason: lost,
-      onChange: eventLog.record,
-    }),
-  };
+  const options = { journal: store.journal, clock, log, lostReason: lost, onChange: eventLog.record };
+  return { store, remediationState: openRemediationState(options) };
 }
 
 /**
- * Adds the calls that the configuration says were used before there was a store. They are taken down once, when the
- * store is new, for the month that it is then.
+ * Adds the calls that `limits.month.used` says were used before the state was created. They are recorded once, when the
+ * state is new, for the current month.
  */
 function addCallsUsedBefore({ calls, facts }: StateStore, config: Config, clock: Clock): CallCounter {
   const { starts_on, used } = config.limits.month;
   if (facts.read(CALLS_USED_BEFORE_FACT) === null) {
     facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day: billingMonthOf(clock.now(), starts_on).firstDay, used }));
   }
-  const kept = facts.read(CALLS_USED_BEFORE_FACT);
+  const recorded = facts.read(CALLS_USED_BEFORE_FACT);
   return {
-    since: (day) => calls.since(day) + callsUsedBefore(kept, day),
+    since: (day) => calls.since(day) + callsUsedBefore(recorded, day),
     add: (day, count) => calls.add(day, count),
   };
 }
 
-/** Calls from that day (UTC) on that were made before there was a store, by what the fact of them says. */
+/** Calls since `day` (UTC) that were made before the state was created, according to {@link CALLS_USED_BEFORE_FACT}. */
 export function callsUsedBefore(fact: string | null, day: string): number {
   const before = JSON.parse(fact ?? '{"day":"","used":0}') as { day: string; used: number };
   return day <= before.day ? before.used : 0;

@@ -1,5 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import type { Safety } from "../model/policy/safety.ts";
+import type { Safety } from "../config/schema/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 
 /** What the walks of the nodes say of the inventory. */

@@ -1,7 +1,8 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
+import type { Safety } from "../config/schema/safety.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
+import { FAILURE_DOMAINS, type FailureDomain } from "../model/policy/failure-domain.ts";
 import type { Mode } from "../model/policy/policy.ts";
-import { FAILURE_DOMAINS, type FailureDomain, type Safety } from "../model/policy/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet } from "../model/snapshot.ts";

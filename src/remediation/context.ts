@@ -1,10 +1,10 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { Random } from "../base/random.ts";
+import type { Safety } from "../config/schema/safety.ts";
 import type { Inventory } from "../inventory/inventory.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Mode, PolicyRule } from "../model/policy/policy.ts";
-import type { Safety } from "../model/policy/safety.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
 import type { HoldReason } from "../model/remediation/decision.ts";

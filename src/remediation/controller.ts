@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Journal } from "../model/remediation/journal.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import { type Candidate, nextStep } from "../policy/candidate.ts";
@@ -34,10 +34,10 @@ export interface RemediationController {
   readonly view: RemediationView;
   readonly operatorCommands: OperatorCommands;
   /**
-   * Ends: nothing new begins; a POST that is under way may reach its answer within {@link POST_GRACE_MS}, and is then
-   * given up, in doubt.
+   * Starts nothing new, waits up to `postGraceMs` for the response to a POST in flight, then aborts it and journals it as
+   * in doubt.
    */
-  stop(): Promise<void>;
+  stop(postGraceMs: DurationMs): Promise<void>;
 }
 
 /** What a warden stands on. */
@@ -45,8 +45,6 @@ export interface RemediationControllerDeps extends RemediationContextDeps {
   readonly journal: Journal;
 }
 
-/** SIGTERM is to end in 10 s. */
-const POST_GRACE_MS: DurationMs = 7 * SECOND_MS;
 /** The journal forgets what ended so long ago. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
@@ -242,10 +240,10 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     },
     view,
     operatorCommands,
-    async stop() {
+    async stop(postGraceMs) {
       noNewSteps.abort();
       const done = new AbortController();
-      void clock.sleep(POST_GRACE_MS, done.signal).then(() => abort.abort());
+      void clock.sleep(postGraceMs, done.signal).then(() => abort.abort());
       await Promise.all([running, verifying]);
       done.abort();
       removePolicyGauges(context);

@@ -1,5 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
@@ -80,7 +81,7 @@ test("the page reports a lost daemon and reloads when it returns", async () => {
   const says = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
   await says("live");
   await page.getByText("Nothing yet.").waitFor();
-  await first.close();
+  await first.close(SHUTDOWN_BUDGET.webMs);
   await says("no answer");
   const second = await startWebServer({
     host: "127.0.0.1",
@@ -91,7 +92,7 @@ test("the page reports a lost daemon and reloads when it returns", async () => {
     metrics: ignoredMetrics,
   });
   if (!second.ok) throw new Error(second.error);
-  onTestFinished(() => second.value.close());
+  onTestFinished(() => second.value.close(SHUTDOWN_BUDGET.webMs));
   await says("live");
   await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
   await page.locator("#approvals").getByText("quarantine for 1d").waitFor();

@@ -11,11 +11,11 @@ test("approvals shows what waits, since when, and on what it was decided", async
     err: "",
     out: `act-3  quarantine for 1d node_1 (DE, eu-west)
     by reboot-offline, step 3 of ep-1, waiting since 2026-11-21 03:30:00 UTC
-    on what was observed 2026-11-21 03:00:00 UTC:
+    based on data observed 2026-11-21 03:00:00 UTC:
       node.status = offline
       node.last_seen = 2026-11-21T02:40:00.000Z
 
-proxywarden approve act-3, or reject: an action lapses with its evidence
+proxywarden approve act-3, or reject. An action expires when its evidence no longer holds.
 `,
   });
 });
@@ -23,7 +23,7 @@ proxywarden approve act-3, or reject: an action lapses with its evidence
 test("approvals says that nothing waits", async () => {
   const { url } = await startTestServer();
   const end = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
-  expect(end).toEqual({ code: 0, out: "nothing waits for approval\n", err: "" });
+  expect(end).toEqual({ code: 0, out: "no actions are waiting for approval\n", err: "" });
 });
 
 test("approvals gives machines the rows of the API", async () => {

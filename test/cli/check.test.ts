@@ -60,15 +60,13 @@ test("without --nodes it takes the fleet that the daemon saw last, and says so",
   store.value.facts.write("collect.extent", JSON.stringify({ nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 }));
   store.value.close();
   const [line] = limitsIn((await run(file)).out);
-  expect(line).toMatch(/^limits on 700 nodes \(as the daemon saw last\): .* more than 35 nodes fire within 1h$/);
+  expect(line).toMatch(/^limits on 700 nodes \(as last seen by the daemon\): .* more than 35 nodes fire within 1h$/);
   expect(limitsIn((await run(file, 100)).out)[0]).toMatch(/^limits on 100 nodes \(--nodes\)/);
 });
 
 test("where no daemon has seen a fleet, it says how to give its size", async () => {
   const { file } = configured();
-  expect(limitsIn((await run(file)).out)).toEqual([
-    "limits on this fleet: its size is not known yet; give it with --nodes",
-  ]);
+  expect(limitsIn((await run(file)).out)).toEqual(["limits for this fleet: the fleet size is unknown; pass --nodes"]);
 });
 
 test("--output json gives the same for machines", async () => {

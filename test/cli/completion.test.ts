@@ -96,8 +96,8 @@ describe.each(SHELLS)("the script for %s", (shell) => {
 test("zsh is told what its own signs would spoil", async () => {
   const script = await scriptFor("zsh");
   expect(script).toMatch(/^#compdef proxywarden\n/);
-  expect(script).toContain("'check:whether a configuration is valid\\: every error, with its line and column'");
-  expect(script).toContain("'healthcheck:whether the daemon answers\\: the container'\\''s health check'");
+  expect(script).toContain("'check:check a configuration\\: list every error with its line and column'");
+  expect(script).toContain("'--at=[explain the state at this time, such as 2026-11-21T03\\:12\\:00Z, or this long ago, such as 2h]:value: '");
   expect(script).toContain("'--output=[text or json]:value:(text json)'");
   expect(script).toContain("'--config=[the configuration]:value:_files'");
 });

@@ -91,12 +91,12 @@ describe("explain reads the journal", () => {
     expect(paragraph(out, "reboot-offline")).toEqual(
       expect.arrayContaining([
         "  episode   ep-1 (dry run): quarantined since 2026-11-21 03:15:00 UTC",
-        "            at step 2 of 2 (forced reboot), 1 sent, 2 sendings failed",
+        "            at step 2 of 2 (forced reboot), 1 sent, 2 failed attempts",
         "            waits until 2026-11-21 03:17:00 UTC",
         "            our quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
       ]),
     );
-    expect(out).toContain("no clear answer came: observation settles it");
+    expect(out).toContain("no clear response: the outcome is determined by observation");
     expect(out).toContain("dry_run (dry run: nothing was sent)");
   });
 
@@ -110,9 +110,9 @@ describe("explain reads the journal", () => {
     expect(then).not.toContain("03:50");
     const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
-  told by   the journal; verdicts and timers of the past are not kept
-  policies  none had anything to do with it
-  journal   has nothing on it: all was well, or there is no such node
+  source    the journal; verdicts and timers of the past are not kept
+  policies  no policy was ever relevant
+  journal   has no records: the node was always healthy, or does not exist
 
 no actions
 
@@ -124,7 +124,7 @@ no decisions
     const { code, out } = await run("node_7", { config: configured(night) });
     expect(code).toBe(0);
     expect(paragraph(out, "node_7").at(-1)).toBe(
-      "  journal   has nothing on it: all was well, or there is no such node",
+      "  journal   has no records: the node was always healthy, or does not exist",
     );
     expect(paragraph(out, "reboot-offline")).toContain("  timer     inactive");
   });
@@ -135,7 +135,7 @@ no decisions
     });
     const config = configured(many);
     expect(paragraph((await run("node_1", { config })).out, "decisions")).toHaveLength(12);
-    expect((await run("node_1", { config })).out).toContain("  and 4 earlier: --output json has them");
+    expect((await run("node_1", { config })).out).toContain("  and 4 earlier: see --output json");
     const { decisions, source } = JSON.parse((await run("node_1", { config, output: "json" })).out);
     expect({ source, decisions: decisions.length }).toEqual({ source: "journal", decisions: 14 });
   });

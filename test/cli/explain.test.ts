@@ -26,7 +26,7 @@ describe("explain asks the running daemon", () => {
   status    offline (de-1, DE, eu-west)
   last seen 2026-11-21 02:40:00 UTC
   observed  12s ago
-  told by   the running daemon
+  source    the running daemon
 
 reboot-offline (enforce)
   verdict   true
@@ -45,8 +45,8 @@ reboot-offline (enforce)
 
 actions, newest first
   act-3  quarantine for 1d by reboot-offline, step 3 of ep-1
-      waits for approval
-      written down 2026-11-21 03:30:00 UTC
+      waiting for approval
+      recorded 2026-11-21 03:30:00 UTC
   act-2  forced reboot by reboot-offline, step 2 of ep-1
       verified, proof: uptime_fell
       sent 2026-11-21 03:20:01 UTC, ended 2026-11-21 03:26:00 UTC
@@ -97,13 +97,13 @@ decisions, newest first
     );
     expect(paragraph(out, "reboot-offline")).toEqual([
       "reboot-offline (enforce)",
-      "  verdict   unknown: nothing is done, and the timer stands still",
-      "            whether the policy is about this node is unknown",
+      "  verdict   unknown: no action is taken, and the timer is stopped",
+      "            it is unknown whether the policy matches this node",
       "            - node.cpu_usage: observed 20m ago, older than 15m",
       "  timer     pending for 4m of 15m, since 2026-11-21 03:15:00 UTC",
       "  episode   none",
-      "  decision  none was ever due",
-      "  now       nothing would hold an action",
+      "  decision  none yet",
+      "  now       nothing holds an action",
     ]);
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
@@ -141,7 +141,7 @@ decisions, newest first
       "      sent, being verified",
       "      sent 2026-11-21 03:20:01 UTC",
     ]);
-    expect(out).toContain("told by   the journal; verdicts and timers of the past are not kept");
+    expect(out).toContain("source    the journal; verdicts and timers of the past are not kept");
     expect(out).not.toContain("timer ");
   });
 
@@ -168,7 +168,7 @@ decisions, newest first
     expect(await run("node_1", {})).toMatchObject({
       code: 1,
       out: "",
-      err: expect.stringMatching(/^proxywarden: no daemon answers at http:\/\/127\.0\.0\.1:1 .*--url\n$/),
+      err: expect.stringMatching(/^proxywarden: no daemon is reachable at http:\/\/127\.0\.0\.1:1 .*--url\n$/),
     });
   });
 });

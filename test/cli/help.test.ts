@@ -49,7 +49,7 @@ test("the help of the program names every command, examples and the exit codes",
   const examples = [...out.matchAll(/^ {2}\$ proxywarden (.*?) {2,}/gm)].map(([, usage]) => usage!);
   expect(examples.length).toBeGreaterThan(2);
   for (const example of examples) await parseCommand(words(example));
-  expect(out).toContain("0: fine; 1: what was asked about is bad; 2: wrong usage");
+  expect(out).toContain("0 success; 1 the check or operation failed; 2 usage error");
 });
 
 test("help on a command is its --help; on no command it is the program's", async () => {

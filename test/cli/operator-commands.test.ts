@@ -98,7 +98,7 @@ describe("the token", () => {
       expect(await runOperatorCommand("resume", undefined, { url }, env)).toEqual({
         code: 2,
         out: "",
-        err: "proxywarden: resume needs the token of an operator: name its file by --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
+        err: "proxywarden: resume needs an operator token: pass its file as --token-file, or set PROXYWARDEN_ADMIN_TOKEN\n",
       });
     }
     expect(recorded).toEqual([]);
@@ -113,7 +113,7 @@ describe("the token", () => {
     });
     expect(await runOperatorCommand("resume", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "a\nb" })).toMatchObject({
       code: 1,
-      err: "proxywarden: PROXYWARDEN_ADMIN_TOKEN: a token is one line of plain ASCII\n",
+      err: "proxywarden: PROXYWARDEN_ADMIN_TOKEN: must be a single line of ASCII characters\n",
     });
   });
 
@@ -133,7 +133,7 @@ describe("an error is one line, with the way out:", () => {
     expect(end).toEqual({
       code: 1,
       out: "",
-      err: "proxywarden: no daemon answers at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1): start it, or say where it is with --url\n",
+      err: "proxywarden: no daemon is reachable at http://127.0.0.1:1 (connect ECONNREFUSED 127.0.0.1:1): start it, or set --url\n",
     });
   });
 
@@ -142,7 +142,7 @@ describe("an error is one line, with the way out:", () => {
     expect(await runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
       code: 1,
       out: "",
-      err: `proxywarden: ${url} refuses the token: it must be that of an operator, as in the files of its web.operators or web.admin_token_file\n`,
+      err: `proxywarden: ${url} rejected the token: it must belong to an operator in web.operators or web.admin_token_file\n`,
     });
     expect(recorded).toEqual([]);
   });
@@ -152,7 +152,7 @@ describe("an error is one line, with the way out:", () => {
     const wrong = () => runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" });
     for (let time = 0; time < 10; time++) await wrong();
     expect((await wrong()).err).toBe(
-      "proxywarden: too many wrong tokens; those of operators are still accepted; try again in 60 s\n",
+      "proxywarden: too many wrong tokens; valid operator tokens are still accepted; try again in 60 s\n",
     );
     expect((await runOperatorCommand("pause", undefined, { url })).code).toBe(0);
   });
@@ -162,7 +162,7 @@ describe("an error is one line, with the way out:", () => {
     expect(await runOperatorCommand(name, name === "approve" ? "act-3" : undefined, { url })).toEqual({
       code: 1,
       out: "",
-      err: `proxywarden: ${url} takes no orders: it has no operators; set web.operators or web.admin_token_file in its configuration, and reload\n`,
+      err: `proxywarden: ${url} is read-only: set web.operators or web.admin_token_file in its configuration, and reload\n`,
     });
   });
 
@@ -179,7 +179,7 @@ describe("an error is one line, with the way out:", () => {
     const { url } = await commandRecordingDaemon();
     expect(await runOperatorCommand("pause", undefined, { url, reason: "x".repeat(501) })).toMatchObject({
       code: 1,
-      err: 'proxywarden: key "reason": it is one line of text of 1 to 500 characters; leave it out where there is none\n',
+      err: 'proxywarden: key "reason": it is one line of text of 1 to 500 characters; omit it if there is none\n',
     });
   });
 
@@ -195,7 +195,7 @@ describe("an error is one line, with the way out:", () => {
     expect(await runOperatorCommand("resume", undefined, { url })).toEqual({
       code: 1,
       out: "",
-      err: `proxywarden: ${url} answered ${status}, and not as proxywarden does: is it the daemon's URL?\n`,
+      err: `proxywarden: ${url} answered ${status}, which is not a proxywarden response: check --url\n`,
     });
   });
 
@@ -206,6 +206,6 @@ describe("an error is one line, with the way out:", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const { code, err } = await runOperatorCommand("pause", undefined, { url });
     expect(code).toBe(1);
-    expect(err).toMatch(/^proxywarden: http:.*; it may have been carried out all the same: look at the status\n$/);
+    expect(err).toMatch(/^proxywarden: http:.*; the command may still have been executed: check the status\n$/);
   });
 });

@@ -49,20 +49,20 @@ describe("for as many nodes and sessions as are told", () => {
     const { out, code } = await run({ config: configured().file, nodes: 5_000, sessions: 50_000 });
     expect(code).toBe(0);
     expect(out.split("\n")).toEqual([
-      "network  5,000 nodes in 5 pages, 50,000 sessions in 50 pages, as the options say",
-      "limits   node_management 100 a minute, session_monitoring 500 a minute, the plan 500 a minute; 20% of each is left to others and to actions",
-      "month    a whole one, of 30 days; polling may make 990,000 calls",
+      "network  5,000 nodes in 5 pages, 50,000 sessions in 50 pages, from the command line",
+      "limits   node_management 100 a minute, session_monitoring 500 a minute, the plan 500 a minute; 20% of each is reserved for actions and other users of the key",
+      "month    a full month of 30 days; polling may make 990,000 calls",
       "",
-      "collector  endpoint                       wished  planned  stretch  calls/min  calls/30d  age: median   worst",
-      "nodes      GET /v1/nodes                      1m       1m     1.0x       5.00    216,000          30s      1m",
-      "details    GET /v1/nodes/{id}                15m    9h52m      39x       8.45    365,040        4h56m  12h20m",
-      "sessions   GET /v1/sessions                   1m    5m55s     5.9x       8.45    365,040         3m1s    6m3s",
-      "stats      GET /v1/sessions/stats             1m       1m     1.0x       1.00     43,200          30s      1m",
-      "hourly     GET /v1/sessions/stats/hourly      1h       1h     1.0x       0.02        720          30m      1h",
-      "total                                                                    22.9    990,000",
+      "collector  endpoint                       requested  planned  slowdown  calls/min  calls/30d  age: median   worst",
+      "nodes      GET /v1/nodes                         1m       1m      1.0x       5.00    216,000          30s      1m",
+      "details    GET /v1/nodes/{id}                   15m    9h52m       39x       8.45    365,040        4h56m  12h20m",
+      "sessions   GET /v1/sessions                      1m    5m55s      5.9x       8.45    365,040         3m1s    6m3s",
+      "stats      GET /v1/sessions/stats                1m       1m      1.0x       1.00     43,200          30s      1m",
+      "hourly     GET /v1/sessions/stats/hourly         1h       1h      1.0x       0.02        720          30m      1h",
+      "total                                                                        22.9    990,000",
       "",
-      "details: 15m is stretched to 9h52m: within the plan's calls a month it gets 8.45 of the 333.3 calls/min that it would take",
-      "sessions: 1m is stretched to 5m55s: within the plan's calls a month it gets 8.45 of the 50.0 calls/min that it would take",
+      "details: 15m is slowed down to 9h52m: within the plan's calls a month it gets 8.45 of the 333.3 calls/min that it would take",
+      "sessions: 1m is slowed down to 5m55s: within the plan's calls a month it gets 8.45 of the 50.0 calls/min that it would take",
       "",
     ]);
   });
@@ -108,7 +108,7 @@ test("where nobody knows how much there is, the way out is said", async () => {
   const { code, out, err } = await run({ config: configured().file });
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toMatch(
-    /^proxywarden: the service was asked how much there is: .*; or say it: --nodes N --sessions N\n$/,
+    /^proxywarden: can't read the size of the network from the service: .*; or pass --nodes N --sessions N\n$/,
   );
 });
 

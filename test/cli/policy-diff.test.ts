@@ -25,7 +25,7 @@ test("policy diff says what could newly be touched, and what no longer is", asyn
   + mode: enforce, was dry_run
   - for: 20m, was 15m
 
-+ could newly touch, or sooner; - no longer does, or later; ~ otherwise different
++ acts on more nodes, or earlier; - acts on fewer nodes, or later; ~ other change
 `,
   });
   expect(JSON.parse((await diff([before, after], "json")).out)).toEqual({

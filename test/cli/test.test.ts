@@ -160,7 +160,7 @@ describe("a file that is wrong ends with 1, each error with its place:", () => {
     const { code, out, err } = await run([folderWith([[from, to]])]);
     expect(code).toBe(1);
     expect(err).toMatch(error);
-    expect(out).toBe("0 passed, 0 failed, 1 file is wrong\n");
+    expect(out).toBe("0 passed, 0 failed, 1 invalid file\n");
   });
 
   test("an error of a policy is told where the policy stands", async () => {

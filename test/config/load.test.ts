@@ -25,15 +25,15 @@ test("a service and a key are enough: all else is as the reference says", () => 
       plan: "business",
       reserve: 0.2,
       month: { starts_on: 1, used: 0 },
-      node_management: { requests: 100, burst: 200, window: 60_000 },
-      session_monitoring: { requests: 500, burst: 1_000, window: 60_000 },
+      node_management: { requests: 100, burst: 200, windowMs: 60_000 },
+      session_monitoring: { requests: 500, burst: 1_000, windowMs: 60_000 },
     },
     collect: {
-      nodes: { every: 60_000 },
+      nodes: { kind: "every", intervalMs: 60_000 },
       details: { max_age: 900_000 },
-      sessions: { every: 60_000 },
-      stats: { every: 60_000 },
-      hourly: { cron: "2 * * * *" },
+      sessions: { kind: "every", intervalMs: 60_000 },
+      stats: { kind: "every", intervalMs: 60_000 },
+      hourly: { kind: "cron", expression: "2 * * * *" },
     },
     export: {
       top_customers: 20,
@@ -223,13 +223,13 @@ test("a burst is twice the requests unless it is given", () => {
   const { limits } = loadConfigText(
     withService("limits: { node_management: { requests: 30 }, session_monitoring: { burst: 600 } }"),
   );
-  expect(limits.node_management).toEqual({ requests: 30, burst: 60, window: 60_000 });
-  expect(limits.session_monitoring).toEqual({ requests: 500, burst: 600, window: 60_000 });
+  expect(limits.node_management).toEqual({ requests: 30, burst: 60, windowMs: 60_000 });
+  expect(limits.session_monitoring).toEqual({ requests: 500, burst: 600, windowMs: 60_000 });
 });
 
 test("a plan may be stated by its caps; what is left out or null has no cap", () => {
   const { limits } = loadConfigText(withService("limits: { plan: { requests_per_minute: 2000, calls_per_month: ~ } }"));
-  expect(limits.plan).toEqual({ requests_per_minute: 2_000, concurrent_requests: null, calls_per_month: null });
+  expect(limits.plan).toEqual({ requestsPerMinute: 2_000, concurrentRequests: null, callsPerMonth: null });
 });
 
 test.each([

@@ -6,9 +6,9 @@ import { parse } from "yaml";
 import { parseConfig, parsePolicyTests } from "../../src/cli/config/config-loading.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
+import { policyRulesOf } from "../../src/config/policy-file.ts";
 import type { LoadedPolicyTests } from "../../src/config/schema/policy-test.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
-import { policyRulesOf } from "../../src/daemon/policy-settings.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
 import { fileText, loadConfigText, loadScenarioText, readWebText } from "./config-fixtures.ts";
 import { validatorOf } from "./json-schema-validator.ts";
@@ -81,7 +81,7 @@ test.each(files)("%s is what it says it is", async (path) => {
 });
 
 test("every policy compiles, and the examples are dry", () => {
-  const rules = policyRulesOf(shippedConfig());
+  const rules = policyRulesOf(shippedConfig().policies);
   expect(rules.map(({ name }) => name)).toEqual([
     "heal-failing-sessions",
     "quarantine-flapping",
@@ -91,13 +91,13 @@ test("every policy compiles, and the examples are dry", () => {
     "tell-stuck-reboot",
   ]);
   expect(rules.filter(({ mode }) => mode !== "dry_run")).toEqual([]);
-  for (const rule of configurations.flatMap((path) => policyRulesOf(parseShipped(path)))) {
+  for (const rule of configurations.flatMap((path) => policyRulesOf(parseShipped(path).policies))) {
     expect(compilePolicy(rule).when.fields.length).toBeGreaterThan(0);
   }
 });
 
 test("what is rebooting is told of, and never touched", () => {
-  const stuck = policyRulesOf(shippedConfig()).find(({ when }) => when.includes('"rebooting"'));
+  const stuck = policyRulesOf(shippedConfig().policies).find(({ when }) => when.includes('"rebooting"'));
   expect(stuck?.steps.map(({ action }) => action)).toEqual(["notify"]);
 });
 

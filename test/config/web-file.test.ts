@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { webJsonSchema } from "../../scripts/reference/config-reference.ts";
 import { ok } from "../../src/base/result.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { webJsonSchema } from "../../src/config/reference/config-reference.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
 import { configErrors, loadWith, readWebText, sourceOf, webErrors, withService } from "./config-fixtures.ts";
 import { validatorOf } from "./json-schema-validator.ts";

@@ -1,13 +1,12 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../src/base/result.ts";
-import { findSkippedRuns } from "../../src/cli/config/cron-check.ts";
+import { findSkippedRuns } from "../../src/cli/config/config-loading.ts";
 import type { ConfigChecks, ConfigSource } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { policyRulesOf, safetyOf } from "../../src/daemon/policy-settings.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { cronError } from "../../src/platform/cron.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
@@ -179,8 +178,6 @@ function load(kind: FileKind, text: string): Result<unknown, readonly ConfigProb
 function loadAll(text: string, files: Readonly<Record<string, string>>): ReturnType<typeof loadConfig> {
   const loaded = loadConfig(sourceOf(text, files));
   if (loaded.ok) {
-    policyRulesOf(loaded.value);
-    safetyOf(loaded.value.config);
   }
   return loaded;
 }

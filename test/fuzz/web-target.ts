@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Random } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import type { Clock, Log } from "../../src/model/ports.ts";
 import { billingMonthOf } from "../../src/rate-limit/billing-month.ts";
 import { createEventLog } from "../../src/web/api/event-log.ts";
@@ -205,7 +206,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
       insist(error === undefined, `the log has an error: ${error}`);
     },
     async close() {
-      await web.close();
+      await web.close(SHUTDOWN_BUDGET.webMs);
     },
   };
 }

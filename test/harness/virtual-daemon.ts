@@ -9,6 +9,7 @@ import {
   createCollectedState,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
@@ -212,7 +213,7 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
 
 /** Stops a daemon whose last calls need time to pass. */
 export async function stopVirtualDaemon({ clock, collectorManager: watch, controller }: VirtualDaemon): Promise<void> {
-  const stopped = Promise.all([controller?.stop(), watch.stop()]);
+  const stopped = Promise.all([controller?.stop(SHUTDOWN_BUDGET.postMs), watch.stop()]);
   await clock.advance(60_000);
   await stopped;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { Safety } from "../../src/config/schema/safety.ts";
 import { assessTrust, type InventoryStatus } from "../../src/inventory/trust.ts";
-import type { Safety } from "../../src/model/policy/safety.ts";
 import { defaultSafety } from "../harness/policies.ts";
 import { blockerTexts } from "../policy/guard-case.ts";
 

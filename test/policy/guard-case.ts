@@ -1,6 +1,6 @@
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
-import type { Safety } from "../../src/model/policy/safety.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { Candidate } from "../../src/policy/candidate.ts";

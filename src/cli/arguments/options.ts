@@ -1,14 +1,14 @@
 import { InvalidArgumentError } from "commander";
 import { parseDuration } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { parseTime } from "./moment.ts";
 
-/** Where `run` and `check` look for a configuration. */
+/** Default of `--config`. */
 export const DEFAULT_CONFIG = "/etc/proxywarden/proxywarden.yaml";
-/** Where a daemon with the default configuration listens. */
+/** Default of `--url`: where a daemon with the default configuration listens. */
 export const DEFAULT_URL = "http://127.0.0.1:9713";
 
-/** Reads an option as a whole number within bounds; a usage error names them. */
+/** Creates a parser of whole numbers from `min` to `max`; the usage error names both. */
 export const wholeNumberParser = (min: number, max: number) => (text: string) => {
   const value = Number(text);
   if (text.trim() === "" || !Number.isInteger(value) || value < min || value > max) {
@@ -17,34 +17,34 @@ export const wholeNumberParser = (min: number, max: number) => (text: string) =>
   return value;
 };
 
-/** Reads how much faster than real a simulation's time runs. */
+/** Parses the speed of a simulation, as a multiple of real time. */
 export const parseSpeed = (text: string) => {
   const value = Number(text);
   if (!(value >= 0.1 && value <= 1_000)) throw new InvalidArgumentError("It must be a number from 0.1 to 1000.");
   return value;
 };
 
-/** Reads a duration, in milliseconds. */
+/** Parses a duration; returns milliseconds. */
 export const parseDurationOption = (text: string) => {
   const read = parseDuration(text);
   if (!read.ok) throw new InvalidArgumentError(`Expected: ${read.error}.`);
   return read.value;
 };
 
-/** Reads a moment of the past. */
+/** Parses a time in the past. */
 export const parseTimeOption = (text: string): EpochMs => {
   const read = parseTime(text, Date.now());
   if (!read.ok) throw new InvalidArgumentError(`Expected: ${read.error}.`);
   return read.value;
 };
 
-/** Reads the format in which a command prints. */
+/** Parses the output format. */
 export const parseOutputFormat = (text: string) => {
   if (text !== "text" && text !== "json") throw new InvalidArgumentError("It must be text or json.");
   return text;
 };
 
-/** Reads the URL of a daemon. */
+/** Parses the URL of a daemon. */
 export const parseDaemonUrl = (text: string) => {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
@@ -52,3 +52,18 @@ export const parseDaemonUrl = (text: string) => {
   }
   return text;
 };
+
+const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
+
+/**
+ * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration ago, such as `2h`. The error says what
+ * is accepted.
+ */
+export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
+  const ago = parseDuration(text);
+  if (ago.ok && ago.value <= now) return ok(now - ago.value);
+  const [, date, time = "00:00", zone = "Z"] = MOMENT_PATTERN.exec(text) ?? [];
+  const at = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
+  if (Number.isNaN(at)) return fail("a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
+  return at <= now ? ok(at) : fail("a time in the past; times without an offset such as +02:00 are UTC");
+}

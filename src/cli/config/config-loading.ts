@@ -1,21 +1,28 @@
 import { globSync } from "node:fs";
 import { join } from "node:path";
-import { fail, type Result } from "../../base/result.ts";
-import type { ConfigChecks } from "../../config/checks.ts";
+import { DAY_MS, formatDuration } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import { requestedIntervalsOf } from "../../collectors/schedule.ts";
+import type { ConfigChecks, ConfigSource, SkippedRuns } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
-import type { LoadedPolicy } from "../../config/policy-file.ts";
-import { loadPolicies } from "../../config/policy-set.ts";
-import { type LoadedPolicyTests, loadPolicyTests } from "../../config/schema/policy-test.ts";
+import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
+import type { Config } from "../../config/schema/config.ts";
+import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { toWebFile, type WebFile } from "../../config/web-file.ts";
+import { parseYaml } from "../../config/yaml/document.ts";
+import { collectionSettingsOf } from "../../daemon/collection-settings.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
-import { cronError } from "../../platform/cron.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import { createCron, cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
-import { readTextFile } from "../context.ts";
-import { findSkippedRuns } from "./cron-check.ts";
+import { planPolling } from "../../scheduling/planner.ts";
+import { type CommandContext, readTextFile } from "../context.ts";
+import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
+type Environment = CommandContext["env"];
 
 const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
@@ -40,47 +47,63 @@ const listFiles = (glob: string, folder: string): readonly string[] =>
     .filter((entry) => !entry.isDirectory())
     .map((entry) => join(entry.parentPath, entry.name));
 
-/** Reads and judges a configuration text that stands in `file`, and the policies that it names. */
-export const parseConfig = (
-  file: string,
-  text: string,
-  env: Environment,
-): Result<LoadedConfig, readonly ConfigProblem[]> =>
-  loadConfig({ file, text, env, readFile: readTextFile, listFiles, checks: CONFIG_CHECKS });
+const sourceOf = (file: string, text: string, env: Environment): ConfigSource => ({
+  ...{ file, text, env, listFiles },
+  readFile: readTextFile,
+  checks: CONFIG_CHECKS,
+});
 
-/** Reads and judges a text of policy tests that stands in `file`, and the policies that it names. */
-export const parsePolicyTests = (
-  file: string,
-  text: string,
-  env: Environment,
-): Result<LoadedPolicyTests, readonly ConfigProblem[]> =>
-  loadPolicyTests({ file, text, env, readFile: readTextFile, listFiles, checks: CONFIG_CHECKS });
+/** Loads a configuration from the text of `file`, with the policies that it names. */
+export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(sourceOf(...text));
 
-/** Reads and judges the policies of a policy file or a configuration, whose text stands in `file`. */
-export const parsePolicies = (
-  file: string,
-  text: string,
-  env: Environment,
-): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> =>
-  loadPolicies({ file, text, env, readFile: readTextFile, listFiles, checks: CONFIG_CHECKS });
+/** Loads policy tests from the text of `file`, with the policies that they name. */
+export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
-/** A web configuration that was read in another thread, ready to be read again in this one. */
+/** Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. */
+export function parsePolicies(
+  ...text: Parameters<typeof sourceOf>
+): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> {
+  const source = sourceOf(...text);
+  const { value } = parseYaml(source);
+  if (typeof value === "object" && value !== null && "service" in value) {
+    const loaded = loadConfig(source);
+    return loaded.ok ? ok(loaded.value.policies) : loaded;
+  }
+  const read = readPolicyFiles([source.file], { source, names: null, resolvePath: (path) => path, find: () => [] });
+  return read.ok ? ok(policiesInOrder(read.value)) : read;
+}
+
+/** Restores a web configuration that another thread read, so that this thread can read it again. */
 export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Environment): WebFile {
   const source = { file: read.file, text: "", env, checks: CONFIG_CHECKS };
   return toWebFile(read, { source, find: () => [], resolvePath: (path) => path, names: null });
 }
 
-/** Reads the text of a configuration; the error says which file, and why not. */
+/** Reads the text of a configuration; the error names the file and the reason. */
 export function readConfigText(file: string): Result<string, string> {
   const text = readTextFile(file);
   if (text.ok || !text.error.endsWith(NO_SUCH_FILE)) return text;
   return fail(`${text.error}; set the configuration file with --config`);
 }
 
-/** Reads and judges a configuration file; the error is every problem, a line each. */
+/** Loads a configuration file; the error is every problem, a line each. */
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const parsed = parseConfig(file, text.value, env);
   return parsed.ok ? parsed : fail(parsed.error.map(formatProblem));
+}
+
+/** Returns the cron schedules whose runs the limits can't all carry, even if each run takes only one call. */
+export function findSkippedRuns(config: Config): readonly SkippedRuns[] {
+  const { schedules, limits } = collectionSettingsOf(config, new Set(COLLECTORS), new Set());
+  const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
+  const month = { callsUsed: 0, leftMs: 30 * DAY_MS };
+  const plan = planPolling({ requestedIntervals, limits, nodes: 0, nodePages: 0, sessionPages: 0, month });
+  return COLLECTORS.flatMap((collector): SkippedRuns[] => {
+    const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
+    if (collector === "details" || boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
+    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more where a run takes more than one call`;
+    return [{ collector, message }];
+  });
 }

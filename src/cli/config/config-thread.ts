@@ -3,45 +3,43 @@ import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { WebFile } from "../../config/web-file.ts";
+import type { CommandContext } from "../context.ts";
 import { restoreWebFile } from "./config-loading.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
+type Environment = CommandContext["env"];
 
-/** What the thread is given. */
+/** Input of the thread. */
 export interface ConfigThreadInput {
   readonly file: string;
   readonly env: Environment;
 }
 
-/** What the thread returns: a configuration without functions, which can't be sent from thread to thread. */
+/** Output of the thread: a configuration without its functions, which can't be passed between threads. */
 export type ConfigThreadOutput = Result<
   Omit<LoadedConfig, "webFile"> & { readonly webFile: Pick<WebFile, "file" | "config"> | null },
   readonly string[]
 >;
 
-/** A built package has the thread's file as JavaScript, a checkout as TypeScript. */
+/** In a built package the thread's file is JavaScript, in a checkout TypeScript. */
 const WORKER_URL = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
 
-/** The largest files that are accepted need a third of it. */
+/** Three times what the largest accepted files need. */
 const HEAP_MB_MAX = 512;
 
-/** The largest files that are accepted take some seconds. */
+/** The largest accepted files take a few seconds. */
 const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
 
 /**
- * Reads and judges a configuration file as `readConfigFile` does, in a thread of its own: the largest files that are
- * accepted take seconds, in which scrapes, polling and verification go on. Fails too if `stop` aborts, or after a minute.
+ * Loads a configuration file as `readConfigFile` does, in a separate thread: the largest accepted files take seconds, while
+ * scrapes, polling and verification continue. Also fails if `stop` aborts, or after a minute.
  */
 export function readConfigInThread(
   file: string,
   env: Environment,
   stop: AbortSignal,
 ): Promise<Result<LoadedConfig, readonly string[]>> {
-  const question: ConfigThreadInput = { file, env: { ...env } };
-  const thread = new Worker(WORKER_URL, {
-    workerData: question,
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
-  });
+  const workerData: ConfigThreadInput = { file, env: { ...env } };
+  const thread = new Worker(WORKER_URL, { workerData, resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } });
   return new Promise((resolve) => {
     const settle = (result: Result<LoadedConfig, readonly string[]>) => {
       clearTimeout(timer);

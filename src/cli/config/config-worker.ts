@@ -5,11 +5,8 @@ import type { ConfigThreadInput, ConfigThreadOutput } from "./config-thread.ts";
 
 const { file, env } = workerData as ConfigThreadInput;
 const read = readConfigFile(file, env);
-const answer: ConfigThreadOutput = read.ok
-  ? ok({ ...read.value, webFile: withoutFunctions(read.value.webFile) })
+const webFile = read.ok && read.value.webFile;
+const output: ConfigThreadOutput = read.ok
+  ? ok({ ...read.value, webFile: webFile ? { file: webFile.file, config: webFile.config } : null })
   : read;
-parentPort?.postMessage(answer);
-
-function withoutFunctions(webFile: (typeof read & { readonly ok: true })["value"]["webFile"]) {
-  return webFile === null ? null : { file: webFile.file, config: webFile.config };
-}
+parentPort?.postMessage(output);

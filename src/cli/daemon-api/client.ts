@@ -5,15 +5,17 @@ import type { TransportFailure, TransportResponse } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
 import { NO_SUCH_PAGE } from "../../web/http/error-response.ts";
+import type { CommandContext } from "../context.ts";
+import { withProgress } from "../output/progress.ts";
 import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";
 
-/** Where the daemon is, and who asks it. */
+/** Address of the daemon, and the operator token. */
 export interface DaemonConnectionOptions extends DaemonAccessOptions {
-  /** File of the operator token; absent: the environment may have it. */
+  /** File of the operator token; absent: {@link TOKEN_VARIABLE} may hold it. */
   readonly tokenFile?: string;
 }
 
-/** What is asked of the daemon. */
+/** A request to the daemon's HTTP API. */
 export interface DaemonRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
@@ -22,19 +24,20 @@ export interface DaemonRequest {
   readonly body?: object;
 }
 
-/** What the daemon answers, before it is looked into. */
+/** A JSON object whose shape is not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Environment variable that holds the operator token, where no file is named. */
+/** Environment variable that holds the operator token unless `--token-file` is given. */
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
-/** An order is on the disk when it is answered; a disk that needs this long is not well. */
+/** The daemon answers a command once the journal is on disk; a healthy disk is far faster. */
 const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The operator token out of the file, or else out of the environment; null: neither has one. The error says what is wrong with it. */
-export function readToken({ tokenFile }: DaemonConnectionOptions, env: Environment): Result<string | null, string> {
+/** Reads the operator token from the file, or else from the environment; null: there is none. The error says what is wrong. */
+export function readToken(
+  { tokenFile }: DaemonConnectionOptions,
+  env: CommandContext["env"],
+): Result<string | null, string> {
   if (tokenFile !== undefined) {
     const secret = fileSecret(tokenFile, createSystemClock());
     return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
@@ -45,56 +48,55 @@ export function readToken({ tokenFile }: DaemonConnectionOptions, env: Environme
 }
 
 /**
- * Asks the daemon over HTTP, with the token or else as the options' file says, for an answer of JSON that `isExpected`
- * knows. Never rejects.
+ * Sends a request to the daemon, with the operator token or else the credentials of `--http-config-file`, and returns its
+ * JSON if `isExpected` accepts it. A terminal shows the wait. Never rejects.
  */
 export async function requestDaemon<T>(
   options: DaemonAccessOptions,
-  env: Environment,
   request: DaemonRequest,
-  isExpected: (answer: JsonObject) => answer is JsonObject & T,
+  isExpected: (response: JsonObject) => response is JsonObject & T,
+  context: CommandContext,
 ): Promise<Result<T, string>> {
-  const reach = readDaemonAccess(options, env);
-  if (!reach.ok) return fail(reach.error.join("; "));
+  const access = readDaemonAccess(options, context.env);
+  if (!access.ok) return fail(access.error.join("; "));
   const { url } = options;
-  const transport = createTransport(reach.value.options);
-  const authorization = request.token === null ? reach.value.authorization : `Bearer ${request.token}`;
+  const transport = createTransport(access.value.options);
+  const authorization = request.token === null ? access.value.authorization : `Bearer ${request.token}`;
+  const { method, path, body } = request;
   const headers: Record<string, string> = {
     accept: "application/json",
     ...(authorization === null ? {} : { authorization }),
-    ...(request.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
   };
-  const answer = await transport.request(
-    {
-      ...{ method: request.method, path: request.path, headers },
-      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
-    },
+  const sent = transport.request(
+    { method, path, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) },
     AbortSignal.timeout(TIMEOUT_MS),
   );
+  const response = await withProgress(`waiting for ${url}`, sent, context);
   await transport.close();
-  if (!answer.ok) return fail(connectionError(url, request, answer.error));
-  const json = parseObject(answer.value.body);
-  if (answer.value.status === 200 && json !== null && isExpected(json)) return ok(json);
-  return fail(responseError(url, request, authorization, answer.value, json));
+  if (!response.ok) return fail(connectionError(url, request, response.error));
+  const json = parseObject(response.value.body);
+  if (response.value.status === 200 && json !== null && isExpected(json)) return ok(json);
+  return fail(responseError(url, request, authorization, response.value, json));
 }
 
-/** Whether an answer is a list of rows. Its rows are taken as they come. */
-export const isRowList = <T>(answer: JsonObject): answer is JsonObject & { readonly data: readonly T[] } =>
-  Array.isArray(answer.data);
+/** Whether a response is a list of rows. The rows are not checked. */
+export const isRowList = <T>(response: JsonObject): response is JsonObject & { readonly data: readonly T[] } =>
+  Array.isArray(response.data);
 
-/** What may be printed: what a daemon or a service says must not steer a terminal. */
+/** Replaces control characters: text from the daemon or the service must not control the terminal. */
 export const stripControlCharacters = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 
-/** A reachable daemon that did not answer may have done it all the same. */
+/** A daemon that was reached but did not answer may have executed the command. */
 function connectionError(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
     const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
     return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
   }
-  const seen = method === "POST" ? "; the command may still have been executed: check the status" : "";
+  const note = method === "POST" ? "; the command may still have been executed: check the status" : "";
   const what = failure.kind === "aborted" ? `no answer within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
-  return `${url}: ${what}${seen}`;
+  return `${url}: ${what}${note}`;
 }
 
 function responseError(
@@ -104,9 +106,9 @@ function responseError(
   { status, headers }: TransportResponse,
   json: JsonObject | null,
 ): string {
-  const told =
+  const message =
     typeof json?.message === "string" ? stripControlCharacters(json.message).slice(0, QUOTED_CHARS_MAX) : null;
-  if (told === null || status === 200) {
+  if (message === null || status === 200) {
     return `${url} answered ${status}, which is not a proxywarden response: check --url`;
   }
   if (status === 401 && token !== null) {
@@ -115,12 +117,12 @@ function responseError(
   if (status === 401) {
     return authorization === null
       ? `${url} requires basic auth: pass a file with basic_auth as --http-config-file`
-      : `${url} rejected the credentials in --http-config-file: ${told}`;
+      : `${url} rejected the credentials in --http-config-file: ${message}`;
   }
-  if (status === 404 && method === "POST" && told === NO_SUCH_PAGE) {
+  if (status === 404 && method === "POST" && message === NO_SUCH_PAGE) {
     return `${url} is read-only: set web.operators or web.admin_token_file in its configuration, and reload`;
   }
-  return status === 429 ? `${told}; try again in ${headers["retry-after"]} s` : told;
+  return status === 429 ? `${message}; try again in ${headers["retry-after"]} s` : message;
 }
 
 function parseObject(body: Uint8Array): JsonObject | null {

@@ -1,32 +1,31 @@
 import { formatDuration } from "../../base/duration.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { safetyOf } from "../../daemon/policy-settings.ts";
-import { FAILURE_DOMAINS } from "../../model/policy/safety.ts";
+import { FAILURE_DOMAINS } from "../../model/policy/failure-domain.ts";
 import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
 import { readStoredState } from "./network-size.ts";
 
-/** The size of a fleet, in nodes, and where it is known from: an option, or the daemon's state. */
+/** Size of a fleet, in nodes, and its source: an option, or the daemon's state. */
 export interface FleetSize {
   readonly nodes: number;
   readonly source: "options" | "state";
 }
 
-/** The size that was given, or the one that a daemon saw last; null: neither is known. */
+/** Returns the given size, or the one that the daemon saw last; null: neither is known. */
 export function fleetSize(given: number | undefined, config: Config, now: EpochMs): FleetSize | null {
   if (given !== undefined) return { nodes: given, source: "options" };
-  const past = readStoredState(config, now);
-  const nodes = past.ok ? (past.value.extent?.nodes ?? 0) : 0;
+  const stored = readStoredState(config, now);
+  const nodes = stored.ok ? (stored.value.networkSize?.nodes ?? 0) : 0;
   return nodes === 0 ? null : { nodes, source: "state" };
 }
 
 const countWithNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** What the limits come to on a fleet of this size, as one line. */
+/** Formats the limits for a fleet of this size: one line, and one for each way a hold ends. */
 export function formatLimits(config: Config, size: FleetSize | null): string {
   if (size === null) return "limits for this fleet: the fleet size is unknown; pass --nodes\n";
-  const safety = safetyOf(config);
+  const safety = config.safety;
   const limits = effectiveLimits(safety, size.nodes);
   const perDomain = FAILURE_DOMAINS.flatMap((domain) => {
     const limit = safety.maxDisruptedPer[domain];
@@ -48,9 +47,9 @@ export function formatLimits(config: Config, size: FleetSize | null): string {
   return `limits on ${countWithNoun(size.nodes, "node")} (${source}): ${terms.join("; ")}\n${ends.join("")}`;
 }
 
-/** The reasons to hold that these limits give. */
+/** The hold reasons that these limits cause. */
 const FLEET_LIMIT_REASONS = ["disrupted", "disrupted_domain", "max_actions", "in_flight", "storm", "breaker"] as const;
 
-/** The same in snake_case, by the names of the limits in the configuration; null: the size is not known. */
+/** The limits for a fleet of this size, by their configuration keys; null: the size is unknown. */
 export const limitsJson = (config: Config, size: FleetSize | null): object | null =>
-  size === null ? null : { ...size, ...limitsByName(safetyOf(config), size.nodes) };
+  size === null ? null : { ...size, ...limitsByName(config.safety, size.nodes) };

@@ -6,7 +6,7 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
-import type { ConfigResources } from "../../daemon/active-config.ts";
+import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/runtime.ts";
 import { openStoreReadOnly } from "../../journal/reader.ts";
 import { createMemoryStateStore } from "../../journal/sqlite.ts";
@@ -20,34 +20,34 @@ export interface GivenCounts {
   readonly sessions?: number;
 }
 
-/** What a daemon has left in its state. */
+/** What the state of a daemon says about the network and the month. */
 export interface StoredState {
-  /** What it saw last; null: it has never seen the network whole, or there was none. */
-  readonly extent: NetworkSize | null;
-  /** Calls made in the plan's month. */
+  /** The last seen size; null: no complete walk was recorded. */
+  readonly networkSize: NetworkSize | null;
+  /** API calls made in the billing month. */
   readonly callsUsed: number;
 }
 
-/** Reads what a daemon on this configuration's state has left; it may be running. No state at all is no error. */
+/** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
 export function readStoredState({ limits, state }: Config, now: EpochMs): Result<StoredState, readonly string[]> {
   const { starts_on, used } = limits.month;
   const opened = openStoreReadOnly(state.path);
   if (!opened.ok) {
-    return opened.error.kind === "missing" ? ok({ extent: null, callsUsed: used }) : fail([opened.error.message]);
+    return opened.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([opened.error.message]);
   }
   const store = opened.value;
   try {
     const { firstDay } = billingMonthOf(now, starts_on);
-    const extent = storedNetworkSize((key) => store.fact(key));
-    const hasSeen = extent.nodePages > 0 || extent.sessionPages > 0;
+    const size = storedNetworkSize((key) => store.fact(key));
+    const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
     const before = callsUsedBefore(store.fact(CALLS_USED_BEFORE_FACT), firstDay);
-    return ok({ extent: hasSeen ? extent : null, callsUsed: store.callsSince(firstDay) + before });
+    return ok({ networkSize: hasSeen ? size : null, callsUsed: store.callsSince(firstDay) + before });
   } finally {
     store.close();
   }
 }
 
-/** Records of a list, and how many of them a page brings. */
+/** Number of records in a list, and records per page. */
 interface ListTotal {
   readonly count: number;
   readonly perPage: number;
@@ -56,22 +56,22 @@ interface ListTotal {
 /** Timeout of the service's response. */
 const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
-/** Asks the service how much there is: the first page of each list, which is two calls. */
+/** Asks the service for the network's size: the first page of each list, two calls. */
 export async function queryNetworkSize(
   { settings, secret, transport }: ConfigResources,
   agent: string,
   stop: AbortSignal,
 ): Promise<Result<NetworkSize, readonly string[]>> {
   const clock = createSystemClock();
-  const [random, noMetrics] = [Math.random, () => {}];
-  const log = { debug: noMetrics, info: noMetrics, warn: noMetrics, error: noMetrics };
+  const [random, ignore] = [Math.random, () => {}];
+  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   const { limits, monthStartsOn, pageLimit } = settings;
   const { calls } = createMemoryStateStore();
   const client = createApiClient({
     ...{ clock, secret, transport, random, agent },
-    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log, onWait: noMetrics }),
+    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log, onWait: ignore }),
     timeoutMs: SERVICE_TIMEOUT_MS,
-    observer: { onCall: noMetrics, onLimitStated: noMetrics, onRejected: noMetrics },
+    observer: { onCall: ignore, onLimitStated: ignore, onRejected: ignore },
   });
   async function totalOf(call: Call): Promise<Result<ListTotal, string>> {
     const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(SERVICE_TIMEOUT_MS)]));
@@ -87,23 +87,17 @@ export async function queryNetworkSize(
   return ok(networkSizeOf({ nodes: nodes.value, sessions: sessions.value }));
 }
 
-/** The extent that is told, in pages as large as those that were seen, or as are asked for. */
-export function givenNetworkSize(told: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
+/** Returns the given size; page sizes are those that were seen, or else the page limit. */
+export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>
     count !== undefined && pages !== undefined && pages > 1 ? Math.ceil(count / pages) : pageLimit;
   return networkSizeOf({
-    nodes: { count: told.nodes ?? seen?.nodes ?? 0, perPage: size(seen?.nodes, seen?.nodePages) },
-    sessions: { count: told.sessions ?? seen?.sessions ?? 0, perPage: size(seen?.sessions, seen?.sessionPages) },
+    nodes: { count: given.nodes ?? seen?.nodes ?? 0, perPage: size(seen?.nodes, seen?.nodePages) },
+    sessions: { count: given.sessions ?? seen?.sessions ?? 0, perPage: size(seen?.sessions, seen?.sessionPages) },
   });
 }
 
-const networkSizeOf = ({
-  nodes,
-  sessions,
-}: {
-  readonly nodes: ListTotal;
-  readonly sessions: ListTotal;
-}): NetworkSize => ({
+const networkSizeOf = ({ nodes, sessions }: Readonly<Record<"nodes" | "sessions", ListTotal>>): NetworkSize => ({
   nodes: nodes.count,
   nodePages: Math.ceil(nodes.count / nodes.perPage),
   sessions: sessions.count,

@@ -1,5 +1,7 @@
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
+import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
+import type { Action } from "../../model/remediation/episode.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
 import type { Fleet, SessionSummary } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -7,26 +9,26 @@ import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { type StatusSnapshot, statusLine } from "../../web/api/status-views.ts";
-import { createActivityReporter } from "./remediation-lines.ts";
+import { actionText } from "./node-explanation-text.ts";
 
-/** One line for a person, and what it means for the node it speaks of. */
+/** One line of output, and what it means for the node. */
 export interface ReportLine {
   readonly text: string;
   readonly tone: "good" | "bad" | "change" | "summary";
 }
 
-/** Turns what the daemon sees into lines for a person. */
+/** Turns the daemon's state into lines of text. */
 export interface ConsoleReporter {
   /** Lines on what is new since the last call. */
   report(statusSnapshot: StatusSnapshot, remediation: RemediationView): ReportLine[];
 }
 
-/** A summary comes this often. */
+/** Interval between two summaries. */
 const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** Changes of nodes told one by one at a time; the rest is counted. */
+/** Node changes that are listed in one report; the rest is counted. */
 const CHANGES_LISTED_MAX = 8;
 
-/** `startedAt`: from when the lines count their time. */
+/** Creates a reporter. `startedAt`: the lines show the time since then. */
 export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
   const statuses = new Map<string, number>();
   const activity = createActivityReporter();
@@ -41,8 +43,8 @@ export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
       const now = fleet.status[slot]!;
       statuses.set(id, now);
       if (before === undefined || before === now) continue;
-      const place = fleet.locations[fleet.locationIndex[slot]!];
-      const text = `${fleet.names[slot]} (${id}, ${place?.region}): ${NODE_STATUSES[before]} → ${NODE_STATUSES[now]}`;
+      const location = fleet.locations[fleet.locationIndex[slot]!];
+      const text = `${fleet.names[slot]} (${id}, ${location?.region}): ${NODE_STATUSES[before]} → ${NODE_STATUSES[now]}`;
       lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_LISTED_MAX) return lines;
@@ -77,11 +79,11 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
   const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.accounts[category].headers) ?? "?");
-  const seen = `${countActiveSessions(snapshot?.sessions ?? null)} active sessions, ${detailed} nodes in detail`;
-  return `${seen} | ${ledger.monthUsed} calls; left now: ${node} node, ${session} session`;
+  const data = `${countActiveSessions(snapshot?.sessions ?? null)} active sessions, ${detailed} nodes in detail`;
+  return `${data} | ${ledger.monthUsed} calls; remaining now: ${node} node calls, ${session} session calls`;
 }
 
-/** What is not known yet is no zero. */
+/** `?` where no session list was read yet. */
 function countActiveSessions(sessions: SessionSummary | null): number | "?" {
   if (sessions === null) return "?";
   const begin = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
@@ -93,3 +95,78 @@ function formatElapsed(ms: DurationMs): string {
   const two = (value: number) => String(value).padStart(2, "0");
   return `${two(Math.floor(total / 3_600))}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }
+
+/** Rows read at each poll: more than a demo produces in a second. */
+const ROWS_PER_POLL = 200;
+/** Reported rows that are remembered; far more than a poll reads. */
+const REPORTED_KEYS_MAX = 5_000;
+
+/** Reports decisions and actions. */
+function createActivityReporter() {
+  const reportedKeys = new Set<string>();
+
+  function isNew(key: string): boolean {
+    if (reportedKeys.has(key)) return false;
+    reportedKeys.add(key);
+    if (reportedKeys.size > REPORTED_KEYS_MAX)
+      for (const oldest of [...reportedKeys].slice(0, REPORTED_KEYS_MAX / 2)) reportedKeys.delete(oldest);
+    return true;
+  }
+
+  return {
+    /** Lines on what is new since the last call; `nameOf` returns a node's name. */
+    report(remediation: RemediationView, nameOf: (node: NodeId) => string): ReportLine[] {
+      const decisions = remediation
+        .decisions({ limit: ROWS_PER_POLL })
+        .toReversed()
+        .filter(({ at, policy, node, verdict }) => isNew(`${at} ${policy} ${node} ${verdict}`))
+        .map((decision) => ({ at: decision.at, line: formatDecision(decision, nameOf) }));
+      const actions = remediation
+        .actions({ limit: ROWS_PER_POLL })
+        .toReversed()
+        .filter(({ id, state, outcome }) => isNew(`${id} ${state} ${outcome}`))
+        .flatMap((action) => {
+          const line = formatAction(action, nameOf);
+          return line === null ? [] : [{ at: action.endedAt ?? action.sentAt ?? action.createdAt, line }];
+        });
+      return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((each) => each.line);
+    },
+  };
+}
+
+function formatDecision(
+  { policy, node, verdict, mode, blockers, evidence }: Decision,
+  nameOf: (node: NodeId) => string,
+) {
+  const label = `${nameOf(node)} (${node})`;
+  const fields = Object.entries(evidence.fields)
+    .map(([field, value]) => `${field} ${typeof value === "number" ? Number(value.toFixed(3)) : value}`)
+    .join(", ");
+  const dry = mode === "dry_run" ? " (dry run)" : "";
+  if (verdict === "act") return { text: `${policy}: acts on ${label}${dry}: ${fields}`, tone: "change" } as const;
+  const reasons = blockers.map(({ reason, detail }) => `${reason} (${detail})`).join("; ");
+  return { text: `${policy}: holds ${label}${dry}: ${reasons}`, tone: "change" } as const;
+}
+
+function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
+  const { id, policy, node, request, state, outcome, shadow, detail, proof } = action;
+  const what = `${policy}: ${actionText(request)} of ${nameOf(node)} (${id})`;
+  if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "change" } : null;
+  switch (state) {
+    case "sent":
+      return { text: `${what}: ${action.inDoubt ? `in doubt: ${detail}` : "sent"}`, tone: "change" };
+    case "withdrawn":
+      return { text: `${what}: withdrawn: ${detail}`, tone: "change" };
+    case "ended": {
+      const took =
+        action.sentAt === null || action.endedAt === null ? "" : ` after ${formatTook(action.endedAt - action.sentAt)}`;
+      const shown = proof === null ? "" : `, proof: ${proof}`;
+      const cause = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
+      return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };
+    }
+    default:
+      return null;
+  }
+}
+
+const formatTook = (ms: number): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);

@@ -3,31 +3,31 @@ import type { SimulatedService } from "../../simulator/http/service.ts";
 import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
 import { statusView } from "../../web/api/status-views.ts";
 
-/** Scrapes that the scrape time is the median of. */
+/** The scrape time is the median of this many scrapes. */
 const SCRAPES_MEASURED = 21;
 
-/** What a demo came to: calls as the service counted them, what was done, age of the data, memory, and the time of a scrape. */
-export async function demoReport(app: Daemon, service: SimulatedService): Promise<string> {
+/** The report at the end of a demo: API calls, actions, age of the data, scrape time and memory. */
+export async function demoReport(daemon: Daemon, service: SimulatedService): Promise<string> {
   const calls = replyCounts(service).map(
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
   );
-  const actions = await actionCounts(app.url());
-  const ages = Object.entries(formatAges(app)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
-  const plain = await measureScrape(app.url(), "identity");
-  const packed = await measureScrape(app.url(), "gzip");
+  const actions = await actionCounts(daemon.url());
+  const ages = Object.entries(formatAges(daemon)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
+  const plain = await measureScrape(daemon.url(), "identity");
+  const packed = await measureScrape(daemon.url(), "gzip");
   return `
-calls, by endpoint and answer
+calls, by endpoint and response status
 ${calls.join("\n")}
   ${String(rateLimitedCount(service)).padStart(6)}  answered 429
 
 actions, by policy, kind and outcome
 ${actions.length === 0 ? "  none" : actions.join("\n")}
 
-age of the data in seconds, median and most
+age of the data in seconds, median and maximum
 ${ages.join("\n")}
 
-scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes of gzip
-memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, the simulated service included
+scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes with gzip
+memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, including the simulated service
 `;
 }
 
@@ -35,17 +35,17 @@ interface StatusCollectors {
   readonly collectors: Readonly<Record<string, { readonly age_seconds: { median: number; max: number } | null }>>;
 }
 
-function formatAges(app: Daemon): Record<string, string> {
-  const { collectors } = statusView(app.statusSnapshot()) as StatusCollectors;
+function formatAges(daemon: Daemon): Record<string, string> {
+  const { collectors } = statusView(daemon.statusSnapshot()) as StatusCollectors;
   return Object.fromEntries(
     Object.entries(collectors).map(([name, { age_seconds: age }]) => [
       name,
-      age === null ? "nothing yet" : `${age.median.toFixed(1)}  ${age.max.toFixed(1)}`,
+      age === null ? "no data yet" : `${age.median.toFixed(1)}  ${age.max.toFixed(1)}`,
     ]),
   );
 }
 
-/** What `/metrics` has counted so far, and is not zero. */
+/** The counters of actions in `/metrics` that are not zero. */
 async function actionCounts(url: string): Promise<string[]> {
   const page = await (await fetch(`${url}/metrics`)).text();
   const samples = /^proxywarden_actions_total\{policy="(.*)",action="(.*)",outcome="(.*)"\} ([1-9]\d*)$/gm;

@@ -2,12 +2,11 @@ import { formatDuration, SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
-import { formatTime } from "../arguments/moment.ts";
 import { stripControlCharacters } from "../daemon-api/client.ts";
 import type { Paint } from "./colour.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 
-/** Decisions that the text lists; JSON has all of them. */
+/** Rows that the text lists; JSON has all of them. */
 const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
 const ORDERS_MAX = 10;
@@ -29,21 +28,20 @@ export const formatNodeReport = (report: NodeReport, paint = plain): string =>
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
-/** An action in a few words, such as `forced reboot`. */
-export function requestText({ request }: ActionView): string {
-  switch (request.kind) {
-    case "disconnect":
-      return "disconnect";
-    case "reboot":
-      return request.force ? "forced reboot" : "reboot";
-    case "quarantine":
-      return `quarantine for ${formatSeconds(request.duration_minutes * 60)}`;
-    default:
-      return request satisfies never;
-  }
-}
+/** An action in a few words, such as `forced reboot`; of a quarantine the duration is added. */
+export const requestText = ({ request }: ActionView): string =>
+  request.kind === "quarantine"
+    ? `quarantine for ${formatSeconds(request.duration_minutes * 60)}`
+    : actionText(request);
 
-/** What an expression read, a line each. */
+/** The kind of an action in words, such as `forced reboot`. */
+export const actionText = (request: { readonly kind: string; readonly force?: boolean }): string =>
+  request.force === true ? `forced ${request.kind}` : request.kind;
+
+/** Formats an ISO 8601 time to the second, in UTC. */
+export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+
+/** The fields that an expression read, a line each. */
 export const fieldLines = (fields: Evidence["fields"]): readonly string[] =>
   Object.entries(fields).map(([name, value]) => `${name} = ${value}`);
 
@@ -61,7 +59,7 @@ function summaryLines(report: NodeReport): readonly string[] {
     ...withLabel("last seen", lastSeen),
     ...withLabel("observed", age),
     ...withLabel("held", holds.map(holdText)),
-    ...withLabel("told by", [sourceTexts[report.source]]),
+    ...withLabel("source", [sourceTexts[report.source]]),
     ...withLabel("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
     ...withLabel("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
   ];
@@ -76,9 +74,9 @@ const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
 const hasNoRows = (rows: readonly unknown[]): boolean => rows.length === 0;
 
 const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
-  const whom = policy === null ? "every policy" : policy;
+  const from = policy === null ? "every policy" : policy;
   const end = until === null ? "until it is released" : `until ${formatTime(until)}`;
-  return `${kind} from ${whom} since ${formatTime(at)}, ${end}: ${reason}`;
+  return `${kind} from ${from} since ${formatTime(at)}, ${end}: ${reason}`;
 };
 
 function policyLines(policy: PolicyReport, report: NodeReport): readonly string[] {
@@ -100,12 +98,12 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
 function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly string[] {
   if (verdict === null) return [];
   if (matched === false) return ["the policy does not match this node"];
-  const whom = matched === null ? ["it is unknown whether the policy matches this node"] : [];
-  const frozen = verdict === "unknown" ? "unknown: no action is taken, and the timer is stopped" : verdict;
-  return [frozen, ...whom, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
+  const match = matched === null ? ["it is unknown whether the policy matches this node"] : [];
+  const shown = verdict === "unknown" ? "unknown: no action is taken, and the timer is stopped" : verdict;
+  return [shown, ...match, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 
-/** What it reads now, or else what the last decision was made on. */
+/** The fields it reads now, or else those of the last decision. */
 function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): readonly string[] {
   if (fields !== null) return fieldLines(fields);
   if (decision === null) return [];
@@ -115,9 +113,9 @@ function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): read
 
 function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   if (timer === null) return "inactive";
-  const ofHowMuch = needed === null ? "" : ` of ${formatSeconds(needed)}`;
+  const ofTotal = needed === null ? "" : ` of ${formatSeconds(needed)}`;
   const since = formatTime(timer.since);
-  if (timer.state === "pending") return `pending for ${formatSeconds(timer.true_seconds)}${ofHowMuch}, since ${since}`;
+  if (timer.state === "pending") return `pending for ${formatSeconds(timer.true_seconds)}${ofTotal}, since ${since}`;
   const clearing = timer.clear_seconds > 0 ? `, false again for ${formatSeconds(timer.clear_seconds)}` : "";
   return `firing since ${since}, true for ${formatSeconds(timer.true_seconds)}${clearing}`;
 }
@@ -126,7 +124,7 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly s
   const { quarantine, retry_at: retryAt } = episode;
   const count = steps.length === 0 ? "" : ` of ${steps.length}`;
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
-  const failed = episode.failures === 0 ? "" : `, ${episode.failures} sendings failed`;
+  const failed = episode.failures === 0 ? "" : `, ${episode.failures} failed attempts`;
   return [
     `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episode.state} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
@@ -159,7 +157,7 @@ const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
 
 const stateTexts: Readonly<Record<string, string>> = {
-  awaiting: "waits for approval",
+  awaiting: "waiting for approval",
   approved: "approved, not sent yet",
   intended: "recorded, not sent yet",
   posting: "being sent",
@@ -172,14 +170,14 @@ const stateTexts: Readonly<Record<string, string>> = {
 
 function actionLines(action: ActionView): readonly string[] {
   const { outcome, proof, sent_at: sentAt, ended_at: endedAt } = action;
-  const came = outcome ?? stateTexts[action.state] ?? action.state;
+  const result = outcome ?? stateTexts[action.state] ?? action.state;
   const times = [
-    ...(sentAt === null ? [`written down ${formatTime(action.created_at)}`] : [`sent ${formatTime(sentAt)}`]),
+    ...(sentAt === null ? [`recorded ${formatTime(action.created_at)}`] : [`sent ${formatTime(sentAt)}`]),
     ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
     `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
-    `    ${came}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
+    `    ${result}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
     `    ${times.join(", ")}`,
     ...answerLines(action),
     ...(action.in_doubt ? ["    no clear response: the outcome is determined by observation"] : []),
@@ -220,7 +218,7 @@ function latestRows<T>(
   ];
 }
 
-/** Lines behind a label that stands once. */
+/** Puts a label before the first line, and indents the others. */
 const withLabel = (label: string, lines: readonly string[]): readonly string[] =>
   lines.map((line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL_CHARS)}${line}`);
 

@@ -5,16 +5,16 @@ import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
 
-/** Where the counts of what is polled are from: the command line, what a daemon saw last, or the service just now. */
+/** Source of the network's size: the command line, the daemon's state, or the service. */
 export type CountSource = "options" | "state" | "service";
 
-/** A plan, and what it was made of. */
+/** A plan and its input. */
 export interface PlanReport {
-  readonly extent: NetworkSize;
+  readonly size: NetworkSize;
   readonly source: CountSource;
   readonly input: PlanInput;
   readonly plan: Plan;
-  /** The plan is for a month from its beginning to its end; else for what is left of the one that it is. */
+  /** Whether the plan is for a full month; otherwise it is for the rest of the current one. */
   readonly isFullMonth: boolean;
 }
 
@@ -35,7 +35,7 @@ const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
   service: "as reported by the service",
 };
 
-/** Why no more is polled, in words. */
+/** The limit that binds, in words. */
 export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
@@ -43,49 +43,40 @@ export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   month: "the plan's calls a month",
 };
 
-/** The plan as a table for people. */
-export function formatPlan({ extent, source, input, plan, isFullMonth: isWholeMonth }: PlanReport): string {
+const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
+
+/** Formats the plan as a table. */
+export function formatPlan({ size, source, input, plan, isFullMonth }: PlanReport): string {
   const rows = COLLECTORS.map((collector) => [collector, ENDPOINTS[collector], ...cellsOf(plan[collector])]);
   const perMinute = totalOf(plan);
   const total = ["total", "", "", "", "", rate(perMinute), count(perMinute * MINUTES_A_MONTH), "", ""];
-  const heads = [
-    "collector",
-    "endpoint",
-    "wished",
-    "planned",
-    "stretch",
-    "calls/min",
-    "calls/30d",
-    "age: median",
-    "worst",
-  ];
-  const stretched = COLLECTORS.flatMap((collector) => slowdownText(collector, plan[collector], input));
+  const slowed = COLLECTORS.flatMap((collector) => slowdownText(collector, plan[collector], input));
   return [
-    `network  ${count(extent.nodes)} nodes in ${pages(extent.nodePages)}, ${count(extent.sessions)} sessions in ${pages(extent.sessionPages)}, ${SOURCE_TEXTS[source]}`,
+    `network  ${count(size.nodes)} nodes in ${pages(size.nodePages)}, ${count(size.sessions)} sessions in ${pages(size.sessionPages)}, ${SOURCE_TEXTS[source]}`,
     `limits   ${limitsText(input)}`,
-    `month    ${monthText(input, isWholeMonth)}`,
+    `month    ${monthText(input, isFullMonth)}`,
     "",
-    ...alignColumns([heads, ...rows, total]),
-    ...(stretched.length === 0 ? [] : ["", ...stretched]),
+    ...alignColumns([COLUMN_TITLES, ...rows, total]),
+    ...(slowed.length === 0 ? [] : ["", ...slowed]),
     "",
   ].join("\n");
 }
 
-/** The plan for scripts: in snake_case, durations in seconds. */
-export function planToJson({ extent, source, input, plan, isFullMonth: isWholeMonth }: PlanReport): string {
+/** The plan as JSON: keys in snake_case, durations in seconds. */
+export function planJson({ size, source, input, plan, isFullMonth }: PlanReport): object {
   const { limits, month } = input;
   const collectors = COLLECTORS.map((collector) => {
     const planned = plan[collector];
     if (planned === null) return [collector, null];
-    const { requestedMs: wishMs, intervalMs, slowdown: stretch, boundBy, callsPerMinute, age } = planned;
+    const { requestedMs, intervalMs, slowdown, boundBy, callsPerMinute, age } = planned;
     return [
       collector,
       {
         endpoint: ENDPOINTS[collector],
-        wish_seconds: wishMs / SECOND_MS,
-        // JSON has no Infinity: nothing may be spent.
+        wish_seconds: requestedMs / SECOND_MS,
+        // Null stands for Infinity, which JSON lacks: no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
-        stretch: finite(stretch),
+        stretch: finite(slowdown),
         bound_by: boundBy,
         calls_per_minute: callsPerMinute,
         calls_per_month: callsPerMinute * MINUTES_A_MONTH,
@@ -93,17 +84,12 @@ export function planToJson({ extent, source, input, plan, isFullMonth: isWholeMo
       },
     ];
   });
-  const shown = {
-    network: {
-      source,
-      nodes: extent.nodes,
-      node_pages: extent.nodePages,
-      sessions: extent.sessions,
-      session_pages: extent.sessionPages,
-    },
+  const { nodes, nodePages, sessions, sessionPages } = size;
+  return {
+    network: { source, nodes, node_pages: nodePages, sessions, session_pages: sessionPages },
     reserve: limits.reserve,
     month: {
-      whole: isWholeMonth,
+      whole: isFullMonth,
       calls: month.callsUsed,
       calls_limit: limits.plan.callsPerMonth,
       seconds_left: month.leftMs / SECOND_MS,
@@ -112,16 +98,15 @@ export function planToJson({ extent, source, input, plan, isFullMonth: isWholeMo
     calls_per_minute: totalOf(plan),
     calls_per_month: totalOf(plan) * MINUTES_A_MONTH,
   };
-  return `${JSON.stringify(shown, null, 2)}\n`;
 }
 
 function cellsOf(planned: CollectorPlan | null): string[] {
   if (planned === null) return ["not collected", "", "", "", "", "", ""];
-  const { requestedMs: wishMs, intervalMs, slowdown: stretch, callsPerMinute, age } = planned;
+  const { requestedMs, intervalMs, slowdown, callsPerMinute, age } = planned;
   return [
-    formatDurationCoarsely(wishMs),
+    formatDurationCoarsely(requestedMs),
     formatDurationCoarsely(intervalMs),
-    Number.isFinite(stretch) ? `${stretch.toFixed(stretch < 10 ? 1 : 0)}x` : "-",
+    Number.isFinite(slowdown) ? `${slowdown.toFixed(slowdown < 10 ? 1 : 0)}x` : "-",
     rate(callsPerMinute),
     count(callsPerMinute * MINUTES_A_MONTH),
     formatDurationCoarsely(age.medianMs),
@@ -129,30 +114,30 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   ];
 }
 
-/** What keeps a collector from what it was asked to do; nothing where nothing does. */
+/** Why a collector polls less often than requested; empty if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,
-  { requestedIntervals: wishes }: PlanInput,
+  { requestedIntervals }: PlanInput,
 ): string[] {
   if (planned === null || planned.boundBy === null) return [];
-  const { requestedMs: wishMs, intervalMs, callsPerMinute, boundBy, slowdown: stretch } = planned;
+  const { requestedMs, intervalMs, callsPerMinute, boundBy, slowdown } = planned;
   if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} are used up`];
-  const needed = rate(callsPerMinute * stretch);
+  const needed = rate(callsPerMinute * slowdown);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it would take`;
-  if (wishes[collector]?.isCron === true) {
+  if (requestedIntervals[collector]?.isCron === true) {
     return [
-      `${collector}: ${skippedText(stretch)} of its cron schedule are skipped: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
+      `${collector}: ${skippedText(slowdown)} of its cron schedule are skipped: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
     ];
   }
   return [
-    `${collector}: ${formatDurationCoarsely(wishMs)} is slowed down to ${formatDurationCoarsely(intervalMs)}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
+    `${collector}: ${formatDurationCoarsely(requestedMs)} is slowed down to ${formatDurationCoarsely(intervalMs)}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
   ];
 }
 
-/** How many of the times of a cron schedule the limits don't carry, such as `9 of 10 runs`. */
-export const skippedText = (stretch: number): string => {
-  const times = Math.max(2, Math.ceil(stretch - 1e-9));
+/** The share of a cron schedule's runs that is skipped at this slowdown, such as `9 of 10 runs`. */
+export const skippedText = (slowdown: number): string => {
+  const times = Math.max(2, Math.ceil(slowdown - 1e-9));
   return `${times - 1} of ${times} runs`;
 };
 
@@ -166,10 +151,10 @@ function limitsText({ limits }: PlanInput): string {
   return `${[...each, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is reserved for actions and other users of the key`;
 }
 
-function monthText({ limits, month }: PlanInput, isWholeMonth: boolean): string {
+function monthText({ limits, month }: PlanInput, isFullMonth: boolean): string {
   const cap = limits.plan.callsPerMonth;
-  const days = (month.leftMs / DAY_MS).toFixed(isWholeMonth ? 0 : 1);
-  if (isWholeMonth) {
+  const days = (month.leftMs / DAY_MS).toFixed(isFullMonth ? 0 : 1);
+  if (isFullMonth) {
     const may = cap === null ? "the plan sets no limit" : `polling may make ${count(pollingCallsPerMonth(cap))} calls`;
     return `a full month of ${days} days; ${may}`;
   }
@@ -182,7 +167,7 @@ function monthText({ limits, month }: PlanInput, isWholeMonth: boolean): string 
 const totalOf = (plan: Plan): number =>
   COLLECTORS.reduce((sum, collector) => sum + (plan[collector]?.callsPerMinute ?? 0), 0);
 
-/** Columns side by side; numbers stand to the right, what comes before them to the left. */
+/** Pads columns: text to the left, numbers to the right. */
 function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const TEXT_COLUMNS = 2;
@@ -199,7 +184,7 @@ const pages = (number: number): string => `${count(number)} ${number === 1 ? "pa
 const rate = (perMinute: number): string => (perMinute < 10 ? perMinute.toFixed(2) : perMinute.toFixed(1));
 const finite = (number: number): number | null => (Number.isFinite(number) ? number : null);
 
-/** Below so long a length of time is said to so much. */
+/** Durations below the first value are rounded to the second. */
 const ROUNDING_STEPS = [
   [10 * SECOND_MS, SECOND_MS / 10],
   [HOUR_MS, SECOND_MS],
@@ -207,9 +192,9 @@ const ROUNDING_STEPS = [
   [Number.POSITIVE_INFINITY, HOUR_MS],
 ] as const;
 
-/** A length of time in its two largest units. */
+/** A duration in about its two largest units. */
 function formatDurationCoarsely(duration: DurationMs): string {
   if (!Number.isFinite(duration)) return "never";
-  const grain = ROUNDING_STEPS.find(([below]) => duration < below)![1];
-  return formatDuration(Math.round(duration / grain) * grain);
+  const unit = ROUNDING_STEPS.find(([below]) => duration < below)![1];
+  return formatDuration(Math.round(duration / unit) * unit);
 }

@@ -113,7 +113,7 @@ function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualCl
   });
   return {
     controller,
-    stop: () => Promise.all([controller.stop(), collectorManager.stop()]).finally(() => store.close()),
+    stop: () => Promise.all([controller.stop(0), collectorManager.stop()]).finally(() => store.close()),
   };
 }
 

@@ -1,12 +1,11 @@
 import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
-import { MODES, type Mode } from "../../model/policy/policy.ts";
-import { FAILURE_DOMAINS } from "../../model/policy/safety.ts";
+import { FAILURE_DOMAINS } from "../../model/policy/failure-domain.ts";
+import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { ConfigChecks, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
-import { type Config, configSchema } from "../schema/config.ts";
+import { type Config, configSchema, type Schedule } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
-import type { PolicyConfig } from "../schema/policy.ts";
 import type { ReadDocument } from "../schema-reader.ts";
 import { type Marks, markKey, positionIn } from "../yaml/position.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./problem.ts";
@@ -62,7 +61,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
     expected: SCALE_EXPECTED,
     message: "not set: cpu, memory and disk usage are exported by no family and read by no policy",
   };
-  const usage = safety.protected === undefined ? [] : usageOf(checks.fields(safety.protected));
+  const usage = safety.protected === null ? [] : usageOf(checks.fields(safety.protected));
   if (usage.length === 0) return [unset];
   const message = `reads ${usage.join(", ")} while service.usage_scale is not set: the nodes it protects are never known, so no node is acted on`;
   return [unset, { path: ["safety", "protected"], expected: "must read what is known", message }];
@@ -85,19 +84,19 @@ function secretWarnings(marks: Marks): Warning[] {
 function limitWarnings({ safety }: Config): Warning[] {
   const { trust, breaker } = safety;
   const noNodeAllowed: readonly (readonly [path: Path, limit: number | null])[] = [
-    [["max_unhealthy", "percent"], safety.max_unhealthy.percent],
-    [["max_disrupted", "percent"], safety.max_disrupted.percent],
-    [["max_disrupted", "amount"], safety.max_disrupted.amount],
-    ...FAILURE_DOMAINS.map((domain) => [["max_disrupted_per", domain], safety.max_disrupted_per[domain]] as const),
-    [["max_in_flight"], safety.max_in_flight],
-    [["max_actions", "amount"], safety.max_actions.amount],
-    [["breaker"], Math.max(breaker.amount, breaker.percent)],
+    [["max_unhealthy", "percent"], safety.maxUnhealthy.share],
+    [["max_disrupted", "percent"], safety.maxDisrupted.share],
+    [["max_disrupted", "amount"], safety.maxDisrupted.amount],
+    ...FAILURE_DOMAINS.map((domain) => [["max_disrupted_per", domain], safety.maxDisruptedPer[domain]] as const),
+    [["max_in_flight"], safety.maxInFlight],
+    [["max_actions", "amount"], safety.maxActions.amount],
+    [["breaker"], Math.max(breaker.amount, breaker.share)],
   ];
   const everyNodeAllowed: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
-    [["trust", "min_inventory"], trust.min_inventory === 0, "a walk that shows no node is trusted"],
-    [["trust", "max_missing"], trust.max_missing === 1, "a walk that misses every node is trusted"],
-    [["trust", "max_unknown"], trust.max_unknown === 1, "records that can't be read never make a walk untrusted"],
-    [["max_unhealthy", "percent"], safety.max_unhealthy.percent === 1, "nothing is ever a storm"],
+    [["trust", "min_inventory"], trust.minInventory === 0, "a walk that shows no node is trusted"],
+    [["trust", "max_missing"], trust.maxMissing === 1, "a walk that misses every node is trusted"],
+    [["trust", "max_unknown"], trust.maxUnknown === 1, "records that can't be read never make a walk untrusted"],
+    [["max_unhealthy", "percent"], safety.maxUnhealthy.share === 1, "nothing is ever a storm"],
   ];
   return [
     ...noNodeAllowed
@@ -119,7 +118,7 @@ function warning(path: Path, expected: string, message: string): Warning {
 }
 
 /** Where policies act, an operator must be able to pause them, to approve actions, and to reset the breaker. */
-function adminWarnings({ web, safety }: Config, policies: readonly PolicyConfig[]): Warning[] {
+function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
   const message = "none: no operator can pause the daemon, approve an action or reset the breaker";
@@ -180,7 +179,7 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
 }
 
 /** Paths are those within the policy. */
-function policyWarnings(policy: PolicyConfig, config: Config, checks: ConfigChecks): Warning[] {
+function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;
   if (modeRank(policy.mode) > modeRank(ceiling)) {
@@ -198,24 +197,26 @@ function policyWarnings(policy: PolicyConfig, config: Config, checks: ConfigChec
     warnings.push(warning(path, "must read what is known", message));
   }
   const fields = expressions.flatMap(([, read]) => read);
-  return [...warnings, ...ageWarnings(policy.max_age, fields, config)];
+  return [...warnings, ...ageWarnings(policy.maxAgeMs, fields, config)];
 }
 
-function expressionsOf({ match, when, steps }: PolicyConfig): (readonly [path: Path, text: string])[] {
+function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Path, text: string])[] {
   const expects = steps.flatMap((step, index) => {
-    const expect = step.action === "notify" ? undefined : step.verify.expect;
-    return expect === undefined ? [] : [[["steps", index, "verify", "expect"], expect] as const];
+    const expect = step.action === "notify" ? null : step.verify.expect;
+    return expect === null ? [] : [[["steps", index, "verify", "expect"], expect] as const];
   });
-  return [...(match === undefined ? [] : [[["match"], match] as const]), [["when"], when], ...expects];
+  return [...(match === null ? [] : [[["match"], match] as const]), [["when"], when], ...expects];
 }
 
-/** What is read more seldom than a policy takes it for fresh is mostly too old for it. */
-function ageWarnings(maxAge: DurationMs | undefined, fields: readonly FieldUse[], { collect }: Config): Warning[] {
-  if (maxAge === undefined) return [];
+const intervalOf = (schedule: Schedule): DurationMs => (schedule.kind === "every" ? schedule.intervalMs : 0);
+
+/** Data that is read less often than `max_age` is mostly too old for the policy. */
+function ageWarnings(maxAge: DurationMs | null, fields: readonly FieldUse[], { collect }: Config): Warning[] {
+  if (maxAge === null) return [];
   const requestedIntervals = [
-    { source: "nodes", key: "nodes.every", every: "every" in collect.nodes ? collect.nodes.every : 0 },
+    { source: "nodes", key: "nodes.every", every: intervalOf(collect.nodes) },
     { source: "details", key: "details.max_age", every: collect.details.max_age },
-    { source: "sessions", key: "sessions.every", every: "every" in collect.sessions ? collect.sessions.every : 0 },
+    { source: "sessions", key: "sessions.every", every: intervalOf(collect.sessions) },
   ] as const;
   return requestedIntervals
     .filter(({ source, every }) => every > maxAge && fields.some((field) => field.source === source))

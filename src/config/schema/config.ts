@@ -1,21 +1,23 @@
 import { z } from "zod";
+import type { DurationMs } from "../../base/duration.ts";
 import { NODE_LABELS } from "../../model/node-labels.ts";
+import { camelKeys } from "./camel-keys.ts";
 import { endpoint } from "./http-client.ts";
-import { receiversSchema } from "./receivers.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {
   duration,
-  hasExactlyOne,
+  exactlyOneOf,
+  filePath,
+  httpUrl,
   list,
   nonBlankText,
   oneOf,
-  RUN_ALWAYS,
-  rejectValue,
   section,
   share,
   text,
+  valueKinds,
   wholeNumber,
 } from "./value-types.ts";
 import { webSection } from "./web.ts";
@@ -39,7 +41,7 @@ const categoryLimit = (requests: number, meaning: string) =>
           input: limit.burst,
         });
       }
-      return { requests: limit.requests, burst, window: limit.window };
+      return { requests: limit.requests, burst, windowMs: limit.window };
     })
     .prefault({})
     .describe(meaning);
@@ -58,7 +60,7 @@ const limitsSection = section({
           requests_per_minute: planCap(1_000_000).describe("Requests a minute over all categories; null: no cap."),
           concurrent_requests: planCap(10_000).describe("Requests in flight at once; null: no cap."),
           calls_per_month: planCap(10_000_000_000).describe("Calls a month; null: no cap."),
-        }),
+        }).transform((section) => camelKeys(section)),
       ],
       { error: PLAN_EXPECTED },
     )
@@ -66,7 +68,7 @@ const limitsSection = section({
     .describe("The plan that the API key is on, by name, or its caps."),
   reserve: share(0, 90)
     .prefault("20%")
-    .describe("Share of every window that polling leaves to other users of the key; actions may dip in."),
+    .describe("Share of every window that polling leaves to other users of the key; actions may use it."),
   month: section({
     starts_on: wholeNumber(1, 31)
       .default(1)
@@ -81,25 +83,26 @@ const limitsSection = section({
   session_monitoring: categoryLimit(500, "Limit of the session endpoints, where the service's headers don't state it."),
 })
   .prefault({})
-  .describe("What the service allows us.");
+  .describe("The limits of the service.");
 
-const SCHEDULE_EXPECTED = "must have either every or cron";
-
-/** When a collector is due: at an interval in milliseconds, or when a cron expression (UTC) rings. */
-export type Schedule = { readonly every: number } | { readonly cron: string };
+/** When a collector is due: at an interval, or at the times of a cron expression (UTC). */
+export type Schedule =
+  | { readonly kind: "every"; readonly intervalMs: DurationMs }
+  | { readonly kind: "cron"; readonly expression: string };
 
 const schedule = (defaultValue: { every: string } | { cron: string }, meaning: string) =>
-  section({
-    every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
-    cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
-      .exactOptional()
-      .describe("When to start, in UTC. Instead of `every`. Runs that the limits can't carry are skipped."),
-  })
-    .refine((value) => hasExactlyOne(value, "every", "cron"), { ...RUN_ALWAYS, error: SCHEDULE_EXPECTED })
-    .meta({ oneOf: [{ required: ["every"] }, { required: ["cron"] }] })
-    .transform(({ every, cron }, context): Schedule => {
-      if (every !== undefined) return { every };
-      return cron !== undefined ? { cron } : rejectValue(context, undefined, SCHEDULE_EXPECTED);
+  exactlyOneOf(
+    section({
+      every: duration("1s", "7d").exactOptional().describe("Interval from one start to the next."),
+      cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
+        .exactOptional()
+        .describe("When to start, in UTC. Instead of `every`. Runs that the limits can't carry are skipped."),
+    }),
+    "every",
+    "cron",
+  )
+    .transform(({ every, cron = "" }): Schedule => {
+      return every === undefined ? { kind: "cron", expression: cron } : { kind: "every", intervalMs: every };
     })
     .prefault(defaultValue)
     .describe(meaning);
@@ -116,7 +119,9 @@ const collectSection = section({
   hourly: schedule({ cron: "2 * * * *" }, "Hourly session statistics."),
 })
   .prefault({})
-  .describe("What is collected how often. These are wishes: the plan stretches what the limits can't carry.");
+  .describe(
+    "What is collected how often. These are requested intervals: the plan slows down what the limits can't carry.",
+  );
 
 const exportSection = section({
   top_customers: wholeNumber(0, 1_000)
@@ -142,11 +147,13 @@ const stateSection = section({
     .describe("Folder of the journal. One daemon holds it at a time; a second one is refused."),
 })
   .prefault({})
-  .describe("What outlives the process.");
+  .describe("What survives a restart.");
 
 const logSection = section({
-  level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("The least that is logged."),
-  format: oneOf(["json", "pretty"]).default("json").describe("`json`: a JSON object a line; `pretty`: for people."),
+  level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("The lowest level that is logged."),
+  format: oneOf(["json", "pretty"])
+    .default("json")
+    .describe("`json`: one JSON object per line; `pretty`: text for a terminal."),
 })
   .prefault({})
   .describe("The log, on standard error.");
@@ -158,25 +165,49 @@ const policies = list(
 )
   .default([])
   .describe(
-    "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon watches, and touches nothing.",
+    "Globs of policy files, relative to this file; `*` leaves out names that begin with a dot. One that finds no file is an error. None: the daemon exports metrics and takes no action.",
   );
+
+const RECEIVERS_MAX = 100;
+
+const WEBHOOK_URL = { name: "URL", secret: "the webhook's URL" };
+
+const receiver = exactlyOneOf(
+  section({
+    name: nonBlankText("a name", { name: "string" }).describe("Name, for the notify steps of policies."),
+    webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
+      .exactOptional()
+      .describe("URL that notifications are posted to, as JSON."),
+    webhook_url_file: filePath().exactOptional().describe("File that holds such a URL. Instead of `webhook_url`."),
+    alertmanager: z
+      .literal(true, { error: "must be true" })
+      .register(valueKinds, { name: "true" })
+      .exactOptional()
+      .describe("Sends notifications as alerts to the Alertmanager in the section `alertmanager`."),
+  }),
+  "webhook_url",
+  "webhook_url_file",
+  "alertmanager",
+);
+
+const receivers = list(receiver, "receivers", RECEIVERS_MAX)
+  .default([])
+  .describe("Where notifications go: those of notify steps, and those about the fleet.");
 
 const sections = section({
   service: serviceSchema,
-  ...{
-    limits: limitsSection,
-    collect: collectSection,
-    export: exportSection,
-    web: webSection,
-    state: stateSection,
-    log: logSection,
-    policies,
-  },
+  limits: limitsSection,
+  collect: collectSection,
+  export: exportSection,
+  web: webSection,
+  state: stateSection,
+  log: logSection,
+  policies,
   safety: safetySchema,
   time_intervals: intervalsSchema,
-  prometheus: endpoint(9090, "The Prometheus that `blocked_by` asks."),
-  alertmanager: endpoint(9093, "The Alertmanager that `blocked_by` asks, and that receivers tell."),
-  receivers: receiversSchema,
+  prometheus: endpoint(9090, "The Prometheus that `blocked_by` queries."),
+  alertmanager: endpoint(9093, "The Alertmanager that `blocked_by` queries, and that receivers notify."),
+  receivers,
 });
 
 /** Reports every entry of a list that has the name of one before it. */
@@ -200,5 +231,5 @@ export const configSchema = sections.superRefine((config, context) => {
   });
 });
 
-/** A configuration in force. Keys as in the file; durations in milliseconds, shares 0 to 1. */
+/** A valid configuration. Durations are in milliseconds, shares 0 to 1. */
 export type Config = z.output<typeof configSchema>;

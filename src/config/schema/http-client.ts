@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import {
   booleanFlag,
+  exactlyOneOf,
   filePath,
-  hasExactlyOne,
   httpUrl,
   nonBlankText,
   RUN_ALWAYS,
@@ -14,37 +14,35 @@ const AUTH_TYPE_EXPECTED = "the type of an Authorization header, such as Bearer"
 
 const CREDENTIALS_EXPECTED = "credentials of ASCII characters, on one line";
 
-const basicAuth = section({
-  username: nonBlankText("a user name", { name: "string" }).describe("The user."),
-  password: nonBlankText("a password", { name: "string", secret: "the password" })
-    .exactOptional()
-    .describe("The password. Either this or `password_file`."),
-  password_file: filePath().exactOptional().describe("File that holds the password. Either this or `password`."),
-})
-  .refine((value) => hasExactlyOne(value, "password", "password_file"), {
-    ...RUN_ALWAYS,
-    error: "must have either password or password_file",
-  })
-  .meta({ oneOf: [{ required: ["password"] }, { required: ["password_file"] }] });
+const basicAuth = exactlyOneOf(
+  section({
+    username: nonBlankText("a user name", { name: "string" }).describe("The user."),
+    password: nonBlankText("a password", { name: "string", secret: "the password" })
+      .exactOptional()
+      .describe("The password. Either this or `password_file`."),
+    password_file: filePath().exactOptional().describe("File that holds the password. Either this or `password`."),
+  }),
+  "password",
+  "password_file",
+);
 
-const authorization = section({
-  type: text(AUTH_TYPE_EXPECTED, { name: "string" })
-    .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
-    .default("Bearer")
-    .describe("Type of the Authorization header."),
-  credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "what authorizes us" })
-    .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
-    .exactOptional()
-    .describe("What follows the type. Either this or `credentials_file`."),
-  credentials_file: filePath()
-    .exactOptional()
-    .describe("File that holds what follows the type. Either this or `credentials`."),
-})
-  .refine((value) => hasExactlyOne(value, "credentials", "credentials_file"), {
-    ...RUN_ALWAYS,
-    error: "must have either credentials or credentials_file",
-  })
-  .meta({ oneOf: [{ required: ["credentials"] }, { required: ["credentials_file"] }] });
+const authorization = exactlyOneOf(
+  section({
+    type: text(AUTH_TYPE_EXPECTED, { name: "string" })
+      .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
+      .default("Bearer")
+      .describe("Type of the Authorization header."),
+    credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "what authorizes us" })
+      .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
+      .exactOptional()
+      .describe("What follows the type. Either this or `credentials_file`."),
+    credentials_file: filePath()
+      .exactOptional()
+      .describe("File that holds what follows the type. Either this or `credentials`."),
+  }),
+  "credentials",
+  "credentials_file",
+);
 
 /** How a server's certificate is checked and ours is shown, as Prometheus writes it. */
 export const tlsConfig = section({

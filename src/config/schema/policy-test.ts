@@ -45,7 +45,8 @@ const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
-const node = section({
+/** A node of a test; every key but its id has a default, that of a healthy node. */
+export const testNodeSchema = section({
   id: requiredText("a node's id").describe("Its id."),
   name: requiredText("a name").exactOptional().describe("Its name. Unset: its id."),
   country: requiredText("a country").exactOptional().describe("Its country. Unset: the fleet's."),
@@ -112,7 +113,9 @@ const expectation = section({
 const policyTest = section({
   name: requiredText("a sentence").describe("What holds, as a sentence."),
   fleet,
-  nodes: list(node, "nodes", NODES_MAX).min(1, "must have at least one node").describe("What the test is about."),
+  nodes: list(testNodeSchema, "nodes", NODES_MAX)
+    .min(1, "must have at least one node")
+    .describe("What the test is about."),
   blocked: series("word, no or yes", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
     .prefault("no")
     .describe("Whether what `blocked_by` asks about is there."),

@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { MINUTE_MS } from "../../base/duration.ts";
-import { MODES } from "../../model/policy/policy.ts";
+import { type ExternalBlocker, MODES, type PolicyRule, type Step } from "../../model/policy/policy.ts";
+import { camelKeys } from "./camel-keys.ts";
 import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
   duration,
+  exactlyOneOf,
   expression,
-  hasExactlyOne,
   list,
   nonBlankText,
   oneOf,
-  RUN_ALWAYS,
   section,
   text,
   wholeNumber,
@@ -29,13 +29,14 @@ const REASON_LENGTH_MAX = 500;
 
 const verify = (within: string, otherwise: string) =>
   section({
-    within: duration("1s", "1d").prefault(within).describe("Time after which the step is judged."),
+    within: duration("1s", "1d").prefault(within).describe("Time after which the step ends."),
     expect: expression()
       .exactOptional()
       .describe(`What shows that the step worked: as soon as it holds, the step ends. Unset: ${otherwise}.`),
   })
+    .transform(({ within, expect = null }) => ({ withinMs: within, expect }))
     .prefault({})
-    .describe("How the step is judged before the next one is taken.");
+    .describe("How the step is verified before the next one is taken.");
 
 const steps = [
   section({
@@ -72,24 +73,26 @@ const MATCHER = `an Alertmanager matcher, such as severity="critical"`;
 const MATCHER_PATTERN =
   /^\s*(?:[A-Za-z_:][\w:]*|"(?:[^"\\]|\\.)+")\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\]|\\.)*"|[^\s"{}=~!,]+)\s*$/;
 
-const blockedByEntry = section({
-  query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
-    .exactOptional()
-    .describe("Blocks while this query of `prometheus` gives anything."),
-  alerts: list(
-    text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
-    "matchers",
-    MATCHERS_MAX,
-  )
-    .min(1, "must have at least one matcher: without one, every alert would block")
-    .exactOptional()
-    .describe("Blocks while an alert of `alertmanager` fires that all these matchers fit. Instead of `query`."),
-})
-  .refine((value) => hasExactlyOne(value, "query", "alerts"), {
-    ...RUN_ALWAYS,
-    error: "must have either query or alerts",
-  })
-  .meta({ oneOf: [{ required: ["query"] }, { required: ["alerts"] }] });
+const blockedByEntry = exactlyOneOf(
+  section({
+    query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
+      .exactOptional()
+      .describe("Blocks while this query of `prometheus` gives anything."),
+    alerts: list(
+      text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
+      "matchers",
+      MATCHERS_MAX,
+    )
+      .min(1, "must have at least one matcher: without one, every alert would block")
+      .exactOptional()
+      .describe("Blocks while an alert of `alertmanager` fires that all these matchers fit. Instead of `query`."),
+  }),
+  "query",
+  "alerts",
+).transform(
+  ({ query, alerts = [] }): ExternalBlocker =>
+    query === undefined ? { kind: "alerts", matchers: alerts } : { kind: "query", query },
+);
 
 const retry = section({
   episodes: wholeNumber(0, 100).default(2).describe("Episodes that a node may have within `forget_after`."),
@@ -101,12 +104,18 @@ const retry = section({
       const message = "must not be shorter than every: what is forgotten before the next episode is never counted";
       context.issues.push({ code: "custom", message, path: ["forget_after"], input: value.forget_after });
     }
-    return value;
+    return camelKeys(value, "every", "forget_after");
   })
   .prefault({})
   .describe("How often a node is treated; after that it is given up and reported.");
 
-const policy = section({
+function toStep(step: z.output<(typeof steps)[number]>): Step {
+  if (step.action !== "quarantine") return step;
+  const { action, duration, reason, verify } = step;
+  return { action, durationMs: duration, reason, verify };
+}
+
+const policySection = section({
   name: text("a name", { name: "name" })
     .regex(NAME_PATTERN, NAME_EXPECTED)
     .describe("Name, unique among all files: at most 64 letters, digits, `-`, `_` and `.`."),
@@ -127,12 +136,12 @@ const policy = section({
       "Oldest datum that the expressions may read. Unset: as long as data of each source count as fresh, mostly three planned intervals (proxywarden_plan_fresh_seconds).",
     ),
   steps: list(
-    z.discriminatedUnion("action", steps, { error: `must be a step with an action of its own` }),
+    z.discriminatedUnion("action", steps, { error: "must be a step with an action" }).transform(toStep),
     "steps",
     STEPS_MAX,
   )
     .min(1, "must have at least one step")
-    .describe("The ladder: each step is verified by observation before the next one is taken."),
+    .describe("The steps, in order: each is verified by observation before the next one is taken."),
   retry,
   windows: list(
     nonBlankText("the name of a time interval", { name: "name of a time interval", check: "window" }),
@@ -143,7 +152,15 @@ const policy = section({
     .describe("Time intervals in which it may act. None: always."),
   blocked_by: list(blockedByEntry, "mappings with query or alerts", BLOCKED_BY_MAX)
     .default([])
-    .describe("What must be quiet before it may act. What can't be asked blocks as well."),
+    .describe("What blocks its actions. A query or alert that can't be read blocks as well."),
+});
+
+const policy = policySection.transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicyRule => {
+  const { name, mode, when, clear_for, steps, retry, windows, blocked_by: blockedBy } = rest;
+  return {
+    ...{ name, mode, match, when, forMs, clearForMs: clear_for, maxAgeMs: max_age },
+    ...{ steps, retry, windows, blockedBy },
+  };
 });
 
 /** A policy file. */
@@ -151,11 +168,8 @@ export const policyFileSchema = section({
   policies: list(policy, "policies", POLICIES_MAX).describe("The policies, in the order in which they come to act."),
 });
 
-/** A policy in force. Keys as in the file; durations in milliseconds. */
-export type PolicyConfig = z.output<typeof policy>;
-
 /** The keys of a policy, for the reference. */
-export const policyKeys = () => policy.shape;
+export const policyKeys = () => policySection.shape;
 
 /** The actions for the reference: what each does, and the keys that it has beside. */
 export const stepKinds = () =>

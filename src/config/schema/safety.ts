@@ -1,13 +1,15 @@
+import type { z } from "zod";
+import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/failure-domain.ts";
 import { MODES } from "../../model/policy/policy.ts";
-import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/safety.ts";
+import { camelKeys } from "./camel-keys.ts";
 import { booleanFlag, duration, expression, oneOf, RUN_ALWAYS, section, share, wholeNumber } from "./value-types.ts";
 
-/** Nodes that a limit may name: more than any fleet has. */
+/** Largest number of nodes in a limit: more than any fleet has. */
 const NODES_MAX = 1_000_000;
 
 const nodes = (min = 0) => wholeNumber(min, NODES_MAX);
 
-/** A limit by the place that nodes are in: of region, country or both. What is not named has no such limit. */
+/** A limit per failure domain: region, country or both. A domain that is not named has no limit. */
 const perDomain = (meaning: string, limit: string) =>
   section({
     region: nodes().exactOptional().describe(`${limit} of one region.`),
@@ -37,6 +39,7 @@ const trust = section({
     .describe("Age that the freshest `last_seen` of the fleet may have."),
   warmup_walks: wholeNumber(0, 100).default(2).describe("Complete walks after a start before any node is acted on."),
 })
+  .transform((section) => camelKeys(section, "max_freshest_last_seen"))
   .prefault({})
   .describe("When fleet data is trusted. While it is not, no node is acted on.");
 
@@ -45,18 +48,20 @@ const breaker = section({
   amount: nodes().default(10).describe("Number of nodes."),
   within: duration("1m", "1d").prefault("1h").describe("Time in which they began to fire."),
 })
+  .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
-  .describe("More nodes firing than the larger of both: it opens, and stays open until an operator resets it.");
+  .describe("Opens if more nodes fire than the larger of both, and stays open until an operator resets it.");
 
 const correlated = section({
-  by: oneOf(FAILURE_DOMAINS).default("region").describe("What one place is."),
-  nodes: nodes(2).default(5).describe("Number of nodes of the place."),
-  percent: share(0, 100).prefault("50%").describe("Share of the nodes of the place."),
-  within: duration("1s", "7d").prefault("5m").describe("Time in which they went bad; two walks at least."),
+  by: oneOf(FAILURE_DOMAINS).default("region").describe("The failure domain that is counted."),
+  nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
+  percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
+  within: duration("1s", "7d").prefault("5m").describe("Time in which they became unhealthy; at least two walks."),
 })
+  .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
   .describe(
-    "The smaller of both, and at least 2, of one place going bad together: one incident, notified and not acted on.",
+    "If the smaller of both, and at least 2, become unhealthy together in one failure domain, it is one incident: receivers are notified, and no action is taken.",
   );
 
 /** The section `safety`: the limits over all policies. */
@@ -68,6 +73,7 @@ export const safetySchema = section({
     ),
   trust,
   max_unhealthy: section({ percent: share(0, 100).prefault("20%").describe("Share of the fleet.") })
+    .transform(({ percent }) => ({ share: percent }))
     .prefault({})
     .describe(
       "Nodes offline, of unknown status or firing at once. Above it, a fleet-wide outage: no node is acted on.",
@@ -76,6 +82,7 @@ export const safetySchema = section({
     percent: share(0, 100).prefault("5%").describe("Share of the fleet; one above 0 comes to one node at least."),
     amount: nodes().default(5).describe("Number of nodes."),
   })
+    .transform(({ percent, amount }) => ({ share: percent, amount }))
     .prefault({})
     .describe(
       "Nodes that our actions make unavailable at once: rebooting, disconnected, in our quarantine (unless they were offline before it), or gone from the list since we acted. The smaller counts.",
@@ -93,6 +100,7 @@ export const safetySchema = section({
     amount: nodes().default(6).describe("Number of actions."),
     per: duration("1m", "1d").prefault("1h").describe("Time in which they are sent."),
   })
+    .transform((section) => camelKeys(section, "per"))
     .prefault({})
     .describe(
       "Actions sent, of any kind; every attempt counts. Above it, all actions are held until some of these are older than that.",
@@ -116,10 +124,18 @@ export const safetySchema = section({
     window: wholeNumber(1, 1_000).default(10).describe("Number of different nodes that the policy treated last."),
     min_success: share(0, 100).prefault("50%").describe("Share of them that must have been healed."),
   })
+    .transform((section) => camelKeys(section))
     .prefault({})
     .describe(
       "Below it a policy falls back to dry_run, durably, until its text changes or an operator orders reset-breaker.",
     ),
 })
+  .transform(({ protected: expression = null, ...section }) => ({
+    ...camelKeys(section, "approval_ttl", "cooldown", "storm_cooldown"),
+    protected: expression,
+  }))
   .prefault({})
   .describe("The limits over all policies. Every kind of action counts against every limit.");
+
+/** The limits over all policies. Durations end in `Ms`; shares are 0 to 1. */
+export type Safety = z.output<typeof safetySchema>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../../model/scenario.ts";
+import { camelKeys } from "./camel-keys.ts";
 import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
@@ -189,64 +190,27 @@ export function faultAlternatives() {
   return { common: sharedKeys, kinds };
 }
 
+/** What a fault does, without when and where. */
 function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
-  switch (entry.kind) {
-    case "status": {
-      const { status, retry_after, retry_after_date, bare } = entry;
-      return {
-        ...{ kind: entry.kind, status },
-        ...(retry_after_date === undefined ? {} : { retryAfterDateMs: retry_after_date }),
-        ...(retry_after === undefined ? {} : { retryAfter: retry_after }),
-        ...(bare === undefined ? {} : { bare }),
-      };
-    }
+  if (entry.kind === "region_dark") return { kind: entry.kind, region: entry.region };
+  if (entry.kind === "clock_skew") return { kind: entry.kind, skewMs: entry.skew };
+  const { after: _after, for: _for, match: _match, share: _share, ...own } = entry;
+  switch (own.kind) {
+    case "status":
+      return camelKeys(own, "retry_after_date");
     case "gateway_limit": {
-      const { requests_per_minute: requestsPerMinute, burst, retry_after } = entry;
-      const limit = { kind: entry.kind, requestsPerMinute, burst };
-      return retry_after === undefined ? limit : { ...limit, retryAfterSeconds: retry_after };
+      const { retry_after, ...limit } = own;
+      return { ...camelKeys(limit), ...(retry_after === undefined ? {} : { retryAfterSeconds: retry_after }) };
     }
-    case "limit_headers": {
-      const { limit, remaining, reset } = entry;
-      return {
-        kind: entry.kind,
-        ...(limit === undefined ? {} : { limit }),
-        ...(remaining === undefined ? {} : { remaining }),
-        ...(reset === undefined ? {} : { reset }),
-      };
-    }
-    case "bad_records":
-      return { kind: entry.kind, share: entry.spoiled };
-    case "many_labels":
-      return { kind: entry.kind, values: entry.values };
     case "slow_drip":
-      return { kind: entry.kind, bytesPerSecond: entry.bytes_per_second };
-    case "huge_body":
-      return { kind: entry.kind, bytes: entry.bytes };
-    case "redirect":
-      return { kind: entry.kind, location: entry.location };
+      return camelKeys(own);
+    case "bad_records":
+      return { kind: own.kind, share: own.spoiled };
     case "vanished":
-      return { kind: entry.kind, share: entry.missing };
-    case "duplicates":
-      return { kind: entry.kind, records: entry.records };
-    case "page_ignored":
-      return { kind: entry.kind, states: entry.states };
+      return { kind: own.kind, share: own.missing };
     case "bad_details":
-      return { kind: entry.kind, share: entry.nodes, answer: entry.answer };
-    case "region_dark":
-      return { kind: entry.kind, region: entry.region };
-    case "clock_skew":
-      return { kind: entry.kind, skewMs: entry.skew };
-    case "hang":
-    case "reset":
-    case "truncate":
-    case "bad_json":
-    case "html":
-    case "wrong_shape":
-    case "lost_reply":
-    case "empty_list":
-    case "stale_last_seen":
-      return { kind: entry.kind };
+      return { kind: own.kind, share: own.nodes, answer: own.answer };
     default:
-      return entry satisfies never;
+      return own;
   }
 }

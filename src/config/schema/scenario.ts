@@ -14,6 +14,7 @@ import {
 import type { ConfigProblem } from "../diagnostics/problem.ts";
 import { readYaml } from "../schema-reader.ts";
 import type { YamlSource } from "../yaml/document.ts";
+import { camelKeys } from "./camel-keys.ts";
 import { faultSchema } from "./scenario-faults.ts";
 import {
   booleanFlag,
@@ -29,10 +30,12 @@ import {
 
 const SCOPES = ["nodes:read", "nodes:write", "sessions:read", "sessions:write"] as const;
 
-/** Schema of a scenario file. What it does not say is as in `defaults`. */
+/** Schema of a scenario file. Keys that are left out have the values of `defaults`. */
 export function scenarioSchema(defaults: Scenario) {
   return section({
-    seed: wholeNumber(0, 4_294_967_295).default(defaults.seed).describe("Everything that happens follows from it."),
+    seed: wholeNumber(0, 4_294_967_295)
+      .default(defaults.seed)
+      .describe("Seed of the simulation: the same seed gives the same events."),
     nodes: wholeNumber(0, 1_000_000).default(defaults.nodes).describe("Nodes of the fleet."),
     sessions: wholeNumber(0, 10_000_000).default(defaults.sessions).describe("Sessions at a time, on average."),
     service: service(defaults.service),
@@ -40,12 +43,12 @@ export function scenarioSchema(defaults: Scenario) {
     churn: churn(defaults.churn),
     faults: list(faultSchema, "faults", 1_000)
       .default([...defaults.faults])
-      .describe("The fault script."),
+      .describe("The faults, in any order."),
     keys: list(apiKey, "API keys, each with its scopes", 100)
       .prefault(
         defaults.keys.map(({ key, scopes }) => ({ key, scopes: SCOPES.filter((scope) => scopes.includes(scope)) })),
       )
-      .describe("API keys that the service takes (section 5)."),
+      .describe("API keys that the service accepts (section 5)."),
   }).transform((read): Scenario => ({ ...read, faults: read.faults ?? defaults.faults }));
 }
 
@@ -61,7 +64,7 @@ const service = (defaults: ServiceOptions) =>
       .describe("How requests are counted: the interface names limits, not the algorithm."),
     rate_limit_headers: oneOf(["category", "plan", "off"])
       .default(defaults.rateLimitHeaders)
-      .describe("Whose numbers the X-RateLimit headers state; `off`: none but on a 429."),
+      .describe("The limit that the X-RateLimit headers state; `off`: headers only on a 429."),
     first_page: oneOf([0, 1]).default(defaults.firstPage).describe("Number of the first page."),
     page_limit_default: wholeNumber(1, 10_000)
       .default(defaults.pageLimitDefault)
@@ -104,29 +107,9 @@ const service = (defaults: ServiceOptions) =>
       "How the list of sessions is served. By another field than `started_at`, every page sorts all sessions: for small networks.",
     ),
   })
-    .transform(
-      (options): ServiceOptions => ({
-        limiter: options.limiter,
-        rateLimitHeaders: options.rate_limit_headers,
-        firstPage: options.first_page,
-        pageLimitDefault: options.page_limit_default,
-        pageLimitMax: options.page_limit_max,
-        pageLimitOver: options.page_limit_over,
-        pageLimitEcho: options.page_limit_echo,
-        usageScale: options.usage_scale,
-        errorBody: options.error_body,
-        actionReply: options.action_reply,
-        listEndedSessions: options.list_ended_sessions,
-        plan: options.plan,
-        planCapStatus: options.plan_cap_status,
-        compression: options.compression,
-        tokenBucketReset: options.token_bucket_reset,
-        nodeList: options.node_list,
-        sessionList: options.session_list,
-      }),
-    )
+    .transform((options): ServiceOptions => camelKeys(options))
     .prefault({})
-    .describe("How the service answers where its interface leaves the choice open.");
+    .describe("Behavior of the service that the interface leaves open.");
 
 const sortOrders = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
   fields.flatMap((field): Ordering<Field>[] => [field, `-${field}`]);
@@ -153,14 +136,7 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
       .describe("Stated as `total`, whatever the list holds. Unset: the count."),
   })
     .transform(
-      ({ order, records_max, total_counts, total_lag, total_off_by, total_fixed }): ListOptions<Order> => ({
-        order,
-        recordsMax: records_max ?? defaults.recordsMax,
-        totalCounts: total_counts,
-        totalLagMs: total_lag,
-        totalOffBy: total_off_by,
-        ...(total_fixed === undefined ? {} : { totalFixed: total_fixed }),
-      }),
+      (options): ListOptions<Order> => ({ recordsMax: defaults.recordsMax, ...camelKeys(options, "total_lag") }),
     )
     .prefault({});
 
@@ -168,10 +144,10 @@ const churn = (defaults: ChurnRates) =>
   section({
     join_every: durationOrNever()
       .prefault(durationOrNeverText(defaults.joinEveryMs))
-      .describe("Mean time from one node that joins the fleet to the next."),
+      .describe("Mean time between two nodes joining the fleet."),
     leave_every: durationOrNever()
       .prefault(durationOrNeverText(defaults.leaveEveryMs))
-      .describe("Mean time from one node that leaves the fleet for good to the next."),
+      .describe("Mean time between two nodes leaving the fleet for good."),
     vanish_after_reboot: share(0, 100)
       .prefault(formatPercent(defaults.vanishAfterReboot))
       .describe("Share of reboots at whose end the node leaves the fleet instead of coming back up."),
@@ -182,15 +158,7 @@ const churn = (defaults: ChurnRates) =>
       .default(defaults.reuseIds)
       .describe("Whether a node that returns is another machine under the same id, with another `created_at`."),
   })
-    .transform(
-      (read): ChurnRates => ({
-        joinEveryMs: read.join_every,
-        leaveEveryMs: read.leave_every,
-        vanishAfterReboot: read.vanish_after_reboot,
-        vanishForMs: read.vanish_for,
-        reuseIds: read.reuse_ids,
-      }),
-    )
+    .transform((rates): ChurnRates => camelKeys(rates, "join_every", "leave_every", "vanish_for"))
     .prefault({})
     .describe(
       "How the fleet changes. A new node has a new id; one that left is in no list, and every request about it gets 404.",
@@ -203,32 +171,22 @@ const rates = (defaults: FleetRates) =>
       .describe("Mean time from healthy to a fault of one node."),
     self_healing: share(0, 100)
       .prefault(formatPercent(defaults.selfHealing))
-      .describe("Share of faults that pass by themselves, within some minutes."),
+      .describe("Share of faults that end without help, within minutes."),
     incurable: share(0, 100)
       .prefault(formatPercent(defaults.incurable))
-      .describe("Share of the rest that no reboot heals."),
+      .describe("Share of the others that no reboot heals."),
     flapping: share(0, 100)
       .prefault(formatPercent(defaults.flapping))
       .describe("Share of outages that come and go every few minutes instead of staying."),
     reboot: duration("1s", "1h").prefault(formatDuration(defaults.rebootMs)).describe("How long a reboot takes."),
     maintenance_every: durationOrNever()
       .prefault(durationOrNeverText(defaults.maintenanceEveryMs))
-      .describe("Mean time from one scheduled maintenance of a node to the next."),
+      .describe("Mean time between two scheduled maintenances of a node."),
     repair: durationOrNever()
       .prefault(durationOrNeverText(defaults.repairMs))
-      .describe("Mean time until a person mends a fault that neither passes by itself nor yields to a reboot."),
+      .describe("Mean time until an operator repairs a fault that no reboot heals."),
   })
-    .transform(
-      (read): FleetRates => ({
-        faultEveryMs: read.fault_every,
-        selfHealing: read.self_healing,
-        incurable: read.incurable,
-        flapping: read.flapping,
-        rebootMs: read.reboot,
-        maintenanceEveryMs: read.maintenance_every,
-        repairMs: read.repair,
-      }),
-    )
+    .transform((rates): FleetRates => camelKeys(rates, "fault_every", "reboot", "maintenance_every", "repair"))
     .prefault({})
     .describe("How often things happen to one node, on average.");
 

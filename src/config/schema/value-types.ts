@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { parsePercent, type Share } from "../../base/percent.ts";
 
-/** A check that a schema can't make by itself: the loader makes it. */
+/** Checks that need more than the schema; the loader makes them. */
 export type LoaderCheck =
   | "cron"
   | "expression"
@@ -18,20 +18,20 @@ export type LoaderCheck =
   | "web"
   | "window";
 
-/** What the reference, the loader and the error messages know of a kind of value beyond what zod knows. */
+/** What the reference, the loader and the error messages need to know about a value, beyond its zod schema. */
 export interface ValueKind {
   /** Its name in the reference, such as `duration`. */
   readonly name: string;
-  /** The values it takes, in words; absent where the name says it all. */
+  /** The allowed values, in words; absent: any of the kind. */
   readonly range?: string;
   readonly check?: LoaderCheck;
-  /** What it is, if it is never to be shown in a message: `the API key`. */
+  /** Description of a secret, such as `the API key`; absent: not a secret, so messages may show it. */
   readonly secret?: string;
-  /** Whether an empty text counts as left out, in a file that is read as Go reads it. Absent: no. */
+  /** Whether an empty text counts as absent in a file that follows Go's rules. Absent: no. */
   readonly mayBeBlank?: boolean;
 }
 
-/** Kinds by the innermost zod schema of a key: the one that takes what the file says. */
+/** Kinds by the innermost zod schema of a key: the one that reads the written value. */
 export const valueKinds = z.registry<ValueKind>();
 
 const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?:\\d+m)?(?:\\d+s)?(?:\\d+ms)?)";
@@ -60,7 +60,7 @@ export function durationOrNever() {
   });
 }
 
-/** A duration that may point backwards, as in `-90s`. */
+/** A duration that may be negative, such as `-90s`. */
 export function signedDuration() {
   const expected = "must be a duration such as 90s, or -90s for one into the past";
   const written = z.string({ error: expected }).meta({ pattern: `^-?${DURATION_PATTERN}$` });
@@ -119,22 +119,22 @@ export function text(what: string, kind: ValueKind) {
 export const booleanFlag = () =>
   z.boolean({ error: "must be true or false" }).register(valueKinds, { name: "boolean" });
 
-/** A text for people to fill in: a name, a word, a line; blanks alone are none. */
+/** A text that is not empty and not only blanks. */
 export const nonBlankText = (what: string, kind: ValueKind) => text(what, kind).regex(/\S/, `must be ${what}`);
 
 /** A CEL expression. The loader checks the fields it names. */
 export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
 
-/** Path of a file that must be there. Relative ones are relative to the folder of the file that names them. */
+/** Path of a file that must exist. A relative path is relative to the folder of the file that names it. */
 export const filePath = () => text("the path of a file", { name: "file", check: "file" });
 
-/** Path of a web configuration file, which is read and judged along with the file that names it. */
+/** Path of a web configuration file, which is checked together with the file that names it. */
 export const webFilePath = () => text("the path of a file", { name: "file", check: "web" });
 
-/** Characters of a URL: what browsers and proxies accept. */
+/** Longest URL that browsers and proxies accept, in characters. */
 const URL_LENGTH_MAX = 2_048;
 
-/** An http or https URL, without a slash at its end. `refusal` may say what else it must be. */
+/** An http or https URL, read without its trailing slash. `refusal` may return what else it must be. */
 export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
   const expected = `must be ${what}`;
   const written = z.string({ error: expected }).meta({ pattern: "^[hH][tT][tT][pP][sS]?://" });
@@ -148,7 +148,7 @@ export function httpUrl(what: string, refusal: (url: URL) => string | null, kind
   });
 }
 
-/** A mapping with these keys and no other. */
+/** A mapping with exactly these keys. */
 export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {
   const expected = `must be a mapping with keys among ${Object.keys(shape).join(", ")}`;
   return z.strictObject(shape, { error: (issue) => (issue.code === "invalid_type" ? expected : undefined) });
@@ -160,15 +160,24 @@ export function list<Item extends z.core.$ZodType>(item: Item, what: string, max
   return z.array(item, { error: expected }).max(max, expected);
 }
 
-/** Refuses a value from inside a transform; `expected` is the clause that says what would be right. */
+/** Rejects a value inside a transform; `expected` is a clause such as `must be a duration`. */
 export function rejectValue(context: z.core.$RefinementCtx, input: unknown, expected: string): never {
   context.issues.push({ code: "custom", message: expected, input });
   return z.NEVER;
 }
 
-/** Whether exactly one of some keys is written, even if what is written there is wrong: that is another error. */
+/** Whether exactly one of some keys is given, even with a wrong value, which is reported separately. */
 export const hasExactlyOne = (value: object, ...keys: readonly string[]): boolean =>
   keys.filter((key) => key in value).length === 1;
 
-/** For checks over several keys of a section: they are made even where one of the keys has an error of its own. */
+/** A section in which exactly one of some keys is required. */
+export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...keys: readonly string[]): Section {
+  const error =
+    keys.length === 2 ? `must have either ${keys.join(" or ")}` : `must have exactly one of ${keys.join(", ")}`;
+  return section
+    .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error })
+    .meta({ oneOf: keys.map((key) => ({ required: [key] })) });
+}
+
+/** For checks over several keys of a section: they run even if one of the keys is invalid. */
 export const RUN_ALWAYS = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };

@@ -1,5 +1,5 @@
+import type { Safety } from "../../config/schema/safety.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Safety } from "../../model/policy/safety.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 

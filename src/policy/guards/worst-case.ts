@@ -1,6 +1,7 @@
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
+import type { Safety } from "../../config/schema/safety.ts";
+import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
-import { FAILURE_DOMAINS, type FailureDomain, type Safety } from "../../model/policy/safety.ts";
 import { lowerMode } from "../policy.ts";
 
 /** The most nodes that something can happen to: in the fleet, and in any one region or country. */

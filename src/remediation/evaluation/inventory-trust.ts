@@ -1,8 +1,8 @@
 import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../../base/duration.ts";
+import type { Safety } from "../../config/schema/safety.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
 import { assessTrust, type InventoryStatus } from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import type { Safety } from "../../model/policy/safety.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";

@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { DurationMs } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
@@ -27,8 +27,8 @@ export interface WebServer {
    * ones do, and must not have it if not.
    */
   applySettings(webSettings: LoadedWebSettings): void;
-  /** Stops listening, lets running requests finish for a few seconds, then closes all connections. */
-  close(): Promise<void>;
+  /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
+  close(graceMs: DurationMs): Promise<void>;
 }
 
 /** Port 0 takes any free one. */
@@ -43,9 +43,6 @@ export interface WebServerOptions {
   readonly settings?: LoadedWebSettings;
   readonly bcryptMatches?: BcryptMatches;
 }
-
-/** SIGTERM is to end in 10 s, and a POST in flight may take 7 of them. */
-const CLOSE_TIMEOUT_MS: DurationMs = 2 * SECOND_MS;
 
 /** Starts the web server. The error names the address that can't be used, and says why. */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
@@ -77,7 +74,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   return ok({
     url: webUrl(tls !== null, address, boundPort),
     applySettings: webSettings.replace,
-    close: () => closeServer(app, connections, clock),
+    close: (graceMs) => closeServer(app, connections, clock, graceMs),
   });
 }
 
@@ -162,11 +159,12 @@ async function closeServer(
   app: FastifyInstance,
   connections: OpenConnections,
   clock: Pick<Clock, "sleep">,
+  graceMs: DurationMs,
 ): Promise<void> {
   const closed = new AbortController();
   const closing = app.close().finally(() => closed.abort());
   connections.closeHandshakes();
-  await clock.sleep(CLOSE_TIMEOUT_MS, closed.signal);
+  await clock.sleep(graceMs, closed.signal);
   connections.closeAll();
   await closing;
 }

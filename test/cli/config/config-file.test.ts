@@ -26,7 +26,7 @@ const SERVICE = "service: { base_url: 'https://proxy.example.net', api_key_file:
 
 test("a configuration that does not exist is said to be missing, and where to name it", () => {
   expect(errors()).toEqual([
-    "can't read proxywarden.yaml: there is no such file (ENOENT); --config names the configuration file",
+    "can't read proxywarden.yaml: there is no such file (ENOENT); set the configuration file with --config",
   ]);
 });
 

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
-import { policyRulesOf } from "../../../src/daemon/policy-settings.ts";
+import { policyRulesOf } from "../../../src/config/policy-file.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import { loadPolicyText, policyErrors } from "../config-fixtures.ts";
 
@@ -16,7 +16,7 @@ receivers: [{ name: oncall, alertmanager: true }, { name: chat, webhook_url_file
 
 const MINIMAL_POLICY = "policies:\n  - name: p\n    when: node.status\n    for: 15m\n    steps: [{ action: reboot }]\n";
 
-const rules = (text: string): readonly PolicyRule[] => policyRulesOf(loadPolicyText(text, SECTIONS));
+const rules = (text: string): readonly PolicyRule[] => policyRulesOf(loadPolicyText(text, SECTIONS).policies);
 
 test("a policy that says no more than it must is dry, about every node, and patient", () => {
   expect(rules(MINIMAL_POLICY)).toEqual([

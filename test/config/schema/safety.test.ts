@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import { safetyOf } from "../../../src/daemon/policy-settings.ts";
 import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 test("safety that is left out is dry, and small", () => {
-  expect(safetyOf(loadConfigText(withService("")))).toEqual({
+  expect(loadConfigText(withService("")).safety).toEqual({
     mode: "dry_run",
     trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE, warmupWalks: 2 },
     maxUnhealthy: { share: 0.2 },
@@ -46,7 +45,7 @@ safety:
   protected: 'node.name.startsWith("vip-")'
   efficacy: { window: 22, min_success: 23% }
 `;
-  expect(safetyOf(loadConfigText(withService(text)))).toEqual({
+  expect(loadConfigText(withService(text)).safety).toEqual({
     mode: "enforce",
     trust: {
       minInventory: 0.01,

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { timeIntervalsOf } from "../../../src/daemon/policy-settings.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 const intervals = (text: string): readonly TimeInterval[] =>
-  timeIntervalsOf(loadConfigText(withService(`time_intervals:\n${text}`)));
+  loadConfigText(withService(`time_intervals:\n${text}`)).time_intervals;
 
 test("a night is two ranges of times, in a time zone", () => {
   const text =

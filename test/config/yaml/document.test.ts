@@ -77,7 +77,10 @@ describe("anchors", () => {
       "  session_monitoring: { <<: [*limit, { burst: 33, requests: 5 }], requests: 20 }",
     ].join("\n");
     const { collect, limits } = loadConfigText(withService(text));
-    expect([collect.sessions, collect.stats]).toEqual([{ every: 300_000 }, { every: 300_000 }]);
+    expect([collect.sessions, collect.stats]).toEqual([
+      { kind: "every", intervalMs: 300_000 },
+      { kind: "every", intervalMs: 300_000 },
+    ]);
     expect(limits.session_monitoring).toEqual({ requests: 20, burst: 33, window: 10_000 });
   });
 

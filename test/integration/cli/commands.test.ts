@@ -176,7 +176,7 @@ test("run ends with 1 where it can't listen, and leaves its folder for the next"
   expect(refused.code).toBe(1);
   expect(refused.err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}.* free address`));
   const daemon = startCommand("run", "--config", listening("127.0.0.1:0"));
-  await waitForStderr(daemon, /"msg":"watching"/);
+  await waitForStderr(daemon, /"msg":"daemon started"/);
   daemon.kill("SIGINT");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
 });

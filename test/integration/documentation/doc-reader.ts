@@ -165,7 +165,7 @@ const ENVIRONMENT = { PROXYWARDEN_API_KEY: SIMULATION_KEY };
 /** What runs until it is told to stop is told so once it is at work. */
 async function runAndStop(args: readonly string[]): Promise<ProcessResult> {
   const daemon = startProcess(process.execPath, [join(CHECKOUT, "src/main.ts"), ...args], "", ENVIRONMENT);
-  await waitForStderr(daemon, /"msg":"watching"/);
+  await waitForStderr(daemon, /"msg":"daemon started"/);
   daemon.kill("SIGTERM");
   return daemon.ended;
 }

@@ -26,7 +26,7 @@ const configure = (folder: TempFolder, serviceUrl: string, sections: ConfigSecti
 /** Starts `run`, and waits until it listens. */
 async function startRun(file: string): Promise<{ readonly daemon: RunningProcess; readonly url: string }> {
   const daemon = startCommand("run", "--config", file);
-  const [, url] = await waitForStderr(daemon, /"url":"(http:[^"]+)".*"msg":"watching"/);
+  const [, url] = await waitForStderr(daemon, /"url":"(http:[^"]+)".*"msg":"daemon started"/);
   return { daemon, url: url! };
 }
 
@@ -58,7 +58,7 @@ test("SIGHUP puts a good configuration in force, and leaves the old one there wh
 
   configure(folder, network.url, { export: { deny: ["proxynet_node_info"] } });
   daemon.kill("SIGHUP");
-  await waitForStderr(daemon, /the new configuration is in force/);
+  await waitForStderr(daemon, /configuration reloaded/);
   const after = await untilPage(
     "the denied family is gone",
     url,

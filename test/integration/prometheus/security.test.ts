@@ -163,7 +163,7 @@ describe("the commands", () => {
       }),
     );
     const daemon = startCommand("run", "--config", config);
-    const [, url = ""] = await waitForStderr(daemon, /"url":"(https:[^"]+)".*"msg":"watching"/);
+    const [, url = ""] = await waitForStderr(daemon, /"url":"(https:[^"]+)".*"msg":"daemon started"/);
     const tls = { ca_file: "ca.crt", server_name: "warden.test" };
     const trusting = folder.write("trusting.yml", JSON.stringify({ tls_config: tls }));
     const known = folder.write(
@@ -191,7 +191,7 @@ describe("the commands", () => {
     expect(ordered).toMatchObject({ code: 0, err: "" });
     expect(stranger).toMatchObject({
       code: 1,
-      err: `proxywarden: ${url} wants a user and a password: name a file with basic_auth by --http-config-file\n`,
+      err: `proxywarden: ${url} requires basic auth: pass a file with basic_auth as --http-config-file\n`,
     });
     expect(seen).toEqual({ code: 0, out: "nothing waits for approval\n", err: "" });
 
@@ -222,7 +222,7 @@ describe("the commands", () => {
     const mismatch = await runCommand("check", "--config", config);
     expect(mismatch.code).toBe(1);
     expect(mismatch.err).toContain("tls_server_config.key_file: ");
-    expect(mismatch.err).toContain("client.key is not the key of the certificate");
+    expect(mismatch.err).toContain("client.key does not match the certificate");
   });
 });
 

@@ -88,7 +88,7 @@ test("a disk that fills up: nobody is touched while the journal can't be written
   const setup = await startHealingSetup();
   const config = setup.writeConfig([rebootOffline()]);
   const daemon = startCrashingDaemon(config);
-  const [, url] = await waitForStderr(daemon, /"url":"(http:[^"]+)".*"msg":"watching"/);
+  const [, url] = await waitForStderr(daemon, /"url":"(http:[^"]+)".*"msg":"daemon started"/);
   const probe = async () => parseMetricsPage(await (await fetch(`${url}/metrics`)).text());
   await waitUntil("it is trusted", async () => (await probe()).sum("proxywarden_trusted") === 1);
   await limitFileSize(daemon, 0);

@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
-import { openConfigResources } from "../../../src/daemon/active-config.ts";
+import { openConfigResources } from "../../../src/daemon/config-resources.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { createTempFolder } from "../folder.ts";

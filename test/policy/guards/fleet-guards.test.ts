@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Safety } from "../../../src/model/policy/safety.ts";
+import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
 import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";

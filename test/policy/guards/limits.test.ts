@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Safety } from "../../../src/model/policy/safety.ts";
+import type { Safety } from "../../../src/config/schema/safety.ts";
 import {
   assumedActionTimes,
   effectiveLimits,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Mode, PolicyRule, Step } from "../../../src/model/policy/policy.ts";
-import type { Safety } from "../../../src/model/policy/safety.ts";
 import { worstCase } from "../../../src/policy/guards/worst-case.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 

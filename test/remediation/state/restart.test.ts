@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { actionLines, episodeLines, notificationLines } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
@@ -131,7 +132,7 @@ test("a daemon that is stopped while a POST hangs gives it up after seven second
   context.setFault({ kind: "hang" }, "POST");
   context.failedNodes(context.nodes("us-east")[0]!);
   await context.advanceUntil(() => context.postCount() > 0);
-  const stopped = context.controller().stop();
+  const stopped = context.controller().stop(SHUTDOWN_BUDGET.postMs);
   await context.advance(6 * SECOND_MS);
   expect(context.actions()).toMatchObject([{ state: "posting" }]);
   await context.advance(2 * SECOND_MS);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { createEventBroadcaster, SUBSCRIBERS_MAX, type Subscriber } from "../../../src/web/api/event-stream.ts";
@@ -171,7 +172,7 @@ test("over HTTP Last-Event-ID takes precedence over the query", async () => {
   await waitUntil("it was greeted", () => text.includes("event: hello"));
   expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).toEqual(["e1-3", "e1-3"]);
   const ended = once(response, "end");
-  await web.close();
+  await web.close(SHUTDOWN_BUDGET.webMs);
   await ended;
 });
 

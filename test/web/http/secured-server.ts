@@ -6,6 +6,7 @@ import type { Result } from "../../../src/base/result.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
@@ -81,7 +82,7 @@ export async function startServerWithFiles(
   });
   if (!web.ok) throw new Error(web.error);
   onTestFinished(async () => {
-    await web.value.close();
+    await web.value.close(SHUTDOWN_BUDGET.webMs);
     loggedMessages.length = 0;
     loggedFields.length = 0;
   });

@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
@@ -71,7 +72,7 @@ describe("closing", () => {
     });
     const response = open(web, "/metrics");
     await asked.promise;
-    const closed = web.close();
+    const closed = web.close(SHUTDOWN_BUDGET.webMs);
     scrape.keep(await defaultDeps.scrape({ accept: undefined, acceptEncoding: undefined }));
     expect(await text(await response)).toBe(metricsBody.toString());
     await closed;
@@ -85,7 +86,7 @@ describe("closing", () => {
     await once(socket, "data");
     const ended = once(socket, "close");
     socket.resume();
-    await web.close();
+    await web.close(SHUTDOWN_BUDGET.webMs);
     await ended;
   });
 
@@ -102,12 +103,12 @@ describe("closing", () => {
     );
     const response = open(web, "/metrics");
     await asked.promise;
-    await Promise.all([expect(response).rejects.toThrow("socket hang up"), web.close()]);
+    await Promise.all([expect(response).rejects.toThrow("socket hang up"), web.close(SHUTDOWN_BUDGET.webMs)]);
   });
 
   test("refuses new connections", async () => {
     const web = await startTestServer();
-    await web.close();
+    await web.close(SHUTDOWN_BUDGET.webMs);
     await expect(fetchFrom(web, "/-/healthy")).rejects.toThrow();
   });
 });
@@ -140,6 +141,6 @@ describe("an address", () => {
     });
     if (!web.ok) throw new Error(web.error);
     expect(web.value.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    await web.value.close();
+    await web.value.close(SHUTDOWN_BUDGET.webMs);
   });
 });

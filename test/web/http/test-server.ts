@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import { ok } from "../../../src/base/result.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { Clock, Log, LogFields, Secret } from "../../../src/model/ports.ts";
 import type { Operator } from "../../../src/model/remediation/operator.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
@@ -71,7 +72,7 @@ export async function startTestServer(deps: Partial<WebDeps> = {}, clock = stopp
   });
   if (!web.ok) throw new Error(web.error);
   onTestFinished(async () => {
-    await web.value.close();
+    await web.value.close(SHUTDOWN_BUDGET.webMs);
     loggedMessages.length = 0;
     loggedFields.length = 0;
   });

@@ -9,6 +9,7 @@ import {
   createCollectedState,
   startCollectorManager,
 } from "../../../src/collectors/collector-manager.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import { createDaemonMetrics, type DaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Clock, ExternalBlockers, Log, StateStore, Transport } from "../../../src/model/ports.ts";
 import type { Journal } from "../../../src/model/remediation/journal.ts";
@@ -157,7 +158,7 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
 
   async function replace(next: Configuration): Promise<void> {
     const keepsCollectors = isDeepStrictEqual(configuration.settings, next.settings);
-    await Promise.all([controller.stop(), keepsCollectors ? null : watch.stop()]);
+    await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), keepsCollectors ? null : watch.stop()]);
     configuration = next;
     if (!keepsCollectors) rateLimiter.setLimits(next.settings.limits, next.settings.monthStartsOn);
     controller = remediationSettings(next);
@@ -180,7 +181,7 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
     },
     async stop() {
       await reloading;
-      await Promise.all([controller.stop(), watch.stop()]);
+      await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), watch.stop()]);
       lifetime.kill();
     },
   };

@@ -8,9 +8,10 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../..
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
-import { type ActiveConfig, activateConfig, openConfigResources } from "../../../src/daemon/active-config.ts";
+import { type ActiveConfig, activateConfig } from "../../../src/daemon/active-config.ts";
 import { startCollection } from "../../../src/daemon/collection.ts";
-import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/runtime.ts";
+import { openConfigResources } from "../../../src/daemon/config-resources.ts";
+import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import { createMemoryStateStore, DATABASE_FILE, openStateStore } from "../../../src/journal/sqlite.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
@@ -201,7 +202,7 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
   const { clock, service, assembly: activeConfig, foundation: runtime, folder } = run;
-  const stopped = activeConfig.stop("all");
+  const stopped = activeConfig.stop("all", SHUTDOWN_BUDGET);
   await clock.advance(HOUR_MS);
   await stopped;
   runtime.store.close();

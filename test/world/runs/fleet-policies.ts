@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { PolicyRule, Step } from "../../../src/model/policy/policy.ts";
-import type { Safety } from "../../../src/model/policy/safety.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 

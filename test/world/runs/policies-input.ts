@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Mode, PolicyRule } from "../../../src/model/policy/policy.ts";
-import type { Safety } from "../../../src/model/policy/safety.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { defaultSafety } from "../../harness/policies.ts";

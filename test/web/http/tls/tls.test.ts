@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { SHUTDOWN_BUDGET } from "../../../../src/daemon/runtime.ts";
 import { alternativeNames } from "../../../../src/web/http/tls/client-certificates.ts";
 import { createTempFolder } from "../../../integration/folder.ts";
 import { waitUntil } from "../../../integration/wait-until.ts";
@@ -245,7 +246,7 @@ test("an unfinished handshake blocks neither other clients nor closing", async (
   expect((await sendHttpRequest(web, "/metrics", clientOptions())).status).toBe(200);
   const closed = once(idle, "close");
   idle.resume();
-  await web.close();
+  await web.close(SHUTDOWN_BUDGET.webMs);
   await closed;
   await waitUntil("it is counted", () => metrics["proxywarden_web_refusals_total handshake"] === 1);
 });

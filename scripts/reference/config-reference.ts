@@ -1,11 +1,11 @@
 import type { z } from "zod";
-import type { Scenario } from "../../model/scenario.ts";
-import { configSchema } from "../schema/config.ts";
-import { meaningOf, sectionKeys } from "../schema/introspection.ts";
-import { policyFileSchema, policyKeys, stepKinds } from "../schema/policy.ts";
-import { scenarioSchema } from "../schema/scenario.ts";
-import { faultAlternatives } from "../schema/scenario-faults.ts";
-import { webSchema } from "../schema/web-file.ts";
+import { configSchema } from "../../src/config/schema/config.ts";
+import { meaningOf, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { policyFileSchema, policyKeys, stepKinds } from "../../src/config/schema/policy.ts";
+import { scenarioSchema } from "../../src/config/schema/scenario.ts";
+import { faultAlternatives } from "../../src/config/schema/scenario-faults.ts";
+import { webSchema } from "../../src/config/schema/web-file.ts";
+import type { Scenario } from "../../src/model/scenario.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { type KeyRow, keyRows, keyTable, tableCell } from "./key-table.ts";
 

@@ -6,12 +6,12 @@ import {
   configReference,
   scenarioJsonSchema,
   scenarioReference,
-} from "../../../src/config/reference/config-reference.ts";
-import type { JsonSchema } from "../../../src/config/reference/json-schema.ts";
+} from "../../../scripts/reference/config-reference.ts";
+import type { JsonSchema } from "../../../scripts/reference/json-schema.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { configErrors } from "../config-fixtures.ts";
-import { validatorOf } from "../json-schema-validator.ts";
-import { remediation } from "../remediation-sections.ts";
+import { configErrors } from "../../config/config-fixtures.ts";
+import { validatorOf } from "../../config/json-schema-validator.ts";
+import { remediation } from "../../config/remediation-sections.ts";
 
 const rowOf = (reference: string, key: string): string | undefined =>
   reference.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
@@ -57,7 +57,7 @@ describe("the reference of the configuration", () => {
     ["policies", "list of: glob | `[]` | Globs of policy files"],
     ["time_intervals[].times[].end_time", "HH:MM | required | When it ends"],
     ["prometheus.authorization.type", "string | `Bearer` | Type"],
-    ["receivers[].alertmanager", "true | – | Notices become alerts"],
+    ["receivers[].alertmanager", "true | – | Sends notifications as alerts"],
   ])("tells type, range, default and meaning of %s", (key, row) => {
     expect(rowOf(reference, key)).toContain(`| \`${key}\` | ${row}`);
   });

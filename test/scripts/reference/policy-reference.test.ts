@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { policyJsonSchema, policyReference } from "../../../src/config/reference/config-reference.ts";
+import { policyJsonSchema, policyReference } from "../../../scripts/reference/config-reference.ts";
 import { expressionReference } from "../../../src/policy/cel/reference.ts";
-import { policyErrors } from "../config-fixtures.ts";
-import { validatorOf } from "../json-schema-validator.ts";
-import { validPolicy } from "../remediation-sections.ts";
+import { policyErrors } from "../../config/config-fixtures.ts";
+import { validatorOf } from "../../config/json-schema-validator.ts";
+import { validPolicy } from "../../config/remediation-sections.ts";
 
 const SECTIONS = `
 time_intervals: [{ name: nights, months: [1] }]

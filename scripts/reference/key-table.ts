@@ -1,5 +1,12 @@
 import type { z } from "zod";
-import { alternatives, innermost, kindOf, listItem, meaningOf, sectionKeys } from "../schema/introspection.ts";
+import {
+  alternatives,
+  innermost,
+  kindOf,
+  listItem,
+  meaningOf,
+  sectionKeys,
+} from "../../src/config/schema/introspection.ts";
 
 /** One key of the reference. */
 export interface KeyRow {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { formatTime, parseTime } from "../../../src/cli/arguments/moment.ts";
+import { parseTime } from "../../../src/cli/arguments/options.ts";
+import { formatTime } from "../../../src/cli/output/node-explanation-text.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 3, 12, 44);
 
@@ -31,7 +32,7 @@ test.each(["yesterday", "", "2026-13-01", "2026-11-21T25:00", "21.11.2026", "202
 test("a moment to come is refused: it was most likely meant in another time zone", () => {
   expect(parseTime("2026-11-21T03:12:45Z", NOW)).toEqual({
     ok: false,
-    error: "a time of the past; it is UTC unless it says otherwise, as in 03:12:00+02:00",
+    error: "a time in the past; times without an offset such as +02:00 are UTC",
   });
 });
 

@@ -1,4 +1,4 @@
-import { policyTestSchema } from "../schema/policy-test.ts";
+import { policyTestSchema } from "../../src/config/schema/policy-test.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { keyRows, keyTable } from "./key-table.ts";
 

@@ -1,0 +1,116 @@
+import { isDeepStrictEqual } from "node:util";
+import { createCurrentTransport } from "../api-client/current-transport.ts";
+import { type IntegrationTls, tlsOptions } from "../api-client/integration-client.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import type { CollectionSettings } from "../collectors/collector-manager.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { policyRulesOf } from "../config/policy-file.ts";
+import type { Config } from "../config/schema/config.ts";
+import type { WebConfig } from "../config/schema/web-file.ts";
+import { neededCollectors } from "../metrics/families/network-families.ts";
+import type { Secret, Transport } from "../model/ports.ts";
+import type { Collector } from "../model/snapshot.ts";
+import { inlineSecret } from "../platform/secret-file.ts";
+import { compilePolicy, expressionSources, mustCompile } from "../policy/policy.ts";
+import type { RemediationRules } from "../remediation/context.ts";
+import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
+import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
+import { collectionSettingsOf } from "./collection-settings.ts";
+import { type Integrations, openIntegrations, type ReadSecret, readTls, secretReader } from "./integrations.ts";
+import { type DaemonDeps, userAgentOf } from "./runtime.ts";
+
+/** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
+export interface ConfigResources {
+  readonly config: Config;
+  readonly rules: RemediationRules;
+  readonly settings: CollectionSettings;
+  readonly integrations: Integrations;
+  readonly webSettings: LoadedWebSettings;
+  /** Whether the `X-Forwarded-For` header of a peer is trusted. */
+  readonly isTrustedProxy: IsTrustedProxy;
+  readonly secret: Secret;
+  readonly transport: Transport;
+  /** Null: no web configuration file is named. */
+  readonly webConfig: WebConfig | null;
+}
+
+/** Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active configuration. */
+export function openConfigResources(
+  loaded: LoadedConfig,
+  { clock, readFile, version }: Pick<DaemonDeps, "clock" | "readFile" | "version">,
+): Result<ConfigResources, readonly string[]> {
+  const { config } = loaded;
+  const { service } = config;
+  const integrations = openIntegrations(config, { clock, agent: userAgentOf(version) });
+  if (!integrations.ok) return integrations;
+  const webSettings = loadWebSettings(loaded.webFile, readFile);
+  if (!webSettings.ok) return webSettings;
+  const problems: string[] = [];
+  const read = secretReader(clock, problems);
+  const secret =
+    service.api_key_file === undefined
+      ? inlineSecret(service.api_key ?? "")
+      : read("service.api_key_file", service.api_key_file);
+  const tls = serviceTls(service, read, problems);
+  if (problems.length > 0) return fail(problems);
+  try {
+    const rules = {
+      policies: policyRulesOf(loaded.policies),
+      safety: config.safety,
+      intervals: config.time_intervals,
+    };
+    return ok({
+      ...{ config, rules, secret },
+      settings: settingsOf(config, rules),
+      transport: serviceTransport(service, tls),
+      webConfig: loaded.webFile?.config ?? null,
+      integrations: integrations.value,
+      webSettings: webSettings.value,
+      isTrustedProxy: createTrustedProxyCheck(config.web.trusted_proxies),
+    });
+  } catch (error) {
+    return fail([`service: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+}
+
+/** Reads `service.tls_config`; `service.ca_file` is short for its `ca_file`. */
+function serviceTls({ ca_file, tls_config }: Config["service"], read: ReadSecret, problems: string[]): IntegrationTls {
+  if (tls_config === undefined && ca_file === undefined) return {};
+  const key = tls_config === undefined ? "service" : "service.tls_config";
+  const tls = { insecure_skip_verify: false, ...tls_config, ...(ca_file === undefined ? {} : { ca_file }) };
+  return readTls(key, tls, read, problems);
+}
+
+/** Creates the transport to the service. Each request uses the current certificates. Throws if they can't be read. */
+function serviceTransport(service: Config["service"], tls: IntegrationTls): Transport {
+  const current = createCurrentTransport();
+  const transport = () =>
+    current.forOptions({
+      baseUrl: service.base_url,
+      ...tlsOptions(tls),
+      ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
+      proxyFromEnvironment: service.proxy_from_environment,
+    });
+  transport();
+  return { request: (request, signal) => transport().request(request, signal), close: current.close };
+}
+
+/** The settings of the collectors, by what is exported and what the policies read. */
+export const settingsOf = (config: Config, rules: RemediationRules): CollectionSettings =>
+  collectionSettingsOf(config, neededCollectors(new Set(config.export.deny)), new Set(collectorsReadBy(rules)));
+
+/** The collectors whose data the policies read. With any policy, the node list is one of them. */
+function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
+  const expressions = policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
+  const guard = safety.protected === null ? null : mustCompile(safety.protected);
+  return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...expressionSources([...expressions, guard])];
+}
+
+/** Whether two configurations are equal in everything that a reload replaces. */
+export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
+  isDeepStrictEqual([one.config, one.rules, one.webConfig], [other.config, other.rules, other.webConfig]);
+
+/** Closes resources that were opened but not activated. */
+export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
+  await Promise.all([transport.close(), integrations.close()]);
+};
