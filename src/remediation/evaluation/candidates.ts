@@ -1,9 +1,9 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Action } from "../../model/remediation/episode.ts";
-import type { Candidate } from "../../policy/candidate.ts";
 import { createEvaluationScope, type EvaluationScope } from "../../policy/cel/field-values.ts";
 import { type ActivePolicy, isDryRun, type NodeObservation } from "../../policy/facts.ts";
+import type { Candidate } from "../../policy/guards/guard.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
 import { maxAgeFor, type RemediationContext, slotOfNode } from "../context.ts";
