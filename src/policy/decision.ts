@@ -1,8 +1,10 @@
 import type { Blocker, Decision } from "../model/remediation/decision.ts";
-import type { Action } from "../model/remediation/episode.ts";
-import type { GuardFacts } from "./facts.ts";
+import type { Action, Episode } from "../model/remediation/episode.ts";
+import { type GuardFacts, isInFlight } from "./facts.ts";
 import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
+import type { Policy } from "./policy.ts";
+import type { RemediationRecords } from "./remediation-state.ts";
 
 /** Returns every blocker of the candidate's next step. */
 export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker[] {
@@ -10,6 +12,25 @@ export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly 
   return GUARDS.filter(({ appliesToNotify }) => appliesToNotify || !isNotice).flatMap((guard) =>
     guard.check(candidate, facts),
   );
+}
+
+/**
+ * The episode on which a policy is tried that was not proven under its current text: the one that has an action under way,
+ * also if its node has left the list since; else the oldest that has sent one and can proceed. Null: there is none, and
+ * the next to act becomes it.
+ */
+export function findCanary(
+  { rule, fingerprint }: Policy,
+  records: RemediationRecords,
+  canProceed: (episode: Episode) => boolean,
+): Episode | null {
+  const sentActionsOf = ({ id }: Episode) =>
+    records.actionsOf(id).filter((action) => action.sentAt !== null && action.fingerprint === fingerprint);
+  const candidates = records
+    .openEpisodes()
+    .filter((episode) => !episode.shadow && episode.policy === rule.name && sentActionsOf(episode).length > 0)
+    .toSorted((a, b) => a.openedAt - b.openedAt);
+  return candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ?? candidates.find(canProceed) ?? null;
 }
 
 /** Whether a canary can proceed: its next step is due, and nothing holds it that doesn't hold every node of its policy. */

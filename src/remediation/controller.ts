@@ -69,7 +69,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const actionPlanner = createActionPlanner(context);
   const fleetAlerts = createFleetAlerts(context, fleetHealth);
   const episodes = createEpisodeGauge(context);
-  const holds = createHoldGauges(context);
+  const holds = createHoldGauges(context, actionPlanner.lastDecisions);
   const noNewSteps = new AbortController();
   const abort = new AbortController();
   let running: Promise<void> = Promise.resolve();
@@ -77,7 +77,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   let isRunning = false;
   let prunedAt = Number.NEGATIVE_INFINITY;
 
-  context.inventory.setThresholds(thresholdsOfPolicies(context.policies));
+  context.inventory.setThresholds(thresholdsOfPolicies(context.policies.all));
   recoverFromCrash(context);
   initializeCounters(context);
   resumeEpisodeNotifications(context);
@@ -91,9 +91,9 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const verifying = startVerificationReads(context, noNewSteps.signal);
 
   function currentTrust(): InventoryTrust {
-    if (context.view === null)
+    if (context.observed.latest === null)
       return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isUntrusted: false };
-    const { snapshot, plan } = context.view;
+    const { snapshot, plan } = context.observed.latest;
     const trust = trustTracker.update(snapshot.fleet, {
       at: clock.monotonic(),
       freshMs: plan.nodes?.freshMs ?? 0,
@@ -127,11 +127,12 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   }
 
   async function runRound(): Promise<void> {
-    if (context.view === null) return;
+    if (context.observed.latest === null) return;
     remediationState.checkClock(context.client.serviceTime(clock.monotonic()));
-    forgetOldPolicies();
+    // Writes the time, and what could not be written before.
+    remediationState.record([]);
     // Before the list was seen whole once, a node that is not there is not gone.
-    if (context.view.snapshot.fleet.settledAt === null) {
+    if (context.observed.latest.snapshot.fleet.settledAt === null) {
       setAllGauges();
       return;
     }
@@ -160,12 +161,6 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     prune();
   }
 
-  function forgetOldPolicies(): void {
-    if (context.keyRejection !== null && clock.monotonic() >= context.keyRejection.until) context.keyRejection = null;
-    // Whatever could not be written down so far, and the time.
-    remediationState.record([]);
-  }
-
   function setAllGauges(): void {
     setStatusGauges(context, view);
     episodes.show();
@@ -173,7 +168,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   }
 
   async function queryBlockers(): Promise<void> {
-    const asking = context.policies.filter(
+    const asking = context.policies.all.filter(
       ({ rule }) =>
         rule.blockedBy.length > 0 &&
         [...remediationState.records.timersOf(rule.name).values()].some(({ state }) => state === "firing"),
@@ -239,7 +234,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
 
   return {
     update(snapshot, plan) {
-      context.view = { snapshot, plan };
+      context.observed.latest = { snapshot, plan };
       requestRound();
     },
     view,

@@ -1,19 +1,23 @@
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { NodeId } from "../../model/node.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
+import type { Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun, isInFlight } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { planAction } from "../../policy/planned-action.ts";
-import { activePolicies, type RemediationContext } from "../context.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import type { TransitionDeps } from "../execution/episode-transitions.ts";
 import { actionChange, commitTransition, notifyOfEpisode } from "../execution/episode-transitions.ts";
-import { createdAtOf } from "../node-identity.ts";
+import type { CandidateDeps } from "./candidates.ts";
 import { approvalExpiry, buildCandidate, findApprovedAction } from "./candidates.ts";
+
+type PlannerDeps = CandidateDeps & TransitionDeps;
 
 /** Decides on every node whose timer fires, and records each decision that changed. */
 export interface ActionPlanner {
+  /** The last decision about each node whose timer fires. */
+  readonly lastDecisions: ReadonlyMap<string, LastDecision>;
   /** Decides on all of them; returns the steps to take, the longest-firing node first. */
   plan(factsOf: (dryRun: boolean) => GuardFacts): Promise<readonly PlannedStep[]>;
   /**
@@ -34,13 +38,25 @@ export interface PlannedStep {
   readonly facts: GuardFacts;
 }
 
+/** The last decision about a node under a policy. */
+export interface LastDecision {
+  readonly policy: string;
+  readonly node: NodeId;
+  readonly dryRun: boolean;
+  /** Mode, verdict and reasons: a decision with another text is a change. */
+  readonly text: string;
+  /** Why the node is held; empty: it is acted on. */
+  readonly reasons: readonly HoldReason[];
+}
+
 /** Candidates that are decided on between two yields to the event loop. */
 const CANDIDATES_PER_SLICE = 200;
 
 /** Creates a planner that has recorded no decision yet. */
-export function createActionPlanner(context: RemediationContext): ActionPlanner {
+export function createActionPlanner(context: PlannerDeps): ActionPlanner {
   const { remediationState, metrics, log } = context;
   const { records } = remediationState;
+  const lastDecisions = new Map<string, LastDecision>();
 
   /** Records a decision if it differs from the last one about the node. */
   function recordDecision(decision: Decision): void {
@@ -50,8 +66,8 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
     const about = verdict === "act" ? `${episode} ${step}` : reasons.toSorted().join(" ");
     const text = `${mode} ${verdict} ${about}`;
     const key = keyOf(policy, node);
-    if (context.notifiedEpisodes.get(key)?.text === text) return;
-    context.notifiedEpisodes.set(key, { policy, node, shadow: mode === "dry_run", text, reasons });
+    if (lastDecisions.get(key)?.text === text) return;
+    lastDecisions.set(key, { policy, node, dryRun: mode === "dry_run", text, reasons });
     for (const reason of verdict === "act" ? (["all_clear"] as const) : reasons) {
       metrics.inc("proxywarden_decisions_total", { policy, verdict, reason });
     }
@@ -64,7 +80,7 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
     const candidate = buildCandidate(context, active, node);
     const { name } = active.policy.rule;
     if (candidate === null || candidate.evaluation.verdict === "false") {
-      context.notifiedEpisodes.delete(keyOf(name, node));
+      lastDecisions.delete(keyOf(name, node));
       return null;
     }
     if (candidate.episode !== null && !awaitsNextStep(candidate.episode)) return null;
@@ -84,7 +100,7 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
   /** Begins an episode. That it has begun changes nothing that was decided. */
   function planEpisode(candidate: Candidate, decision: Decision, facts: GuardFacts): PlannedStep | null {
     const { active, node } = candidate;
-    const createdAt = createdAtOf(context, node.id);
+    const createdAt = context.observed.createdAtOf(node.id);
     const episode = {
       ...beginEpisode(active, node, records.nextId("ep"), remediationState.now()),
       ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
@@ -106,8 +122,8 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
     state === "firing" && !records.actionsOf(id).some(isInFlight);
 
   function candidateOf(policy: string, node: NodeId): Candidate | null {
-    const active = activePolicies(context).find((each) => each.policy.rule.name === policy);
-    const candidate = active === undefined ? null : buildCandidate(context, active, node);
+    const active = context.policies.findActive(policy);
+    const candidate = active === null ? null : buildCandidate(context, active, node);
     return candidate?.episode != null && awaitsNextStep(candidate.episode) ? candidate : null;
   }
 
@@ -150,8 +166,8 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
     if (episode === null || episode.closedAt !== null) return "its episode is over";
     if (episode.state === "suspended") return "its episode is suspended";
     if (episode.state !== "firing" || episode.step !== action.step) return "its step is over";
-    const active = activePolicies(context).find(({ policy }) => policy.rule.name === action.policy);
-    if (active === undefined || active.policy.fingerprint !== action.fingerprint) return "its policy was changed";
+    const active = context.policies.findActive(action.policy);
+    if (active === null || active.policy.fingerprint !== action.fingerprint) return "its policy was changed";
     if (active.mode !== "approve") return "its policy needs no approval any more";
     const candidate = buildCandidate(context, active, action.node);
     if (candidate === null) return "the node is gone";
@@ -159,10 +175,11 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
   }
 
   return {
+    lastDecisions,
     async plan(factsOf) {
       remediationState.runBatched(withdrawRequest);
       const planned: PlannedStep[] = [];
-      for (const active of activePolicies(context)) {
+      for (const active of context.policies.active()) {
         const timers = [...records.timersOf(active.policy.rule.name)];
         const firing = timers.flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
         for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
@@ -174,8 +191,8 @@ export function createActionPlanner(context: RemediationContext): ActionPlanner 
           );
         }
       }
-      for (const [key, { policy, node }] of context.notifiedEpisodes) {
-        if (records.timer(policy, node).state !== "firing") context.notifiedEpisodes.delete(key);
+      for (const [key, { policy, node }] of lastDecisions) {
+        if (records.timer(policy, node).state !== "firing") lastDecisions.delete(key);
       }
       return planned.toSorted((a, b) => (a.candidate.timer.since ?? 0) - (b.candidate.timer.since ?? 0));
     },

@@ -15,9 +15,9 @@ import {
   suspendEpisode,
   withdrawEpisode,
 } from "../../policy/episodes/episode.ts";
-import { rebootProof } from "../../policy/episodes/reboot-proof.ts";
 import {
   evaluateStep,
+  rebootProof,
   type StepObservation,
   type StepResult,
   stepDeadlines,
@@ -31,18 +31,13 @@ import {
   type MaxAgeOf,
   type PolicyEvaluation,
 } from "../../policy/timers/verdict.ts";
-import {
-  activePolicy,
-  canaryFactKey,
-  findPolicy,
-  maxAgeFor,
-  policyByFingerprint,
-  type RemediationContext,
-  slotOfNode,
-} from "../context.ts";
-import { currentScope } from "../evaluation/candidates.ts";
+import type { RemediationContext } from "../context.ts";
 import { forgetReplacedNode } from "../node-identity.ts";
+import { canaryFactKey } from "../policy-set.ts";
+import type { TransitionDeps } from "./episode-transitions.ts";
 import { actionChange, commitTransition, finishAction, finishActions } from "./episode-transitions.ts";
+
+type TrackerDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
 
 /** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
 export interface EpisodeTracker {
@@ -54,7 +49,7 @@ export interface EpisodeTracker {
 }
 
 /** A following of what the books hold. */
-export function createEpisodeTracker(context: RemediationContext): EpisodeTracker {
+export function createEpisodeTracker(context: TrackerDeps): EpisodeTracker {
   const { remediationState } = context;
   /** Records from before were looked at by whoever followed before. */
   const sessionsCountedFrom = context.clock.monotonic();
@@ -64,15 +59,15 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
   const relapses = new Map<string, Timer>();
 
   function updateEpisode(episode: Episode): void {
-    const slot = slotOfNode(context, episode.node);
+    const slot = context.observed.slotOf(episode.node);
     if (slot === null) {
       handleMissing(episode);
       return;
     }
-    const policy = findPolicy(context, episode.policy);
+    const policy = context.policies.find(episode.policy);
     const present = episode.state === "suspended" ? handleReturn(episode) : episode;
     if (present.closedAt !== null) return;
-    const { fleet } = context.view!.snapshot;
+    const { fleet } = context.observed;
     const isNew = fleet.listedAt[slot]! > (lastObservedAt.get(episode.id) ?? sessionsCountedFrom);
     lastObservedAt.set(episode.id, fleet.listedAt[slot]!);
     const observedNow = isNew ? updateQuarantine(present, NODE_STATUSES[fleet.status[slot]!]!) : present;
@@ -129,13 +124,13 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
 
   /** When the time of a step is up; at once where it is not understood any more. */
   function evaluateStepEnd(action: Action): EpochMs {
-    const step = policyByFingerprint(context, action.fingerprint)?.rule.steps[action.step];
+    const step = context.policies.withFingerprint(action.fingerprint)?.rule.steps[action.step];
     return step === undefined || step.action === "notify" ? 0 : stepDeadlines(action, step.verify).end;
   }
 
   /** The policy of an episode as it is now; if it is no more, as it was. */
   const policyOf = ({ policy, fingerprint }: Episode): Policy | null =>
-    findPolicy(context, policy) ?? policyByFingerprint(context, fingerprint);
+    context.policies.find(policy) ?? context.policies.withFingerprint(fingerprint);
 
   function handleReturn(episode: Episode): Episode {
     if (isUnlisted(episode) && isForgotten(episode, episode.unlistedAt!)) {
@@ -180,13 +175,13 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
 
   /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
   function isHeldByAnother(episode: Episode, policy: Policy): boolean {
-    const dryRun = activePolicy(context, policy).mode === "dry_run";
+    const dryRun = context.policies.activate(policy).mode === "dry_run";
     return dryRun !== episode.shadow && episode.state !== "acting" && episode.quarantine === null;
   }
 
   /** A step is judged by the policy under which it was sent, whatever became of that since. */
   function verifyStep(episode: Episode, action: Action, slot: number): void {
-    const policy = policyByFingerprint(context, action.fingerprint);
+    const policy = context.policies.withFingerprint(action.fingerprint);
     const step = policy?.rule.steps[action.step];
     if (policy === null || step === undefined || step.action === "notify") {
       withdraw(episode, "what it was sent for is not understood any more");
@@ -202,7 +197,7 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
   }
 
   function observeStep(action: Action, policy: Policy, slot: number): StepObservation {
-    const { fleet, sessions } = context.view!.snapshot;
+    const { fleet, sessions } = context.observed.latest!.snapshot;
     const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
     const isAfter = (at: number | null | undefined) => remediationState.epochOf(at ?? Number.NaN) > sentAt;
     const observed = {
@@ -213,9 +208,9 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
       hourly: true,
     };
     // What was observed before the step was sent says nothing of what came of it: it is as unknown as stale data.
-    const maxAges = maxAgeFor(context, policy.rule);
+    const maxAges = context.observed.maxAgeOf(policy.rule);
     const sinceSent: MaxAgeOf = (source) => (observed[source] ? maxAges(source) : Number.NEGATIVE_INFINITY);
-    const subject = currentScope(context).nodeAt(slot);
+    const subject = context.observed.scope().nodeAt(slot);
     const now = context.clock.monotonic();
     const expectation = policy.expects[action.step] ?? null;
     return {
@@ -230,14 +225,14 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
   const evaluation = (policy: Policy, slot: number): PolicyEvaluation =>
     evaluatePolicy(
       policy,
-      currentScope(context).nodeAt(slot),
-      maxAgeFor(context, policy.rule),
+      context.observed.scope().nodeAt(slot),
+      context.observed.maxAgeOf(policy.rule),
       context.clock.monotonic(),
     );
 
   function finishStep(episode: Episode, action: Action, end: StepResult, sentUnder: Policy, slot: number): void {
     const now = remediationState.now();
-    const policy = findPolicy(context, episode.policy) ?? sentUnder;
+    const policy = context.policies.find(episode.policy) ?? sentUnder;
     const isOurs = end !== "verified" || episode.repaired !== true;
     const outcome: ActionOutcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
     const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(action, slot) : null;
@@ -249,7 +244,7 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
   }
 
   function rebootProofOf(action: Action, slot: number) {
-    const { fleet } = context.view!.snapshot;
+    const { fleet } = context.observed;
     const observedAt = context.client.serviceTime(fleet.listedAt[slot]!);
     const elapsed = remediationState.epochOf(fleet.listedAt[slot]!) - action.sentAt!;
     const uptime = fleet.uptimeHours[slot]!;
@@ -293,7 +288,7 @@ export function createEpisodeTracker(context: RemediationContext): EpisodeTracke
     }
     if (episode.state !== "recovering" && episode.state !== "probation") return;
     const { verdict, at, newest } = evaluation(policy, slot);
-    const gapMsMax = Math.max(...policySources(policy).map(maxAgeFor(context, policy.rule)));
+    const gapMsMax = Math.max(...policySources(policy).map(context.observed.maxAgeOf(policy.rule)));
     const before = relapses.get(episode.id) ?? INACTIVE;
     const relapse = observeCondition(before, { verdict, at, newest, now }, { forMs, clearForMs, gapMsMax });
     relapses.set(episode.id, relapse);

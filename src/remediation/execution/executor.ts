@@ -13,10 +13,12 @@ import {
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
-import { findPolicy, type RemediationContext, slotOfNode } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
 import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
-import { recordKeyAccepted, recordKeyRejected } from "./api-key-rejection.ts";
+import type { TransitionDeps } from "./episode-transitions.ts";
 import { actionChange, commitTransition, notifyOfEpisode } from "./episode-transitions.ts";
+
+type ExecutorDeps = TransitionDeps & Pick<RemediationContext, "apiKey" | "client" | "clock" | "inventory" | "observed">;
 
 /** Returns why an action must not be sent, by what is known at this moment; null: it may be sent. */
 export type Precondition = (action: Action) => string | null;
@@ -39,7 +41,7 @@ const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
  * observation settles it.
  */
 export async function executeAction(
-  context: RemediationContext,
+  context: ExecutorDeps,
   externalBlockers: ExternalBlockerCache,
   intent: Action,
   precondition: Precondition,
@@ -47,7 +49,7 @@ export async function executeAction(
 ): Promise<void> {
   const { remediationState, clock } = context;
   if (!remediationState.commit([actionChange(intent)])) return;
-  await externalBlockers.refresh(findPolicy(context, intent.policy)!, noNewSteps);
+  await externalBlockers.refresh(context.policies.find(intent.policy)!, noNewSteps);
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
@@ -80,7 +82,7 @@ export async function executeAction(
 }
 
 /** Records an action of a dry run: everything happens but the POST. */
-export function recordDryRun(context: RemediationContext, intent: Action): void {
+export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(intent.episode)!;
   const action: Action = {
@@ -95,7 +97,7 @@ export function recordDryRun(context: RemediationContext, intent: Action): void 
 }
 
 /** Sends the notification of a notify step, and advances the episode. */
-export function sendNotifyStep(context: RemediationContext, { active, episode }: Candidate): void {
+export function sendNotifyStep(context: ExecutorDeps, { active, episode }: Candidate): void {
   const { rule } = active.policy;
   const step = rule.steps[episode!.step];
   if (step?.action !== "notify") throw new Error(`step ${episode!.step} of ${episode!.id} is not a notify step`);
@@ -106,35 +108,32 @@ export function sendNotifyStep(context: RemediationContext, { active, episode }:
 }
 
 /** Reads the node itself, past every list; null: done, else why not. */
-async function readNodeNow(context: RemediationContext, { node }: Action, signal: AbortSignal): Promise<string | null> {
+async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: AbortSignal): Promise<string | null> {
   const { client, clock, inventory } = context;
   const answer = await client.get(readNodeCall(node), "action", signal);
   if (!answer.ok) {
     const { kind, message } = answer.error;
-    if (kind === "unauthorized" || kind === "forbidden") recordKeyRejected(context, message);
+    if (kind === "unauthorized" || kind === "forbidden") context.apiKey.recordRejected(message);
     return `the node could not be read: ${message}`;
   }
   const detail = decodeNodeDetail(answer.value.json, () => {});
   if (detail === null || detail.id !== node) return "the node could not be read: the answer is not the node's";
-  if (context.view === null || !inventory.has(node)) return "the node is gone";
+  if (!inventory.has(node)) return "the node is gone";
   inventory.recordDetail(detail, answer.value.at, clock.now());
-  context.view = { ...context.view, snapshot: { ...context.view.snapshot, fleet: inventory.currentFleet() } };
+  context.observed.replaceFleet(inventory.currentFleet());
   return null;
 }
 
 /** How the node stands before something is done to it. */
-function stateBeforeAction(
-  context: RemediationContext,
-  node: NodeId,
-): Pick<Action, "uptimeHoursBefore" | "statusBefore"> {
-  const slot = slotOfNode(context, node);
+function stateBeforeAction(context: ExecutorDeps, node: NodeId): Pick<Action, "uptimeHoursBefore" | "statusBefore"> {
+  const slot = context.observed.slotOf(node);
   if (slot === null) return { uptimeHoursBefore: null };
-  const { uptimeHours, status } = context.view!.snapshot.fleet;
+  const { uptimeHours, status } = context.observed.fleet;
   const uptime = uptimeHours[slot]!;
   return { uptimeHoursBefore: Number.isNaN(uptime) ? null : uptime, statusBefore: NODE_STATUSES[status[slot]!]! };
 }
 
-function withdrawAction(context: RemediationContext, action: Action, detail: string, isFailure: boolean): void {
+function withdrawAction(context: ExecutorDeps, action: Action, detail: string, isFailure: boolean): void {
   const now = context.remediationState.now();
   const row: Action = { ...action, state: "withdrawn", sentAt: null, endedAt: now, detail };
   context.log.info({ action: action.id, node: action.node, detail }, "action withdrawn before it was sent");
@@ -145,7 +144,7 @@ function withdrawAction(context: RemediationContext, action: Action, detail: str
 }
 
 /** Writes down what came of a sending, by what the service answered. */
-function recordOutcome(context: RemediationContext, action: Action, result: PostResult): void {
+function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
   const { policy, request, node } = action;
@@ -155,7 +154,7 @@ function recordOutcome(context: RemediationContext, action: Action, result: Post
   /** `sentAt`: when it reached the service, which counts against max_actions; null: it did not. */
   const failed = (detail: string, sentAt: EpochMs | null): Action =>
     ({ ...action, state: "ended", sentAt, endedAt: now, outcome: "failed", detail }) satisfies Action;
-  if (result.kind === "done" || result.kind === "refused") recordKeyAccepted(context);
+  if (result.kind === "done" || result.kind === "refused") context.apiKey.recordAccepted();
   switch (result.kind) {
     case "done": {
       const reply = decodeActionReply(result.json);
@@ -176,13 +175,13 @@ function recordOutcome(context: RemediationContext, action: Action, result: Post
       count("refused");
       const row: Action = { ...action, state: "ended", endedAt: now, outcome: "refused", detail: result.message };
       context.log.warn({ ...log, problem: result.message }, "the service refused an action; its episode is given up");
-      const rule = context.policies.find((each) => each.rule.name === policy)!.rule;
+      const rule = context.policies.find(policy)!.rule;
       const attempted = { ...episode, acted: episode.acted + 1 };
       commitTransition(context, episode, recordRefused(attempted, rule, now), [actionChange(row)]);
       return;
     }
     case "credentials":
-      recordKeyRejected(context, result.message);
+      context.apiKey.recordRejected(result.message);
       count("failed");
       commitTransition(context, episode, recordUnsent(episode, now), [
         actionChange(failed(result.message, action.sentAt)),
@@ -204,7 +203,7 @@ function recordOutcome(context: RemediationContext, action: Action, result: Post
 
 /** After a 429: the same step is tried again after a wait, and its episode is given up after too many of them. */
 function recordRateLimitedAction(
-  context: RemediationContext,
+  context: ExecutorDeps,
   episode: Episode,
   action: Action,
   retryAfterMs: DurationMs | null,

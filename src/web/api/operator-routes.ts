@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "../../model/ports.ts";
-import type { Operator } from "../../model/remediation/operator.ts";
+import type { Operator } from "../../model/remediation/operator-command.ts";
 import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/error-response.ts";

@@ -116,7 +116,9 @@ describe("max_in_flight", () => {
 
   test("counts what was sent and is not yet verified, and names it", () => {
     expect(told(2, 1)).toEqual(NO_BLOCKERS);
-    expect(told(2, 2)).toEqual(["in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2"]);
+    expect(told(2, 2)).toEqual([
+      "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2",
+    ]);
     expect(told(2, 4)).toEqual([
       "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
     ]);

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type DurationMs, MINUTE_MS } from "../../../base/duration.ts";
 import type { Clock } from "../../../model/ports.ts";
-import type { Operator } from "../../../model/remediation/operator.ts";
+import type { Operator } from "../../../model/remediation/operator-command.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 
 /**

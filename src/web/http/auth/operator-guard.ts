@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { SECOND_MS } from "../../../base/duration.ts";
 import type { WebRefusal } from "../../../metrics/label-values.ts";
-import type { Operator } from "../../../model/remediation/operator.ts";
+import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { sendError } from "../error-response.ts";
 import type { RouteDeps } from "../route.ts";
 

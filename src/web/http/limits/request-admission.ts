@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
 import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Clock, Log } from "../../../model/ports.ts";
-import type { Operator } from "../../../model/remediation/operator.ts";
+import type { Operator } from "../../../model/remediation/operator-command.ts";
 import type { LoginResult, UserAuth } from "../auth/basic-auth.ts";
 import type { OperatorAuth } from "../auth/bearer-token.ts";
 import { clientKey } from "../client-address.ts";
