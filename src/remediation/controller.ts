@@ -15,7 +15,7 @@ import { createExternalBlockerCache, QUERY_INTERVAL_MS } from "./evaluation/exte
 import { createFleetHealth } from "./evaluation/fleet-health.ts";
 import { createInventoryTrustTracker, type InventoryTrust } from "./evaluation/inventory-trust.ts";
 import { createRuleEvaluator } from "./evaluation/rule-evaluator.ts";
-import { createEpisodeTracker } from "./execution/episode-tracker.ts";
+import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes, resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
@@ -64,7 +64,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const trustTracker = createInventoryTrustTracker(remediationState, () => context.rules.safety, context.inventory);
   const ruleEvaluator = createRuleEvaluator(context);
   const externalActions = createExternalActions(context);
-  const episodeTracker = createEpisodeTracker(context);
+  const episodeTracker = new EpisodeTracker(context);
   const identities = createNodeIdentities(context);
   const actionPlanner = createActionPlanner(context);
   const fleetAlerts = createFleetAlerts(context, fleetHealth);

@@ -2,10 +2,9 @@ import type { NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { withdrawEpisode } from "../policy/episodes/episode.ts";
 import type { RemediationContext } from "./context.ts";
 import type { TransitionDeps } from "./execution/episode-transitions.ts";
-import { commitTransition, finishActions } from "./execution/episode-transitions.ts";
+import { withdraw } from "./execution/episode-transitions.ts";
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
@@ -85,13 +84,7 @@ export function forgetReplacedNode(context: TransitionDeps, node: NodeId): void 
   const { records } = remediationState;
   for (const episode of records.openEpisodes()) {
     if (episode.node !== node) continue;
-    const why = "another node has the id: its created_at is another one";
-    commitTransition(
-      context,
-      episode,
-      withdrawEpisode(episode, remediationState.now()),
-      finishActions(context, episode, why),
-    );
+    withdraw(context, episode, "another node has the id: its created_at is another one");
   }
   const closedEpisodes = [false, true].flatMap((dryRun) => records.closedEpisodesOf(node, dryRun));
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");

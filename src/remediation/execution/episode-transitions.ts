@@ -95,20 +95,16 @@ const lostEpisodesOf = ({ remediationState }: TransitionDeps): Episode[] =>
 export const lostNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
   new Set(lostEpisodesOf(context).map(({ node }) => node));
 
-/**
- * Ends the losses of nodes that left the list after an action, since an operator accepts them. Their episodes are
- * withdrawn: they count against no limit and no policy any more.
- */
+/** Closes an episode that can't go on, and finishes its actions. */
+export function withdraw(context: TransitionDeps, episode: Episode, why: string): void {
+  const after = withdrawEpisode(episode, context.remediationState.now());
+  commitTransition(context, episode, after, finishActions(context, episode, why));
+}
+
+/** Withdraws the episodes of lost nodes: an operator accepts the losses, so they count against no limit and no policy any more. */
 export function acceptLosses(context: TransitionDeps): void {
-  for (const episode of lostEpisodesOf(context)) {
-    const after = withdrawEpisode(episode, context.remediationState.now());
-    commitTransition(
-      context,
-      episode,
-      after,
-      finishActions(context, episode, "an operator accepted the loss of the node"),
-    );
-  }
+  for (const episode of lostEpisodesOf(context))
+    withdraw(context, episode, "an operator accepted the loss of the node");
 }
 
 /** Tells people about an episode, once; `receiver`: only that one. */
