@@ -6,7 +6,7 @@ import type { HttpClient, TlsConfig } from "../config/schema/http-client.ts";
 import { ADMIN_OPERATOR } from "../config/schema/web.ts";
 import type { Clock, ExternalBlockers, Secret } from "../model/ports.ts";
 import type { Receiver } from "../model/remediation/notification.ts";
-import type { Operator } from "../model/remediation/operator.ts";
+import type { Operator } from "../model/remediation/operator-command.ts";
 import { createAlertmanager } from "../notify/alertmanager.ts";
 import { createWebhook } from "../notify/webhook.ts";
 import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";

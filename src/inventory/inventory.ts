@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { OnLabelsFolded } from "../model/label-caps.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
-import { type Threshold, USAGES } from "../model/policy/threshold.ts";
+import { type Threshold, USAGES } from "../model/policy/policy.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createDetailPriority, type DetailChoice, type SuspectCause } from "../scheduling/detail-priority.ts";

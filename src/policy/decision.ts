@@ -1,152 +1,43 @@
-import { formatDuration } from "../base/duration.ts";
-import type { Blocker, Decision, HoldReason } from "../model/remediation/decision.ts";
-import { type Candidate, type Guard, type GuardRow, nextStep } from "./candidate.ts";
-import { type GuardFacts, isDryRun } from "./facts.ts";
-import {
-  breakerGuard,
-  correlatedGuard,
-  disruptedDomainGuard,
-  disruptedGuard,
-  inFlightGuard,
-  maxActionsGuard,
-  minOnlineGuard,
-  stormGuard,
-} from "./guards/fleet-guards.ts";
-import {
-  backoffGuard,
-  cooldownGuard,
-  holdGuard,
-  otherEpisodeGuard,
-  protectedGuard,
-  retryGuard,
-  statusGuard,
-} from "./guards/node-guards.ts";
-
-/** What {@link GuardFacts.trustBlockers} may say. */
-const TRUST_REASONS: readonly HoldReason[] = [
-  ...(["warming_up", "inventory_incomplete", "inventory_shrunk", "inventory_unknown"] as const),
-  ...(["last_seen_stale", "service_clock", "sight_cooldown"] as const),
-];
-
-const trustGuard: Guard = (_candidate, { trustBlockers: trust }) => trust;
-
-const pauseGuard: Guard = (_candidate, { pauseDetail: paused }) =>
-  paused === null ? [] : [{ reason: "paused", detail: paused }];
-
-const journalGuard: Guard = (_candidate, { journalError: journal }) =>
-  journal === null ? [] : [{ reason: "journal", detail: `the journal can't be written: ${journal}` }];
-
-const credentialsGuard: Guard = (_candidate, { credentialsError: credentials }) =>
-  credentials === null ? [] : [{ reason: "credentials", detail: credentials }];
-
-const verdictGuard: Guard = ({ evaluation }) => {
-  if (evaluation.verdict !== "unknown") return [];
-  const detail = evaluation.unknowns.map(({ field, why }) => `${field ?? "the expression"}: ${why}`).join(", ");
-  return [{ reason: "verdict_unknown", detail }];
-};
-
-const policyBlockersGuard: Guard = ({ active }, facts) => facts.policyBlockers(active.policy);
-
-const approvalGuard: Guard = ({ active, episode, approved }, { records }) => {
-  if (active.mode !== "approve" || approved) return [];
-  const actions = episode === null ? [] : records.actionsOf(episode.id).filter(({ step }) => step === episode.step);
-  const rejected = actions.find(({ state }) => state === "rejected");
-  if (rejected !== undefined) return [{ reason: "rejected", detail: rejected.detail ?? `${rejected.id} was rejected` }];
-  const waiting = actions.find(({ state }) => state === "awaiting");
-  const lapsed = actions.findLast(({ state }) => state === "lapsed");
-  const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
-  const detail =
-    waiting === undefined ? "approval by an operator is required" : `${waiting.id} is waiting for approval`;
-  return [{ reason: "approval", detail: `${detail}${before}` }];
-};
-
-/** Under a changed policy one node at a time is tried until an action of it was verified. */
-const canaryGuard: Guard = ({ active, node }, facts) => {
-  if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
-  const canary = facts.canaryEpisode(active);
-  if (canary === null || canary.node === node.id) return [];
-  const end =
-    canary.state === "suspended"
-      ? `it left the list after our action: the hold ends when it is back, or ${formatDuration(active.policy.rule.retry.forgetAfterMs)} after it left`
-      : "the hold ends when an action on it is verified, or when it can't proceed";
-  const detail = `the policy is new or changed, and ${canary.node} (${canary.id}) is the canary; ${end}`;
-  return [{ reason: "canary", detail }];
-};
-
-/** A policy whose text was changed in mid-episode may have fewer steps than were taken. */
-const stepsExhaustedGuard: Guard = (candidate) => {
-  if (nextStep(candidate) !== null) return [];
-  const detail = `the policy has ${candidate.active.policy.rule.steps.length} steps, and the episode has used them all: given up`;
-  return [{ reason: "retry_limit", detail }];
-};
-
-const anyStep = { appliesToNotify: true } as const;
-const actionStepsOnly = { appliesToNotify: false } as const;
-
-/** Every guard. All are evaluated, and all that they say is reported. */
-export const GUARDS: readonly GuardRow[] = [
-  { reasons: ["paused"], check: pauseGuard, ...actionStepsOnly },
-  { reasons: ["journal"], check: journalGuard, ...anyStep },
-  { reasons: ["credentials"], check: credentialsGuard, ...actionStepsOnly },
-  { reasons: TRUST_REASONS, check: trustGuard, ...anyStep },
-  { reasons: ["verdict_unknown"], check: verdictGuard, ...anyStep },
-  { reasons: ["window", "blocked_by"], check: policyBlockersGuard, ...actionStepsOnly },
-  { reasons: ["approval", "rejected"], check: approvalGuard, ...actionStepsOnly },
-  { reasons: ["canary"], check: canaryGuard, ...actionStepsOnly },
-  { reasons: ["retry_limit"], check: stepsExhaustedGuard, ...actionStepsOnly },
-  { reasons: ["protected"], check: protectedGuard, ...actionStepsOnly },
-  { reasons: ["held", "vetoed", "ownership"], check: holdGuard, ...actionStepsOnly },
-  { reasons: ["status", "ownership"], check: statusGuard, ...actionStepsOnly },
-  { reasons: ["other_episode"], check: otherEpisodeGuard, ...anyStep },
-  { reasons: ["cooldown"], check: cooldownGuard, ...anyStep },
-  { reasons: ["retry_limit", "retry_wait"], check: retryGuard, ...anyStep },
-  { reasons: ["backoff"], check: backoffGuard, ...anyStep },
-  { reasons: ["storm", "storm_cooldown"], check: stormGuard, ...actionStepsOnly },
-  { reasons: ["correlated"], check: correlatedGuard, ...actionStepsOnly },
-  { reasons: ["breaker"], check: breakerGuard, ...actionStepsOnly },
-  { reasons: ["in_flight"], check: inFlightGuard, ...actionStepsOnly },
-  { reasons: ["disrupted"], check: disruptedGuard, ...actionStepsOnly },
-  { reasons: ["disrupted_domain"], check: disruptedDomainGuard, ...actionStepsOnly },
-  { reasons: ["min_online"], check: minOnlineGuard, ...actionStepsOnly },
-  { reasons: ["max_actions"], check: maxActionsGuard, ...actionStepsOnly },
-];
+import type { Blocker, Decision } from "../model/remediation/decision.ts";
+import type { Action, Episode } from "../model/remediation/episode.ts";
+import { type GuardFacts, isInFlight } from "./facts.ts";
+import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
+import { type Candidate, nextStep } from "./guards/guard.ts";
+import type { Policy } from "./policy.ts";
+import type { RemediationRecords } from "./remediation-state.ts";
 
 /** Returns every blocker of the candidate's next step. */
 export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker[] {
   const isNotice = nextStep(candidate)?.action === "notify";
-  return GUARDS.filter(({ appliesToNotify: holdsNotices }) => holdsNotices || !isNotice).flatMap(({ check }) =>
-    check(candidate, facts),
+  return GUARDS.filter(({ appliesToNotify }) => appliesToNotify || !isNotice).flatMap((guard) =>
+    guard.check(candidate, facts),
   );
 }
 
-/** Reasons that hold every node of a policy alike, and those that an approval ends. */
-const POLICY_WIDE_REASONS: ReadonlySet<HoldReason> = new Set<HoldReason>([
-  "paused",
-  "journal",
-  "credentials",
-  "warming_up",
-  "inventory_incomplete",
-  "inventory_shrunk",
-  "inventory_unknown",
-  "last_seen_stale",
-  "service_clock",
-  "sight_cooldown",
-  "window",
-  "blocked_by",
-  "approval",
-  "storm",
-  "storm_cooldown",
-  "breaker",
-  "in_flight",
-  "disrupted",
-  "max_actions",
-]);
+/**
+ * The episode on which a policy is tried that was not proven under its current text: the one that has an action under way,
+ * also if its node has left the list since; else the oldest that has sent one and can proceed. Null: there is none, and
+ * the next to act becomes it.
+ */
+export function findCanary(
+  { rule, fingerprint }: Policy,
+  records: RemediationRecords,
+  canProceed: (episode: Episode) => boolean,
+): Episode | null {
+  const sentActionsOf = ({ id }: Episode) =>
+    records.actionsOf(id).filter((action) => action.sentAt !== null && action.fingerprint === fingerprint);
+  const candidates = records
+    .openEpisodes()
+    .filter((episode) => !episode.shadow && episode.policy === rule.name && sentActionsOf(episode).length > 0)
+    .toSorted((a, b) => a.openedAt - b.openedAt);
+  return candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ?? candidates.find(canProceed) ?? null;
+}
 
 /** Whether a canary can proceed: its next step is due, and nothing holds it that doesn't hold every node of its policy. */
 export const canProceed = (candidate: Candidate, facts: GuardFacts): boolean =>
   isDue(candidate) &&
-  findBlockers(candidate, { ...facts, canaryEpisode: () => null }).every(({ reason }) =>
-    POLICY_WIDE_REASONS.has(reason),
+  findBlockers(candidate, { ...facts, canaryEpisode: () => null }).every(
+    ({ reason }) => HOLD_REASON_ROWS[reason].policyWide,
   );
 
 /** Whether there is anything to act on: it is ill for as long as the policy asks, and no step of it is under way. */
@@ -170,19 +61,23 @@ export function decide(candidate: Candidate, facts: GuardFacts): Decision {
   };
 }
 
-/**
- * Reasons for which no episode begins; all others hold the one that has begun. What ails many nodes at once is one
- * trouble, and told as one: it is not theirs one by one.
- */
-const EPISODE_PREVENTING_REASONS: ReadonlySet<string> = new Set<HoldReason>([
-  "other_episode",
-  "cooldown",
-  "retry_limit",
-  "retry_wait",
-  "storm",
-  "correlated",
-]);
-
 /** Whether an episode may begin, by what a decision said. */
 export const mayBeginEpisode = ({ blockers }: Decision): boolean =>
-  blockers.every(({ reason }) => !EPISODE_PREVENTING_REASONS.has(reason));
+  blockers.every(({ reason }) => !HOLD_REASON_ROWS[reason].preventsEpisode);
+
+/**
+ * Returns why an action that was decided on must not be sent; null: it may be sent. `candidate`: its node under its policy,
+ * observed after the decision; null: the node is gone.
+ */
+export function precondition(action: Action, candidate: Candidate | null, facts: GuardFacts): string | null {
+  if (candidate === null) return "the node is gone";
+  const { active, episode } = candidate;
+  if (episode?.id !== action.episode || episode.step !== action.step) return "its episode has moved on";
+  if (active.policy.fingerprint !== action.fingerprint) return "its policy was changed";
+  if (facts.inFlight.some((other) => other.episode === action.episode)) return "an action of its episode is in flight";
+  // The approval that led to the action counts, although the action is no longer listed as approved.
+  const approved = candidate.approved || action.approvedAt !== undefined;
+  const blockers = findBlockers({ ...candidate, approved }, facts);
+  if (blockers.length > 0) return blockers.map(({ reason, detail }) => `${reason}: ${detail}`).join("; ");
+  return isDue(candidate) ? null : "it is not unhealthy any more";
+}

@@ -1,21 +1,23 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { Action } from "../model/remediation/episode.ts";
 import type { Journal } from "../model/remediation/journal.ts";
 import type { Snapshot } from "../model/snapshot.ts";
-import { type Candidate, nextStep } from "../policy/candidate.ts";
+import { precondition } from "../policy/decision.ts";
 import { type GuardFacts, isDryRun } from "../policy/facts.ts";
+import { nextStep } from "../policy/guards/guard.ts";
 import type { Plan } from "../scheduling/planner.ts";
-import { activePolicies, createRemediationContext, findPolicy, type RemediationContextDeps } from "./context.ts";
+import { createRemediationContext, type RemediationContextDeps } from "./context.ts";
 import { recoverFromCrash } from "./crash-recovery.ts";
-import { awaitsNextStep, createActionPlanner, sendNotifyStep } from "./evaluation/action-planner.ts";
-import { buildCandidate, isCurrentEnough } from "./evaluation/candidates.ts";
+import { createActionPlanner, type PlannedStep } from "./evaluation/action-planner.ts";
+import { isCurrentEnough } from "./evaluation/candidates.ts";
 import { detailDeadlines, thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { createExternalBlockerCache, QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { createFleetHealth } from "./evaluation/fleet-health.ts";
 import { createInventoryTrustTracker, type InventoryTrust } from "./evaluation/inventory-trust.ts";
 import { createRuleEvaluator } from "./evaluation/rule-evaluator.ts";
-import { createEpisodeTracker } from "./execution/episode-tracker.ts";
+import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes, resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
-import { executeStep, type Recheck, recordDryRun } from "./execution/executor.ts";
+import { executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
 import { createExternalActions } from "./external-actions.ts";
 import { createNodeIdentities } from "./node-identity.ts";
@@ -60,12 +62,12 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const trustTracker = createInventoryTrustTracker(remediationState, () => context.rules.safety, context.inventory);
   const ruleEvaluator = createRuleEvaluator(context);
   const externalActions = createExternalActions(context);
-  const episodeTracker = createEpisodeTracker(context);
+  const episodeTracker = new EpisodeTracker(context);
   const identities = createNodeIdentities(context);
   const actionPlanner = createActionPlanner(context);
   const fleetAlerts = createFleetAlerts(context, fleetHealth);
   const episodes = createEpisodeGauge(context);
-  const holds = createHoldGauges(context);
+  const holds = createHoldGauges(context, actionPlanner.lastDecisions);
   const noNewSteps = new AbortController();
   const abort = new AbortController();
   let running: Promise<void> = Promise.resolve();
@@ -73,7 +75,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   let isRunning = false;
   let prunedAt = Number.NEGATIVE_INFINITY;
 
-  context.inventory.setThresholds(thresholdsOfPolicies(context.policies));
+  context.inventory.setThresholds(thresholdsOfPolicies(context.policies.all));
   recoverFromCrash(context);
   initializeCounters(context);
   resumeEpisodeNotifications(context);
@@ -87,9 +89,9 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const verifying = startVerificationReads(context, noNewSteps.signal);
 
   function currentTrust(): InventoryTrust {
-    if (context.view === null)
+    if (context.observed.latest === null)
       return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isUntrusted: false };
-    const { snapshot, plan } = context.view;
+    const { snapshot, plan } = context.observed.latest;
     const trust = trustTracker.update(snapshot.fleet, {
       at: clock.monotonic(),
       freshMs: plan.nodes?.freshMs ?? 0,
@@ -123,11 +125,12 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   }
 
   async function runRound(): Promise<void> {
-    if (context.view === null) return;
+    if (context.observed.latest === null) return;
     remediationState.checkClock(context.client.serviceTime(clock.monotonic()));
-    forgetOldPolicies();
+    // Writes the time, and what could not be written before.
+    remediationState.record([]);
     // Before the list was seen whole once, a node that is not there is not gone.
-    if (context.view.snapshot.fleet.settledAt === null) {
+    if (context.observed.latest.snapshot.fleet.settledAt === null) {
       setAllGauges();
       return;
     }
@@ -146,19 +149,14 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     fleetHealth.update(trust.isUntrusted);
     fleetAlerts.update(trust);
     await queryBlockers();
-    const acts = await actionPlanner.planAll((dryRun) => fleetHealth.guardFacts(dryRun, trust));
+    const facts = createFactsCache();
+    const steps = await actionPlanner.plan(facts.of);
     setAllGauges();
-    if (acts.length > 0) {
-      await executeCandidates(acts);
+    if (steps.length > 0) {
+      await takeSteps(steps, facts);
       setAllGauges();
     }
     prune();
-  }
-
-  function forgetOldPolicies(): void {
-    if (context.keyRejection !== null && clock.monotonic() >= context.keyRejection.until) context.keyRejection = null;
-    // Whatever could not be written down so far, and the time.
-    remediationState.record([]);
   }
 
   function setAllGauges(): void {
@@ -168,7 +166,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   }
 
   async function queryBlockers(): Promise<void> {
-    const asking = context.policies.filter(
+    const asking = context.policies.all.filter(
       ({ rule }) =>
         rule.blockedBy.length > 0 &&
         [...remediationState.records.timersOf(rule.name).values()].some(({ state }) => state === "firing"),
@@ -176,46 +174,45 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     await Promise.all(asking.map((policy) => externalBlockers.refresh(policy, noNewSteps.signal, QUERY_INTERVAL_MS)));
   }
 
-  async function executeCandidates(acts: readonly Candidate[]): Promise<void> {
+  /** Facts of the moment, computed once for real actions and once for dry runs until a step changes them. */
+  function createFactsCache() {
     const facts = new Map<boolean, GuardFacts>();
-    for (const candidate of acts) {
+    return {
+      of(dryRun: boolean): GuardFacts {
+        const known = facts.get(dryRun) ?? fleetHealth.guardFacts(dryRun, currentTrust());
+        facts.set(dryRun, known);
+        return known;
+      },
+      clear: () => facts.clear(),
+    };
+  }
+
+  async function takeSteps(steps: readonly PlannedStep[], facts: ReturnType<typeof createFactsCache>): Promise<void> {
+    for (const step of steps) {
       if (noNewSteps.signal.aborted) return;
-      const dryRun = isDryRun(candidate.active);
-      const known = facts.get(dryRun) ?? fleetHealth.guardFacts(dryRun, currentTrust());
-      facts.set(dryRun, known);
-      if (nextStep(candidate)?.action !== "notify" && !isCurrentEnough(context, candidate)) continue;
-      // Each act before it may have left no room for this one.
-      const again = recheckWith(known)(candidate);
-      if (again?.decision.verdict !== "act") continue;
-      facts.delete(dryRun);
-      if (nextStep(again.candidate)?.action === "notify") sendNotifyStep(context, again.candidate);
-      else if (dryRun) recordDryRun(context, again.candidate);
+      const dryRun = isDryRun(step.candidate.active);
+      const isNotify = nextStep(step.candidate)?.action === "notify";
+      if (!isNotify && !isCurrentEnough(context, step.candidate)) continue;
+      const candidate = actionPlanner.confirm(step, facts.of(dryRun));
+      if (candidate === null) continue;
+      facts.clear();
+      if (isNotify) sendNotifyStep(context, candidate);
+      else if (dryRun) recordDryRun(context, actionPlanner.actionOf(candidate));
       else
-        await executeStep(context, externalBlockers, again.candidate, recheck, {
+        await executeAction(context, externalBlockers, actionPlanner.actionOf(candidate), checkPrecondition, {
           noNewSteps: noNewSteps.signal,
           abort: abort.signal,
         });
     }
   }
 
-  const recheck: Recheck = (candidate) => {
-    if (identities.isReplaced(candidate.node.id)) return null;
-    // The node has just been read afresh: others may have acted on it since the last walk.
+  function checkPrecondition(action: Action): string | null {
+    if (identities.isReplaced(action.node)) return "the node is gone";
+    // The node has just been read: others may have acted on it since the last walk.
     externalActions.update();
-    return recheckWith(fleetHealth.guardFacts(isDryRun(candidate.active), currentTrust()))(candidate);
-  };
-
-  const recheckWith =
-    (facts: GuardFacts): Recheck =>
-    ({ active, node, approved }) => {
-      const policy = findPolicy(context, active.policy.rule.name);
-      const now = policy === null ? undefined : activePolicies(context).find((each) => each.policy === policy);
-      const candidate = now === undefined ? null : buildCandidate(context, now, node.id);
-      if (candidate === null || candidate.episode === null || !awaitsNextStep(context, candidate.episode)) return null;
-      // An approval that was taken up is an intent by now, and stays an approval.
-      const same = { ...candidate, approved: candidate.approved || approved };
-      return { candidate: same, decision: actionPlanner.planOne(same, facts) };
-    };
+    const candidate = actionPlanner.candidateOf(action.policy, action.node);
+    return precondition(action, candidate, fleetHealth.guardFacts(action.shadow, currentTrust()));
+  }
 
   function prune(): void {
     if (
@@ -235,7 +232,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
 
   return {
     update(snapshot, plan) {
-      context.view = { snapshot, plan };
+      context.observed.latest = { snapshot, plan };
       requestRound();
     },
     view,

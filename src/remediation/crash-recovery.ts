@@ -2,15 +2,19 @@ import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { withdrawEpisode as afterWithdrawal, recordSent } from "../policy/episodes/episode.ts";
 import { applyRuleChange, toTimerRow } from "../policy/timers/timer.ts";
-import { activePolicy, policySubjectFactKey, type RemediationContext } from "./context.ts";
+import type { RemediationContext } from "./context.ts";
+import type { TransitionDeps } from "./execution/episode-transitions.ts";
 import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
 import { knownCreatedAt } from "./node-identity.ts";
+import { policySubjectFactKey } from "./policy-set.ts";
+
+type RecoveryDeps = TransitionDeps & Pick<RemediationContext, "observed">;
 
 /**
  * Settles what a stop or a crash left, before anything new is decided. What was only intended was not sent. What was
  * being sent may have been: it is in doubt, counts as sent, and is verified like any other; it is never sent again.
  */
-export function recoverFromCrash(context: RemediationContext): void {
+export function recoverFromCrash(context: RecoveryDeps): void {
   const { remediationState } = context;
   const now = remediationState.now();
   const changes: JournalChange[] = [];
@@ -27,7 +31,7 @@ export function recoverFromCrash(context: RemediationContext): void {
   adoptPolicyChanges(context);
 }
 
-function markInDoubt({ remediationState, metrics }: RemediationContext, action: Action): JournalChange[] {
+function markInDoubt({ remediationState, metrics }: RecoveryDeps, action: Action): JournalChange[] {
   const { policy, request } = action;
   metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "in_doubt" });
   const detail = "the daemon stopped while it was being sent";
@@ -41,19 +45,19 @@ function markInDoubt({ remediationState, metrics }: RemediationContext, action: 
  * Timers and episodes run on under the policies as they are now: of a policy that is about something else all of them
  * begin anew; a raised `for` takes back what it would not have let begin, as long as nothing was done.
  */
-function adoptPolicyChanges(context: RemediationContext): void {
+function adoptPolicyChanges(context: RecoveryDeps): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [];
   const withdrawn: Episode[] = [];
-  const known = new Map(policies.map((policy) => [policy.rule.name, policy]));
+  const known = new Map(policies.all.map((policy) => [policy.rule.name, policy]));
   for (const name of records.policiesWithTimers()) {
     const policy = known.get(name);
     const isSame = policy !== undefined && records.fact(policySubjectFactKey(name)) === policy.conditionKey;
     for (const [node, timer] of [...records.timersOf(name)]) {
       const { forMs = 0, clearForMs = 0 } = policy?.rule ?? {};
       const episode =
-        policy === undefined ? null : records.openEpisode(node, activePolicy(context, policy).mode === "dry_run");
+        policy === undefined ? null : records.openEpisode(node, context.policies.activate(policy).mode === "dry_run");
       const hasBegun = episode?.policy === name && episode.acted > 0;
       const next = hasBegun ? timer : applyRuleChange(timer, { forMs, clearForMs, gapMsMax: 0 });
       const row = isSame ? toTimerRow(name, node, next, knownCreatedAt(context, node)) : null;
@@ -66,7 +70,7 @@ function adoptPolicyChanges(context: RemediationContext): void {
       }
     }
   }
-  for (const { rule, conditionKey: about } of policies)
+  for (const { rule, conditionKey: about } of policies.all)
     changes.push({ kind: "fact", key: policySubjectFactKey(rule.name), value: about });
   remediationState.record(changes);
   for (const episode of withdrawn) commitTransition(context, episode, afterWithdrawal(episode, remediationState.now()));

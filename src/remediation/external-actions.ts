@@ -3,7 +3,7 @@ import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";
-import { type RemediationContext, slotOfNode } from "./context.ts";
+import type { RemediationContext } from "./context.ts";
 
 /** Notices what others do to nodes that a policy times: another daemon with a state of its own, or an operator. */
 export interface ExternalActions {
@@ -20,7 +20,9 @@ export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /** Creates a watch on the actions of others that has seen no fleet yet. */
-export function createExternalActions(context: RemediationContext): ExternalActions {
+export function createExternalActions(
+  context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
+): ExternalActions {
   const { remediationState } = context;
   const { records } = remediationState;
   let before: Fleet | null = null;
@@ -51,10 +53,10 @@ export function createExternalActions(context: RemediationContext): ExternalActi
 
   return {
     update() {
-      const { fleet } = context.view!.snapshot;
+      const { fleet } = context.observed;
       const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
       const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
-        const slot = slotOfNode(context, node);
+        const slot = context.observed.slotOf(node);
         const action = slot === null ? null : detectAction(node, slot, fleet);
         return action === null ? [] : holdNode(node, action);
       });

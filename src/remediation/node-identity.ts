@@ -2,9 +2,11 @@ import type { NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { withdrawEpisode } from "../policy/episodes/episode.ts";
-import { type RemediationContext, slotOfNode } from "./context.ts";
-import { commitTransition, finishActions } from "./execution/episode-transitions.ts";
+import type { RemediationContext } from "./context.ts";
+import type { TransitionDeps } from "./execution/episode-transitions.ts";
+import { withdraw } from "./execution/episode-transitions.ts";
+
+type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
 /**
  * Tells nodes apart that have had the same id: `created_at` (spec, section 2.1) is another one. It is in the detail alone, so
@@ -17,31 +19,24 @@ export interface NodeIdentities {
   isReplaced(node: NodeId): boolean;
 }
 
-/** When the node was created, on the service's clock; null: its detail was not read yet, or doesn't say. */
-export function createdAtOf(context: RemediationContext, node: NodeId): EpochMs | null {
-  const slot = slotOfNode(context, node);
-  const at = slot === null ? Number.NaN : context.view!.snapshot.fleet.createdAtMs[slot]!;
-  return Number.isNaN(at) ? null : at;
-}
-
-/** The same, or else as the journal had it for the timers of the node at the start; null: not known. */
-export const knownCreatedAt = (context: RemediationContext, node: NodeId): EpochMs | null =>
-  createdAtOf(context, node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
+/** Returns `created_at` of a node as it was read, or else as the journal had it at the start; null: unknown. */
+export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
+  context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
 
 /** Creates the identities of the nodes that the ward sees. */
-export function createNodeIdentities(context: RemediationContext): NodeIdentities {
+export function createNodeIdentities(context: IdentityDeps): NodeIdentities {
   const { records } = context.remediationState;
   let before: Fleet | null = null;
 
   const isDifferent = (known: EpochMs | undefined, node: NodeId): boolean => {
-    const now = createdAtOf(context, node);
+    const now = context.observed.createdAtOf(node);
     return known !== undefined && now !== null && known !== now;
   };
 
   /** Notes of whom an open episode is, as soon as that is known. Of a suspended one it may be another node by now. */
   function recordIdentity(): void {
     const changes = records.openEpisodes().flatMap((row) => {
-      const nodeCreatedAt = row.state === "suspended" ? null : createdAtOf(context, row.node);
+      const nodeCreatedAt = row.state === "suspended" ? null : context.observed.createdAtOf(row.node);
       if (row.nodeCreatedAt !== undefined || nodeCreatedAt === null) return [];
       return [{ kind: "episode", row: { ...row, nodeCreatedAt } } as const];
     });
@@ -50,7 +45,7 @@ export function createNodeIdentities(context: RemediationContext): NodeIdentitie
 
   return {
     findReplaced() {
-      const { fleet } = context.view!.snapshot;
+      const { fleet } = context.observed;
       const nodes = new Set<NodeId>();
       for (let slot = 0; before !== null && slot < Math.min(fleet.slots, before.slots); slot++) {
         if (isChanged(before, fleet, slot)) nodes.add(fleet.ids[slot]!);
@@ -60,7 +55,7 @@ export function createNodeIdentities(context: RemediationContext): NodeIdentitie
         if (replaced !== true && isDifferent(nodeCreatedAt, node)) nodes.add(node);
       }
       for (const [node, at] of records.loadedCreatedAt) {
-        if (createdAtOf(context, node) === null) continue;
+        if (context.observed.createdAtOf(node) === null) continue;
         if (isDifferent(at, node)) nodes.add(node);
         records.loadedCreatedAt.delete(node);
       }
@@ -68,9 +63,9 @@ export function createNodeIdentities(context: RemediationContext): NodeIdentitie
       return nodes;
     },
     isReplaced(node) {
-      const slot = slotOfNode(context, node);
+      const slot = context.observed.slotOf(node);
       if (slot === null) return false;
-      if (before !== null && isChanged(before, context.view!.snapshot.fleet, slot)) return true;
+      if (before !== null && isChanged(before, context.observed.fleet, slot)) return true;
       if (isDifferent(records.loadedCreatedAt.get(node), node)) return true;
       return [false, true].some((dryRun) => isDifferent(records.openEpisode(node, dryRun)?.nodeCreatedAt, node));
     },
@@ -84,18 +79,12 @@ function isChanged(before: Fleet, now: Fleet, slot: number): boolean {
 }
 
 /** Drops what the journal says of a node whose id another node has by now: it says nothing of that one. */
-export function forgetReplacedNode(context: RemediationContext, node: NodeId): void {
+export function forgetReplacedNode(context: TransitionDeps, node: NodeId): void {
   const { remediationState } = context;
   const { records } = remediationState;
   for (const episode of records.openEpisodes()) {
     if (episode.node !== node) continue;
-    const why = "another node has the id: its created_at is another one";
-    commitTransition(
-      context,
-      episode,
-      withdrawEpisode(episode, remediationState.now()),
-      finishActions(context, episode, why),
-    );
+    withdraw(context, episode, "another node has the id: its created_at is another one");
   }
   const closedEpisodes = [false, true].flatMap((dryRun) => records.closedEpisodesOf(node, dryRun));
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");

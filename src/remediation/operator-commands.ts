@@ -3,16 +3,18 @@ import type { NodeId } from "../model/node.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName } from "../model/remediation/operator-command.ts";
-import { activePolicy, efficacySinceFactKey, fallbackFactKey, type RemediationContext, slotOfNode } from "./context.ts";
+import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import { type FleetHealth, PAUSED } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
+import type { TransitionDeps } from "./execution/episode-transitions.ts";
 import { acceptLosses, actionChange, lostNodes } from "./execution/episode-transitions.ts";
+import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { CommandRejection, OperatorCommands } from "./status/views.ts";
 
 /** What orders read and change. */
 export interface OperatorCommandsDeps {
-  readonly context: RemediationContext;
+  readonly context: TransitionDeps & Pick<RemediationContext, "observed">;
   readonly fleetHealth: FleetHealth;
   readonly trust: InventoryTrustTracker;
   /** Called after each order that was carried out. */
@@ -81,7 +83,8 @@ export function createOperatorCommands(parts: OperatorCommandsDeps, operator: st
   const unlistedHolds = (node: NodeId): number =>
     records
       .allHolds()
-      .filter((hold) => hold.kind === "held" && hold.node !== node && slotOfNode(context, hold.node) === null).length;
+      .filter((hold) => hold.kind === "held" && hold.node !== node && context.observed.slotOf(hold.node) === null)
+      .length;
 
   const answeredAction = (action: Action): Action =>
     operator === null ? action : { ...action, answered: { operator, at: remediationState.now() } };
@@ -120,7 +123,7 @@ export function createOperatorCommands(parts: OperatorCommandsDeps, operator: st
       return recordCommand({ command: "reject", node: row.node, action: id }, [actionChange(row)], reply);
     },
     hold(node, reason) {
-      const isListed = slotOfNode(context, node) !== null;
+      const isListed = context.observed.slotOf(node) !== null;
       if (!isListed && unlistedHolds(node) >= UNLISTED_HOLDS_MAX) {
         const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
         return rejectCommand("conflict", message);
@@ -147,8 +150,8 @@ export function createOperatorCommands(parts: OperatorCommandsDeps, operator: st
     },
     resetBreaker() {
       const isOpen = fleetHealth.breaker().open !== null;
-      const hasFallenBack = context.policies
-        .filter((policy) => activePolicy(context, policy).hasFallenBack)
+      const hasFallenBack = context.policies.all
+        .filter((policy) => context.policies.activate(policy).hasFallenBack)
         .map(({ rule }) => rule.name);
       if (!isOpen && hasFallenBack.length === 0) {
         return rejectCommand("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
@@ -169,7 +172,7 @@ export function createOperatorCommands(parts: OperatorCommandsDeps, operator: st
       return recordCommand({ command: "reset-breaker" }, [...changes, ...current], reply.join("; "), adopt);
     },
     acceptInventory() {
-      const walk = context.view?.snapshot.fleet.lastWalk ?? null;
+      const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
       if (walk === null || walk.isAborted) {
         return rejectCommand(
           "conflict",

@@ -4,11 +4,15 @@ import { withdrawEpisode } from "../policy/episodes/episode.ts";
 import { isInFlight } from "../policy/facts.ts";
 import { isUnfinished } from "../policy/remediation-state.ts";
 import { INACTIVE } from "../policy/timers/timer.ts";
-import { canaryFactKey, type RemediationContext } from "./context.ts";
+import type { RemediationContext } from "./context.ts";
 import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING, BASELINE } from "./evaluation/inventory-trust.ts";
+import type { TransitionDeps } from "./execution/episode-transitions.ts";
 import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
+import { canaryFactKey } from "./policy-set.ts";
+
+type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
 
 /** The fact that says which service the journal is about: its base URL. */
 const SERVICE_FACT = "warden.service";
@@ -21,7 +25,7 @@ const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, 
  * nodes of equal ids are other nodes. What limits actions (closed episodes, actions sent, holds, a pause, an open breaker)
  * stays: it can only hold.
  */
-export function bindJournalToService(context: RemediationContext): void {
+export function bindJournalToService(context: ServiceDeps): void {
   const { remediationState, log } = context;
   const { records } = remediationState;
   const service = serviceUrlOf(context.serviceUrl);
@@ -37,10 +41,10 @@ export function bindJournalToService(context: RemediationContext): void {
   });
 }
 
-function closeEverything(context: RemediationContext, detail: string): void {
+function closeEverything(context: ServiceDeps, detail: string): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
-  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.map(({ rule }) => canaryFactKey(rule.name))]
+  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ rule }) => canaryFactKey(rule.name))]
     .filter((key) => records.fact(key) !== null)
     .map((key) => ({ kind: "fact", key, value: null }));
   for (const policy of records.policiesWithTimers()) {

@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { growColumn } from "../base/typed-column.ts";
 import type { NodeRecord } from "../model/node.ts";
-import type { Threshold } from "../model/policy/threshold.ts";
+import type { Threshold } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { createDeadlineQueue } from "./deadline-queue.ts";
 import { createListBaselines } from "./list-baseline.ts";

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import { growColumn } from "../base/typed-column.ts";
-import { type Threshold, USAGES, type Usage } from "../model/policy/threshold.ts";
+import { type Threshold, USAGES, type Usage } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
 /** Usages as one detail showed them, 0 to 1; NaN: missing. */

@@ -97,7 +97,9 @@ test("zsh is told what its own signs would spoil", async () => {
   const script = await scriptFor("zsh");
   expect(script).toMatch(/^#compdef proxywarden\n/);
   expect(script).toContain("'check:check a configuration\\: list every error with its line and column'");
-  expect(script).toContain("'--at=[explain the state at this time, such as 2026-11-21T03\\:12\\:00Z, or this long ago, such as 2h]:value: '");
+  expect(script).toContain(
+    "'--at=[explain the state at this time, such as 2026-11-21T03\\:12\\:00Z, or this long ago, such as 2h]:value: '",
+  );
   expect(script).toContain("'--output=[text or json]:value:(text json)'");
   expect(script).toContain("'--config=[the configuration]:value:_files'");
 });

@@ -1,7 +1,7 @@
 import type { IntegrationClient } from "../../src/api-client/integration-client.ts";
 import { ok } from "../../src/base/result.ts";
 import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
-import { queryHasResult } from "../../src/remediation/evaluation/prometheus-query.ts";
+import { queryHasResult } from "../../src/remediation/evaluation/blocker-queries.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 

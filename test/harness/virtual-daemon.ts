@@ -175,7 +175,6 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
           notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
           clock,
-          random,
           metrics,
           log,
           onRead: () => watch.markChanged(),

@@ -2,11 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy/policy.ts";
 import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
-import { HOLD_REASON_ROWS } from "../../src/model/remediation/hold-reasons.ts";
-import type { Guard } from "../../src/policy/candidate.ts";
-import { decide, GUARDS } from "../../src/policy/decision.ts";
-import * as fleetGuards from "../../src/policy/guards/fleet-guards.ts";
-import * as nodeGuards from "../../src/policy/guards/node-guards.ts";
+import { decide } from "../../src/policy/decision.ts";
+import { GUARDS, HOLD_REASON_ROWS } from "../../src/policy/guards/all-guards.ts";
 import { steps } from "../harness/policies.ts";
 import { buildEvaluation, firingTimer } from "./guard-case.ts";
 import { CAUSED_REASONS, EXCLUSIVE_REASONS, guardCase, type Reason } from "./guards/hold-reasons.ts";
@@ -35,8 +32,6 @@ const decideWith = (all: readonly Reason[], rule = {}) => {
 const reasonsGiven = (all: readonly Reason[], rule = {}) =>
   new Set(decideWith(all, rule).blockers.map(({ reason }) => reason));
 
-const guards: readonly Guard[] = [...Object.values(nodeGuards), ...Object.values(fleetGuards)];
-
 describe("every reason to hold", () => {
   test.each(CAUSED_REASONS)("%s alone holds, and is the only one told", (reason) => {
     const { verdict, blockers } = decideWith([reason]);
@@ -63,7 +58,8 @@ describe("every reason to hold", () => {
       fc.property(someReasons, (all) => {
         const { candidate, facts } = guardCase(all);
         const { blockers } = decide(candidate, facts);
-        for (const said of guards.flatMap((guard) => guard(candidate, facts))) expect(blockers).toContainEqual(said);
+        for (const alone of GUARDS.flatMap((guard) => guard.check(candidate, facts)))
+          expect(blockers).toContainEqual(alone);
       }),
       PROPERTY_RUNS,
     );
@@ -138,12 +134,12 @@ test("a step that only tells people is held by doubt and repetition alone, and b
 });
 
 test("every guard names its reasons: a row says nothing else, and each reason has a row that says how its hold ends", () => {
-  expect(new Set(GUARDS.flatMap((guard) => guard.reasons))).toEqual(new Set(HOLD_REASONS));
+  expect(new Set(GUARDS.flatMap(({ reasons }) => Object.keys(reasons)))).toEqual(new Set(HOLD_REASONS));
   for (const reason of CAUSED_REASONS) {
     const { candidate, facts } = guardCase([reason]);
-    for (const { check, reasons: own } of GUARDS) {
-      for (const blocker of check(candidate, facts)) expect(own).toContain(blocker.reason);
+    for (const guard of GUARDS) {
+      for (const { reason: given } of guard.check(candidate, facts)) expect(guard.reasons).toHaveProperty(given);
     }
   }
-  for (const row of Object.values(HOLD_REASON_ROWS)) expect(row.ends).toMatch(/^(?:by itself|with )/);
+  for (const row of Object.values(HOLD_REASON_ROWS)) expect(row.ends).toMatch(/^(?:automatically|with )/);
 });

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { HOLD_REASONS, type HoldReason } from "../../src/model/remediation/decision.ts";
 import { type Action, CLOSED_STATES, type Episode, OPEN_STATES } from "../../src/model/remediation/episode.ts";
-import type { Candidate } from "../../src/policy/candidate.ts";
 import { canProceed, decide, findBlockers, mayBeginEpisode } from "../../src/policy/decision.ts";
+import type { Candidate } from "../../src/policy/guards/guard.ts";
 import { steps } from "../harness/policies.ts";
 import { actionOf, decisionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import {
@@ -58,7 +58,7 @@ describe("a decision", () => {
     const active = activePolicy({ steps: [steps.reboot] });
     const at = (step: number) => decisionText({ active, episode: openEpisode({ step, acted: 1 }) });
     expect(at(0)).toEqual(NO_BLOCKERS);
-    expect(at(1)).toEqual(["retry_limit: the policy has 1 steps, and the episode is past them: given up"]);
+    expect(at(1)).toEqual(["retry_limit: the policy has 1 steps, and the episode has used them all: given up"]);
   });
 });
 
@@ -68,7 +68,7 @@ describe("the daemon's own state", () => {
       "paused: since noon: a release",
     ]);
     expect(decisionText({}, { facts: { journalError: "disk full" } })).toEqual([
-      "journal: nothing can be written down: disk full",
+      "journal: the journal can't be written: disk full",
     ]);
     expect(decisionText({}, { facts: { credentialsError: "POST answered 403" } })).toEqual([
       "credentials: POST answered 403",
@@ -121,9 +121,9 @@ describe("approve: a person says yes to each action", () => {
     decisionText({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
 
   test("holds until that very step is approved", () => {
-    expect(told([])).toEqual(["approval: an operator has to approve it"]);
-    expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 waits to be approved"]);
-    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: an operator has to approve it"]);
+    expect(told([])).toEqual(["approval: approval by an operator is required"]);
+    expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 is waiting for approval"]);
+    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
     expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NO_BLOCKERS);
   });
 
@@ -132,7 +132,7 @@ describe("approve: a person says yes to each action", () => {
     expect(told([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
       "rejected: a person rejected act-2: not on a Friday",
     ]);
-    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: an operator has to approve it"]);
+    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
   });
 
   test("names the last request that lapsed, and the one that waits now", () => {
@@ -140,9 +140,9 @@ describe("approve: a person says yes to each action", () => {
       actionOf(number, "ep-1", { node: "node_0", state: "lapsed", step: 1, detail: `nobody answered ${number}` }),
     );
     const waiting = asked("awaiting", { id: "act-3", step: 1 });
-    expect(told(lapsed)).toEqual(["approval: an operator has to approve it; act-2 lapsed: nobody answered 2"]);
+    expect(told(lapsed)).toEqual(["approval: approval by an operator is required; act-2 lapsed: nobody answered 2"]);
     expect(told([...lapsed, waiting])).toEqual([
-      "approval: act-3 waits to be approved; act-2 lapsed: nobody answered 2",
+      "approval: act-3 is waiting for approval; act-2 lapsed: nobody answered 2",
     ]);
   });
 
@@ -157,7 +157,7 @@ describe("the canary of a changed policy: the first action is verified before a 
     const canary = () => episodeOf(5, { node: "node_7", ...episode });
     return decisionText({ active: changed, ...candidate }, { ...facts, facts: { canaryEpisode: canary } });
   };
-  const held = "canary: the policy is new or changed, and node_7 (ep-5) is tried first";
+  const held = "canary: the policy is new or changed, and node_7 (ep-5) is the canary";
 
   test("holds all but the node on which it is being tried, and says how that ends", () => {
     expect(tried({ state: "acting" })).toEqual([

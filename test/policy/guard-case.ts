@@ -3,7 +3,6 @@ import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
-import type { Candidate } from "../../src/policy/candidate.ts";
 import {
   type ActivePolicy,
   countFleet,
@@ -11,6 +10,7 @@ import {
   isInFlight,
   type NodeObservation,
 } from "../../src/policy/facts.ts";
+import type { Candidate } from "../../src/policy/guards/guard.ts";
 import { effectiveLimits } from "../../src/policy/guards/limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";

@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import { type Threshold, USAGES } from "../../src/model/policy/threshold.ts";
+import { type Threshold, USAGES } from "../../src/model/policy/policy.ts";
 import { createDetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Threshold } from "../../src/model/policy/threshold.ts";
+import type { Threshold } from "../../src/model/policy/policy.ts";
 import { createUsageTrends, type UsageOutlook } from "../../src/scheduling/usage-trend.ts";
 
 /** A round takes a hundred. */

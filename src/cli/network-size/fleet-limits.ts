@@ -1,8 +1,8 @@
 import { formatDuration } from "../../base/duration.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { FAILURE_DOMAINS } from "../../model/policy/failure-domain.ts";
-import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
 import { readStoredState } from "./network-size.ts";
 

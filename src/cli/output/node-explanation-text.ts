@@ -1,6 +1,6 @@
 import { formatDuration, SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
-import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
+import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
 import { stripControlCharacters } from "../daemon-api/client.ts";
 import type { Paint } from "./colour.ts";

@@ -1,12 +1,47 @@
 import type { NodeId } from "../node.ts";
 import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
-import { HOLD_REASON_ROWS } from "./hold-reasons.ts";
 
-/** A reason for which a node is held: a row of {@link HOLD_REASON_ROWS}. */
-export type HoldReason = keyof typeof HOLD_REASON_ROWS;
-/** All reasons for which a node is held. All that apply are given, not the first one. */
-export const HOLD_REASONS = Object.keys(HOLD_REASON_ROWS) as [HoldReason, ...HoldReason[]];
+/** The reasons for which a node is held. The row of each is in `src/policy/guards`. All that apply are reported, not the first one. */
+export const HOLD_REASONS = [
+  ...([
+    "paused",
+    "journal",
+    "credentials",
+    "warming_up",
+    "inventory_incomplete",
+    "inventory_shrunk",
+    "inventory_unknown",
+    "last_seen_stale",
+    "service_clock",
+    "sight_cooldown",
+  ] as const),
+  ...(["verdict_unknown", "window", "blocked_by", "approval", "rejected", "canary"] as const),
+  ...([
+    "protected",
+    "held",
+    "status",
+    "ownership",
+    "vetoed",
+    "other_episode",
+    "cooldown",
+    "retry_wait",
+    "retry_limit",
+    "backoff",
+  ] as const),
+  ...([
+    "storm",
+    "storm_cooldown",
+    "correlated",
+    "breaker",
+    "in_flight",
+    "disrupted",
+    "disrupted_domain",
+    "min_online",
+    "max_actions",
+  ] as const),
+] as const;
+export type HoldReason = (typeof HOLD_REASONS)[number];
 
 /** One reason to hold, in words that name the numbers. */
 export interface Blocker {

@@ -1,4 +1,5 @@
 import type { NodeId } from "../node.ts";
+import type { Secret } from "../ports.ts";
 import type { EpochMs } from "../time.ts";
 
 /** What an operator may order. */
@@ -27,4 +28,10 @@ export interface OperatorCommandRow {
   readonly action: string | null;
   /** What it changed, and the reason given. */
   readonly detail: string;
+}
+
+/** An operator who may give commands, with a bearer token of their own. */
+export interface Operator {
+  readonly name: string;
+  readonly token: Secret;
 }

@@ -1,4 +1,4 @@
-import type { Threshold, Usage } from "../../model/policy/threshold.ts";
+import type { Threshold, Usage } from "../../model/policy/policy.ts";
 import type { Expression } from "./expression.ts";
 import type { FieldName } from "./fields.ts";
 import type { Arithmetic, Comparison, Term, TermPair } from "./term.ts";

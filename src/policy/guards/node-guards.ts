@@ -1,47 +1,97 @@
-import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
+import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import type { Candidate, Guard } from "../candidate.ts";
-import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
 import { type GuardFacts, isDryRun, isRecentReboot, wasRebootedByUs } from "../facts.ts";
+import { type GuardRow, HELD_TOO_LONG, type HoldReasonRow } from "./guard.ts";
 
-/** A node that safety.protected names, or of which that can't be said, is not touched. */
-export const protectedGuard: Guard = ({ node }) => {
-  if (node.protected === "false") return [];
-  const detail =
-    node.protected === "true"
-      ? "the node is protected by safety.protected"
-      : "the fields that safety.protected reads are unknown";
-  return [{ reason: "protected", detail }];
+const OWNERSHIP: HoldReasonRow = {
+  counts: "actions of others on the node",
+  condition:
+    "it is in a quarantine that is not ours or outlasts ours, or someone else rebooted it in the last 15 minutes",
+  ends: "automatically, 15 minutes after the action was last seen, or with `release`",
+  operatorAction: "check that no second daemon or script acts on this fleet",
+  alert: HELD_TOO_LONG,
 };
 
-/** Operators can hold a node. Lifting our quarantine early counts as a veto against the policy. */
-export const holdGuard: Guard = (candidate, facts) => {
-  const { node, active } = candidate;
-  const { records, now } = facts;
-  // The guard of the status names a quarantine by others itself.
-  const isReported = statusGuard(candidate, facts).some(({ reason }) => reason === "ownership");
-  return records
-    .holdsOn(node.id)
-    .filter(({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now)
-    .filter(({ kind }) => kind !== "ownership" || !isReported)
-    .flatMap(({ kind, ...hold }) => (kind === "given_up" ? [] : [{ kind, ...hold }]))
-    .map(({ kind, reason, until }) => ({
-      reason: kind,
-      detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
-    }));
+/** Holds nodes that `safety.protected` matches, and nodes for which the expression is unknown. */
+export const protectedGuard: GuardRow = {
+  reasons: {
+    protected: {
+      counts: "the node, by `safety.protected`",
+      condition: "the expression holds, or is unknown",
+      ends: "with a change of `safety.protected`",
+      alert: HELD_TOO_LONG,
+    },
+  },
+  check: ({ node }) => {
+    if (node.protected === "false") return [];
+    const detail =
+      node.protected === "true"
+        ? "the node is protected by safety.protected"
+        : "the fields that safety.protected reads are unknown";
+    return [{ reason: "protected", detail }];
+  },
 };
 
-/** A node that an operator, the service or another policy of ours works on is left alone. */
-export const statusGuard: Guard = ({ node, episode }, facts) => {
-  if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
-  if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
-  if (node.status === "rebooting")
-    return rebootBlockers(node.id, episode, facts.records.openEpisode(node.id, false), facts);
-  return node.status === "quarantined"
-    ? quarantineBlockers(episode, facts.records.openEpisode(node.id, false), facts)
-    : [];
+/** Holds nodes that an operator holds or has vetoed, and nodes on which others acted a short while ago. */
+export const holdGuard: GuardRow = {
+  reasons: {
+    held: {
+      counts: "orders",
+      condition: "an operator holds the node",
+      ends: "with `release`",
+      operatorAction: "`release` once the node may be acted on",
+      alert: HELD_TOO_LONG,
+    },
+    vetoed: {
+      counts: "quarantines of ours that an operator lifted",
+      condition: "one was lifted within `retry.every`",
+      ends: "automatically, after `retry.every`, or with `release`",
+      alert: HELD_TOO_LONG,
+    },
+    ownership: OWNERSHIP,
+  },
+  check: (candidate, facts) => {
+    const { node, active } = candidate;
+    const { records, now } = facts;
+    // The guard of the status names a quarantine by others itself.
+    const isReported = statusGuard.check(candidate, facts).some(({ reason }) => reason === "ownership");
+    return records
+      .holdsOn(node.id)
+      .filter(
+        ({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now,
+      )
+      .filter(({ kind }) => kind !== "ownership" || !isReported)
+      .flatMap(({ kind, ...hold }) => (kind === "given_up" ? [] : [{ kind, ...hold }]))
+      .map(({ kind, reason, until }) => ({
+        reason: kind,
+        detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
+      }));
+  },
+};
+
+/** Holds nodes that an operator, the service or another policy is working on. */
+export const statusGuard: GuardRow = {
+  reasons: {
+    status: {
+      counts: "the status of the node",
+      condition:
+        "it is in maintenance, of an unknown status, or rebooting or in a quarantine of ours, but not for this policy",
+      ends: "automatically, with the status",
+      alert: HELD_TOO_LONG,
+    },
+    ownership: OWNERSHIP,
+  },
+  check: ({ node, episode }, facts) => {
+    if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
+    if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
+    if (node.status === "rebooting")
+      return rebootBlockers(node.id, episode, facts.records.openEpisode(node.id, false), facts);
+    return node.status === "quarantined"
+      ? quarantineBlockers(episode, facts.records.openEpisode(node.id, false), facts)
+      : [];
+  },
 };
 
 /** A reboot is expected where the episode sent one. `real`: the open episode of the node that is no dry run. */
@@ -79,74 +129,21 @@ function quarantineBlockers(episode: Episode | null, real: Episode | null, { now
   return [{ reason: "ownership", detail }];
 }
 
-/** One episode a node at a time: the first policy in order has it. */
-export const otherEpisodeGuard: Guard = ({ active, node, episode }, { records }) => {
-  const open = records.openEpisode(node.id, isDryRun(active));
-  if (open === null || open.id === episode?.id) return [];
-  return [{ reason: "other_episode", detail: `${open.id} of the policy ${open.policy} has it` }];
-};
-
-/** Between two episodes of a node some time passes, whichever policies they are of. */
-export const cooldownGuard: Guard = (candidate, { records, now, safety }) => {
-  if ((candidate.episode?.acted ?? 0) > 0) return [];
-  const last = records.closedEpisodesOf(candidate.node.id, isDryRun(candidate.active)).filter(countsAsAttempt).at(-1);
-  const left = (last?.closedAt ?? Number.NEGATIVE_INFINITY) + safety.cooldownMs - now;
-  if (last === undefined || left <= 0) return [];
-  return [
-    {
-      reason: "cooldown",
-      detail: `${last.id} ended ${formatSecondsLeft(now - last.closedAt!)} ago; ${formatSecondsLeft(left)} to go`,
+/** Holds a node that has an open episode of another policy: one episode per node. */
+export const otherEpisodeGuard: GuardRow = {
+  reasons: {
+    other_episode: {
+      counts: "open episodes of the node",
+      condition: "another policy has one",
+      ends: "automatically, once that episode ends or is suspended",
+      alert: HELD_TOO_LONG,
+      preventsEpisode: true,
     },
-  ];
+  },
+  appliesToNotify: true,
+  check: ({ active, node, episode }, { records }) => {
+    const open = records.openEpisode(node.id, isDryRun(active));
+    if (open === null || open.id === episode?.id) return [];
+    return [{ reason: "other_episode", detail: `${open.id} of the policy ${open.policy} has it` }];
+  },
 };
-
-/** A policy that does not heal a node waits, then gives it up; and it begins only so many episodes within a time. */
-export const retryGuard: Guard = (candidate, facts) => {
-  if ((candidate.episode?.acted ?? 0) > 0) return [];
-  const { node, active } = candidate;
-  const { name, retry } = active.policy.rule;
-  const givenUp = isDryRun(active) ? null : givenUpHold(facts.records, node.id, name);
-  if (givenUp !== null) {
-    const end = `the hold ends when the node is seen healthy, or with "release ${node.id}"`;
-    return [{ reason: "retry_limit", detail: `given up: ${givenUp.reason}; ${end}` }];
-  }
-  const past = previousEpisodes(candidate, facts);
-  const blockers: Blocker[] = [];
-  if (past.length >= retry.episodes) {
-    const oldest = past[past.length - retry.episodes];
-    const end =
-      oldest === undefined
-        ? "none is allowed"
-        : `the next in ${formatSecondsLeft(oldest.closedAt! + retry.forgetAfterMs - facts.now)}`;
-    const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}, of ${retry.episodes} allowed; ${end}`;
-    blockers.push({ reason: "retry_limit", detail });
-  }
-  const failed = past.filter(({ state }) => state === "given_up").at(-1);
-  const left = (failed?.closedAt ?? Number.NEGATIVE_INFINITY) + retry.everyMs - facts.now;
-  if (failed !== undefined && left > 0) {
-    blockers.push({
-      reason: "retry_wait",
-      detail: `${failed.id} did not heal it; the next try in ${formatSecondsLeft(left)}`,
-    });
-  }
-  return blockers;
-};
-
-/** A step that could not be sent is not tried again at once, nor one that the service did not want yet. */
-export const backoffGuard: Guard = ({ episode }, { now }) => {
-  if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
-  const why =
-    episode.failures === 0 ? "the service sent Retry-After" : `${episode.failures} attempts in a row were not sent`;
-  const detail = `${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
-  return [{ reason: "backoff", detail }];
-};
-
-function previousEpisodes({ active, node, episode }: Candidate, { records, now }: GuardFacts): readonly Episode[] {
-  const { name, retry } = active.policy.rule;
-  const after = Math.max(now - retry.forgetAfterMs, isDryRun(active) ? 0 : releasedAt(records, node.id, name));
-  return records
-    .closedEpisodesOf(node.id, isDryRun(active))
-    .filter(
-      (past) => past.policy === name && past.id !== episode?.id && countsAsAttempt(past) && past.closedAt! > after,
-    );
-}

@@ -1,21 +1,23 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Action } from "../../model/remediation/episode.ts";
-import type { Candidate } from "../../policy/candidate.ts";
-import { createEvaluationScope, type EvaluationScope } from "../../policy/cel/field-values.ts";
 import { type ActivePolicy, isDryRun, type NodeObservation } from "../../policy/facts.ts";
+import type { Candidate } from "../../policy/guards/guard.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
-import { maxAgeFor, type RemediationContext, slotOfNode } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
+
+/** What the functions of this file read. */
+export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
 
 /** Of a walk of the sessions, when a node is touched by what it showed. */
 const WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 
 /** What is seen of a node now, as guards see it; null: it is not in the fleet. */
-export function observeNode(context: RemediationContext, node: NodeId): NodeObservation | null {
-  const slot = slotOfNode(context, node);
-  if (slot === null || context.view === null) return null;
-  const { fleet } = context.view.snapshot;
+export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {
+  const slot = context.observed.slotOf(node);
+  if (slot === null) return null;
+  const { fleet } = context.observed;
   const location = fleet.locations[fleet.locationIndex[slot]!]!;
   return {
     id: node,
@@ -27,13 +29,13 @@ export function observeNode(context: RemediationContext, node: NodeId): NodeObse
 }
 
 /** The node under a policy, as everything that is known now makes it; null: it is not in the fleet. */
-export function buildCandidate(context: RemediationContext, active: ActivePolicy, node: NodeId): Candidate | null {
+export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
   const trust = observeNode(context, node);
   if (trust === null) return null;
   const { remediationState, clock } = context;
   const { rule } = active.policy;
-  const subject = currentScope(context).find(node)!;
-  const evaluation = evaluatePolicy(active.policy, subject, maxAgeFor(context, rule), clock.monotonic());
+  const subject = context.observed.scope().find(node)!;
+  const evaluation = evaluatePolicy(active.policy, subject, context.observed.maxAgeOf(rule), clock.monotonic());
   const open = remediationState.records.openEpisode(node, isDryRun(active));
   const episode = open?.policy === rule.name ? open : null;
   return {
@@ -51,14 +53,17 @@ export function buildCandidate(context: RemediationContext, active: ActivePolicy
  * Whether it may be acted on at this moment. No read of a node shows its sessions, so that what they say can't be seen
  * again before it is touched: it is then touched right after they were walked, or after they are walked next.
  */
-export function isCurrentEnough({ view, clock }: RemediationContext, { active }: Candidate): boolean {
+export function isCurrentEnough(
+  { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
+  { active }: Candidate,
+): boolean {
   if (!policySources(active.policy).includes("sessions")) return true;
-  const walkedAt = view?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
+  const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
   return clock.monotonic() - walkedAt <= WALK_AGE_MS_MAX;
 }
 
 /** The action of a step that an operator has approved and that was not sent yet; null: none, or it has expired. */
-export const findApprovedAction = (context: RemediationContext, episode: string, step: number): Action | null =>
+export const findApprovedAction = (context: CandidateDeps, episode: string, step: number): Action | null =>
   context.remediationState.records
     .actionsOf(episode)
     .find(
@@ -70,7 +75,7 @@ export const findApprovedAction = (context: RemediationContext, episode: string,
  * it is not.
  */
 export function approvalExpiry(
-  { remediationState, rules }: RemediationContext,
+  { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,
   { state, createdAt, approvedAt }: Action,
 ): string | null {
   const { approvalTtlMs } = rules.safety;
@@ -79,16 +84,13 @@ export function approvalExpiry(
   return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
 }
 
-/** The snapshot of now, as expressions read it. */
-export const currentScope = ({ view, client }: RemediationContext): EvaluationScope =>
-  createEvaluationScope(view!.snapshot, client.serviceTime);
-
-function isProtected(context: RemediationContext, slot: number): NodeObservation["protected"] {
-  if (context.protected === null) return "false";
+function isProtected(context: CandidateDeps, slot: number): NodeObservation["protected"] {
+  const { protectedNodes } = context.policies;
+  if (protectedNodes === null) return "false";
   return evaluateExpression(
-    context.protected,
-    currentScope(context).nodeAt(slot),
-    maxAgeFor(context, null),
+    protectedNodes,
+    context.observed.scope().nodeAt(slot),
+    context.observed.maxAgeOf(null),
     context.clock.monotonic(),
   ).verdict;
 }

@@ -1,10 +1,10 @@
 import type { NodeId } from "../../model/node.ts";
-import type { Threshold } from "../../model/policy/threshold.ts";
+import type { Threshold } from "../../model/policy/policy.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { thresholdsOf } from "../../policy/cel/thresholds.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
 import { nextUsefulReadAt } from "../../policy/timers/next-observation.ts";
-import { maxAgeFor, type RemediationContext, slotOfNode } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
 
 /** The lines that policies draw through usages. */
 export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Threshold[] =>
@@ -14,16 +14,18 @@ export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Thre
  * The nodes whose detail a policy waits for, and from when on a look at each brings its timer on. Whoever verifies an
  * action reads its node more often than that, which puts the next look off each time.
  */
-export function detailDeadlines(context: RemediationContext): ReadonlyMap<NodeId, MonotonicMs> {
+export function detailDeadlines(
+  context: Pick<RemediationContext, "observed" | "policies" | "remediationState">,
+): ReadonlyMap<NodeId, MonotonicMs> {
   const deadlines = new Map<NodeId, MonotonicMs>();
-  for (const policy of context.policies) {
+  for (const policy of context.policies.all) {
     if (!policySources(policy).includes("details")) continue;
-    const maxAgeMs = maxAgeFor(context, policy.rule)("details");
-    const roundMs = context.view?.plan.details?.pacedMs ?? 0;
+    const maxAgeMs = context.observed.maxAgeOf(policy.rule)("details");
+    const roundMs = context.observed.latest?.plan.details?.pacedMs ?? 0;
     for (const [node, timer] of context.remediationState.records.timersOf(policy.rule.name)) {
-      const slot = slotOfNode(context, node);
+      const slot = context.observed.slotOf(node);
       if (slot === null) continue;
-      const observedAt = context.view!.snapshot.fleet.detailedAt[slot]!;
+      const observedAt = context.observed.fleet.detailedAt[slot]!;
       const at = nextUsefulReadAt(timer, policy.rule, { observedAt, maxAgeMs, roundMs });
       deadlines.set(node, Math.min(at, deadlines.get(node) ?? Number.POSITIVE_INFINITY));
     }

@@ -4,8 +4,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { canProceed } from "../../policy/decision.ts";
-import { findCanary } from "../../policy/episodes/canary.ts";
+import { canProceed, findCanary } from "../../policy/decision.ts";
 import {
   type ActivePolicy,
   countFleet,
@@ -25,12 +24,15 @@ import {
 } from "../../policy/guards/storm-and-breaker.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import type { Policy } from "../../policy/policy.ts";
-import { activePolicies, type RemediationContext } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
+import type { CandidateDeps } from "./candidates.ts";
 import { buildCandidate } from "./candidates.ts";
 import type { ExternalBlockerCache } from "./external-blockers.ts";
 import { createIncidentTracker, INCIDENTS } from "./incidents.ts";
 import type { InventoryTrust } from "./inventory-trust.ts";
+
+type FleetHealthDeps = CandidateDeps & Pick<RemediationContext, "apiKey" | "client">;
 
 /** What a look at the fleet brought, by policy. */
 export interface ObservedChanges {
@@ -76,9 +78,10 @@ export const PAUSED = "warden.paused";
 const STORM_REWRITE_MS = MINUTE_MS;
 
 /** The situation as the books remember it. */
-export function createFleetHealth(context: RemediationContext, externalBlockers: ExternalBlockerCache): FleetHealth {
+export function createFleetHealth(context: FleetHealthDeps, externalBlockers: ExternalBlockerCache): FleetHealth {
   const { remediationState, rules, clock, client } = context;
   const { records } = remediationState;
+  const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
   const incidents = createIncidentTracker(context);
   let counted: readonly string[] = parseFact<string[]>(records.fact(ACTING)) ?? [];
   const real: AlertState = {
@@ -98,11 +101,11 @@ export function createFleetHealth(context: RemediationContext, externalBlockers:
   }
 
   const fleetCounts = (dryRun: boolean): FleetCounts =>
-    countFleet(context.view!.snapshot.fleet, records, activePolicies(context), dryRun);
+    countFleet(context.observed.fleet, records, context.policies.active(), dryRun);
 
   function updateBreaker(alerts: AlertState, firing: readonly NodeId[]): void {
     const { withinMs: breakerWithin } = rules.safety.breaker;
-    const limit = effectiveLimits(rules.safety, context.view!.snapshot.fleet.count).breaker;
+    const limit = effectiveLimits(rules.safety, context.observed.fleet.count).breaker;
     alerts.breaker = recordFirings(alerts.breaker, firing, {
       now: remediationState.now(),
       withinMs: breakerWithin,
@@ -161,7 +164,7 @@ export function createFleetHealth(context: RemediationContext, externalBlockers:
     const at = instants();
     const known = new Map<Policy, readonly Blocker[]>();
     return (policy) => {
-      const found = known.get(policy) ?? windowBlockers(policy.rule.windows, context.intervals, at);
+      const found = known.get(policy) ?? windowBlockers(policy.rule.windows, intervals, at);
       known.set(policy, found);
       return [...found, ...externalBlockers.blockers(policy)];
     };
@@ -181,7 +184,7 @@ export function createFleetHealth(context: RemediationContext, externalBlockers:
 
   return {
     recordChanges(observedChanges) {
-      const policies = activePolicies(context);
+      const policies = context.policies.active();
       adoptPolicies(policies);
       const firing = policies.filter(({ policy }) => observedChanges.firing.has(policy.rule.name));
       const nodesOf = (of: readonly ActivePolicy[]) =>
@@ -192,7 +195,7 @@ export function createFleetHealth(context: RemediationContext, externalBlockers:
       return changedCounts();
     },
     update(isBroken) {
-      const policies = activePolicies(context);
+      const policies = context.policies.active();
       const before = real.storm;
       adoptPolicies(policies);
       const seen = fleetCounts(false);
@@ -231,7 +234,7 @@ export function createFleetHealth(context: RemediationContext, externalBlockers:
         records,
         pauseDetail: pausedSince(),
         journalError: remediationState.journalProblem(),
-        credentialsError: dryRun || context.keyRejection === null ? null : context.keyRejection.message,
+        credentialsError: dryRun ? null : context.apiKey.holdReason(),
         trustBlockers: trust.blockers,
         ...alerts,
         incidents: incidents.current(dryRun),

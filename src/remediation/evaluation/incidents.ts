@@ -9,7 +9,7 @@ import {
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../policy/guards/limits.ts";
-import { activePolicies, type RemediationContext } from "../context.ts";
+import type { CandidateDeps } from "./candidates.ts";
 import { observeNode } from "./candidates.ts";
 
 /** Incidents of all policies and of those that act, with the onsets that may still become one. */
@@ -40,7 +40,7 @@ interface IncidentsFact {
 type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
 /** Creates a tracker of what the journal keeps. */
-export function createIncidentTracker(context: RemediationContext): IncidentTracker {
+export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
   const { remediationState, rules } = context;
   const { records } = remediationState;
   const text = records.fact(INCIDENTS);
@@ -51,11 +51,14 @@ export function createIncidentTracker(context: RemediationContext): IncidentTrac
   let dryRunIncidents: readonly Incident[] = stored.shadow.map(fromIncidentFact);
 
   const withinMs = () =>
-    Math.max(rules.safety.correlated.withinMs, WALKS_PER_INCIDENT * (context.view?.plan.nodes?.pacedMs ?? 0));
+    Math.max(
+      rules.safety.correlated.withinMs,
+      WALKS_PER_INCIDENT * (context.observed.latest?.plan.nodes?.pacedMs ?? 0),
+    );
 
   /** How many nodes of a place make an incident. */
   function nodesMinByDomain(): (domain: string) => number {
-    const fleetCounts = countFleet(context.view!.snapshot.fleet, records, activePolicies(context), false);
+    const fleetCounts = countFleet(context.observed.fleet, records, context.policies.active(), false);
     const domains = fleetCounts.domains[rules.safety.correlated.by];
     return (domain) => incidentNodesMin(rules.safety, domains.get(domain)?.nodes ?? 0);
   }

@@ -1,9 +1,10 @@
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { createEvaluationScope, type EvaluationScope } from "../../policy/cel/field-values.ts";
+import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
 import {
@@ -16,10 +17,11 @@ import {
   toTimerRow,
 } from "../../policy/timers/timer.ts";
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
-import { activePolicy, maxAgeFor, type RemediationContext, slotOfNode } from "../context.ts";
-import { yieldToEventLoop } from "../event-loop.ts";
+import type { RemediationContext } from "../context.ts";
 import { knownCreatedAt } from "../node-identity.ts";
 import type { FleetHealth } from "./fleet-health.ts";
+
+type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
 
 /** Runs the timers of all policies over what is seen. */
 export interface RuleEvaluator {
@@ -55,7 +57,7 @@ const EVALUATIONS_PER_SLICE = 2_000;
 const ROWS_PER_COMMIT_MAX = 20_000;
 
 /** A judging over what the ward sees. */
-export function createRuleEvaluator(context: RemediationContext): RuleEvaluator {
+export function createRuleEvaluator(context: EvaluatorDeps): RuleEvaluator {
   const { remediationState } = context;
   const { records } = remediationState;
   /** By policy; empty where this process has looked at nothing, or trusts nothing that it saw. */
@@ -64,11 +66,11 @@ export function createRuleEvaluator(context: RemediationContext): RuleEvaluator 
 
   function preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
     const { forMs, clearForMs } = policy.rule;
-    const ages = maxAgeFor(context, policy.rule);
+    const ages = context.observed.maxAgeOf(policy.rule);
     const gapMsMax = Math.max(...policySources(policy).map(ages));
     const before = lastFalse.get(policy.rule.name) ?? { nodes: [], at: [] };
     lastFalse.set(policy.rule.name, before);
-    const dryRun = isDryRun(activePolicy(context, policy));
+    const dryRun = isDryRun(context.policies.activate(policy));
     return { policy, scope, ages, rule: { forMs, clearForMs, gapMsMax }, dryRun, before };
   }
 
@@ -122,7 +124,7 @@ export function createRuleEvaluator(context: RemediationContext): RuleEvaluator 
   function forgetRemovedNodes(replaced: ReadonlySet<NodeId>): JournalChange[] {
     return records.policiesWithTimers().flatMap((policy) =>
       [...records.timersOf(policy)].flatMap(([node, timer]) => {
-        const isGone = slotOfNode(context, node) === null;
+        const isGone = context.observed.slotOf(node) === null;
         if (!isGone && !replaced.has(node)) return [];
         const next = isGone && hasEpisode(node, policy) ? markUnseen(timer) : INACTIVE;
         return next === timer ? [] : [setTimer(policy, node, next)];
@@ -141,9 +143,9 @@ export function createRuleEvaluator(context: RemediationContext): RuleEvaluator 
 
   return {
     async evaluate(replaced, note) {
-      const { snapshot } = context.view!;
+      const { snapshot } = context.observed.latest!;
       const slots = slotsToEvaluate(snapshot);
-      const scope = createEvaluationScope(snapshot, context.client.serviceTime);
+      const scope = context.observed.scope();
       let changes: JournalChange[] = forgetRemovedNodes(replaced);
       let observedChanges = createObservedChanges();
       let evaluations = 0;
@@ -152,7 +154,7 @@ export function createRuleEvaluator(context: RemediationContext): RuleEvaluator 
         changes = [];
         observedChanges = createObservedChanges();
       };
-      for (const policy of context.policies) {
+      for (const policy of context.policies.all) {
         const pass = preparePass(policy, scope);
         const { name } = policy.rule;
         for (const slot of slots) {

@@ -1,46 +1,59 @@
-import { HOUR_MS } from "../../base/duration.ts";
-import type { EpochMs } from "../../model/time.ts";
-import type { RemediationContext } from "../context.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { Clock } from "../../model/ports.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { RemediationState } from "../state/journaled-state.ts";
 
-/** The service refuses our API key for actions. */
+/** The service rejects our API key for actions. */
 export interface ApiKeyRejection {
-  /** The service's last refusal. */
+  /** The service's last answer. */
   readonly message: string;
-  /** When the first action was refused. */
+  /** When the first action was rejected. */
   readonly since: EpochMs;
-  /** When an action was refused last. */
+  /** When the last action was rejected. */
   readonly refusedAt: EpochMs;
 }
 
 const API_KEY_REJECTION_FACT = "warden.credentials";
-/** After a refusal every action is held so long; then one is tried: the key may have been replaced at the service. */
-const REJECTION_HOLD_MS = HOUR_MS / 4;
-/** Without another refusal for so long no action was wanted: the refusal is over, as far as is known. */
-const REJECTION_MEMORY_MS = 2 * HOUR_MS;
+/** After a rejection all actions are held for this long; then one is tried, because the key may have been replaced. */
+const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
+/** A rejection is over after this long without another one: no action was needed. */
+const REJECTION_MEMORY_MS: DurationMs = 2 * HOUR_MS;
 
-/** Returns the refusal that still counts; null: the key is accepted, as far as is known. It survives restarts. */
-export function currentKeyRejection({ remediationState }: RemediationContext): ApiKeyRejection | null {
-  const text = remediationState.records.fact(API_KEY_REJECTION_FACT);
-  const rejection = text === null ? null : (JSON.parse(text) as ApiKeyRejection);
-  return rejection === null || remediationState.now() - rejection.refusedAt >= REJECTION_MEMORY_MS ? null : rejection;
-}
+/** Whether the service accepts the API key for actions. */
+export class ApiKeyStatus {
+  readonly #state: RemediationState;
+  readonly #clock: Clock;
+  #hold: { readonly message: string; readonly until: MonotonicMs } | null = null;
 
-/** Records that the service refused the key for an action (401 or 403), and holds all actions for a while. */
-export function recordKeyRejected(context: RemediationContext, message: string): void {
-  const { remediationState, clock } = context;
-  const rejectedAt = remediationState.now();
-  const rejection: ApiKeyRejection = {
-    message,
-    since: currentKeyRejection(context)?.since ?? rejectedAt,
-    refusedAt: rejectedAt,
-  };
-  context.keyRejection = { message, until: clock.monotonic() + REJECTION_HOLD_MS };
-  remediationState.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: JSON.stringify(rejection) }]);
-}
+  constructor(state: RemediationState, clock: Clock) {
+    this.#state = state;
+    this.#clock = clock;
+  }
 
-/** Records that the service accepted the key for an action. */
-export function recordKeyAccepted(context: RemediationContext): void {
-  context.keyRejection = null;
-  if (context.remediationState.records.fact(API_KEY_REJECTION_FACT) !== null)
-    context.remediationState.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: null }]);
+  /** Why all actions are held; null: they are not. */
+  holdReason(): string | null {
+    return this.#hold !== null && this.#clock.monotonic() < this.#hold.until ? this.#hold.message : null;
+  }
+
+  /** The rejection that still counts; null: the key is accepted, as far as is known. It survives restarts. */
+  rejection(): ApiKeyRejection | null {
+    const text = this.#state.records.fact(API_KEY_REJECTION_FACT);
+    const rejection = text === null ? null : (JSON.parse(text) as ApiKeyRejection);
+    return rejection !== null && this.#state.now() - rejection.refusedAt < REJECTION_MEMORY_MS ? rejection : null;
+  }
+
+  /** Records that the service rejected the key for an action (401 or 403), and holds all actions for a while. */
+  recordRejected(message: string): void {
+    const now = this.#state.now();
+    const rejection: ApiKeyRejection = { message, since: this.rejection()?.since ?? now, refusedAt: now };
+    this.#hold = { message, until: this.#clock.monotonic() + REJECTION_HOLD_MS };
+    this.#state.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: JSON.stringify(rejection) }]);
+  }
+
+  /** Records that the service accepted the key for an action. */
+  recordAccepted(): void {
+    this.#hold = null;
+    if (this.#state.records.fact(API_KEY_REJECTION_FACT) !== null)
+      this.#state.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: null }]);
+  }
 }

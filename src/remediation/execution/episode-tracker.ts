@@ -1,7 +1,7 @@
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
-import type { Action, ActionOutcome, Episode } from "../../model/remediation/episode.ts";
+import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
-import type { EpochMs } from "../../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import {
   advanceStep,
   clearEpisode,
@@ -9,318 +9,210 @@ import {
   observeStatus,
   recordRefused,
   recordStepLost,
-  recordStepResult,
   refireEpisode,
   resumeEpisode,
   suspendEpisode,
-  withdrawEpisode,
 } from "../../policy/episodes/episode.ts";
-import { rebootProof } from "../../policy/episodes/reboot-proof.ts";
-import {
-  evaluateStep,
-  type StepObservation,
-  type StepResult,
-  stepDeadlines,
-} from "../../policy/episodes/verification.ts";
-import { isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
+import { stepDeadlines } from "../../policy/episodes/verification.ts";
+import { isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import { conditionKeyOf, type Policy, policySources } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timers/timer.ts";
-import {
-  evaluateExpression,
-  evaluatePolicy,
-  type MaxAgeOf,
-  type PolicyEvaluation,
-} from "../../policy/timers/verdict.ts";
-import {
-  activePolicy,
-  canaryFactKey,
-  findPolicy,
-  maxAgeFor,
-  policyByFingerprint,
-  type RemediationContext,
-  slotOfNode,
-} from "../context.ts";
-import { currentScope } from "../evaluation/candidates.ts";
+import { evaluatePolicy } from "../../policy/timers/verdict.ts";
 import { forgetReplacedNode } from "../node-identity.ts";
-import { actionChange, commitTransition, finishAction, finishActions } from "./episode-transitions.ts";
+import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
+import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 
-/** Follows open episodes by what is seen: verifies steps, minds quarantines, and closes what is over. */
-export interface EpisodeTracker {
+/** Updates open episodes by what is observed: verifies steps, watches quarantines, and closes what is over. */
+export class EpisodeTracker {
+  readonly #context: VerificationDeps;
+  /** Records that were observed before this process started were counted by the one before. */
+  readonly #recordsCountFrom: MonotonicMs;
+  /** When the last record of the node was observed, by episode: each record counts as one observation. */
+  readonly #lastObservedAt = new Map<string, MonotonicMs>();
+  /** For how long the node is unhealthy again, by episode that a step has healed. */
+  readonly #relapses = new Map<string, Timer>();
+
+  constructor(context: VerificationDeps) {
+    this.#context = context;
+    this.#recordsCountFrom = context.clock.monotonic();
+  }
+
   /**
-   * Looks at all open episodes. `replaced`: nodes whose id another node has by now. Not to be called while the fleet's data
-   * can't be trusted.
+   * Updates all open episodes. `replaced`: nodes whose id another node has by now. Not to be called while the fleet's data is
+   * not trusted.
    */
-  update(replaced: ReadonlySet<NodeId>): void;
-}
+  update(replaced: ReadonlySet<NodeId>): void {
+    for (const node of replaced) forgetReplacedNode(this.#context, node);
+    const open = this.#context.remediationState.records.openEpisodes();
+    for (const episode of open) this.#updateEpisode(episode);
+    const ids = new Set(open.map(({ id }) => id));
+    for (const memory of [this.#lastObservedAt, this.#relapses])
+      for (const id of memory.keys()) if (!ids.has(id)) memory.delete(id);
+  }
 
-/** A following of what the books hold. */
-export function createEpisodeTracker(context: RemediationContext): EpisodeTracker {
-  const { remediationState } = context;
-  /** Records from before were looked at by whoever followed before. */
-  const sessionsCountedFrom = context.clock.monotonic();
-  /** When the node's record that was looked at last was observed, by episode: one record is one look. */
-  const lastObservedAt = new Map<string, number>();
-  /** Of episodes that a step has healed: how long they are ill again. */
-  const relapses = new Map<string, Timer>();
-
-  function updateEpisode(episode: Episode): void {
-    const slot = slotOfNode(context, episode.node);
+  #updateEpisode(episode: Episode): void {
+    const { observed, policies, remediationState } = this.#context;
+    const slot = observed.slotOf(episode.node);
     if (slot === null) {
-      handleMissing(episode);
+      this.#updateUnlisted(episode);
       return;
     }
-    const policy = findPolicy(context, episode.policy);
-    const present = episode.state === "suspended" ? handleReturn(episode) : episode;
+    const present = episode.state === "suspended" ? this.#resume(episode) : episode;
     if (present.closedAt !== null) return;
-    const { fleet } = context.view!.snapshot;
-    const isNew = fleet.listedAt[slot]! > (lastObservedAt.get(episode.id) ?? sessionsCountedFrom);
-    lastObservedAt.set(episode.id, fleet.listedAt[slot]!);
-    const observedNow = isNew ? updateQuarantine(present, NODE_STATUSES[fleet.status[slot]!]!) : present;
-    if (observedNow.closedAt !== null) return;
-    const action = inFlight(observedNow);
-    if (action !== null) verifyStep(observedNow, action, slot);
-    const judged = remediationState.records.episode(observedNow.id)!;
-    if (judged.closedAt !== null) return;
-    if (policy === null || !isAbout(judged, policy) || isHeldByAnother(judged, policy)) abandonStep(judged);
-    else if (action === null) trackRecovery(judged, policy, slot);
+    const listedAt = observed.fleet.listedAt[slot]!;
+    const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
+    this.#lastObservedAt.set(episode.id, listedAt);
+    const status = NODE_STATUSES[observed.fleet.status[slot]!]!;
+    const current = isNew ? this.#updateQuarantine(present, status) : present;
+    if (current.closedAt !== null) return;
+    if (current.state !== "recovering" && current.state !== "probation") this.#relapses.delete(current.id);
+    const action = this.#inFlightAction(current);
+    if (action !== null) verifyStep(this.#context, current, action, slot);
+    const verified = remediationState.records.episode(current.id)!;
+    if (verified.closedAt !== null) return;
+    const policy = policies.find(episode.policy);
+    if (policy === null || !this.#belongsTo(verified, policy)) this.#abandon(verified);
+    else if (action === null) this.#updateWaiting(verified, policy, slot);
   }
 
-  const inFlight = ({ id }: Episode): Action | null => remediationState.records.actionsOf(id).find(isInFlight) ?? null;
+  #inFlightAction({ id }: Episode): Action | null {
+    return this.#context.remediationState.records.actionsOf(id).find(isInFlight) ?? null;
+  }
 
   /**
-   * The node of an episode has left the list. Without an action of ours it is forgotten after `forget_after`. A lost one is
-   * not: only its return or accept-inventory ends that.
+   * An episode whose node has left the list. Without an action of ours it ends after `forget_after`. A lost node ends it only
+   * when it returns, or with accept-inventory.
    */
-  function handleMissing(episode: Episode): void {
-    const now = remediationState.now();
+  #updateUnlisted(episode: Episode): void {
+    const now = this.#context.remediationState.now();
     if (!isUnlisted(episode)) {
-      commitTransition(context, episode, markUnlisted(episode, now));
+      commitTransition(this.#context, episode, markUnlisted(episode, now));
       return;
     }
-    const action = inFlight(episode);
-    if (action !== null && now >= evaluateStepEnd(action)) {
-      const change = finishAction(context, action, action.shadow ? "dry_run" : "ineffective", {
-        detail: "the node left the list",
-      });
-      commitTransition(context, episode, recordStepLost(episode, action, now), [change]);
-    } else if (!isLost(episode)) closeForgotten(episode, "the node did not come back");
+    const action = this.#inFlightAction(episode);
+    if (action !== null && now >= this.#stepEnd(action)) {
+      const outcome = action.shadow ? "dry_run" : "ineffective";
+      const change = finishAction(this.#context, action, outcome, { detail: "the node left the list" });
+      commitTransition(this.#context, episode, recordStepLost(episode, action, now), [change]);
+    } else if (!isLost(episode)) this.#closeForgotten(episode, "the node did not come back");
   }
 
-  function suspend(episode: Episode): void {
-    commitTransition(context, episode, suspendEpisode(episode, remediationState.now()));
+  /** Closes an episode that has been suspended for `retry.forget_after`. */
+  #closeForgotten(episode: Episode, why: string): void {
+    if (this.#isForgotten(episode, episode.stateAt)) withdraw(this.#context, episode, why);
   }
 
-  /** Ends an episode that was suspended for `retry.forget_after`. */
-  function closeForgotten(episode: Episode, why: string): void {
-    if (isForgotten(episode, episode.stateAt)) withdraw(episode, why);
+  #isForgotten(episode: Episode, since: EpochMs): boolean {
+    const forgetAfterMs = this.#policyOf(episode)?.rule.retry.forgetAfterMs ?? 0;
+    return this.#context.remediationState.now() - since >= forgetAfterMs;
   }
 
-  const isForgotten = (episode: Episode, since: EpochMs): boolean =>
-    remediationState.now() - since >= (policyOf(episode)?.rule.retry.forgetAfterMs ?? 0);
-
-  function withdraw(episode: Episode, why: string): void {
-    commitTransition(
-      context,
-      episode,
-      withdrawEpisode(episode, remediationState.now()),
-      finishActions(context, episode, why),
-    );
-  }
-
-  /** When the time of a step is up; at once where it is not understood any more. */
-  function evaluateStepEnd(action: Action): EpochMs {
-    const step = policyByFingerprint(context, action.fingerprint)?.rule.steps[action.step];
+  /** When the time of a step is up; at once if this version can't read its policy. */
+  #stepEnd(action: Action): EpochMs {
+    const step = this.#context.policies.withFingerprint(action.fingerprint)?.rule.steps[action.step];
     return step === undefined || step.action === "notify" ? 0 : stepDeadlines(action, step.verify).end;
   }
 
-  /** The policy of an episode as it is now; if it is no more, as it was. */
-  const policyOf = ({ policy, fingerprint }: Episode): Policy | null =>
-    findPolicy(context, policy) ?? policyByFingerprint(context, fingerprint);
+  /** The policy of an episode as it is now, or as it was if the configuration has it no more. */
+  #policyOf({ policy, fingerprint }: Episode): Policy | null {
+    return this.#context.policies.find(policy) ?? this.#context.policies.withFingerprint(fingerprint);
+  }
 
-  function handleReturn(episode: Episode): Episode {
-    if (isUnlisted(episode) && isForgotten(episode, episode.unlistedAt!)) {
-      withdraw(episode, "the node came back too late");
+  /** A suspended episode whose node is listed. */
+  #resume(episode: Episode): Episode {
+    const { remediationState } = this.#context;
+    if (isUnlisted(episode) && this.#isForgotten(episode, episode.unlistedAt!)) {
+      withdraw(this.#context, episode, "the node came back too late");
       return remediationState.records.episode(episode.id)!;
     }
-    const after = resumeEpisode(episode, inFlight(episode) !== null, remediationState.now());
-    if (after !== episode) commitTransition(context, episode, after);
+    const after = resumeEpisode(episode, this.#inFlightAction(episode) !== null, remediationState.now());
+    if (after !== episode) commitTransition(this.#context, episode, after);
     return after;
   }
 
-  function updateQuarantine(episode: Episode, status: NodeStatus): Episode {
-    const after = observeStatus(episode, status, remediationState.now());
+  #updateQuarantine(episode: Episode, status: NodeStatus): Episode {
+    const after = observeStatus(episode, status, this.#context.remediationState.now());
     if (after === episode) return after;
-    const detail = "a person lifted the quarantine";
-    commitTransition(
-      context,
-      episode,
-      after,
-      after.state === "freed" ? [recordVeto(after), ...finishActions(context, after, detail)] : [],
-    );
+    const changes =
+      after.state === "freed"
+        ? [this.#vetoOf(after), ...finishActions(this.#context, after, "a person lifted the quarantine")]
+        : [];
+    commitTransition(this.#context, episode, after, changes);
     return after;
   }
 
-  function recordVeto(episode: Episode): JournalChange {
+  #vetoOf(episode: Episode): JournalChange {
     const { node, policy, id } = episode;
-    const now = remediationState.now();
-    const until = now + (policyOf(episode)?.rule.retry.everyMs ?? 0);
+    const now = this.#context.remediationState.now();
+    const until = now + (this.#policyOf(episode)?.rule.retry.everyMs ?? 0);
     const reason = `a person lifted the quarantine of ${id}`;
     return { kind: "hold", row: { node, policy, kind: "vetoed", at: now, until, reason } };
   }
 
-  /** What no policy of now stands behind is watched while our hand is on the node, and no longer. */
-  function abandonStep(episode: Episode): void {
-    if (episode.state === "acting" || episode.quarantine !== null) return;
-    withdraw(episode, "its policy is gone or was changed");
+  /** Ends an episode that no current policy stands behind, once neither an action nor a quarantine of ours is under way. */
+  #abandon(episode: Episode): void {
+    if (isUnderWay(episode)) return;
+    withdraw(this.#context, episode, "its policy is gone or was changed");
   }
 
-  /** Whether an episode is about what its policy is about now. */
-  const isAbout = ({ fingerprint }: Episode, policy: Policy): boolean =>
-    fingerprint === policy.fingerprint || conditionKeyOf(fingerprint) === policy.conditionKey;
-
-  /** Whether its policy works in the other world now: a dry run that became real, or the other way round. */
-  function isHeldByAnother(episode: Episode, policy: Policy): boolean {
-    const dryRun = activePolicy(context, policy).mode === "dry_run";
-    return dryRun !== episode.shadow && episode.state !== "acting" && episode.quarantine === null;
+  /** Whether an episode is about what its policy is about now, and both are dry runs or both are not. */
+  #belongsTo(episode: Episode, policy: Policy): boolean {
+    const isSameCondition =
+      episode.fingerprint === policy.fingerprint || conditionKeyOf(episode.fingerprint) === policy.conditionKey;
+    const hasSwitched = isDryRun(this.#context.policies.activate(policy)) !== episode.shadow;
+    return isSameCondition && (!hasSwitched || isUnderWay(episode));
   }
 
-  /** A step is judged by the policy under which it was sent, whatever became of that since. */
-  function verifyStep(episode: Episode, action: Action, slot: number): void {
-    const policy = policyByFingerprint(context, action.fingerprint);
-    const step = policy?.rule.steps[action.step];
-    if (policy === null || step === undefined || step.action === "notify") {
-      withdraw(episode, "what it was sent for is not understood any more");
-      return;
-    }
-    const isDryRunStep = episode.shadow && action.request.kind === "quarantine";
-    const seen = observeStep(action, policy, slot);
-    const end = isDryRunStep ? "verified" : evaluateStep(action, step.verify, seen);
-    if (seen.isFresh && seen.status === "rebooting" && !action.rebootingSeen) {
-      remediationState.record([actionChange({ ...action, rebootingSeen: true })]);
-    }
-    if (end !== null) finishStep(episode, remediationState.records.action(action.id)!, end, policy, slot);
-  }
-
-  function observeStep(action: Action, policy: Policy, slot: number): StepObservation {
-    const { fleet, sessions } = context.view!.snapshot;
-    const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
-    const isAfter = (at: number | null | undefined) => remediationState.epochOf(at ?? Number.NaN) > sentAt;
-    const observed = {
-      nodes: isAfter(fleet.listedAt[slot]),
-      details: isAfter(fleet.detailedAt[slot]),
-      sessions: isAfter(sessions?.settledAt),
-      stats: true,
-      hourly: true,
-    };
-    // What was observed before the step was sent says nothing of what came of it: it is as unknown as stale data.
-    const maxAges = maxAgeFor(context, policy.rule);
-    const sinceSent: MaxAgeOf = (source) => (observed[source] ? maxAges(source) : Number.NEGATIVE_INFINITY);
-    const subject = currentScope(context).nodeAt(slot);
-    const now = context.clock.monotonic();
-    const expectation = policy.expects[action.step] ?? null;
-    return {
-      now: remediationState.now(),
-      isFresh: observed.nodes,
-      status: NODE_STATUSES[fleet.status[slot]!]!,
-      when: evaluatePolicy(policy, subject, sinceSent, now).verdict,
-      expect: expectation === null ? null : evaluateExpression(expectation, subject, sinceSent, now).verdict,
-    };
-  }
-
-  const evaluation = (policy: Policy, slot: number): PolicyEvaluation =>
-    evaluatePolicy(
-      policy,
-      currentScope(context).nodeAt(slot),
-      maxAgeFor(context, policy.rule),
-      context.clock.monotonic(),
-    );
-
-  function finishStep(episode: Episode, action: Action, end: StepResult, sentUnder: Policy, slot: number): void {
+  /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or for its node. */
+  #updateWaiting(episode: Episode, policy: Policy, slot: number): void {
+    const { remediationState } = this.#context;
     const now = remediationState.now();
-    const policy = findPolicy(context, episode.policy) ?? sentUnder;
-    const isOurs = end !== "verified" || episode.repaired !== true;
-    const outcome: ActionOutcome = action.shadow ? "dry_run" : isOurs ? end : "in_doubt";
-    const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(action, slot) : null;
-    const changes = [finishAction(context, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED_DETAIL })];
-    const isProof = outcome === "verified" && action.fingerprint === policy.fingerprint;
-    if (isProof) changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
-    relapses.delete(episode.id);
-    commitTransition(context, episode, recordStepResult(episode, action, end, policy.rule, now), changes);
-  }
-
-  function rebootProofOf(action: Action, slot: number) {
-    const { fleet } = context.view!.snapshot;
-    const observedAt = context.client.serviceTime(fleet.listedAt[slot]!);
-    const elapsed = remediationState.epochOf(fleet.listedAt[slot]!) - action.sentAt!;
-    const uptime = fleet.uptimeHours[slot]!;
-    return rebootProof({
-      uptimeHoursBefore: action.uptimeHoursBefore,
-      uptimeHoursNow: Number.isNaN(uptime) ? null : uptime,
-      rebootingSeen: action.rebootingSeen,
-      observedAt,
-      postedAt: observedAt === null ? null : observedAt - elapsed,
-    });
-  }
-
-  /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or to be seen again. */
-  function trackRecovery(episode: Episode, policy: Policy, slot: number): void {
-    const now = remediationState.now();
-    const { name, forMs, clearForMs } = policy.rule;
+    const { rule } = policy;
     if (episode.state === "acting") return;
-    const { state } = remediationState.records.timer(name, episode.node);
-    if (episode.quarantine === null && state !== "firing") {
-      relapses.delete(episode.id);
-      if (state !== "lapsed") {
-        commitTransition(
-          context,
-          episode,
-          clearEpisode(episode, now),
-          finishActions(context, episode, "the node is well again"),
-        );
-      } else if (episode.state !== "suspended") suspend(episode);
-      else closeForgotten(episode, "its verdict stayed unknown");
-      return;
+    const timer = remediationState.records.timer(rule.name, episode.node).state;
+    if (episode.quarantine === null && timer !== "firing") {
+      this.#relapses.delete(episode.id);
+      if (timer !== "lapsed") {
+        const changes = finishActions(this.#context, episode, "the node is well again");
+        commitTransition(this.#context, episode, clearEpisode(episode, now), changes);
+      } else if (episode.state === "suspended") this.#closeForgotten(episode, "its verdict stayed unknown");
+      else commitTransition(this.#context, episode, suspendEpisode(episode, now));
+    } else if (episode.state === "suspended") {
+      if (this.#isNodeFree(episode)) commitTransition(this.#context, episode, refireEpisode(episode, rule, now));
+      else this.#closeForgotten(episode, "another episode has the node");
+    } else if (episode.state === "firing" && episode.step >= rule.steps.length) {
+      // A reload removed its steps.
+      commitTransition(this.#context, episode, recordRefused(episode, rule, now));
+    } else if (episode.state === "recovering" || episode.state === "probation") {
+      if (!this.#hasRelapsed(episode, policy, slot)) return;
+      this.#relapses.delete(episode.id);
+      commitTransition(this.#context, episode, advanceStep(episode, rule, now));
     }
-    if (episode.state === "suspended") {
-      if (isNodeFree(episode)) commitTransition(context, episode, refireEpisode(episode, policy.rule, now));
-      else closeForgotten(episode, "another episode has the node");
-      return;
-    }
-    if (episode.state === "firing" && episode.step >= policy.rule.steps.length) {
-      // A reload took its steps away.
-      commitTransition(context, episode, recordRefused(episode, policy.rule, now));
-      return;
-    }
-    if (episode.state !== "recovering" && episode.state !== "probation") return;
-    const { verdict, at, newest } = evaluation(policy, slot);
-    const gapMsMax = Math.max(...policySources(policy).map(maxAgeFor(context, policy.rule)));
-    const before = relapses.get(episode.id) ?? INACTIVE;
-    const relapse = observeCondition(before, { verdict, at, newest, now }, { forMs, clearForMs, gapMsMax });
-    relapses.set(episode.id, relapse);
-    if (relapse.state !== "firing") return;
-    relapses.delete(episode.id);
-    commitTransition(context, episode, advanceStep(episode, policy.rule, now));
   }
 
-  /** Whether a suspended episode may have its node again: no other one has it, or has acted on it a short while ago. */
-  function isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
+  /** Whether the node of an episode that a step has healed was unhealthy again for `for`. */
+  #hasRelapsed(episode: Episode, policy: Policy, slot: number): boolean {
+    const { observed, clock, remediationState } = this.#context;
+    const { forMs, clearForMs } = policy.rule;
+    const maxAgeOf = observed.maxAgeOf(policy.rule);
+    const { verdict, at, newest } = evaluatePolicy(policy, observed.scope().nodeAt(slot), maxAgeOf, clock.monotonic());
+    const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
+    const before = this.#relapses.get(episode.id) ?? INACTIVE;
+    const observation = { verdict, at, newest, now: remediationState.now() };
+    const relapse = observeCondition(before, observation, { forMs, clearForMs, gapMsMax });
+    this.#relapses.set(episode.id, relapse);
+    return relapse.state === "firing";
+  }
+
+  /** Whether a suspended episode may have its node again: no other one has it, or has acted on it within the cooldown. */
+  #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
+    const { remediationState, rules } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
     const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(({ acted }) => acted > 0);
     const closedAt = other?.closedAt ?? Number.NEGATIVE_INFINITY;
-    return closedAt < stateAt || remediationState.now() - closedAt >= context.rules.safety.cooldownMs;
+    return closedAt < stateAt || remediationState.now() - closedAt >= rules.safety.cooldownMs;
   }
-
-  return {
-    update(replaced) {
-      for (const node of replaced) forgetReplacedNode(context, node);
-      const open = remediationState.records.openEpisodes();
-      for (const episode of open) updateEpisode(episode);
-      const ids = new Set(open.map(({ id }) => id));
-      for (const id of lastObservedAt.keys()) if (!ids.has(id)) lastObservedAt.delete(id);
-      for (const id of relapses.keys()) if (!ids.has(id)) relapses.delete(id);
-    },
-  };
 }
 
-/** Detail of an action whose node recovered while an operator worked on it. */
-const REPAIRED_DETAIL = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
+/** Whether an action or a quarantine of ours is under way. */
+const isUnderWay = ({ state, quarantine }: Episode): boolean => state === "acting" || quarantine !== null;

@@ -9,21 +9,23 @@ import { consecutiveFailures, givenUpHold } from "../../policy/episodes/retries.
 import { isInFlight, isLost } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-state.ts";
-import {
-  activePolicy,
-  efficacySinceFactKey,
-  fallbackFactKey,
-  findPolicy,
-  type RemediationContext,
-} from "../context.ts";
+import type { RemediationContext } from "../context.ts";
+import type { CandidateDeps } from "../evaluation/candidates.ts";
 import { buildCandidate } from "../evaluation/candidates.ts";
+import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
+
+/** What a transition of an episode writes to, and what follows from it reads. */
+export type TransitionDeps = Pick<
+  RemediationContext,
+  "remediationState" | "policies" | "rules" | "notifier" | "metrics" | "log"
+>;
 
 /**
  * Writes down how an episode stands now, with what else belongs to it and with what follows from it, in one transaction;
  * and tells people what they should know.
  */
 export function commitTransition(
-  context: RemediationContext,
+  context: TransitionDeps,
   before: Episode | null,
   after: Episode,
   otherChanges: readonly JournalChange[] = [],
@@ -39,9 +41,9 @@ export function commitTransition(
 }
 
 /** What follows from a change of a real episode. */
-function recordFollowUps(context: RemediationContext, before: Episode | null, after: Episode): void {
+function recordFollowUps(context: TransitionDeps, before: Episode | null, after: Episode): void {
   if (before === null) context.notifier.notify(episodeNotification(after));
-  const policy = findPolicy(context, after.policy);
+  const policy = context.policies.find(after.policy);
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
   if (isLost(after) && before !== null && !isLost(before)) {
     const summary = `${after.node} left the list after an action of ${after.policy} (${after.id}): it counts against the limits until it is back, or accept-inventory`;
@@ -59,7 +61,7 @@ export const actionChange = (row: Action): JournalChange => ({ kind: "action", r
 
 /** Returns the row of an action that ended, and counts it. Null: it was never sent. */
 export function finishAction(
-  { remediationState, metrics, log }: RemediationContext,
+  { remediationState, metrics, log }: TransitionDeps,
   action: Action,
   outcome: ActionOutcome | null,
   more: Partial<Pick<Action, "proof" | "detail">>,
@@ -79,39 +81,35 @@ export function finishAction(
 }
 
 /** Returns the rows of the actions of an episode that closes while they are not over: what was sent is in doubt. */
-export function finishActions(context: RemediationContext, { id }: Episode, detail: string): JournalChange[] {
+export function finishActions(context: TransitionDeps, { id }: Episode, detail: string): JournalChange[] {
   return context.remediationState.records
     .actionsOf(id)
     .filter(isUnfinished)
     .map((action) => finishAction(context, action, isInFlight(action) ? "in_doubt" : null, { detail }));
 }
 
-const lostEpisodesOf = ({ remediationState }: RemediationContext): Episode[] =>
+const lostEpisodesOf = ({ remediationState }: TransitionDeps): Episode[] =>
   remediationState.records.openEpisodes().filter(isLost);
 
 /** Nodes that left the list after an action of ours. */
-export const lostNodes = (context: RemediationContext): ReadonlySet<NodeId> =>
+export const lostNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
   new Set(lostEpisodesOf(context).map(({ node }) => node));
 
-/**
- * Ends the losses of nodes that left the list after an action, since an operator accepts them. Their episodes are
- * withdrawn: they count against no limit and no policy any more.
- */
-export function acceptLosses(context: RemediationContext): void {
-  for (const episode of lostEpisodesOf(context)) {
-    const after = withdrawEpisode(episode, context.remediationState.now());
-    commitTransition(
-      context,
-      episode,
-      after,
-      finishActions(context, episode, "an operator accepted the loss of the node"),
-    );
-  }
+/** Closes an episode that can't go on, and finishes its actions. */
+export function withdraw(context: TransitionDeps, episode: Episode, why: string): void {
+  const after = withdrawEpisode(episode, context.remediationState.now());
+  commitTransition(context, episode, after, finishActions(context, episode, why));
+}
+
+/** Withdraws the episodes of lost nodes: an operator accepts the losses, so they count against no limit and no policy any more. */
+export function acceptLosses(context: TransitionDeps): void {
+  for (const episode of lostEpisodesOf(context))
+    withdraw(context, episode, "an operator accepted the loss of the node");
 }
 
 /** Tells people about an episode, once; `receiver`: only that one. */
 export function notifyOfEpisode(
-  context: RemediationContext,
+  context: TransitionDeps,
   episode: Episode,
   about: Pick<Notification, "kind" | "severity" | "summary">,
   receiver?: string,
@@ -131,7 +129,7 @@ export function notifyOfEpisode(
 }
 
 /** What was told of open episodes before a restart goes on being told. */
-export function resumeEpisodeNotifications({ remediationState, notifier }: RemediationContext): void {
+export function resumeEpisodeNotifications({ remediationState, notifier }: TransitionDeps): void {
   notifier.resume(
     remediationState.records
       .openEpisodes()
@@ -149,7 +147,7 @@ function episodeNotification({ id, policy, node, region, openedAt, closedAt, sta
   return { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
 }
 
-function closeEpisode(context: RemediationContext, episode: Episode, policy: Policy | null): void {
+function closeEpisode(context: TransitionDeps, episode: Episode, policy: Policy | null): void {
   context.notifier.notify(episodeNotification(episode));
   if (policy === null) return;
   if (episode.state === "given_up") giveUpNode(context, policy, episode);
@@ -157,7 +155,7 @@ function closeEpisode(context: RemediationContext, episode: Episode, policy: Pol
 }
 
 /** A node that a policy did not heal in as many episodes in a row as it may try is given up, and reported once. */
-function giveUpNode(context: RemediationContext, { rule }: Policy, episode: Episode): void {
+function giveUpNode(context: TransitionDeps, { rule }: Policy, episode: Episode): void {
   const { remediationState } = context;
   const { node } = episode;
   const failures = consecutiveFailures(remediationState.records, node, rule);
@@ -171,12 +169,12 @@ function giveUpNode(context: RemediationContext, { rule }: Policy, episode: Epis
 }
 
 /** Ends the holds of nodes that were given up and are seen healthy now. Not to be called while fleet data is not trusted. */
-export function releaseRecoveredNodes(context: RemediationContext): void {
+export function releaseRecoveredNodes(context: TransitionDeps & CandidateDeps): void {
   const { remediationState } = context;
   for (const { node, policy: name, kind, until } of remediationState.records.allHolds()) {
     if (kind !== "given_up" || until !== null || name === null) continue;
-    const policy = findPolicy(context, name);
-    const candidate = policy === null ? null : buildCandidate(context, activePolicy(context, policy), node);
+    const policy = context.policies.find(name);
+    const candidate = policy === null ? null : buildCandidate(context, context.policies.activate(policy), node);
     if (candidate === null || candidate.node.status !== "online") continue;
     if (candidate.evaluation.verdict !== "false" || candidate.timer.state !== "inactive") continue;
     remediationState.record([{ kind: "hold_gone", node, policy: name }]);
@@ -185,7 +183,7 @@ export function releaseRecoveredNodes(context: RemediationContext): void {
 }
 
 /** A policy that heals too little falls back to dry_run, until its text changes or an operator resets it. */
-function updateEfficacy(context: RemediationContext, policy: Policy, episode: Episode): void {
+function updateEfficacy(context: TransitionDeps, policy: Policy, episode: Episode): void {
   const { records } = context.remediationState;
   const { name } = policy.rule;
   if (records.fact(fallbackFactKey(name)) === policy.fingerprint) return;

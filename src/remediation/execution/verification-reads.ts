@@ -5,7 +5,12 @@ import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { isInFlight } from "../../policy/facts.ts";
 import { expressionSources } from "../../policy/policy.ts";
-import { policyByFingerprint, type RemediationContext, slotOfNode } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
+
+type ReadDeps = Pick<
+  RemediationContext,
+  "client" | "clock" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
+>;
 
 /** A step's time is looked into so many times. */
 const READS_PER_STEP = 8;
@@ -18,7 +23,7 @@ const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
  * Reads the nodes that something was done to, wherever the collectors would not bring it soon enough to verify it. Ends
  * when `signal` aborts.
  */
-export async function startVerificationReads(context: RemediationContext, signal: AbortSignal): Promise<void> {
+export async function startVerificationReads(context: ReadDeps, signal: AbortSignal): Promise<void> {
   const { remediationState, clock } = context;
   // By id of an action under way: when its node was last read, with success or not.
   let lastReadAt: ReadonlyMap<string, MonotonicMs> = new Map();
@@ -36,14 +41,14 @@ export async function startVerificationReads(context: RemediationContext, signal
   }
 }
 
-function isReadDue(context: RemediationContext, action: Action, triedAt: MonotonicMs): boolean {
-  const policy = policyByFingerprint(context, action.fingerprint);
+function isReadDue(context: ReadDeps, action: Action, triedAt: MonotonicMs): boolean {
+  const policy = context.policies.withFingerprint(action.fingerprint);
   const step = policy?.rule.steps[action.step];
-  const slot = slotOfNode(context, action.node);
+  const slot = context.observed.slotOf(action.node);
   if (policy === null || step === undefined || step.action === "notify" || slot === null || action.sentAt === null) {
     return false;
   }
-  const { fleet } = context.view!.snapshot;
+  const { fleet } = context.observed;
   const every = Math.min(READ_INTERVAL_MS_MAX, Math.max(READ_INTERVAL_MS_MIN, step.verify.withinMs / READS_PER_STEP));
   const sources = expressionSources([policy.match, policy.when, policy.expects[action.step] ?? null]);
   const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
@@ -52,7 +57,7 @@ function isReadDue(context: RemediationContext, action: Action, triedAt: Monoton
   return since >= every && context.clock.monotonic() - triedAt >= every;
 }
 
-async function readForVerification(context: RemediationContext, { node }: Action, signal: AbortSignal): Promise<void> {
+async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<void> {
   const answer = await context.client.get(readNodeCall(node), "action", signal);
   if (!answer.ok) {
     if (!signal.aborted)

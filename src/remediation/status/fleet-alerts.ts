@@ -4,7 +4,6 @@ import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { InventoryTrust } from "../evaluation/inventory-trust.ts";
-import { currentKeyRejection } from "../execution/api-key-rejection.ts";
 
 /** Tells people what holds the whole fleet, or a place of it: when it begins, and when it is over. */
 export interface FleetAlerts {
@@ -15,7 +14,10 @@ export interface FleetAlerts {
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
 
 /** Alarms of which none is told yet. What still lasts after a restart is told again: receivers know it by its key. */
-export function createFleetAlerts(context: RemediationContext, fleetHealth: FleetHealth): FleetAlerts {
+export function createFleetAlerts(
+  context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
+  fleetHealth: FleetHealth,
+): FleetAlerts {
   const { remediationState, notifier, log } = context;
   const sentAlerts = new Map<string, FleetAlert>();
   let untrustedSince: EpochMs | null = null;
@@ -37,7 +39,7 @@ export function createFleetAlerts(context: RemediationContext, fleetHealth: Flee
       const summary = `One incident: ${nodes.size} nodes of ${domain || "no place"} went bad together; no action is taken on them until they recover, at the latest until ${latest}`;
       yield { kind: "incident", key: `incident/${domain}`, summary, startsAt: from, region: domain };
     }
-    const keyRejection = currentKeyRejection(context);
+    const keyRejection = context.apiKey.rejection();
     if (keyRejection !== null) {
       const { message, since } = keyRejection;
       const summary = `The service refuses the API key for actions, and every action is on hold: ${message}`;

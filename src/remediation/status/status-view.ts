@@ -6,7 +6,8 @@ import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
-import { activePolicies, type RemediationContext, slotOfNode } from "../context.ts";
+import type { RemediationContext } from "../context.ts";
+import type { CandidateDeps } from "../evaluation/candidates.ts";
 import { buildCandidate } from "../evaluation/candidates.ts";
 import { type FleetHealth, PAUSED } from "../evaluation/fleet-health.ts";
 import type { InventoryTrust, InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
@@ -19,9 +20,11 @@ import {
   type RemediationView,
 } from "./views.ts";
 
+type ViewDeps = CandidateDeps & Pick<RemediationContext, "metrics">;
+
 /** What a portrait is drawn from. */
 export interface StatusViewDeps {
-  readonly context: RemediationContext;
+  readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
   readonly journal: Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands">;
@@ -38,9 +41,9 @@ export function createStatusView(parts: StatusViewDeps): RemediationView {
   const { records } = context.remediationState;
   return {
     status: () => remediationStatus(parts),
-    policies: () => activePolicies(context).map((active) => policyStatus(context, active)),
+    policies: () => context.policies.active().map((active) => policyStatus(context, active)),
     explain(node) {
-      const known = slotOfNode(context, node) !== null;
+      const known = context.observed.slotOf(node) !== null;
       const query = { node, limit: ROWS_PER_NODE_MAX };
       return {
         node,
@@ -64,7 +67,7 @@ export function createStatusView(parts: StatusViewDeps): RemediationView {
 }
 
 function remediationStatus({ context, fleetHealth, trustTracker, trust }: StatusViewDeps): RemediationStatus {
-  const { remediationState, rules, view } = context;
+  const { remediationState, rules, observed } = context;
   const paused = remediationState.records.fact(PAUSED);
   return {
     mode: rules.safety.mode,
@@ -74,13 +77,13 @@ function remediationStatus({ context, fleetHealth, trustTracker, trust }: Status
     stormUntil: fleetHealth.storm()?.until ?? null,
     journal: remediationState.journalProblem(),
     largestWalkNodes: trustTracker.largestWalkNodes(),
-    limits: limitsByName(rules.safety, view?.snapshot.fleet.count ?? 0),
+    limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...remediationState.records.actions()].filter(({ state, shadow: dryRun }) => state === "sent" && !dryRun)
       .length,
   };
 }
 
-function policyStatus({ remediationState }: RemediationContext, active: ActivePolicy): PolicyStatus {
+function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): PolicyStatus {
   const { rule } = active.policy;
   const { records } = remediationState;
   const timers = [...records.timersOf(rule.name)];
@@ -116,7 +119,7 @@ function explainPolicies({ context, fleetHealth, trust }: StatusViewDeps, node: 
     facts.set(dryRun, known);
     return known;
   };
-  return activePolicies(context).flatMap((active): PolicyExplanation[] => {
+  return context.policies.active().flatMap((active): PolicyExplanation[] => {
     const candidate = buildCandidate(context, active, node);
     if (candidate === null) return [];
     const { evaluation } = candidate;
@@ -141,13 +144,13 @@ function explainPolicies({ context, fleetHealth, trust }: StatusViewDeps, node: 
   });
 }
 
-function nodeMarksOf({ remediationState, policies }: RemediationContext): ReadonlyMap<string, NodeMark> {
+function nodeMarksOf({ remediationState, policies }: ViewDeps): ReadonlyMap<string, NodeMark> {
   const { records } = remediationState;
   const marks = new Map<string, NodeMark>();
   const mark = (node: string, what: NodeMark) => {
     if (NODE_MARKS.indexOf(what) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, what);
   };
-  for (const { rule } of policies) {
+  for (const { rule } of policies.all) {
     for (const [node, { state }] of records.timersOf(rule.name)) mark(node, state === "firing" ? "firing" : "pending");
   }
   for (const { node, shadow: dryRun, state } of records.openEpisodes()) {
@@ -163,7 +166,7 @@ function nodeMarksOf({ remediationState, policies }: RemediationContext): Readon
 }
 
 /** Sets the gauges of what a portrait shows. */
-export function setStatusGauges(context: RemediationContext, view: RemediationView): void {
+export function setStatusGauges(context: ViewDeps, view: RemediationView): void {
   const { metrics } = context;
   const status = view.status();
   metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
@@ -181,8 +184,8 @@ export function setStatusGauges(context: RemediationContext, view: RemediationVi
 }
 
 /** Begins the counters of a policy at zero, so that their first increase is one. */
-export function initializeCounters({ metrics, policies }: RemediationContext): void {
-  for (const { rule } of policies) {
+export function initializeCounters({ metrics, policies }: ViewDeps): void {
+  for (const { rule } of policies.all) {
     metrics.inc("proxywarden_decisions_total", { policy: rule.name, verdict: "act", reason: "all_clear" }, 0);
     const kinds = ACTION_KINDS.filter((kind) => rule.steps.some(({ action }) => action === kind));
     for (const action of kinds) {
@@ -193,8 +196,8 @@ export function initializeCounters({ metrics, policies }: RemediationContext): v
 }
 
 /** Takes away the gauges of policies that are no more. */
-export function removePolicyGauges({ metrics, policies }: RemediationContext): void {
-  for (const { rule } of policies) {
+export function removePolicyGauges({ metrics, policies }: ViewDeps): void {
+  for (const { rule } of policies.all) {
     for (const state of EPISODE_STATES) metrics.remove("proxywarden_episodes", { policy: rule.name, state });
     for (const mode of MODES) metrics.remove("proxywarden_policy_mode", { policy: rule.name, mode });
   }

@@ -1,6 +1,5 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { Operator } from "../../model/remediation/operator.ts";
-import type { OperatorCommandName } from "../../model/remediation/operator-command.ts";
+import type { Operator, OperatorCommandName } from "../../model/remediation/operator-command.ts";
 import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/error-response.ts";

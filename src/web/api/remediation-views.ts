@@ -1,6 +1,6 @@
 import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
-import { HOLD_REASON_ROWS } from "../../model/remediation/hold-reasons.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
+import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
   PolicyExplanation,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
-import { type RebootEvidence, rebootProof } from "../../../src/policy/episodes/reboot-proof.ts";
+import { type RebootEvidence, rebootProof } from "../../../src/policy/episodes/verification.ts";
 
 const POSTED = 1_000 * HOUR_MS;
 

@@ -2,18 +2,16 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
 import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";
+import { breakerGuard, correlatedGuard, stormGuard } from "../../../src/policy/guards/fleet-guards.ts";
+import type { Candidate, GuardRow } from "../../../src/policy/guards/guard.ts";
 import {
-  breakerGuard,
-  correlatedGuard,
   disruptedDomainGuard,
   disruptedGuard,
   inFlightGuard,
   maxActionsGuard,
   minOnlineGuard,
-  stormGuard,
-} from "../../../src/policy/guards/fleet-guards.ts";
+} from "../../../src/policy/guards/limit-guards.ts";
 import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
 import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 import {
@@ -28,8 +26,8 @@ import {
   openEpisode,
 } from "../guard-case.ts";
 
-const blockersOfGuard = (guard: Guard, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
-  blockerTexts(guard(buildCandidate(candidate), buildFacts(facts)));
+const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  blockerTexts(guard.check(buildCandidate(candidate), buildFacts(facts)));
 
 const NO_BLOCKERS: readonly string[] = [];
 
@@ -45,7 +43,7 @@ describe("a storm: pain 1, too many healthy nodes killed", () => {
   test("is more than the share of the fleet that is unhealthy, and the share itself is none", () => {
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
-      "storm: 21 of 100 nodes are unhealthy, and more than 20 are a storm",
+      "storm: 21 of 100 nodes are unhealthy; the limit is 20 (storm)",
     ]);
   });
 
@@ -67,7 +65,7 @@ describe("a storm: pain 1, too many healthy nodes killed", () => {
     const three = hundredNodes.slice(0, 3);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
-      "storm: 1 of 3 nodes are unhealthy, and more than 0 are a storm",
+      "storm: 1 of 3 nodes are unhealthy; the limit is 0 (storm)",
     ]);
   });
 });
@@ -85,10 +83,10 @@ describe("one incident: pain 11, a whole domain dark", () => {
 
   test("holds the nodes that went bad with it, names their number and place, and says how it ends", () => {
     expect(told()).toEqual([
-      "correlated: 7 nodes of the region r-0 went bad together: one incident; it ends 30m after fewer than 5 of them are unhealthy, at the latest at 2026-03-01T17:41:00.000Z",
+      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, at the latest at 2026-03-01T17:41:00.000Z",
     ]);
     expect(told({ until: NOON + 90 * SECOND_MS })).toEqual([
-      "correlated: 7 nodes of the region r-0 went bad together: one incident; it is over, and ends in 1m30s",
+      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it is over, and ends in 1m30s",
     ]);
   });
 
@@ -99,7 +97,7 @@ describe("one incident: pain 11, a whole domain dark", () => {
 
   test("of nodes that name no place is told as such, and is by country where safety says so", () => {
     const safety = { correlated: { by: "country", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS } } as const;
-    expect(told({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) went bad/);
+    expect(told({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) failed/);
   });
 });
 
@@ -118,14 +116,16 @@ describe("max_in_flight", () => {
 
   test("counts what was sent and is not yet verified, and names it", () => {
     expect(told(2, 1)).toEqual(NO_BLOCKERS);
-    expect(told(2, 2)).toEqual(["in_flight: 2 of 2 are not yet verified: act-1 on node_1, act-2 on node_2"]);
+    expect(told(2, 2)).toEqual([
+      "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2",
+    ]);
     expect(told(2, 4)).toEqual([
-      "in_flight: 4 of 2 are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
+      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
     ]);
   });
 
   test("0 means nobody", () => {
-    expect(told(0, 0)).toEqual(["in_flight: 0 of 0 are not yet verified"]);
+    expect(told(0, 0)).toEqual(["in_flight: 0 of 0 actions in flight are not yet verified"]);
   });
 });
 
@@ -203,7 +203,7 @@ describe("min_online_per", () => {
 
   test("an online node is taken out only where enough stay online", () => {
     expect(told(3, 2)).toEqual(NO_BLOCKERS);
-    expect(told(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online, and 2 must"]);
+    expect(told(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online; the minimum is 2"]);
     expect(told(1, 1)).toHaveLength(1);
     expect(told(1, 0)).toEqual(NO_BLOCKERS);
   });
@@ -214,7 +214,7 @@ describe("min_online_per", () => {
 
   test("a node that we have in hand does not stay online, though the list still says so", () => {
     expect(told(3, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual([
-      "min_online: 1 nodes of the region r-0 would stay online, and 2 must",
+      "min_online: 1 nodes of the region r-0 would stay online; the minimum is 2",
     ]);
     expect(told(4, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual(NO_BLOCKERS);
     expect(told(3, 2, {}, { episodes: actingEpisodes("node_5") })).toEqual(NO_BLOCKERS);
@@ -227,8 +227,8 @@ describe("min_online_per", () => {
     }));
     const safety = { minOnlinePer: { region: 1, country: 1 } };
     expect(blockersOfGuard(minOnlineGuard, { node: hot }, { nodes: two as readonly NodeFixture[], safety })).toEqual([
-      "min_online: 0 nodes of the region r-0 would stay online, and 1 must",
-      "min_online: 0 nodes of the country DE would stay online, and 1 must",
+      "min_online: 0 nodes of the region r-0 would stay online; the minimum is 1",
+      "min_online: 0 nodes of the country DE would stay online; the minimum is 1",
     ]);
   });
 });
@@ -272,7 +272,7 @@ test("actions under way on the node itself don't count against it, those on othe
   const held = (maxInFlight: number) =>
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
   expect(held(2)).toEqual(NO_BLOCKERS);
-  expect(held(1)).toEqual(["in_flight: 1 of 1 are not yet verified: act-2 on node_1"]);
+  expect(held(1)).toEqual(["in_flight: 1 of 1 actions in flight are not yet verified: act-2 on node_1"]);
 });
 
 test("the episode of the candidate itself is no reason against it", () => {
@@ -280,6 +280,6 @@ test("the episode of the candidate itself is no reason against it", () => {
   const facts = buildFacts({ episodes: [own] });
   const candidate = buildCandidate({ episode: own });
   for (const guard of [disruptedGuard, disruptedDomainGuard, inFlightGuard]) {
-    expect(guard(candidate, facts)).toEqual([]);
+    expect(guard.check(candidate, facts)).toEqual([]);
   }
 });

@@ -113,20 +113,20 @@ describe("a policy's windows", () => {
   });
 
   test("hold for a name that stands for nothing, even where another window is open", () => {
-    expect(details(["nihgts", "nights"], night)).toEqual(["window: there is no time interval nihgts"]);
+    expect(details(["nihgts", "nights"], night)).toEqual(["window: unknown time interval nihgts"]);
     expect(details(["nihgts", "fridasy"], night)).toEqual([
-      "window: there is no time interval nihgts",
-      "window: there is no time interval fridasy",
+      "window: unknown time interval nihgts",
+      "window: unknown time interval fridasy",
     ]);
     expect(details(["nihgts", "nights"], noon)).toEqual([
-      "window: there is no time interval nihgts",
+      "window: unknown time interval nihgts",
       "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
     ]);
   });
 
   test("hold where it is not known what time it is", () => {
-    expect(details(["nights"])).toEqual(["window: it is not known what time it is"]);
-    expect(details(["nights"], night, Number.NaN)).toEqual(["window: it is not known what time it is"]);
+    expect(details(["nights"])).toEqual(["window: the current time is unknown"]);
+    expect(details(["nights"], night, Number.NaN)).toEqual(["window: the current time is unknown"]);
   });
 
   test("that never open within eight days say so", () => {

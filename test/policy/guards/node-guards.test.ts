@@ -2,16 +2,9 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { NodeStatus } from "../../../src/model/node.ts";
 import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
-import type { Candidate, Guard } from "../../../src/policy/candidate.ts";
-import {
-  backoffGuard,
-  cooldownGuard,
-  holdGuard,
-  otherEpisodeGuard,
-  protectedGuard,
-  retryGuard,
-  statusGuard,
-} from "../../../src/policy/guards/node-guards.ts";
+import type { Candidate, GuardRow } from "../../../src/policy/guards/guard.ts";
+import { holdGuard, otherEpisodeGuard, protectedGuard, statusGuard } from "../../../src/policy/guards/node-guards.ts";
+import { backoffGuard, cooldownGuard, retryGuard } from "../../../src/policy/guards/retry-guards.ts";
 import { rebootOffline } from "../../harness/policies.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import {
@@ -25,8 +18,8 @@ import {
   openEpisode,
 } from "../guard-case.ts";
 
-const blockersOfGuard = (guard: Guard, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
-  blockerTexts(guard(buildCandidate(candidate), buildFacts(facts)));
+const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  blockerTexts(guard.check(buildCandidate(candidate), buildFacts(facts)));
 
 const NO_BLOCKERS: readonly string[] = [];
 
@@ -35,8 +28,8 @@ describe("a protected node", () => {
     blockersOfGuard(protectedGuard, { node: buildObservation({ protected: answer }) });
 
   test("is not touched, nor one of which it can't be said", () => {
-    expect(told("true")).toEqual(["protected: safety.protected names it"]);
-    expect(told("unknown")).toEqual(["protected: what safety.protected reads of it is not known"]);
+    expect(told("true")).toEqual(["protected: the node is protected by safety.protected"]);
+    expect(told("unknown")).toEqual(["protected: the fields that safety.protected reads are unknown"]);
     expect(told("false")).toEqual(NO_BLOCKERS);
   });
 });
@@ -70,7 +63,10 @@ describe("a hold", () => {
 
   test("and a veto are both told", () => {
     const holds = [holdOf("node_0"), holdOf("node_0", { kind: "vetoed", policy: "reboot-offline", until: NOON + 1 })];
-    expect(holdGuard(buildCandidate(), buildFacts({ holds })).map(({ reason }) => reason)).toEqual(["held", "vetoed"]);
+    expect(holdGuard.check(buildCandidate(), buildFacts({ holds })).map(({ reason }) => reason)).toEqual([
+      "held",
+      "vetoed",
+    ]);
   });
 });
 
@@ -93,7 +89,7 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
   });
 
   test("a reboot is ours only where we sent one within the hour, under any policy", () => {
-    const foreign = ["status: it is rebooting, but not by us"];
+    const foreign = ["status: the node is rebooting, not caused by one of our actions"];
     const episode = openEpisode({ acted: 1 });
     const sent = actionOf(2, "ep-1", { node: "node_0", sentAt: NOON - MINUTE_MS });
     expect(told("rebooting")).toEqual(foreign);
@@ -118,13 +114,13 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
     ]);
     const over = { ...another, state: "healed", closedAt: NOON } as const;
     expect(told("rebooting", null, { episodes: [over], actions })).toEqual([
-      "status: it is rebooting, after an action of ours",
+      "status: the node is rebooting, after one of our actions",
     ]);
     expect(told("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NO_BLOCKERS);
   });
 
   test("a quarantine is ours while it should last, and not a moment longer", () => {
-    const foreign = ["ownership: it is in a quarantine that is not ours"];
+    const foreign = ["ownership: the node is in a quarantine that this daemon did not create"];
     const until = (endsAt: number) =>
       openEpisode({
         acted: 1,
@@ -140,7 +136,7 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
     const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
     expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, over)).toEqual(foreign);
     expect(told("quarantined", until(NOON))).toEqual([
-      "ownership: our quarantine of it should have ended 0s ago, and it is still in one",
+      "ownership: our quarantine should have ended 0s ago, but the node is still quarantined",
     ]);
     expect(told("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
       "ownership: our quarantine of it should have ended 1m30s ago, and it is still in one",
@@ -289,7 +285,7 @@ describe("a step that did not leave", () => {
 
   test("is not tried again before its time", () => {
     expect(told({ failures: 3, retryAt: NOON + 1 })).toEqual([
-      "backoff: 3 sends in a row did not leave; the next in 1s",
+      "backoff: 3 attempts in a row were not sent; the next in 1s",
     ]);
     expect(told({ failures: 3, retryAt: NOON })).toEqual(NO_BLOCKERS);
     expect(told({})).toEqual(NO_BLOCKERS);
@@ -298,7 +294,7 @@ describe("a step that did not leave", () => {
 
   test("for which the service asked to wait is sent again after Retry-After", () => {
     expect(told({ failures: 0, retryAt: NOON + 7 * SECOND_MS })).toEqual([
-      "backoff: the service asked to wait; the next in 7s",
+      "backoff: the service sent Retry-After; the next in 7s",
     ]);
   });
 });

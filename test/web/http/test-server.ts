@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { ok } from "../../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { Clock, Log, LogFields, Secret } from "../../../src/model/ports.ts";
-import type { Operator } from "../../../src/model/remediation/operator.ts";
+import type { Operator } from "../../../src/model/remediation/operator-command.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { createHistory } from "../../../src/web/api/history.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";

@@ -1,5 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
-import { HOLD_MS_MAX, HOLD_REASON_ROWS, type HoldReasonRow } from "../../../src/model/remediation/hold-reasons.ts";
+import { HOLD_REASON_ROWS } from "../../../src/policy/guards/all-guards.ts";
+import { HOLD_MS_MAX, type HoldReasonRow } from "../../../src/policy/guards/guard.ts";
 import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
 /** A time in which a policy held an unhealthy node. Times are since the beginning. */

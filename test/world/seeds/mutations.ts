@@ -99,12 +99,12 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "proven: false",
       },
       {
-        file: "src/policy/episodes/canary.ts",
+        file: "src/policy/decision.ts",
         find: ".openEpisodes()",
         replace: ".openEpisodes()\n    .concat([...records.closed()])",
       },
       {
-        file: "src/policy/episodes/canary.ts",
+        file: "src/policy/decision.ts",
         find: "candidates.find(canProceed) ?? null",
         replace: "candidates[0] ?? null",
       },

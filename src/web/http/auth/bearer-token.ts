@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { DurationMs } from "../../../base/duration.ts";
 import type { Clock } from "../../../model/ports.ts";
-import type { Operator } from "../../../model/remediation/operator.ts";
+import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 
 /** `wrong`: the token belongs to no operator; `throttled`: neither does this one, and there were too many wrong ones. */

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Operator } from "../../../model/remediation/operator.ts";
+import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { type Refusal, refuse } from "../error-response.ts";
 import type { RouteDeps } from "../route.ts";
 import type { AuthResult } from "./bearer-token.ts";

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { SECOND_MS } from "../../../base/duration.ts";
 import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Clock, Log } from "../../../model/ports.ts";
-import type { Operator } from "../../../model/remediation/operator.ts";
+import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { clientKey } from "../client-address.ts";
 import { type Refusal, refuse } from "../error-response.ts";
 import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } from "../request-rates.ts";

@@ -1,0 +1,113 @@
+import type { GuardRow } from "./guard.ts";
+
+const UNTRUSTED = "ProxywardenUntrusted";
+
+/** Holds everything while an operator has paused actions. */
+export const pauseGuard: GuardRow = {
+  reasons: {
+    paused: {
+      counts: "orders",
+      condition: "an operator paused all actions",
+      ends: "with `resume`",
+      operatorAction: "`resume` once the reason that `status` shows is gone",
+      alert: "ProxywardenPaused",
+      policyWide: true,
+    },
+  },
+  check: (_candidate, { pauseDetail: paused }) => (paused === null ? [] : [{ reason: "paused", detail: paused }]),
+};
+
+/** Holds everything while the journal can't be written: an action that can't be recorded is not sent. */
+export const journalGuard: GuardRow = {
+  reasons: {
+    journal: {
+      counts: "writes to the journal",
+      condition: "the last write failed: an action that can't be recorded is not sent",
+      ends: "automatically, with the next write that succeeds",
+      operatorAction: "free disk space, or repair the folder `state.path`",
+      alert: "ProxywardenJournalNotWritable",
+      policyWide: true,
+    },
+  },
+  appliesToNotify: true,
+  check: (_candidate, { journalError: journal }) =>
+    journal === null ? [] : [{ reason: "journal", detail: `the journal can't be written: ${journal}` }],
+};
+
+/** Holds actions after the service rejected the API key. */
+export const credentialsGuard: GuardRow = {
+  reasons: {
+    credentials: {
+      counts: "answers to actions",
+      condition: "the service answered an action with 401 or 403",
+      ends: "automatically, after 15 minutes: then one action is tried",
+      operatorAction: "renew the API key, or give it the scope `nodes:write`",
+      alert: "ProxywardenActionFailing",
+      policyWide: true,
+    },
+  },
+  check: (_candidate, { credentialsError: credentials }) =>
+    credentials === null ? [] : [{ reason: "credentials", detail: credentials }],
+};
+
+/** Holds everything while fleet data is not trusted. */
+export const trustGuard: GuardRow = {
+  reasons: {
+    warming_up: {
+      counts: "complete walks since the start",
+      condition: "there are fewer than `safety.trust.warmup_walks`",
+      ends: "automatically, after a few walks",
+      alert: UNTRUSTED,
+      policyWide: true,
+    },
+    inventory_incomplete: {
+      counts: "nodes that the last walk missed",
+      condition: "it was cut off, or missed more than `safety.trust.max_missing`",
+      ends: "automatically, with the next complete walk, or with `accept-inventory`",
+      operatorAction: "find out why the list is incomplete; `accept-inventory` if it is right",
+      alert: UNTRUSTED,
+      policyWide: true,
+    },
+    inventory_shrunk: {
+      counts: "nodes of the last walk",
+      condition: "there are fewer than `safety.trust.min_inventory` of the largest walk in 7 days",
+      ends: "automatically once they are back or 7 days have passed, or with `accept-inventory`",
+      operatorAction: "`accept-inventory` if the nodes were removed on purpose",
+      alert: UNTRUSTED,
+      policyWide: true,
+    },
+    inventory_unknown: {
+      counts: "records that are unreadable or of an unknown status",
+      condition: "there are more than `safety.trust.max_unknown`",
+      ends: "automatically, with the next walk that shows fewer",
+      operatorAction: "compare what the service answers with what the log says of its records",
+      alert: UNTRUSTED,
+      policyWide: true,
+    },
+    last_seen_stale: {
+      counts: "the age of the freshest `last_seen` of the fleet",
+      condition: "it is older than `safety.trust.max_freshest_last_seen`",
+      ends: "automatically, once the service receives node reports again",
+      operatorAction: "check the service: it receives no node reports",
+      alert: UNTRUSTED,
+      policyWide: true,
+    },
+    service_clock: {
+      counts: "Date headers, and after a downtime their distance from the wall clock",
+      condition:
+        "no answer of the service had one; or, after a downtime, the wall clock and the service's Date disagree",
+      ends: "automatically, with the first answer that has one; or once the two agree, after an hour at most",
+      operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
+      alert: UNTRUSTED,
+      policyWide: true,
+    },
+    sight_cooldown: {
+      counts: "the time since fleet data is trusted again",
+      condition: "it is shorter than `safety.storm_cooldown`",
+      ends: "automatically, after that time",
+      policyWide: true,
+    },
+  },
+  appliesToNotify: true,
+  check: (_candidate, { trustBlockers: trust }) => trust,
+};

@@ -1,0 +1,100 @@
+import { formatDuration } from "../../base/duration.ts";
+import { isDryRun } from "../facts.ts";
+import { type GuardRow, HELD_TOO_LONG } from "./guard.ts";
+
+/** Holds a node whose condition is unknown. */
+export const verdictGuard: GuardRow = {
+  reasons: {
+    verdict_unknown: {
+      counts: "the fields that decide whether `when` holds",
+      condition: "one is missing, null, of an unknown scale, or older than `max_age`",
+      ends: "automatically, once all of them are known and fresh",
+      alert: HELD_TOO_LONG,
+    },
+  },
+  appliesToNotify: true,
+  check: ({ evaluation }) => {
+    if (evaluation.verdict !== "unknown") return [];
+    const detail = evaluation.unknowns.map(({ field, why }) => `${field ?? "the expression"}: ${why}`).join(", ");
+    return [{ reason: "verdict_unknown", detail }];
+  },
+};
+
+/** Holds a policy outside of its windows, and while one of its external blockers is active. */
+export const policyBlockersGuard: GuardRow = {
+  reasons: {
+    window: {
+      counts: "the time of day",
+      condition: "it is outside of the `windows` of the policy",
+      ends: "automatically, when the next window opens",
+      alert: HELD_TOO_LONG,
+      policyWide: true,
+    },
+    blocked_by: {
+      counts: "the queries and alerts in `blocked_by`",
+      condition: "one of them blocks, or can't be asked",
+      ends: "automatically, once none of them does",
+      operatorAction: "check Prometheus or Alertmanager if it can't be asked",
+      alert: HELD_TOO_LONG,
+      policyWide: true,
+    },
+  },
+  check: ({ active }, facts) => facts.policyBlockers(active.policy),
+};
+
+/** Holds a step that needs the approval of an operator. */
+export const approvalGuard: GuardRow = {
+  reasons: {
+    approval: {
+      counts: "approvals",
+      condition: "the policy or `safety.mode` is `approve`, and the step is not approved",
+      ends: "with `approve` or `reject`; an approval expires after `safety.approval_ttl`",
+      operatorAction: "`approvals` lists what waits",
+      alert: HELD_TOO_LONG,
+      policyWide: true,
+    },
+    rejected: {
+      counts: "approvals",
+      condition: "an operator rejected the step",
+      ends: "automatically, with the end of the episode",
+      alert: HELD_TOO_LONG,
+    },
+  },
+  check: ({ active, episode, approved }, { records }) => {
+    if (active.mode !== "approve" || approved) return [];
+    const actions = episode === null ? [] : records.actionsOf(episode.id).filter(({ step }) => step === episode.step);
+    const rejected = actions.find(({ state }) => state === "rejected");
+    if (rejected !== undefined)
+      return [{ reason: "rejected", detail: rejected.detail ?? `${rejected.id} was rejected` }];
+    const waiting = actions.find(({ state }) => state === "awaiting");
+    const lapsed = actions.findLast(({ state }) => state === "lapsed");
+    const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
+    const detail =
+      waiting === undefined ? "approval by an operator is required" : `${waiting.id} is waiting for approval`;
+    return [{ reason: "approval", detail: `${detail}${before}` }];
+  },
+};
+
+/** Under a new or changed policy, holds every node except the canary until an action on it is verified. */
+export const canaryGuard: GuardRow = {
+  reasons: {
+    canary: {
+      counts: "nodes on which a new or changed policy is tried",
+      condition: "another node is, and no action under this text is verified (`safety.canary`)",
+      ends: "automatically, once an action is verified, or the other episode ends or can't proceed",
+      operatorAction: "look at the other node if it takes long",
+      alert: HELD_TOO_LONG,
+    },
+  },
+  check: ({ active, node }, facts) => {
+    if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
+    const canary = facts.canaryEpisode(active);
+    if (canary === null || canary.node === node.id) return [];
+    const end =
+      canary.state === "suspended"
+        ? `it left the list after our action: the hold ends when it is back, or ${formatDuration(active.policy.rule.retry.forgetAfterMs)} after it left`
+        : "the hold ends when an action on it is verified, or when it can't proceed";
+    const detail = `the policy is new or changed, and ${canary.node} (${canary.id}) is the canary; ${end}`;
+    return [{ reason: "canary", detail }];
+  },
+};

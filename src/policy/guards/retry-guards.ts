@@ -1,0 +1,121 @@
+import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
+import type { Blocker } from "../../model/remediation/decision.ts";
+import type { Episode } from "../../model/remediation/episode.ts";
+import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
+import { type GuardFacts, isDryRun } from "../facts.ts";
+import { type Candidate, type GuardRow, HELD_TOO_LONG, nextStep } from "./guard.ts";
+
+const GIVEN_UP = "ProxywardenNodeGivenUp";
+
+/** Keeps a minimum time between two episodes of a node, under any policy. */
+export const cooldownGuard: GuardRow = {
+  reasons: {
+    cooldown: {
+      counts: "the time since the last episode of the node",
+      condition: "it is shorter than `safety.cooldown`",
+      ends: "automatically, after that time",
+      preventsEpisode: true,
+    },
+  },
+  appliesToNotify: true,
+  check: (candidate, { records, now, safety }) => {
+    if ((candidate.episode?.acted ?? 0) > 0) return [];
+    const last = records.closedEpisodesOf(candidate.node.id, isDryRun(candidate.active)).filter(countsAsAttempt).at(-1);
+    const left = (last?.closedAt ?? Number.NEGATIVE_INFINITY) + safety.cooldownMs - now;
+    if (last === undefined || left <= 0) return [];
+    return [
+      {
+        reason: "cooldown",
+        detail: `${last.id} ended ${formatSecondsLeft(now - last.closedAt!)} ago; ${formatSecondsLeft(left)} to go`,
+      },
+    ];
+  },
+};
+
+/** Limits how often a policy retries a node, and holds a node that the policy gave up. */
+export const retryGuard: GuardRow = {
+  reasons: {
+    retry_wait: {
+      counts: "the time since the policy gave the node up",
+      condition: "it is shorter than `retry.every`",
+      ends: "automatically, after that time",
+      operatorAction: "look at the node: the policy did not heal it",
+      alert: GIVEN_UP,
+      preventsEpisode: true,
+    },
+    retry_limit: {
+      counts: "episodes of the node under the policy",
+      condition: "there were `retry.episodes` in a row: the node is given up",
+      ends: "automatically, once the node is seen healthy, or with `release`",
+      operatorAction: "repair or replace the node: the policy does not heal it",
+      alert: GIVEN_UP,
+      preventsEpisode: true,
+    },
+  },
+  appliesToNotify: true,
+  check: (candidate, facts) => {
+    const { node, active } = candidate;
+    const { name, retry, steps } = active.policy.rule;
+    const blockers: Blocker[] = [];
+    // A policy that was changed during the episode may have fewer steps than were taken.
+    if (nextStep(candidate) === null) {
+      const detail = `the policy has ${steps.length} steps, and the episode has used them all: given up`;
+      blockers.push({ reason: "retry_limit", detail });
+    }
+    if ((candidate.episode?.acted ?? 0) > 0) return blockers;
+    const givenUp = isDryRun(active) ? null : givenUpHold(facts.records, node.id, name);
+    if (givenUp !== null) {
+      const end = `the hold ends when the node is seen healthy, or with "release ${node.id}"`;
+      return [...blockers, { reason: "retry_limit", detail: `given up: ${givenUp.reason}; ${end}` }];
+    }
+    const past = previousEpisodes(candidate, facts);
+    if (past.length >= retry.episodes) {
+      const oldest = past[past.length - retry.episodes];
+      const end =
+        oldest === undefined
+          ? "none is allowed"
+          : `the next in ${formatSecondsLeft(oldest.closedAt! + retry.forgetAfterMs - facts.now)}`;
+      const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}, of ${retry.episodes} allowed; ${end}`;
+      blockers.push({ reason: "retry_limit", detail });
+    }
+    const failed = past.filter(({ state }) => state === "given_up").at(-1);
+    const left = (failed?.closedAt ?? Number.NEGATIVE_INFINITY) + retry.everyMs - facts.now;
+    if (failed !== undefined && left > 0) {
+      blockers.push({
+        reason: "retry_wait",
+        detail: `${failed.id} did not heal it; the next try in ${formatSecondsLeft(left)}`,
+      });
+    }
+    return blockers;
+  },
+};
+
+/** Delays the next attempt of a step that was not executed. */
+export const backoffGuard: GuardRow = {
+  reasons: {
+    backoff: {
+      counts: "attempts of the step that were not executed",
+      condition: "the wait after the last one is not over; after 5 answers of 429 the node is given up",
+      ends: "automatically, after 1 s to 30 min, or after Retry-After",
+      alert: HELD_TOO_LONG,
+    },
+  },
+  appliesToNotify: true,
+  check: ({ episode }, { now }) => {
+    if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
+    const why =
+      episode.failures === 0 ? "the service sent Retry-After" : `${episode.failures} attempts in a row were not sent`;
+    const detail = `${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
+    return [{ reason: "backoff", detail }];
+  },
+};
+
+function previousEpisodes({ active, node, episode }: Candidate, { records, now }: GuardFacts): readonly Episode[] {
+  const { name, retry } = active.policy.rule;
+  const after = Math.max(now - retry.forgetAfterMs, isDryRun(active) ? 0 : releasedAt(records, node.id, name));
+  return records
+    .closedEpisodesOf(node.id, isDryRun(active))
+    .filter(
+      (past) => past.policy === name && past.id !== episode?.id && countsAsAttempt(past) && past.closedAt! > after,
+    );
+}

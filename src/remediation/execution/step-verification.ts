@@ -1,0 +1,103 @@
+import { NODE_STATUSES } from "../../model/node.ts";
+import type { Action, ActionOutcome, Episode, RebootProof } from "../../model/remediation/episode.ts";
+import { recordStepResult } from "../../policy/episodes/episode.ts";
+import {
+  evaluateStep,
+  rebootProof,
+  type StepObservation,
+  type StepResult,
+} from "../../policy/episodes/verification.ts";
+import type { Policy } from "../../policy/policy.ts";
+import { evaluateExpression, evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
+import type { RemediationContext } from "../context.ts";
+import { canaryFactKey } from "../policy-set.ts";
+import { actionChange, commitTransition, finishAction, type TransitionDeps, withdraw } from "./episode-transitions.ts";
+
+/** What the verification of a step reads and writes. */
+export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
+
+/** Detail of an action whose node recovered while an operator worked on it. */
+const REPAIRED_DETAIL = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
+
+/** Verifies a step by the policy under which it was sent, and records its end. `slot`: the node's in the fleet. */
+export function verifyStep(context: VerificationDeps, episode: Episode, action: Action, slot: number): void {
+  const { remediationState, policies } = context;
+  const policy = policies.withFingerprint(action.fingerprint);
+  const step = policy?.rule.steps[action.step];
+  if (policy === null || step === undefined || step.action === "notify") {
+    withdraw(context, episode, "what it was sent for is not understood any more");
+    return;
+  }
+  const observation = observeStep(context, action, policy, slot);
+  if (observation.isFresh && observation.status === "rebooting" && !action.rebootingSeen) {
+    remediationState.record([actionChange({ ...action, rebootingSeen: true })]);
+  }
+  // A dry run creates no quarantine that could be observed.
+  const isDryRunQuarantine = episode.shadow && action.request.kind === "quarantine";
+  const result = isDryRunQuarantine ? "verified" : evaluateStep(action, step.verify, observation);
+  if (result !== null) finishStep(context, episode, remediationState.records.action(action.id)!, result, policy, slot);
+}
+
+function observeStep(context: VerificationDeps, action: Action, policy: Policy, slot: number): StepObservation {
+  const { observed, remediationState } = context;
+  const { fleet, sessions } = observed.latest!.snapshot;
+  const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
+  const isAfter = (at: number | null | undefined) => remediationState.epochOf(at ?? Number.NaN) > sentAt;
+  const isFresh = {
+    nodes: isAfter(fleet.listedAt[slot]),
+    details: isAfter(fleet.detailedAt[slot]),
+    sessions: isAfter(sessions?.settledAt),
+    stats: true,
+    hourly: true,
+  };
+  // What was observed before the step was sent says nothing about its effect: it is as unknown as stale data.
+  const maxAgeOf = observed.maxAgeOf(policy.rule);
+  const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
+  const node = observed.scope().nodeAt(slot);
+  const now = context.clock.monotonic();
+  const expect = policy.expects[action.step] ?? null;
+  return {
+    now: remediationState.now(),
+    isFresh: isFresh.nodes,
+    status: NODE_STATUSES[fleet.status[slot]!]!,
+    when: evaluatePolicy(policy, node, sinceSent, now).verdict,
+    expect: expect === null ? null : evaluateExpression(expect, node, sinceSent, now).verdict,
+  };
+}
+
+function finishStep(
+  context: VerificationDeps,
+  episode: Episode,
+  action: Action,
+  result: StepResult,
+  sentUnder: Policy,
+  slot: number,
+): void {
+  const policy = context.policies.find(episode.policy) ?? sentUnder;
+  const isOurs = result !== "verified" || episode.repaired !== true;
+  const outcome: ActionOutcome = action.shadow ? "dry_run" : isOurs ? result : "in_doubt";
+  const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(context, action, slot) : null;
+  const changes = [finishAction(context, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED_DETAIL })];
+  if (outcome === "verified" && action.fingerprint === policy.fingerprint)
+    changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
+  const now = context.remediationState.now();
+  commitTransition(context, episode, recordStepResult(episode, action, result, policy.rule, now), changes);
+}
+
+function rebootProofOf(
+  { observed, client, remediationState }: VerificationDeps,
+  action: Action,
+  slot: number,
+): RebootProof {
+  const { listedAt, uptimeHours } = observed.fleet;
+  const observedAt = client.serviceTime(listedAt[slot]!);
+  const elapsed = remediationState.epochOf(listedAt[slot]!) - action.sentAt!;
+  const uptime = uptimeHours[slot]!;
+  return rebootProof({
+    uptimeHoursBefore: action.uptimeHoursBefore,
+    uptimeHoursNow: Number.isNaN(uptime) ? null : uptime,
+    rebootingSeen: action.rebootingSeen,
+    observedAt,
+    postedAt: observedAt === null ? null : observedAt - elapsed,
+  });
+}

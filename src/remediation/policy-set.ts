@@ -1,0 +1,82 @@
+import type { Mode, PolicyRule } from "../model/policy/policy.ts";
+import type { Expression } from "../policy/cel/expression.ts";
+import type { ActivePolicy } from "../policy/facts.ts";
+import { compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
+import type { RemediationRecords } from "../policy/remediation-state.ts";
+import type { RemediationRules } from "./context.ts";
+
+/** Fact: the fingerprint of the policy under which an action was verified. */
+export const canaryFactKey = (policy: string): string => `warden.proven.${policy}`;
+/** Fact: the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes. */
+export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
+/** Fact: since when the policy's efficacy is measured, if an operator has reset it. */
+export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
+/** Fact: the {@link Policy.conditionKey} that the policy's timers last ran under. */
+export const policySubjectFactKey = (policy: string): string => `warden.about.${policy}`;
+
+/** The policies of the configuration, the modes that are in force, and earlier versions that episodes still refer to. */
+export class PolicySet {
+  readonly all: readonly Policy[];
+  /** `safety.protected`; null: no node is protected. */
+  readonly protectedNodes: Expression | null;
+  readonly #ceiling: Mode;
+  readonly #records: Pick<RemediationRecords, "fact">;
+  readonly #earlier = new Map<string, Policy | null>();
+
+  constructor(
+    { policies, safety }: Pick<RemediationRules, "policies" | "safety">,
+    records: Pick<RemediationRecords, "fact">,
+  ) {
+    this.all = policies.map(compilePolicy);
+    this.protectedNodes = safety.protected === null ? null : mustCompile(safety.protected);
+    this.#ceiling = safety.mode;
+    this.#records = records;
+  }
+
+  /** Returns the policy of that name; null: the configuration has none. */
+  find(name: string): Policy | null {
+    return this.all.find(({ rule }) => rule.name === name) ?? null;
+  }
+
+  /** Returns the policy of that name with the mode that is in force; null: the configuration has none. */
+  findActive(name: string): ActivePolicy | null {
+    const policy = this.find(name);
+    return policy === null ? null : this.activate(policy);
+  }
+
+  /** Returns a policy with the mode that is in force. */
+  activate(policy: Policy): ActivePolicy {
+    const { name, mode } = policy.rule;
+    const hasFallenBack = this.#records.fact(fallbackFactKey(name)) === policy.fingerprint;
+    return {
+      policy,
+      mode: hasFallenBack ? "dry_run" : lowerMode(mode, this.#ceiling),
+      hasFallenBack,
+      proven: this.#records.fact(canaryFactKey(name)) === policy.fingerprint,
+    };
+  }
+
+  /** Returns all policies with the modes that are in force. */
+  active(): readonly ActivePolicy[] {
+    return this.all.map((policy) => this.activate(policy));
+  }
+
+  /**
+   * Returns the policy as it was when it had that fingerprint: an action is verified by the policy under which it was sent.
+   * Null: this version can't read it.
+   */
+  withFingerprint(fingerprint: string): Policy | null {
+    const current = this.all.find((policy) => policy.fingerprint === fingerprint);
+    if (current !== undefined) return current;
+    if (!this.#earlier.has(fingerprint)) this.#earlier.set(fingerprint, parseFingerprint(fingerprint));
+    return this.#earlier.get(fingerprint)!;
+  }
+}
+
+function parseFingerprint(fingerprint: string): Policy | null {
+  try {
+    return compilePolicy({ ...(JSON.parse(fingerprint) as Omit<PolicyRule, "mode">), mode: "enforce" });
+  } catch {
+    return null;
+  }
+}
