@@ -167,7 +167,7 @@ describe("something in front of the service that limits calls", () => {
 
   test("spaces the calls of all categories, at the sum of what each of them may make", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
-    Object.assign(ledger.accounts.node_management.learned, { calls: 10, cutAt: 0 });
+    Object.assign(ledger.accounts.node_management.learned, { calls: 10, decreasedAt: 0 });
     expect([learnedLimitOf(ledger, "node_management", 0), learnedLimitOf(ledger, "session_monitoring", 0)]).toEqual([
       10,
       null,
