@@ -4,7 +4,7 @@ import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem
 import type { LoadedConfig } from "../config/load.ts";
 import { openConfigResources } from "../daemon/active-config.ts";
 import { policyRulesOf, safetyOf } from "../daemon/policy-settings.ts";
-import { stateFolderProblem } from "../journal/folder.ts";
+import { stateFolderProblem } from "../journal/open-failure.ts";
 import { MODES, type Mode } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type MaxNodes, type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";

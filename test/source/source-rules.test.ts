@@ -149,7 +149,7 @@ describe("the rules accept", () => {
     ],
     [
       "vendorHome",
-      "src/api-client/decoding/records.ts",
+      "src/config/schema/config.ts",
       `import * as z from "zod/mini";\nimport { x } from "node:crypto";`,
     ],
     ["purity", "src/policy/a.ts", "const day = new Date(now); const utc = Date.UTC(2026, 1); // Date.now() elsewhere"],
