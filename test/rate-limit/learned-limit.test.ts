@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { createLedger } from "../../src/rate-limit/account.ts";
 import { gatewayAvailableAt, learnedLimitOf, payGatewayLimit } from "../../src/rate-limit/gateway-limit.ts";
 import {
   createLearnedLimit,
@@ -11,7 +12,6 @@ import {
   learnFromRejection,
   payLearnedLimit,
 } from "../../src/rate-limit/learned-limit.ts";
-import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const CEILING = { most: 80, windowMs: MINUTE_MS };

@@ -1,5 +1,5 @@
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListWalk, WalkReport } from "./pages.ts";
+import type { ListWalk, WalkReport } from "./list-walk.ts";
 
 /** Pages of one walk: ten million sessions are not more at 500 a page. */
 const PAGES_MAX = 20_000;
