@@ -19,6 +19,7 @@ import { createAbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
 import { createColumns } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
+import { allowedMissing, missingRecords } from "./walk-completeness.ts";
 
 /** The fleet as the walks and detail reads make it; hands out immutable copies. */
 export interface Inventory {
@@ -201,11 +202,13 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
       const readRecords = known.filter(absences.isShown).length;
       const hidden = known.filter((slot) => !absences.isShown(slot) && absences.isHidden(slot)).length;
       // What a lookup has found is not missing, and each record without an id may be one of the nodes that were not shown.
-      const missing = Math.max(total - seen - hidden, seen - total, known.length - readRecords - hidden - rejected, 0);
-      const constantMissing = maxMissingNodes(Math.max(total, seen), maxMissing);
-      const complete = end !== "cut" && missing <= Math.max(acceptedMissing, constantMissing);
-      const isExact =
-        end === "exact" && rejected === 0 && Math.abs(total - seen) <= Math.max(acceptedMissing, constantMissing);
+      const counts = { total, seen };
+      const unlisted = known.length - readRecords - hidden - rejected;
+      const missing = Math.max(missingRecords(counts, hidden), -missingRecords(counts), unlisted, 0);
+      const constantMissing = allowedMissing(counts, maxMissing);
+      const allowed = Math.max(acceptedMissing, constantMissing);
+      const complete = end !== "cut" && missing <= allowed;
+      const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
       for (const slot of absences.endWalk(known, isExact ? "exact" : complete ? "inexact" : "blind")) {
         removeNode(columns.texts.get("ids", slot), slot);
       }
@@ -280,7 +283,3 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
     },
   };
 }
-
-/** Nodes out of `total` that a walk may miss: a share above 0 always allows for one. */
-const maxMissingNodes = (total: number, share: Share): number =>
-  share === 0 ? 0 : Math.max(1, Math.floor(total * share));

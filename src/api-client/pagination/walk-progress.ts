@@ -1,3 +1,4 @@
+import { missingRecords } from "../../inventory/walk-completeness.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
 import type { ListWalk, WalkReport } from "./list-walk.ts";
 
@@ -128,7 +129,7 @@ export class WalkProgress {
 
   /** Records that the list counts and that were not seen, beyond the difference that it always shows. */
   missing(): number {
-    return this.#total - this.#seen - this.#accepted();
+    return missingRecords({ total: this.#total, seen: this.#seen }, this.#accepted());
   }
 
   /** The difference that the list always shows. A small one that varies is that of a list in motion. */
