@@ -3,11 +3,10 @@ import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Share } from "../../src/base/percent.ts";
 import { seededRandom } from "../../src/base/random.ts";
+import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
-  type CollectedState,
   type CollectorManager,
   type CollectorManagerDeps,
-  createCollectedState,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";

@@ -46,13 +46,3 @@ export function describeJson(value: unknown): string {
 
 /** Whether the service answered that there is no such thing, or that it does not take such a request. */
 export const isRequestRejected = ({ kind }: ApiError): boolean => kind === "client_error" || kind === "not_found";
-
-/** The error of a body that is not `what`, by the first issue that a schema found with it. */
-export function wrongShape(
-  what: string,
-  { issues }: { readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] },
-): ApiError {
-  const { path, message } = issues[0]!;
-  const where = path.length === 0 ? "the body" : path.join(".");
-  return { kind: "wrong_shape", message: `this is not ${what}: ${where}: ${message}` };
-}

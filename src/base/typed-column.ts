@@ -1,15 +1,16 @@
-/** Numbers by slot. */
+/** Numbers indexed by slot. */
 export type TypedColumn =
   | Float64Array<ArrayBuffer>
   | Float32Array<ArrayBuffer>
   | Int32Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>
   | Int8Array<ArrayBuffer>
   | Uint8Array<ArrayBuffer>;
 
-/** Shortest column that is made; they double from there, so that growing costs a constant a slot. */
+/** Shortest column. Columns double from there, so growing costs constant time per slot. */
 const LENGTH_MIN = 64;
 
-/** The column with room for an index: itself, or a longer one that goes on with `empty`. */
+/** Returns the column if it has room for `index`, or a longer copy whose new slots hold `empty`. */
 export function growColumn<A extends TypedColumn>(column: A, index: number, empty = 0): A {
   if (index < column.length) return column;
   const make = column.constructor as new (length: number) => A;

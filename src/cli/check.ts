@@ -4,7 +4,7 @@ import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem
 import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
-import { stateFolderProblem } from "../journal/folder.ts";
+import { stateFolderProblem } from "../journal/open-failure.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";

@@ -1,30 +1,21 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/pages.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
-import { createInventory, type Inventory } from "../inventory/inventory.ts";
-import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { OnLabelsFolded } from "../model/label-caps.ts";
 import type { Clock, Cron, FactStore, Log } from "../model/ports.ts";
-import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
-import { COLLECTORS, type Collector, type Dated, type Snapshot } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import { pollingCallsPerWindow } from "../rate-limit/ledger.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import { CATEGORY_OF_COLLECTOR, type Plan } from "../scheduling/planner.ts";
-import {
-  type CollectorHealth,
-  type CollectorReporter,
-  createCollectorReporter,
-  type RunOutcome,
-} from "./collector-health.ts";
+import { type CollectedState, createListBehaviours, networkSizeOf, storeFailedListed } from "./collected-state.ts";
+import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
-import { type CollectorHistory, createCollectorHistory, createPollingPlan, type NetworkSize } from "./polling-plan.ts";
+import { createPollingPlan } from "./polling-plan.ts";
 import {
   type LastStart,
   requestedIntervalsOf,
@@ -33,9 +24,9 @@ import {
   type ScheduleDeps,
   type Schedules,
 } from "./schedule.ts";
-import { collectHourly, collectStats, createTopListCaps } from "./statistics-collector.ts";
+import { collectHourly, collectStats } from "./statistics-collector.ts";
 
-/** What a configuration asks of the collectors. */
+/** What the configuration says about collection. */
 export interface CollectionSettings {
   readonly schedules: Schedules;
   readonly limits: Limits;
@@ -48,22 +39,7 @@ export interface CollectionSettings {
   readonly reads: ReadonlySet<Collector>;
 }
 
-/** What was seen so far. It outlives a watch: a reload hands it to the next. */
-export interface CollectedState {
-  readonly inventory: Inventory;
-  readonly sessions: SessionTotals;
-  readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
-  readonly capTopLists: ReturnType<typeof createTopListCaps>;
-  stats: Dated<SessionStatistics> | null;
-  hourly: Dated<readonly HourlyEntry[]> | null;
-  sequence: number;
-  listBehaviour: { readonly nodes: ListBehaviour; readonly sessions: ListBehaviour };
-  readonly collectorHistory: CollectorHistory;
-  /** By collector when it ran last. */
-  readonly lastStarts: Map<Collector, LastStart>;
-}
-
-/** What a watch stands on. */
+/** Dependencies of the collector manager. */
 export interface CollectorManagerDeps {
   readonly settings: CollectionSettings;
   readonly collected: CollectedState;
@@ -75,61 +51,30 @@ export interface CollectorManagerDeps {
   readonly random: Random;
   readonly metrics: DaemonMetrics;
   readonly log: Log;
-  /** Told of every snapshot, and every {@link LOOK_MS} where none came, for samples grow old by themselves. */
+  /** Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}: samples expire even if nothing new arrives. */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
-  /** In place of {@link LOOK_MS}, where days are simulated; absent: that. */
+  /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
   readonly lookMs?: DurationMs;
 }
 
-/** The collectors at work. */
+/** The running collectors. */
 export interface CollectorManager {
-  /** Stops all collectors and waits for what is under way to end. */
+  /** Stops all collectors and waits until their runs have ended. */
   stop(): Promise<void>;
-  /** Something else than a collector brought something: it is to be published soon. */
+  /** Requests a snapshot soon, for data that no collector brought. */
   markChanged(): void;
-  /** Publishes a snapshot at once. */
+  /** Publishes a snapshot immediately. */
   publish(): void;
   plan(): Plan;
   collectorHealth(): Readonly<Record<Collector, CollectorHealth>>;
 }
 
-/** Detail reads come one by one: they are published together, at most this often. */
+/** Detail reads arrive one by one and are published together, at most this often. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
-/** Published so often even where nothing came. */
+/** A snapshot is published this often even if nothing arrived. */
 const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
-/** Planned anew so often where nothing but details comes, beside each time that a collector ends. */
+/** The plan is updated this often, and after every run of a collector. */
 const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
-/** The fact that the list has once shown a failed session: until then failures are unknown, not zero. */
-const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
-
-/** Nothing seen yet. */
-export function createCollectedState(
-  { usageScale, pageLimit }: Pick<CollectionSettings, "usageScale" | "pageLimit">,
-  facts: FactStore,
-  parts: { clock: Clock; log: Log; metrics: DaemonMetrics },
-): CollectedState {
-  const onFolded: OnLabelsFolded = (family, records) =>
-    parts.metrics.inc("proxywarden_labels_folded_total", { family }, records);
-  const inventory = createInventory(usageScale, onFolded);
-  return {
-    inventory,
-    sessions: createSessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
-      isKnownNode: inventory.has,
-      onFolded,
-    }),
-    capTopLists: createTopListCaps(onFolded),
-    reporters: Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, createCollectorReporter(collector, parts)]),
-    ) as unknown as CollectedState["reporters"],
-    stats: null,
-    hourly: null,
-    sequence: 0,
-    listBehaviour: createListBehaviours(pageLimit),
-    collectorHistory: createCollectorHistory(),
-    lastStarts: new Map(),
-  };
-}
-
 /** Starts the collectors. */
 export function startCollectorManager(parts: CollectorManagerDeps): CollectorManager {
   const { settings, collected, client, clock } = parts;
@@ -162,7 +107,7 @@ export function startCollectorManager(parts: CollectorManagerDeps): CollectorMan
     parts.onSnapshot(snapshot, pollingPlan.current());
   }
 
-  /** A job of a collector: kept in its account, then the plan and the snapshot follow what it brought. */
+  /** Runs a collector once, reports the run, and updates the plan and the snapshot. */
   const job =
     (collector: Collector, run: (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>) =>
     async (signal: AbortSignal) => {
@@ -196,7 +141,7 @@ export function startCollectorManager(parts: CollectorManagerDeps): CollectorMan
       const lists = jobsOf("sessions", own);
       const outcome = await collectSessions(lists, collected.sessions, signal);
       if (outcome.complete) pollingPlan.acceptRun("sessions");
-      storeFailedListed(parts);
+      storeFailedListed(collected.sessions, parts.facts, parts.log);
       return outcome;
     },
     stats: (own, signal) =>
@@ -262,7 +207,7 @@ export function startCollectorManager(parts: CollectorManagerDeps): CollectorMan
     while (!stop.signal.aborted) {
       await clock.sleep(PUBLISH_INTERVAL_MS, stop.signal);
       if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < lookMs)) continue;
-      // Also where no collector runs: a new month must be noticed by itself.
+      // Also when no collector runs: a new month changes the plan.
       if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {
         pollingPlan.refresh();
         plannedAt = clock.monotonic();
@@ -272,7 +217,7 @@ export function startCollectorManager(parts: CollectorManagerDeps): CollectorMan
     }
   }
 
-  // What an earlier watch saw is shown at once, as the new settings want it.
+  // After a reload, data collected before it is published immediately under the new settings.
   if (collected.sequence > 0) publish();
   const running = [...COLLECTORS.map(start), publishDetails()];
   return {
@@ -290,34 +235,4 @@ export function startCollectorManager(parts: CollectorManagerDeps): CollectorMan
         COLLECTORS.map((collector) => [collector, collected.reporters[collector].health()]),
       ) as unknown as Readonly<Record<Collector, CollectorHealth>>,
   };
-}
-
-function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedState): NetworkSize {
-  const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
-  return {
-    nodes: inventory.count(),
-    nodePages: pageCount(inventory.count(), listBehaviour.nodes),
-    sessions: listed,
-    sessionPages: pageCount(listed, listBehaviour.sessions),
-  };
-}
-
-const createListBehaviours = (limit: number) => ({
-  nodes: createListBehaviour(limit),
-  sessions: createListBehaviour(limit),
-});
-
-const pageCount = (records: number, listBehaviour: ListBehaviour): number =>
-  Math.ceil(records / (listBehaviour.pageSize ?? listBehaviour.limit));
-
-function storeFailedListed({ collected, facts, log }: CollectorManagerDeps): void {
-  if (collected.sessions.view()?.failedListed !== true || facts.read(FAILED_SESSIONS_LISTED_FACT) === "true") return;
-  try {
-    facts.write(FAILED_SESSIONS_LISTED_FACT, "true");
-  } catch (error) {
-    log.error(
-      { err: error },
-      "the store refuses writes: after a restart failed sessions are unknown until one is seen",
-    );
-  }
 }

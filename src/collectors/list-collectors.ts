@@ -2,11 +2,13 @@ import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { type ApiError, isPermanent } from "../api-client/errors.ts";
-import { type ListBehaviour, type ListWalk, type WalkReport, walkList } from "../api-client/pagination/pages.ts";
+import type { ListBehaviour, ListWalk, WalkReport } from "../api-client/pagination/list-walk.ts";
+import { walkList } from "../api-client/pagination/pages.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Inventory } from "../inventory/inventory.ts";
 import type { SessionTotals } from "../inventory/sessions/session-totals.ts";
+import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -125,9 +127,9 @@ export async function collectSessions(
     sessions.endWalk("failed", parts.clock.monotonic());
     return { complete: false, error: walked.error };
   }
-  const { total, seen, end } = walked.value;
-  const missing = Math.max(0, total - seen);
-  const complete = end !== "cut" && missing <= Math.max(1, total * SESSIONS_MISSING_MAX);
+  const { end } = walked.value;
+  const missing = Math.max(0, missingRecords(walked.value));
+  const complete = end !== "cut" && missing <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
   sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
   parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
@@ -177,9 +179,3 @@ function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number
 
 const listRejection = ({ seen, total }: WalkReport, { message }: ApiError): string =>
   `the service shows only the first ${seen} of the ${total} records that it counts: ${message}`;
-
-/** Share of the records that were seen, 0 to 1. */
-const shownShare = ({ total, seen }: WalkReport, missing: number): Share => {
-  const all = Math.max(total, seen + missing);
-  return all === 0 ? 1 : Math.max(0, Math.min(1, 1 - missing / all));
-};

@@ -1,5 +1,5 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { decodeHourly, decodeStatistics } from "../api-client/decoding/records.ts";
+import { decodeHourly, decodeStatistics } from "../api-client/decoding/statistics.ts";
 import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import type { Result } from "../base/result.ts";

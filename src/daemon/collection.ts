@@ -2,12 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { type ApiClient, type CallObserver, createApiClient } from "../api-client/client.ts";
 import { createServiceClock, type ServiceClock } from "../api-client/service-clock.ts";
 import { SECOND_MS } from "../base/duration.ts";
-import {
-  type CollectedState,
-  type CollectorManager,
-  createCollectedState,
-  startCollectorManager,
-} from "../collectors/collector-manager.ts";
+import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
+import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";

@@ -1,7 +1,15 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { OnLabelsFolded } from "../model/label-caps.ts";
-import { NODE_STATUSES, type NodeDetail, type NodeId, type NodeRecord } from "../model/node.ts";
+import {
+  DETAIL_NUMBER_NAMES,
+  type DetailNumber,
+  LISTED_NUMBER_NAMES,
+  NODE_STATUSES,
+  type NodeDetail,
+  type NodeId,
+  type NodeRecord,
+} from "../model/node.ts";
 import { type Threshold, USAGES } from "../model/policy/policy.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
@@ -11,6 +19,7 @@ import { createAbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
 import { createColumns } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
+import { allowedMissing, missingRecords } from "./walk-completeness.ts";
 
 /** The fleet as the walks and detail reads make it; hands out immutable copies. */
 export interface Inventory {
@@ -84,7 +93,10 @@ const UNLISTED_MS_MAX: DurationMs = DAY_MS;
 /** Walks in a row that miss no more than usual after which an accepted number of missing nodes is no longer accepted. */
 const WALKS_TO_RECOVER = 10;
 
-/** An empty inventory; usage is taken by `initialScale`, and `onFolded` learns of nodes whose place is one too many. */
+/** Numbers of a detail that are kept as they came; usages become ratios first. */
+const plainDetailNumbers = DETAIL_NUMBER_NAMES.filter((name) => !(USAGES as readonly DetailNumber[]).includes(name));
+
+/** Creates an empty inventory; usage is taken by `initialScale`, and `onFolded` learns of nodes whose place is one too many. */
 export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFolded = () => {}): Inventory {
   const columns = createColumns();
   const locations = createLocationTable(onFolded);
@@ -136,12 +148,9 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
     texts.set("names", slot, record.name ?? "");
     texts.set("ipAddresses", slot, record.ipAddress ?? "");
     texts.set("versions", slot, record.version ?? "");
-    columns.setPlace(slot, locations.index(record.country ?? "", record.region ?? ""));
+    columns.setLocation(slot, locations.index(record.country ?? "", record.region ?? ""));
     columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
-    numbers.set("lastSeenMs", slot, record.lastSeenMs);
-    numbers.set("uptimeHours", slot, record.uptimeHours);
-    numbers.set("activeSessions", slot, record.activeSessions);
-    numbers.set("bandwidthGb", slot, record.bandwidthGb);
+    for (const name of LISTED_NUMBER_NAMES) numbers.set(name, slot, record[name]);
     numbers.set("listedAt", slot, at);
   }
 
@@ -193,15 +202,17 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
       const readRecords = known.filter(absences.isShown).length;
       const hidden = known.filter((slot) => !absences.isShown(slot) && absences.isHidden(slot)).length;
       // What a lookup has found is not missing, and each record without an id may be one of the nodes that were not shown.
-      const missing = Math.max(total - seen - hidden, seen - total, known.length - readRecords - hidden - rejected, 0);
-      const constantMissing = maxMissingNodes(Math.max(total, seen), maxMissing);
-      const complete = end !== "cut" && missing <= Math.max(acceptedMissing, constantMissing);
-      const isExact =
-        end === "exact" && rejected === 0 && Math.abs(total - seen) <= Math.max(acceptedMissing, constantMissing);
+      const counts = { total, seen };
+      const unlisted = known.length - readRecords - hidden - rejected;
+      const missing = Math.max(missingRecords(counts, hidden), -missingRecords(counts), unlisted, 0);
+      const constantMissing = allowedMissing(counts, maxMissing);
+      const allowed = Math.max(acceptedMissing, constantMissing);
+      const complete = end !== "cut" && missing <= allowed;
+      const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
       for (const slot of absences.endWalk(known, isExact ? "exact" : complete ? "inexact" : "blind")) {
         removeNode(columns.texts.get("ids", slot), slot);
       }
-      columns.movePlaces(locations.compact(columns.occupiedPlaces()));
+      columns.renumberLocations(locations.compact(columns.occupiedLocations()));
       if (complete) settledAt = at;
       if (end !== "cut" || seen > 0) walkedAt = at;
       // What was accepted once is not accepted of a list that has recovered since.
@@ -230,8 +241,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
       writeRecord(slot, detail, at);
       lastDetailAt = at;
       detailed.add(detail.id);
-      columns.numbers.set("createdAtMs", slot, detail.createdAtMs);
-      columns.numbers.set("updatedAtMs", slot, detail.updatedAtMs);
+      for (const name of plainDetailNumbers) columns.numbers.set(name, slot, detail[name]);
       columns.numbers.set("detailedAt", slot, at);
       columns.numbers.set("detailedAtEpochMs", slot, now);
       const wasKnown = usageScale.isKnown();
@@ -273,7 +283,3 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
     },
   };
 }
-
-/** Nodes out of `total` that a walk may miss: a share above 0 always allows for one. */
-const maxMissingNodes = (total: number, share: Share): number =>
-  share === 0 ? 0 : Math.max(1, Math.floor(total * share));

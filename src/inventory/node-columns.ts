@@ -1,16 +1,11 @@
-import { NODE_STATUSES } from "../model/node.ts";
+import { growColumn, type TypedColumn } from "../base/typed-column.ts";
+import { DETAIL_NUMBER_NAMES, LISTED_NUMBER_NAMES, NODE_STATUSES } from "../model/node.ts";
+import { USAGES } from "../model/policy/policy.ts";
 import type { Fleet } from "../model/snapshot.ts";
 
 const numberNames = [
-  "lastSeenMs",
-  "uptimeHours",
-  "activeSessions",
-  "bandwidthGb",
-  "cpuUsage",
-  "memoryUsage",
-  "diskUsage",
-  "createdAtMs",
-  "updatedAtMs",
+  ...LISTED_NUMBER_NAMES,
+  ...DETAIL_NUMBER_NAMES,
   "listedAt",
   "detailedAt",
   "detailedAtEpochMs",
@@ -18,24 +13,19 @@ const numberNames = [
 type NumberName = (typeof numberNames)[number];
 const textNames = ["ids", "names", "ipAddresses", "versions"] as const;
 type TextName = (typeof textNames)[number];
-const usageNames = ["cpuUsage", "memoryUsage", "diskUsage"] as const;
 
-/** Shortest column; columns double from there, so that growing costs a constant a node. */
-const SLOTS_MIN = 64;
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
 
-type Numeric = Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
-
-/** A column that knows whether it changed since it was last copied, so that a copy costs only what changed. */
+/** A column, and its last copy for as long as nothing has changed since: a snapshot copies only what changed. */
 interface Column<A> {
   values: A;
-  sharedLength: A | null;
+  shared: A | null;
 }
 
 /** The writable columns behind a {@link Fleet}. */
 export type Columns = ReturnType<typeof createColumns>;
 
-/** Columns without a slot. */
+/** Creates columns without slots. */
 export function createColumns() {
   let slots = 0;
   const number = Object.fromEntries(numberNames.map((name) => [name, column(new Float64Array(0))])) as Record<
@@ -54,7 +44,7 @@ export function createColumns() {
     set(name: TextName, slot: number, value: string): void {
       if (text[name].values[slot] === value) return;
       text[name].values[slot] = value;
-      text[name].sharedLength = null;
+      text[name].shared = null;
     },
   };
   const numbers = {
@@ -68,17 +58,18 @@ export function createColumns() {
   return {
     texts,
     numbers,
-    setPlace: (slot: number, index: number) => write(location, slot, index),
+    setLocation: (slot: number, index: number) => write(location, slot, index),
     setStatus: (slot: number, index: number) => write(status, slot, index),
-    /** One slot more; returns it. */
+    /** Adds a slot and returns it. */
     grow(): number {
       const slot = slots++;
-      for (const name of numberNames) growColumn(number[name], slots, Float64Array);
-      growColumn(location, slots, Uint32Array);
-      growColumn(status, slots, Uint8Array);
+      for (const each of [...Object.values(number), location, status] as Column<TypedColumn>[]) {
+        each.values = growColumn(each.values, slot);
+        each.shared = null;
+      }
       return slot;
     },
-    /** Makes the slot that of `id`, with everything else missing; "" makes it empty. */
+    /** Assigns the slot to `id`, with all other fields missing; "" frees the slot. */
     clear(slot: number, id: string): void {
       for (const name of textNames) texts.set(name, slot, name === "ids" ? id : "");
       for (const name of numberNames) numbers.set(name, slot, null);
@@ -86,19 +77,19 @@ export function createColumns() {
       write(status, slot, UNKNOWN_STATUS);
     },
     forgetUsage(): void {
-      for (const name of usageNames) {
+      for (const name of USAGES) {
         number[name].values.fill(Number.NaN);
-        number[name].sharedLength = null;
+        number[name].shared = null;
       }
     },
-    /** The places that some node stands in. */
-    occupiedPlaces(): Set<number> {
+    /** Numbers of the locations that have a node. */
+    occupiedLocations(): Set<number> {
       const occupied = new Set<number>();
       for (let slot = 0; slot < slots; slot++) if (text.ids.values[slot] !== "") occupied.add(location.values[slot]!);
       return occupied;
     },
-    /** Renumbers the places; null: nothing changes. An empty slot's place means nothing, and becomes 0. */
-    movePlaces(renumbered: readonly number[] | null): void {
+    /** Renumbers the locations; null: nothing changes. Empty slots get 0. */
+    renumberLocations(renumbered: readonly number[] | null): void {
       if (renumbered === null) return;
       for (let slot = 0; slot < slots; slot++) {
         write(location, slot, renumbered[location.values[slot]!] ?? 0);
@@ -120,28 +111,20 @@ export function createColumns() {
   };
 }
 
-const column = <A>(values: A): Column<A> => ({ values, sharedLength: null });
+const column = <A>(values: A): Column<A> => ({ values, shared: null });
 
-function write(writeValue: Column<Numeric>, slot: number, value: number): void {
-  if (Object.is(writeValue.values[slot], value)) return;
-  writeValue.values[slot] = value;
-  writeValue.sharedLength = null;
+function write(target: Column<TypedColumn>, slot: number, value: number): void {
+  if (Object.is(target.values[slot], value)) return;
+  target.values[slot] = value;
+  target.shared = null;
 }
 
-function growColumn<A extends Numeric>(grow: Column<A>, length: number, make: new (length: number) => A): void {
-  grow.sharedLength = null;
-  if (length <= grow.values.length) return;
-  const wider = new make(Math.max(SLOTS_MIN, 2 * grow.values.length));
-  wider.set(grow.values);
-  grow.values = wider;
-}
-
-function copyNumbers<A extends Numeric>(from: Column<A>, slots: number): A {
-  from.sharedLength ??= from.values.slice(0, slots) as A;
-  return from.sharedLength;
+function copyNumbers<A extends TypedColumn>(from: Column<A>, slots: number): A {
+  from.shared ??= from.values.slice(0, slots) as A;
+  return from.shared;
 }
 
 function copyText(from: Column<string[]>): string[] {
-  from.sharedLength ??= from.values.slice();
-  return from.sharedLength;
+  from.shared ??= from.values.slice();
+  return from.shared;
 }

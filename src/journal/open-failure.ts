@@ -1,3 +1,5 @@
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { fail, type Result } from "../base/result.ts";
 
 /**
@@ -48,4 +50,24 @@ export function isCorruption(error: unknown): boolean {
 function sqliteCode(error: unknown): number | null {
   const code = error instanceof Error && "errcode" in error ? error.errcode : null;
   return typeof code === "number" ? code & 0xff : null;
+}
+
+/**
+ * Why a store could not be made in `folder`, or null: it, or the nearest folder above it that exists, must be one that
+ * this user may write to. Nothing is made by looking.
+ */
+export function stateFolderProblem(folder: string): string | null {
+  const existing = nearestExisting(folder);
+  try {
+    if (!statSync(existing).isDirectory()) return `${existing} is no folder`;
+    accessSync(existing, constants.W_OK | constants.X_OK);
+    return null;
+  } catch (error) {
+    return `this user may not write to ${existing}: ${(error as NodeJS.ErrnoException).code}`;
+  }
+}
+
+function nearestExisting(folder: string): string {
+  if (existsSync(folder) || dirname(folder) === folder) return folder;
+  return nearestExisting(dirname(folder));
 }

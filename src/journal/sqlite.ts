@@ -1,9 +1,8 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { StateStore } from "../model/ports.ts";
-import { assertSameFiles } from "./file-identity.ts";
 import { createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 import {
@@ -153,4 +152,24 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertHeld: 
     journal: createJournal(database, assertHeld),
     close,
   };
+}
+
+/**
+ * Remembers which files these are; the function it gives throws once a path leads to another file, or to none. A
+ * database that was moved away or removed is still written to by whoever has it open, and what it says then dies with
+ * the process; and where a lock file was removed, a second daemon may be at work.
+ */
+function assertSameFiles(paths: readonly string[]): () => void {
+  const known = paths.map((path) => ({ path, identity: identityOf(path) }));
+  return () => {
+    for (const { path, identity } of known) {
+      if (identityOf(path) === identity) continue;
+      throw new Error(`${path} was moved, removed or replaced while it was in use; put it back, or start anew`);
+    }
+  };
+}
+
+function identityOf(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return found === undefined ? null : `${found.dev}:${found.ino}`;
 }

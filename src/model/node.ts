@@ -5,8 +5,43 @@ export type NodeStatus = (typeof NODE_STATUSES)[number];
 /** Identifier of a node, as the service gives it (spec, section 2.1: prefix `node_`, nothing else is promised). */
 export type NodeId = string;
 
-/** A node as the list endpoint shows it (spec, section 2.1). A field that was absent or null in the answer is null. */
-export interface NodeRecord {
+/** A numeric field of a node: its name in the API, and what it holds there. A `time` becomes milliseconds since the epoch. */
+interface NumberField {
+  readonly field: string;
+  readonly kind: "quantity" | "time";
+}
+
+/**
+ * Numeric fields of both forms of a node (spec, section 2.1). The decoder, the inventory and the snapshot follow from these
+ * rows: a new field is one row here and one in `metrics/families/node-families.ts`.
+ */
+export const LISTED_NUMBERS = {
+  /** On the service's clock. */
+  lastSeenMs: { field: "last_seen", kind: "time" },
+  /** Whole hours. */
+  uptimeHours: { field: "uptime_hours", kind: "quantity" },
+  activeSessions: { field: "active_sessions", kind: "quantity" },
+  /** Gigabytes of 1e9 bytes. */
+  bandwidthGb: { field: "bandwidth_gb", kind: "quantity" },
+} as const satisfies Record<string, NumberField>;
+export type ListedNumber = keyof typeof LISTED_NUMBERS;
+
+/** Numeric fields of the detail form alone. Usage is as the service wrote it: its scale is not in the spec. */
+export const DETAIL_NUMBERS = {
+  cpuUsage: { field: "cpu_usage", kind: "quantity" },
+  memoryUsage: { field: "memory_usage", kind: "quantity" },
+  diskUsage: { field: "disk_usage", kind: "quantity" },
+  createdAtMs: { field: "created_at", kind: "time" },
+  updatedAtMs: { field: "updated_at", kind: "time" },
+} as const satisfies Record<string, NumberField>;
+export type DetailNumber = keyof typeof DETAIL_NUMBERS;
+
+/** Names of the rows, in their order. */
+export const LISTED_NUMBER_NAMES = Object.keys(LISTED_NUMBERS) as readonly ListedNumber[];
+export const DETAIL_NUMBER_NAMES = Object.keys(DETAIL_NUMBERS) as readonly DetailNumber[];
+
+/** A node as the list endpoint shows it (spec, section 2.1). A field that is absent or null in the response is null. */
+export interface NodeRecord extends Readonly<Record<ListedNumber, number | null>> {
   readonly id: NodeId;
   readonly name: string | null;
   readonly status: NodeStatus;
@@ -15,20 +50,7 @@ export interface NodeRecord {
   readonly region: string | null;
   readonly ipAddress: string | null;
   readonly version: string | null;
-  /** Milliseconds since the Unix epoch, on the service's clock. */
-  readonly lastSeenMs: number | null;
-  /** Whole hours. */
-  readonly uptimeHours: number | null;
-  readonly activeSessions: number | null;
-  /** Gigabytes of 1e9 bytes. */
-  readonly bandwidthGb: number | null;
 }
 
-/** A node as the single-node endpoint shows it. Usage is as the service wrote it: its scale is not in the spec. */
-export interface NodeDetail extends NodeRecord {
-  readonly cpuUsage: number | null;
-  readonly memoryUsage: number | null;
-  readonly diskUsage: number | null;
-  readonly createdAtMs: number | null;
-  readonly updatedAtMs: number | null;
-}
+/** A node as the single-node endpoint shows it (spec, section 2.1). */
+export interface NodeDetail extends NodeRecord, Readonly<Record<DetailNumber, number | null>> {}

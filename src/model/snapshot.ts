@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { DetailNumber, ListedNumber } from "./node.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
 
@@ -12,10 +13,10 @@ export type Collector = (typeof COLLECTORS)[number];
 /**
  * The nodes, in columns: index `slot` of every column speaks of the node `ids[slot]`. A slot whose id is "" is empty
  * and its other columns mean nothing. A node keeps its slot for as long as it is in the fleet, so two snapshots can be
- * compared column by column. A number that is missing is NaN; a missing string is "".
- * Nobody writes into a Fleet after it was published.
+ * compared column by column. A missing number is NaN, a missing string "". Usages are ratios by the declared scale, and
+ * NaN throughout while {@link usageKnown} is false. A published Fleet is never modified.
  */
-export interface Fleet {
+export interface Fleet extends Readonly<Record<ListedNumber | DetailNumber, Float64Array>> {
   /** Length of every column. */
   readonly slots: number;
   /** Nodes in the fleet; slots less empty ones. */
@@ -24,23 +25,12 @@ export interface Fleet {
   readonly names: readonly string[];
   readonly ipAddresses: readonly string[];
   readonly versions: readonly string[];
-  /** Indexes into {@link groupsOf}. */
+  /** Indexes into {@link locations}. */
   readonly locationIndex: Uint32Array;
   /** Every country and region pair seen and not yet settled as gone. */
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
-  /** Epoch milliseconds, service's clock. */
-  readonly lastSeenMs: Float64Array;
-  readonly uptimeHours: Float64Array;
-  readonly activeSessions: Float64Array;
-  readonly bandwidthGb: Float64Array;
-  /** 0 to 1, by the declared scale; NaN throughout while {@link usageKnown} is false. */
-  readonly cpuUsage: Float64Array;
-  readonly memoryUsage: Float64Array;
-  readonly diskUsage: Float64Array;
-  readonly createdAtMs: Float64Array;
-  readonly updatedAtMs: Float64Array;
   /** When the list record was observed: MonotonicMs. */
   readonly listedAt: Float64Array;
   /** When the detail was observed: MonotonicMs; NaN: never. */

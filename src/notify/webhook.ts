@@ -57,7 +57,7 @@ export function createWebhook({ name, url, clock, agent }: WebhookDeps): Receive
 const webhookPayload = (notifications: readonly Notification[]) => ({
   version: "1",
   status: notifications.some(({ endsAt }) => endsAt === null) ? "firing" : "resolved",
-  notifications: notifications.map((notification) => ({
+  notices: notifications.map((notification) => ({
     status: notification.endsAt === null ? "firing" : "resolved",
     kind: notification.kind,
     key: notification.key,

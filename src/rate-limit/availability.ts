@@ -1,9 +1,10 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import type { Ledger } from "./account.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./gateway-limit.ts";
-import { type Ledger, pollingConcurrency, statesWiderLimit } from "./ledger.ts";
+import { pollingConcurrency, statesWiderLimit } from "./ledger.ts";
 import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from "./limit-headers.ts";
 import {
   actionReserveOf,

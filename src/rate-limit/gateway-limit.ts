@@ -1,4 +1,5 @@
 import type { MonotonicMs } from "../model/time.ts";
+import type { Ledger } from "./account.ts";
 import {
   currentLearnedLimit,
   hasLearnedLimit,
@@ -6,7 +7,6 @@ import {
   learnedLimitAvailableAt,
   payLearnedLimit,
 } from "./learned-limit.ts";
-import type { Ledger } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates } from "./pace-rates.ts";
 import { payForCall } from "./pacing.ts";

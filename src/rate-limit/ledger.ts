@@ -1,8 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import type { Ledger, Permit } from "./account.ts";
 import {
-  createExternalUsage,
-  type ExternalUsage,
   recordCallAnswered,
   recordCallInDoubt,
   recordCallRejected,
@@ -10,30 +9,11 @@ import {
   recordCallUnsent,
 } from "./external-usage/external-usage.ts";
 import { payGatewayLimit } from "./gateway-limit.ts";
-import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
-import {
-  createStatedLimit,
-  type LimitReading,
-  recordAnswered,
-  recordLost,
-  recordSent,
-  recordUnsent,
-  type SendMark,
-  type StatedLimit,
-} from "./limit-headers.ts";
+import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
 import { allowanceOf, type Category, type Lane, type Limits, reservedCalls } from "./limits.ts";
 import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
-import { createPace, type Pace, payForCall } from "./pacing.ts";
-import { createRouteHistory, type Route, type RouteHistory } from "./route-rejections.ts";
+import { payForCall } from "./pacing.ts";
 import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
-
-/** Leave for one call. It goes back by {@link settle}, whatever became of the call. */
-export interface Permit {
-  readonly category: Category;
-  readonly lane: Lane;
-  readonly at: MonotonicMs;
-  readonly mark: SendMark;
-}
 
 /**
  * What became of a call. `answered`: by any status but 429; `retryAfterMs`: how long an overloaded service asks to be left
@@ -46,93 +26,7 @@ export type CallOutcome =
   | { readonly kind: "lost" }
   | { readonly kind: "unused" };
 
-/** A hold for a refusal that may concern more than the route that was refused. */
-export interface UncertainHold {
-  /** When the last one began. */
-  at: MonotonicMs;
-  /** When the last one ends. */
-  until: MonotonicMs;
-}
-
-/** Account of one category. */
-export interface CategoryAccount {
-  readonly headers: StatedLimit;
-  readonly pace: Pace;
-  /** What actions pay among themselves, beside `pace`. */
-  readonly actions: Pace;
-  /** Whether the last answer stated the limit. Where none did for a window, and the last didn't, the even pace alone rules. */
-  wasStated: boolean;
-  /** No call may go before: headers or an overloaded service said so. */
-  rejectedUntil: MonotonicMs;
-  /** Holds the category after a refusal, of whatever category, that doesn't say what it concerns. */
-  readonly uncertainHold: UncertainHold;
-  /** Recent calls by route. */
-  readonly routes: Readonly<Record<Route, RouteHistory>>;
-  /** When the last call that was answered or refused was sent. */
-  lastTriedAt: MonotonicMs;
-  /** Refusals in a row, those of calls that were under way together counted once. */
-  rejections: number;
-  /** When the last of them was counted. */
-  rejectedAt: MonotonicMs;
-  /** When the last call that was answered, and not refused, was sent. */
-  answeredAt: MonotonicMs;
-  readonly learned: LearnedLimit;
-}
-
-/** The account of the whole budget. Owned by one permit office; every function here is deterministic. */
-export interface Ledger {
-  limits: Limits;
-  readonly startedAt: MonotonicMs;
-  readonly accounts: Readonly<Record<Category, CategoryAccount>>;
-  readonly plan: Pace;
-  /** What actions pay among themselves, beside `plan`. */
-  readonly planActions: Pace;
-  /** No call of any category may go before: headers said so. */
-  planRejectedUntil: MonotonicMs;
-  /** Spaces the calls of all categories where a limit was learned: a gateway may count them together, and allow no burst. */
-  readonly gatewayPace: Pace;
-  inFlight: number;
-  /** Calls of the plan's current month, ours and what was learned of others', kept in the store by the office. */
-  monthUsed: number;
-  readonly externalUsage: ExternalUsage;
-}
-
-/** An account that knows nothing yet: each bucket begins empty, and one call a category goes out to learn. */
-export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
-  const account = (category: Category): CategoryAccount => ({
-    headers: createStatedLimit(),
-    pace: createPace(categoryPaceRates(limits, category).evenPace, now),
-    actions: createPace(categoryPaceRates(limits, category).actionPace, now),
-    wasStated: false,
-    rejectedUntil: Number.NEGATIVE_INFINITY,
-    uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
-    routes: {
-      action: createRouteHistory(),
-      walk: createRouteHistory(),
-      detail: createRouteHistory(),
-      stats: createRouteHistory(),
-    },
-    lastTriedAt: Number.NEGATIVE_INFINITY,
-    rejections: 0,
-    rejectedAt: Number.NEGATIVE_INFINITY,
-    answeredAt: Number.NEGATIVE_INFINITY,
-    learned: createLearnedLimit(),
-  });
-  return {
-    limits,
-    startedAt: now,
-    accounts: { node_management: account("node_management"), session_monitoring: account("session_monitoring") },
-    plan: createPace(planPaceRates(limits).evenPace, now),
-    planActions: createPace(planPaceRates(limits).actionPace, now),
-    planRejectedUntil: Number.NEGATIVE_INFINITY,
-    gatewayPace: { paidUntil: Number.NEGATIVE_INFINITY },
-    inFlight: 0,
-    monthUsed,
-    externalUsage: createExternalUsage(),
-  };
-}
-
-/** Takes a permit. Call it only where `opening` said `at <= now`. */
+/** Takes a permit. Call it only if `availabilityOf` returned `at <= now`. */
 export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
   const account = ledger.accounts[category];
   const terms = categoryPaceRates(ledger.limits, category);

@@ -1,9 +1,9 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import type { CategoryAccount, Ledger, Permit } from "./account.ts";
 import { limitScopeOf } from "./external-usage/external-usage.ts";
 import { limitBasisOf } from "./gateway-limit.ts";
 import { learnFromAnswer, learnFromRejection } from "./learned-limit.ts";
-import type { CategoryAccount, Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, ROUNDING_MS } from "./limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates } from "./pace-rates.ts";

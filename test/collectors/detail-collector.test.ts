@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ApiClient } from "../../src/api-client/client.ts";
-import { createListBehaviour } from "../../src/api-client/pagination/pages.ts";
+import { createListBehaviour } from "../../src/api-client/pagination/list-walk.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createCollectorReporter } from "../../src/collectors/collector-health.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";

@@ -1,12 +1,11 @@
 import {
   decodeActionReply,
-  decodeHourly,
   decodeNodeDetail,
   decodeNodeRecord,
   decodePage,
   decodeSessionRecord,
-  decodeStatistics,
 } from "../../src/api-client/decoding/records.ts";
+import { decodeHourly, decodeStatistics } from "../../src/api-client/decoding/statistics.ts";
 import { readJson } from "../../src/api-client/json-body.ts";
 import type { Random } from "../../src/base/random.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";

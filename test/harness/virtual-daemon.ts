@@ -2,11 +2,10 @@ import { createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
+import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
-  type CollectedState,
   type CollectionSettings,
   type CollectorManager,
-  createCollectedState,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";

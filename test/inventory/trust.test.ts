@@ -42,7 +42,9 @@ describe("what only waits", () => {
 
   test("one walk that failed brings nothing, and breaks nothing", () => {
     expect(assess({ lastComplete: false, nodes: 3, recordsRead: 3 })).toEqual(
-      notReady("inventory_incomplete: the last walk of the nodes was not complete; it ends with the next complete one"),
+      notReady(
+        "inventory_incomplete: the last walk of the nodes was not complete; the hold ends with the next complete walk",
+      ),
     );
   });
 
@@ -66,11 +68,11 @@ describe("what only waits", () => {
     expect(assess(none)).toEqual(
       notReady(
         "warming_up: 0 of 2 complete walks since the start",
-        "inventory_incomplete: no walk of the nodes was complete yet",
+        "inventory_incomplete: no walk of the node list has completed yet",
       ),
     );
     expect(assess(none, { warmupWalks: 0 })).toEqual(
-      notReady("inventory_incomplete: no walk of the nodes was complete yet"),
+      notReady("inventory_incomplete: no walk of the node list has completed yet"),
     );
   });
 });
@@ -87,7 +89,7 @@ describe("what is broken", () => {
     expect(assess({ nodes: 80, recordsRead: 80 })).toEqual(TRUSTED);
     expect(assess({ nodes: 79, recordsRead: 79 })).toEqual(
       untrusted(
-        "inventory_shrunk: 79 nodes are listed, less than 80 % of the 100 of the last days; if that is right, accept-inventory says so",
+        "inventory_shrunk: 79 nodes are listed, less than 80 % of the 100 of the last days; if that is correct, run accept-inventory",
       ),
     );
     expect(assess({ nodes: 0, recordsRead: 0 }).isBroken).toBe(true);
@@ -102,7 +104,7 @@ describe("what is broken", () => {
   test("too many records that can't be read, or nodes of an unknown status", () => {
     expect(assess({ unknownRecords: 10 })).toEqual(TRUSTED);
     expect(assess({ unknownRecords: 11 })).toEqual(
-      untrusted("inventory_unknown: 11 of 100 nodes can't be read or are of an unknown status, more than 10 %"),
+      untrusted("inventory_unknown: 11 of 100 nodes are unreadable or have an unknown status, more than 10 %"),
     );
     expect(assess({ unknownRecords: 1 }, { maxUnknown: 0 }).isBroken).toBe(true);
     expect(assess({ unknownRecords: 29 }, { maxUnknown: 0.29 })).toEqual(TRUSTED);
@@ -116,7 +118,7 @@ describe("what is broken", () => {
 
   test("a service that never says what time it is", () => {
     expect(assess({ hasServiceTime: false, freshestLastSeenMs: null })).toEqual(
-      untrusted("service_clock: the service never said what time it is (no Date header)"),
+      untrusted("service_clock: no response of the service had a Date header"),
     );
   });
 

@@ -35,7 +35,7 @@ describe("the daemon's own metrics", () => {
       'proxywarden_api_requests_total{endpoint="node",code="200"} 3',
     ]);
     expect(await linesOf(daemonMetrics, "month_calls")).toEqual([
-      "# HELP proxywarden_month_calls Calls made in the month of the plan.",
+      "# HELP proxywarden_month_calls Calls made in the current plan month.",
       "# TYPE proxywarden_month_calls gauge",
       "proxywarden_month_calls 17",
     ]);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import {
   availableBesideExternalUsage,
@@ -6,7 +7,7 @@ import {
   type ExternalUsage,
 } from "../../src/rate-limit/external-usage/external-usage.ts";
 import type { ExternalUsageOfLimit } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
-import { createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Lane, Limits } from "../../src/rate-limit/limits.ts";
 

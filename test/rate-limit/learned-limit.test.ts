@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { createLedger } from "../../src/rate-limit/account.ts";
 import { gatewayAvailableAt, learnedLimitOf, payGatewayLimit } from "../../src/rate-limit/gateway-limit.ts";
 import {
   createLearnedLimit,
@@ -11,7 +12,6 @@ import {
   learnFromRejection,
   payLearnedLimit,
 } from "../../src/rate-limit/learned-limit.ts";
-import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const CEILING = { most: 80, windowMs: MINUTE_MS };
@@ -167,7 +167,7 @@ describe("something in front of the service that limits calls", () => {
 
   test("spaces the calls of all categories, at the sum of what each of them may make", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
-    Object.assign(ledger.accounts.node_management.learned, { calls: 10, cutAt: 0 });
+    Object.assign(ledger.accounts.node_management.learned, { calls: 10, decreasedAt: 0 });
     expect([learnedLimitOf(ledger, "node_management", 0), learnedLimitOf(ledger, "session_monitoring", 0)]).toEqual([
       10,
       null,

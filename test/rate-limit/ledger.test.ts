@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { type CallOutcome, createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 

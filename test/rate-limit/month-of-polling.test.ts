@@ -34,7 +34,7 @@ interface MonthOfPolling {
 /** A daemon that follows its plan for a month, walks at 80 calls a minute, and begins with `used` calls on `fromMs`. */
 function live(fleet: Fleet, fromMs = 0, used = 0): MonthOfPolling {
   const plans: Plan[] = [];
-  const runs: Partial<Record<Collector, { beganAt: number; calls: number; made: number }>> = {};
+  const runs: Partial<Record<Collector, { beganAt: number; calls: number; callsMade: number }>> = {};
   const longest = Object.fromEntries(COLLECTORS.map((collector) => [collector, 0])) as Record<Collector, number>;
   let broken = 0;
   let details = 0;
@@ -47,14 +47,14 @@ function live(fleet: Fleet, fromMs = 0, used = 0): MonthOfPolling {
       if (due <= now) {
         const calls = callsPerRun(collector, fleet);
         if (run !== undefined) longest[collector] = Math.max(longest[collector], now - run.beganAt);
-        runs[collector] = { beganAt: now, calls, made: 0 };
+        runs[collector] = { beganAt: now, calls, callsMade: 0 };
         planned = planPolling(inputAt(fleet, now, used, runs));
       }
       const current = runs[collector];
       if (current === undefined) continue;
-      const callsMade = Math.min(80, current.calls - current.made, CAP - used);
-      if (current.made < current.calls && callsMade === 0) broken++;
-      current.made += callsMade;
+      const callsMade = Math.min(80, current.calls - current.callsMade, CAP - used);
+      if (current.callsMade < current.calls && callsMade === 0) broken++;
+      current.callsMade += callsMade;
       used += callsMade;
     }
     details += STEP / (planned.details!.intervalMs / fleet.nodes);

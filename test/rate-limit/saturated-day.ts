@@ -1,7 +1,8 @@
 import { type Random, seededRandom } from "../../src/base/random.ts";
+import { createLedger, type Permit } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
-import { type CallOutcome, createLedger, type Permit, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import { parseLimitReading } from "../../src/rate-limit/limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "../../src/rate-limit/limits.ts";
 import { createLimitedService, type LimiterSetup, type StatedHeaders } from "./limited-service.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
-import { createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";

@@ -45,7 +45,7 @@ const vendorHomes: Readonly<Record<string, readonly string[]>> = {
   "node-cron": ["src/platform/"],
   bcryptjs: ["src/web/http/auth/bcrypt-worker.ts"],
   yaml: ["src/config/"],
-  zod: ["src/config/", "src/api-client/decoding/records.ts"],
+  zod: ["src/config/"],
   "prom-client": ["src/metrics/", "src/web/"],
   fastify: ["src/web/"],
   uplot: ["src/web/ui/page/"],

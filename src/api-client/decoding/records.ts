@@ -1,24 +1,27 @@
-import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { RejectReason } from "../../metrics/label-values.ts";
-import { NODE_STATUSES, type NodeDetail, type NodeRecord, type NodeStatus } from "../../model/node.ts";
 import {
-  type HourlyEntry,
+  DETAIL_NUMBERS,
+  LISTED_NUMBERS,
+  NODE_STATUSES,
+  type NodeDetail,
+  type NodeRecord,
+  type NodeStatus,
+} from "../../model/node.ts";
+import {
   SESSION_STATUSES,
   SESSION_TYPES,
   type SessionRecord,
-  type SessionStatistics,
   type SessionStatus,
   type SessionType,
 } from "../../model/session.ts";
-import { type ApiError, describeJson, wrongShape } from "../errors.ts";
+import { type ApiError, describeJson } from "../errors.ts";
 import {
   asRawRecord,
   type FieldChecks,
   findInvalidFields,
   IDENTIFIER_EXPECTED,
   isIdentifier,
-  isList,
   isQuantity,
   isReference,
   isText,
@@ -51,23 +54,34 @@ export interface RawPage {
 
 /** Records of one page: no body that a transport accepts holds more of the usual size. They are folded in one go. */
 const PAGE_RECORDS_MAX = 50_000;
-const TOO_LONG = { issues: [{ path: ["data"], message: `it has more than ${PAGE_RECORDS_MAX} records` }] };
-
-const count = z.number().int().min(0);
-
-const pageShape = z.object({
-  data: z.array(z.unknown()),
-  pagination: z.object({ limit: count.nullish().catch(null), total: count }),
-});
 
 /** Reads the envelope of a list. */
 export function decodePage(json: unknown): Result<RawPage, ApiError> {
-  const parsed = pageShape.safeParse(json);
-  if (!parsed.success) return fail(wrongShape("a page", parsed.error));
-  const { data, pagination } = parsed.data;
-  if (data.length > PAGE_RECORDS_MAX) return fail(wrongShape("a page", TOO_LONG));
-  return ok({ records: data, limit: pagination.limit ?? null, total: pagination.total });
+  const { data, pagination } = asRawRecord(json);
+  const { limit, total } = asRawRecord(pagination);
+  if (!Array.isArray(data)) return wrongShape("a page", `data: expected a list, found ${describeJson(data)}`);
+  if (data.length > PAGE_RECORDS_MAX) return wrongShape("a page", `data: it has more than ${PAGE_RECORDS_MAX} records`);
+  if (!isCount(total))
+    return wrongShape("a page", `pagination.total: expected a whole number from 0, found ${describeJson(total)}`);
+  return ok({ records: data, limit: isCount(limit) ? limit : null, total });
 }
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** The error of a body that is not `what`. `problem`: where it differs, and how. */
+export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
+  fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
+
+/** Numeric fields of a node with the check and the reader of each. */
+const numberFields = (rows: typeof LISTED_NUMBERS | typeof DETAIL_NUMBERS) =>
+  Object.entries(rows).map(([name, { field, kind }]) =>
+    kind === "time"
+      ? { name, field, check: isTime, read: timeOrNull }
+      : { name, field, check: isQuantity, read: quantityOrNull },
+  );
+
+const listedNumbers = numberFields(LISTED_NUMBERS);
+const detailNumbers = numberFields(DETAIL_NUMBERS);
 
 const nodeFields: FieldChecks = {
   name: isText,
@@ -75,19 +89,12 @@ const nodeFields: FieldChecks = {
   region: isText,
   ip_address: isText,
   version: isText,
-  last_seen: isTime,
-  uptime_hours: isQuantity,
-  active_sessions: isQuantity,
-  bandwidth_gb: isQuantity,
+  ...Object.fromEntries(listedNumbers.map(({ field, check }) => [field, check])),
 };
 
 const detailFields: FieldChecks = {
   ...nodeFields,
-  cpu_usage: isQuantity,
-  memory_usage: isQuantity,
-  disk_usage: isQuantity,
-  created_at: isTime,
-  updated_at: isTime,
+  ...Object.fromEntries(detailNumbers.map(({ field, check }) => [field, check])),
 };
 
 const sessionFields: FieldChecks = {
@@ -103,21 +110,13 @@ const sessionFields: FieldChecks = {
 /** Reads a node of the list (spec, section 2.1); null, with a remark, where it can't be read. */
 export function decodeNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
   const raw = decodeRecord(json, nodeFields, onRemark);
-  return raw === null ? null : toNodeRecord(raw, onRemark);
+  return raw === null ? null : toNode<NodeRecord>(raw, listedNumbers, onRemark);
 }
 
 /** Reads a node in detail form (spec, section 2.1); null, with a remark, where it can't be read. */
 export function decodeNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
   const raw = decodeRecord(json, detailFields, onRemark);
-  if (raw === null) return null;
-  return {
-    ...toNodeRecord(raw, onRemark),
-    cpuUsage: quantityOrNull(raw.cpu_usage),
-    memoryUsage: quantityOrNull(raw.memory_usage),
-    diskUsage: quantityOrNull(raw.disk_usage),
-    createdAtMs: timeOrNull(raw.created_at),
-    updatedAtMs: timeOrNull(raw.updated_at),
-  };
+  return raw === null ? null : toNode<NodeDetail>(raw, [...listedNumbers, ...detailNumbers], onRemark);
 }
 
 /** Reads a session of the list (spec, section 2.2); null, with a remark, where it can't be read. */
@@ -137,88 +136,6 @@ export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionR
     bytesReceived: quantityOrNull(raw.bytes_received),
     country: textOrNull(raw.country),
   };
-}
-
-const statisticsFields: FieldChecks = {
-  active_sessions: isQuantity,
-  total_sessions_today: isQuantity,
-  bandwidth_today_gb: isQuantity,
-  peak_concurrent_sessions: isQuantity,
-  average_session_duration_seconds: isQuantity,
-  top_countries: isList,
-  top_protocols: isList,
-};
-
-/** Reads the aggregate statistics (spec, section 2.3). An odd field is unknown, an odd entry left out, with a remark. */
-export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ApiError> {
-  const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onRemark);
-  if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
-    return fail({ kind: "wrong_shape", message: "these are not session statistics: none of their fields can be read" });
-  }
-  return ok({
-    activeSessions: quantityOrNull(raw.active_sessions),
-    sessionsToday: quantityOrNull(raw.total_sessions_today),
-    bandwidthTodayGb: quantityOrNull(raw.bandwidth_today_gb),
-    peakConcurrentSessions: quantityOrNull(raw.peak_concurrent_sessions),
-    averageDurationSeconds: quantityOrNull(raw.average_session_duration_seconds),
-    topCountries: decodeTopList(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
-      country: name,
-      sessions,
-    })),
-    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
-      protocol: name,
-      sessions,
-    })),
-  });
-}
-
-function decodeTopList(entries: unknown, field: string, onRemark: OnRemark) {
-  return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
-    const raw = asRawRecord(entry);
-    const [name, sessions] = [raw[field], raw.sessions];
-    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantityOrNull(sessions) ?? 0 }];
-    const right = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
-    onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${right}` });
-    return [];
-  });
-}
-
-/** Hours that are taken of the hourly statistics: a day has 24, and a service may show some days. */
-const HOURS_MAX = 300;
-
-const hourFields: FieldChecks = {
-  active_sessions: isQuantity,
-  new_sessions: isQuantity,
-  bandwidth_gb: isQuantity,
-};
-const hourlyShape = z.object({ data: z.array(z.unknown()) });
-
-/**
- * Reads the hourly statistics (spec, section 2.4), in the order of time. An odd number is unknown, and an entry whose
- * hour can't be read is left out, with a remark.
- */
-export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ApiError> {
-  const parsed = hourlyShape.safeParse(json);
-  if (!parsed.success) return fail(wrongShape("hourly statistics", parsed.error));
-  const entries = parsed.data.data.slice(0, HOURS_MAX).flatMap((entry) => {
-    const { hour } = asRawRecord(entry);
-    const hourMs = isTime(hour) ? timeOrNull(hour) : null;
-    if (hourMs === null) {
-      onRemark({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
-      return [];
-    }
-    const raw = dropInvalidFields(asRawRecord(entry), hourFields, null, onRemark);
-    const activeSessions = quantityOrNull(raw.active_sessions);
-    return [
-      {
-        hourMs,
-        activeSessions,
-        newSessions: quantityOrNull(raw.new_sessions),
-        bandwidthGb: quantityOrNull(raw.bandwidth_gb),
-      },
-    ];
-  });
-  return ok(entries.sort((a, b) => a.hourMs - b.hourMs));
 }
 
 /** What an action's answer says (spec, sections 4.3 to 4.5: most of it is not shown). Null: it doesn't say. */
@@ -260,7 +177,12 @@ function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): R
 }
 
 /** The record with its wrong fields missing, and one remark that describes the first of them. */
-function dropInvalidFields(raw: RawRecord, fields: FieldChecks, id: string | null, onRemark: OnRemark): RawRecord {
+export function dropInvalidFields(
+  raw: RawRecord,
+  fields: FieldChecks,
+  id: string | null,
+  onRemark: OnRemark,
+): RawRecord {
   const wrong = findInvalidFields(raw, fields);
   if (wrong === null) return raw;
   const [{ field, reason, expected: right }, ...others] = wrong;
@@ -269,9 +191,9 @@ function dropInvalidFields(raw: RawRecord, fields: FieldChecks, id: string | nul
   return withoutFields(raw, wrong);
 }
 
-function toNodeRecord(raw: RawRecord, onRemark: OnRemark): NodeRecord {
+function toNode<N extends NodeRecord>(raw: RawRecord, numbers: ReturnType<typeof numberFields>, onRemark: OnRemark): N {
   const id = raw.id as string;
-  return {
+  const node: Record<string, unknown> = {
     id,
     name: textOrNull(raw.name),
     status: oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark),
@@ -279,11 +201,9 @@ function toNodeRecord(raw: RawRecord, onRemark: OnRemark): NodeRecord {
     region: textOrNull(raw.region),
     ipAddress: textOrNull(raw.ip_address),
     version: textOrNull(raw.version),
-    lastSeenMs: timeOrNull(raw.last_seen),
-    uptimeHours: quantityOrNull(raw.uptime_hours),
-    activeSessions: quantityOrNull(raw.active_sessions),
-    bandwidthGb: quantityOrNull(raw.bandwidth_gb),
   };
+  for (const { name, field, read } of numbers) node[name] = read(raw[field]);
+  return node as unknown as N;
 }
 
 const nodeStatuses: ReadonlySet<unknown> = new Set(NODE_STATUSES.filter((status) => status !== "unknown"));

@@ -1,5 +1,6 @@
+import { missingRecords } from "../../inventory/walk-completeness.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListWalk, WalkReport } from "./pages.ts";
+import type { ListWalk, WalkReport } from "./list-walk.ts";
 
 /** Pages of one walk: ten million sessions are not more at 500 a page. */
 const PAGES_MAX = 20_000;
@@ -128,7 +129,7 @@ export class WalkProgress {
 
   /** Records that the list counts and that were not seen, beyond the difference that it always shows. */
   missing(): number {
-    return this.#total - this.#seen - this.#accepted();
+    return missingRecords({ total: this.#total, seen: this.#seen }, this.#accepted());
   }
 
   /** The difference that the list always shows. A small one that varies is that of a list in motion. */

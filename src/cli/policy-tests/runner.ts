@@ -4,10 +4,10 @@ import { createServiceClock } from "../../api-client/service-clock.ts";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
 import { ok } from "../../base/result.ts";
+import { createCollectedState } from "../../collectors/collected-state.ts";
 import {
   type CollectionSettings,
   type CollectorManager,
-  createCollectedState,
   startCollectorManager,
 } from "../../collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../journal/sqlite.ts";

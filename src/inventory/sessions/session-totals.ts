@@ -1,10 +1,14 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { OnLabelsFolded } from "../../model/label-caps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
-import { RECENT_SESSION_MS, type SessionSummary } from "../../model/snapshot.ts";
+import {
+  type Histogram,
+  RECENT_SESSION_MS,
+  SESSION_DURATION_BUCKETS_SECONDS,
+  type SessionSummary,
+} from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createLabelCounts } from "../label-counts.ts";
-import { createSessionDurations } from "./session-durations.ts";
 import { createSessionTable } from "./session-table.ts";
 import { createSessionNodeTable } from "./sessions-by-node.ts";
 
@@ -216,3 +220,26 @@ const rankCustomers = (customers: ReadonlyMap<string, number>) =>
   [...customers]
     .map(([customerId, sessions]) => ({ customerId, sessions }))
     .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));
+
+/** Creates one growing histogram per session type. */
+function createSessionDurations() {
+  const histograms = SESSION_TYPES.map(() => ({
+    counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),
+    count: 0,
+    sum: 0,
+  }));
+  return {
+    /** Adds a session that ended. NaN, a duration that the service never stated, is ignored. */
+    observe(type: number, seconds: number): void {
+      if (Number.isNaN(seconds)) return;
+      const histogram = histograms[type]!;
+      histogram.count++;
+      histogram.sum += seconds;
+      SESSION_DURATION_BUCKETS_SECONDS.forEach((bound, index) => {
+        if (seconds <= bound) histogram.counts[index]!++;
+      });
+    },
+    copy: (): readonly Histogram[] =>
+      histograms.map(({ counts, count, sum }) => ({ counts: counts.slice(), count, sum })),
+  };
+}

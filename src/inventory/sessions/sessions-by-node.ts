@@ -1,3 +1,4 @@
+import { growColumn, type TypedColumn } from "../../base/typed-column.ts";
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-caps.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
@@ -21,7 +22,6 @@ export interface SessionNodeTable {
   view(): SessionNodes;
 }
 
-const SLOTS_MIN = 64;
 /** Counted no further. */
 const QUIET_WALKS_MAX = 255;
 
@@ -59,14 +59,13 @@ export function createSessionNodeTable(
   function newSlot(nodeId: string): number {
     const slot = free.pop() ?? ids.length;
     if (slot >= sent.length) {
-      const length = Math.max(SLOTS_MIN, 2 * sent.length);
-      sent = growColumn(sent, length);
-      received = growColumn(received, length);
-      quietWalks = growBytes(quietWalks, length);
+      sent = growColumn(sent, slot);
+      received = growColumn(received, slot);
+      quietWalks = growColumn(quietWalks, slot);
       counting = {
-        counts: counting.counts.map((column) => growColumn(column, length)),
-        recent: counting.recent.map((column) => growColumn(column, length)),
-        failing: growBytes(counting.failing, length),
+        counts: counting.counts.map((column) => growColumn(column, slot)),
+        recent: counting.recent.map((column) => growColumn(column, slot)),
+        failing: growColumn(counting.failing, slot),
       };
     }
     slots.set(nodeId, slot);
@@ -128,8 +127,8 @@ export function createSessionNodeTable(
       slots: ids.length,
       ids: ids.slice(),
       // A node first seen after the counts were settled has none: its column is widened with zeros.
-      counts: settled.counts.map((column) => growColumn(column, ids.length)),
-      recent: settled.recent.map((column) => growColumn(column, ids.length)),
+      counts: settled.counts.map((column) => resized(column, ids.length)),
+      recent: settled.recent.map((column) => resized(column, ids.length)),
       quietWalks: quietWalks.slice(0, ids.length),
       sentBytes: sent.slice(0, ids.length),
       receivedBytes: received.slice(0, ids.length),
@@ -143,14 +142,9 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
 });
 
-function growBytes(column: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
-  const wider = new Uint8Array(length);
-  wider.set(column.subarray(0, length));
-  return wider;
-}
-
-function growColumn(column: Float64Array, length: number): Float64Array<ArrayBuffer> {
-  const wider = new Float64Array(length);
-  wider.set(column.subarray(0, length));
-  return wider;
+/** Copies the first `length` slots, with zeros where the column is shorter. */
+function resized<A extends TypedColumn>(column: A, length: number): A {
+  const copy = new (column.constructor as new (length: number) => A)(length);
+  copy.set(column.subarray(0, length));
+  return copy;
 }

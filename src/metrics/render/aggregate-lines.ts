@@ -1,8 +1,8 @@
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
+import type { FamilyRenderer } from "./chunk.ts";
 import { type Chunk, createChunk, release } from "./chunk.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
-import type { FamilyRenderer } from "./render-pass.ts";
 
 /** The lines of one aggregate family. They are few and rendered anew each time; pieces that come out equal are kept. */
 export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer {

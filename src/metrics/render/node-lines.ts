@@ -2,10 +2,10 @@ import type { NodeLabel } from "../../model/node-labels.ts";
 import type { NodeFamily, RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
+import type { FamilyRenderer, RenderFrame } from "./chunk.ts";
 import { release } from "./chunk.ts";
 import { markInfoChanged, nodeLabel } from "./node-visibility.ts";
 import { type RenderBuffers, SEGMENT_LINES_MAX } from "./render-buffers.ts";
-import type { FamilyRenderer, RenderFrame } from "./render-pass.ts";
 import { createSegment, type IsRelabelled, rewriteSegment, type Segment } from "./segment.ts";
 import { linesPerNode } from "./selection.ts";
 

@@ -4,12 +4,12 @@ import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
+import type { FamilyRenderer, RenderFrame } from "./chunk.ts";
 import { type Chunk, createChunk } from "./chunk.ts";
 import { type NetworkExposition, retainExposition } from "./exposition.ts";
 import { createNodeRenderer } from "./node-lines.ts";
 import { computeVisibility, markRelabelled } from "./node-visibility.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
-import type { FamilyRenderer, RenderFrame } from "./render-pass.ts";
 import { selectFamilies } from "./selection.ts";
 
 /** Renders snapshots, each from what changed since the one before. */

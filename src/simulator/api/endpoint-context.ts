@@ -1,11 +1,14 @@
 import { fail, type Result } from "../../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { SimulatedNode } from "../fleet/node.ts";
 import { type ActiveFault, clockSkewAt } from "../http/faults.ts";
 import type { World } from "../network.ts";
-import type { NodeOrder } from "./node-order.ts";
 
-/** What the endpoints stand on. */
+/** The nodes in the order of the list at `at`. No report after `seenUntil` is known to the service. */
+export type NodeOrder = (at: EpochMs, seenUntil: EpochMs) => readonly SimulatedNode[];
+
+/** What all endpoints share. */
 export interface ServiceBackend {
   readonly options: ServiceOptions;
   readonly world: World;

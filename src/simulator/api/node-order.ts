@@ -2,10 +2,8 @@ import type { NODE_ORDERS, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { SimulatedNode } from "../fleet/node.ts";
 import type { World } from "../network.ts";
+import type { NodeOrder } from "./endpoint-context.ts";
 import { bandwidthOf, reportedAt, uptimeHours } from "./node-view.ts";
-
-/** The nodes in the order of the list at `at`. No report after `seenUntil` is known to the service. */
-export type NodeOrder = (at: EpochMs, seenUntil: EpochMs) => readonly SimulatedNode[];
 
 type Field = (typeof NODE_ORDERS)[number];
 type SortKey = number | string;

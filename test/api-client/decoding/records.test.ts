@@ -1,14 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  decodeHourly,
   decodeNodeDetail,
   decodeNodeRecord,
   decodePage,
   decodeSessionRecord,
-  decodeStatistics,
   type RecordRemark,
 } from "../../../src/api-client/decoding/records.ts";
+import { decodeHourly, decodeStatistics } from "../../../src/api-client/decoding/statistics.ts";
 
 const node = {
   id: "node_1",

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createListBehaviour, walkList } from "../../../src/api-client/pagination/pages.ts";
+import { createListBehaviour } from "../../../src/api-client/pagination/list-walk.ts";
+import { walkList } from "../../../src/api-client/pagination/pages.ts";
 import { ok } from "../../../src/base/result.ts";
 import { walkOf } from "./page-list.ts";
 

@@ -31,7 +31,7 @@ const berlin: NodeFixture = {
 
 test("a node is told by every family of nodes", () => {
   expect(renderPage({ fleet: buildFleet([berlin]) })).toBe(`\
-# HELP proxynet_nodes Nodes by state and place, of those whose record is fresh; absent unless a walk is recent.
+# HELP proxynet_nodes Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.
 # TYPE proxynet_nodes gauge
 proxynet_nodes{status="online",country="DE",region="eu-central"} 1
 proxynet_nodes{status="offline",country="DE",region="eu-central"} 0
@@ -39,10 +39,10 @@ proxynet_nodes{status="quarantined",country="DE",region="eu-central"} 0
 proxynet_nodes{status="rebooting",country="DE",region="eu-central"} 0
 proxynet_nodes{status="maintenance",country="DE",region="eu-central"} 0
 proxynet_nodes{status="unknown",country="DE",region="eu-central"} 0
-# HELP proxynet_node_info Always 1; the labels say what is known of the node.
+# HELP proxynet_node_info Node information; always 1.
 # TYPE proxynet_node_info gauge
 proxynet_node_info{node_id="node_1",name="berlin-1",country="DE",region="eu-central",version="2.4.1"} 1
-# HELP proxynet_node_status 1 for the state that the node is in, 0 for the others.
+# HELP proxynet_node_status 1 for the node's current status, 0 for the others.
 # TYPE proxynet_node_status gauge
 proxynet_node_status{node_id="node_1",status="online"} 1
 proxynet_node_status{node_id="node_1",status="offline"} 0
@@ -50,34 +50,34 @@ proxynet_node_status{node_id="node_1",status="quarantined"} 0
 proxynet_node_status{node_id="node_1",status="rebooting"} 0
 proxynet_node_status{node_id="node_1",status="maintenance"} 0
 proxynet_node_status{node_id="node_1",status="unknown"} 0
-# HELP proxynet_node_last_seen_timestamp_seconds When the service last saw the node, on the clock of the service.
+# HELP proxynet_node_last_seen_timestamp_seconds Time at which the service last saw the node, on the service's clock.
 # TYPE proxynet_node_last_seen_timestamp_seconds gauge
 proxynet_node_last_seen_timestamp_seconds{node_id="node_1"} 1763700000.12
-# HELP proxynet_node_uptime_seconds Uptime of the node; the service counts whole hours.
+# HELP proxynet_node_uptime_seconds Uptime of the node, reported by the service in whole hours.
 # TYPE proxynet_node_uptime_seconds gauge
 proxynet_node_uptime_seconds{node_id="node_1"} 2592000
-# HELP proxynet_node_active_sessions Sessions on the node, as its own record states.
+# HELP proxynet_node_active_sessions Active sessions on the node, as reported in its record.
 # TYPE proxynet_node_active_sessions gauge
 proxynet_node_active_sessions{node_id="node_1"} 45
-# HELP proxynet_node_bandwidth_bytes Bandwidth of the node, as its record states in gigabytes; over which time, the service does not say.
+# HELP proxynet_node_bandwidth_bytes Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.
 # TYPE proxynet_node_bandwidth_bytes gauge
 proxynet_node_bandwidth_bytes{node_id="node_1"} 1234567891
-# HELP proxynet_node_cpu_usage_ratio CPU in use, 0 to 1.
+# HELP proxynet_node_cpu_usage_ratio CPU usage of the node, 0 to 1.
 # TYPE proxynet_node_cpu_usage_ratio gauge
 proxynet_node_cpu_usage_ratio{node_id="node_1"} 0.4327
-# HELP proxynet_node_memory_usage_ratio Memory in use, 0 to 1.
+# HELP proxynet_node_memory_usage_ratio Memory usage of the node, 0 to 1.
 # TYPE proxynet_node_memory_usage_ratio gauge
 proxynet_node_memory_usage_ratio{node_id="node_1"} 0.5
-# HELP proxynet_node_disk_usage_ratio Disk in use, 0 to 1.
+# HELP proxynet_node_disk_usage_ratio Disk usage of the node, 0 to 1.
 # TYPE proxynet_node_disk_usage_ratio gauge
 proxynet_node_disk_usage_ratio{node_id="node_1"} 1
-# HELP proxynet_node_detail_timestamp_seconds When the details of the node were read: the age of its usage.
+# HELP proxynet_node_detail_timestamp_seconds Time at which the node's details were read; its usage is as old.
 # TYPE proxynet_node_detail_timestamp_seconds gauge
 proxynet_node_detail_timestamp_seconds{node_id="node_1"} 1763700001.5
-# HELP proxynet_node_created_timestamp_seconds When the node was created.
+# HELP proxynet_node_created_timestamp_seconds Creation time of the node.
 # TYPE proxynet_node_created_timestamp_seconds gauge
 proxynet_node_created_timestamp_seconds{node_id="node_1"} 1700000000
-# HELP proxynet_node_updated_timestamp_seconds When the record of the node was last updated.
+# HELP proxynet_node_updated_timestamp_seconds Time of the last update of the node's record.
 # TYPE proxynet_node_updated_timestamp_seconds gauge
 proxynet_node_updated_timestamp_seconds{node_id="node_1"} 1763600000
 `);
@@ -265,7 +265,7 @@ test("OpenMetrics names a counter without its suffix, and says the unit where th
   expect(textOf(exposition, "openmetrics")).toBe(`\
 # TYPE proxynet_session_sent_bytes counter
 # UNIT proxynet_session_sent_bytes bytes
-# HELP proxynet_session_sent_bytes Bytes that sessions of the node were seen to send.
+# HELP proxynet_session_sent_bytes Bytes sent by the node's sessions, as observed in the session list.
 proxynet_session_sent_bytes_total{node_id="node_1"} 7
 `);
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { createLedger, type Ledger } from "../../../src/rate-limit/account.ts";
 import { expectedCallsOfPlan } from "../../../src/rate-limit/external-usage/external-usage.ts";
-import { createLedger, type Ledger, settlePermit, takePermit } from "../../../src/rate-limit/ledger.ts";
+import { settlePermit, takePermit } from "../../../src/rate-limit/ledger.ts";
 import { type Category, type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
 
 const MINUTE = 60_000;

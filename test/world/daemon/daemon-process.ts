@@ -3,10 +3,10 @@ import { createApiClient } from "../../../src/api-client/client.ts";
 import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
 import { createServiceClock } from "../../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../../src/base/random.ts";
+import { createCollectedState } from "../../../src/collectors/collected-state.ts";
 import {
   type CollectionSettings,
   type CollectorManager,
-  createCollectedState,
   startCollectorManager,
 } from "../../../src/collectors/collector-manager.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { stateFolderProblem } from "../../src/journal/folder.ts";
+import { stateFolderProblem } from "../../src/journal/open-failure.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
 writeFileSync(join(folder, "file"), "");

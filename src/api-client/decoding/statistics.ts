@@ -1,0 +1,90 @@
+import { ok, type Result } from "../../base/result.ts";
+import type { HourlyEntry, SessionStatistics } from "../../model/session.ts";
+import { type ApiError, describeJson } from "../errors.ts";
+import {
+  asRawRecord,
+  type FieldChecks,
+  IDENTIFIER_EXPECTED,
+  isIdentifier,
+  isList,
+  isQuantity,
+  isTime,
+  quantityOrNull,
+  timeOrNull,
+} from "./fields.ts";
+import { dropInvalidFields, type OnRemark, wrongShape } from "./records.ts";
+
+const statisticsFields: FieldChecks = {
+  active_sessions: isQuantity,
+  total_sessions_today: isQuantity,
+  bandwidth_today_gb: isQuantity,
+  peak_concurrent_sessions: isQuantity,
+  average_session_duration_seconds: isQuantity,
+  top_countries: isList,
+  top_protocols: isList,
+};
+
+/** Reads the aggregate statistics (spec, section 2.3). An odd field is unknown, an odd entry left out, with a remark. */
+export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ApiError> {
+  const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onRemark);
+  if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
+    return wrongShape("session statistics", "none of their fields can be read");
+  }
+  return ok({
+    activeSessions: quantityOrNull(raw.active_sessions),
+    sessionsToday: quantityOrNull(raw.total_sessions_today),
+    bandwidthTodayGb: quantityOrNull(raw.bandwidth_today_gb),
+    peakConcurrentSessions: quantityOrNull(raw.peak_concurrent_sessions),
+    averageDurationSeconds: quantityOrNull(raw.average_session_duration_seconds),
+    topCountries: decodeTopList(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
+      country: name,
+      sessions,
+    })),
+    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
+      protocol: name,
+      sessions,
+    })),
+  });
+}
+
+function decodeTopList(entries: unknown, field: string, onRemark: OnRemark) {
+  return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
+    const raw = asRawRecord(entry);
+    const [name, sessions] = [raw[field], raw.sessions];
+    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantityOrNull(sessions) ?? 0 }];
+    const right = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
+    onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${right}` });
+    return [];
+  });
+}
+
+/** Hours that are taken of the hourly statistics: a day has 24, and a service may show some days. */
+const HOURS_MAX = 300;
+
+const hourFields: FieldChecks = {
+  active_sessions: isQuantity,
+  new_sessions: isQuantity,
+  bandwidth_gb: isQuantity,
+};
+
+/**
+ * Reads the hourly statistics (spec, section 2.4), in the order of time. An odd number is unknown, and an entry whose
+ * hour can't be read is left out, with a remark.
+ */
+export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ApiError> {
+  const { data } = asRawRecord(json);
+  if (!Array.isArray(data))
+    return wrongShape("hourly statistics", `data: expected a list, found ${describeJson(data)}`);
+  const entries = data.slice(0, HOURS_MAX).flatMap((entry) => {
+    const { hour } = asRawRecord(entry);
+    const hourMs = isTime(hour) ? timeOrNull(hour) : null;
+    if (hourMs === null) {
+      onRemark({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
+      return [];
+    }
+    const raw = dropInvalidFields(asRawRecord(entry), hourFields, null, onRemark);
+    const [activeSessions, newSessions] = [quantityOrNull(raw.active_sessions), quantityOrNull(raw.new_sessions)];
+    return [{ hourMs, activeSessions, newSessions, bandwidthGb: quantityOrNull(raw.bandwidth_gb) }];
+  });
+  return ok(entries.sort((a, b) => a.hourMs - b.hourMs));
+}

@@ -1,0 +1,89 @@
+import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/list-walk.ts";
+import { createInventory, type Inventory } from "../inventory/inventory.ts";
+import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
+import type { UsageScale } from "../inventory/usage-scale.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { OnLabelsFolded } from "../model/label-caps.ts";
+import type { Clock, FactStore, Log } from "../model/ports.ts";
+import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
+import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";
+import { type CollectorReporter, createCollectorReporter } from "./collector-health.ts";
+import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
+import type { LastStart } from "./schedule.ts";
+import { createTopListCaps } from "./statistics-collector.ts";
+
+/** What was collected so far. It survives a reload, which creates another collector manager. */
+export interface CollectedState {
+  readonly inventory: Inventory;
+  readonly sessions: SessionTotals;
+  readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
+  readonly capTopLists: ReturnType<typeof createTopListCaps>;
+  stats: Dated<SessionStatistics> | null;
+  hourly: Dated<readonly HourlyEntry[]> | null;
+  sequence: number;
+  listBehaviour: { readonly nodes: ListBehaviour; readonly sessions: ListBehaviour };
+  readonly collectorHistory: CollectorHistory;
+  /** When each collector last started. */
+  readonly lastStarts: Map<Collector, LastStart>;
+}
+
+/** Fact that the list has shown a failed session at least once: until then failures are unknown, not zero. */
+const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
+
+/** Creates the state in which nothing was collected. */
+export function createCollectedState(
+  { usageScale, pageLimit }: { readonly usageScale: UsageScale; readonly pageLimit: number },
+  facts: FactStore,
+  parts: { clock: Clock; log: Log; metrics: DaemonMetrics },
+): CollectedState {
+  const onFolded: OnLabelsFolded = (family, records) =>
+    parts.metrics.inc("proxywarden_labels_folded_total", { family }, records);
+  const inventory = createInventory(usageScale, onFolded);
+  return {
+    inventory,
+    sessions: createSessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
+      isKnownNode: inventory.has,
+      onFolded,
+    }),
+    capTopLists: createTopListCaps(onFolded),
+    reporters: Object.fromEntries(
+      COLLECTORS.map((collector) => [collector, createCollectorReporter(collector, parts)]),
+    ) as unknown as CollectedState["reporters"],
+    stats: null,
+    hourly: null,
+    sequence: 0,
+    listBehaviour: createListBehaviours(pageLimit),
+    collectorHistory: createCollectorHistory(),
+    lastStarts: new Map(),
+  };
+}
+
+/** Size of the network as far as it was seen. */
+export function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedState): NetworkSize {
+  const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+  return {
+    nodes: inventory.count(),
+    nodePages: pageCount(inventory.count(), listBehaviour.nodes),
+    sessions: listed,
+    sessionPages: pageCount(listed, listBehaviour.sessions),
+  };
+}
+
+/** Creates the behaviour of both lists. */
+export const createListBehaviours = (limit: number) => ({
+  nodes: createListBehaviour(limit),
+  sessions: createListBehaviour(limit),
+});
+
+const pageCount = (records: number, listBehaviour: ListBehaviour): number =>
+  Math.ceil(records / (listBehaviour.pageSize ?? listBehaviour.limit));
+
+/** Records, once, that the list shows failed sessions. */
+export function storeFailedListed(sessions: SessionTotals, facts: FactStore, log: Log): void {
+  if (sessions.view()?.failedListed !== true || facts.read(FAILED_SESSIONS_LISTED_FACT) === "true") return;
+  try {
+    facts.write(FAILED_SESSIONS_LISTED_FACT, "true");
+  } catch (error) {
+    log.error({ err: error }, "fact not stored; after a restart failed sessions are unknown until one is listed");
+  }
+}
