@@ -197,7 +197,7 @@ function addPlanningCommands(add: AddCommand): void {
 function addOperatorCommands(addWith: AddCommandWithArguments): void {
   for (const order of operatorCliCommands) {
     const added = addWith<OperatorCommandOptions>(
-      order.route.about === null ? order.route.name : `${order.route.name} <${order.route.about}>`,
+      order.route.about === undefined ? order.route.name : `${order.route.name} <${order.route.about}>`,
       order.description,
       ([id], options, given) => sendOperatorCommand(order.route, id, options, given),
       exampleOf(order),

@@ -7,25 +7,25 @@ import { actionView, decisionView } from "./row-views.ts";
 /** A subscriber: a connection that receives text. */
 export interface Subscriber {
   write(text: string): void;
-  /** Bytes that it was given and has not taken yet. */
+  /** Bytes that were written and not sent yet. */
   bufferedBytes(): number;
-  /** Ends it in order. */
+  /** Ends the connection after what was written. */
   end(): void;
-  /** Cuts it off. */
+  /** Closes the connection at once. */
   disconnect(): void;
 }
 
 /** Sends events to all subscribers as server-sent events. */
 export interface EventBroadcaster {
-  /** Takes in one more, who may have seen all up to an event before; false: there are as many as there may be. */
+  /** Adds a subscriber that may have seen all events up to one; false: there are too many. */
   subscribe(subscriber: Subscriber, lastEventId: string | null): boolean;
   unsubscribe(subscriber: Subscriber): void;
-  /** Looks for something to tell, and tells it. The board is up to date after it. */
+  /** Sends new events, and refreshes the fleet grid. */
   publish(): void;
   close(): void;
 }
 
-/** What a live view stands on. `epoch` tells the events of this process from those of the last. */
+/** `epoch`: distinguishes the events of this process from those of the previous one. */
 export interface EventBroadcasterDeps {
   readonly eventLog: EventLog;
   readonly fleetGrid: FleetGrid;
@@ -34,22 +34,22 @@ export interface EventBroadcasterDeps {
   readonly log: Log;
 }
 
-/** A few people with a few tabs; scrapers and probes are to find room among the server's connections. */
+/** A few people with a few tabs. Scrapers and probes need the other connections. */
 export const SUBSCRIBERS_MAX = 32;
-/** Between two looks for something to tell: what happens is seen within this. */
+/** Events are sent within this time. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS / 2;
-/** Shorter than the idle time-outs of proxies, and than the server's own. */
+/** Shorter than the idle timeouts of proxies. */
 const HEARTBEAT_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** One who has not taken so much is cut off: it comes back, and says what it has seen. */
+/** A subscriber with more unsent bytes is disconnected; it reconnects and says what it has seen. */
 const BUFFERED_BYTES_MAX = 1_048_576;
 /** Rows sent at once. Further rows are only counted. */
 const ROWS_PER_PUBLISH_MAX = 200;
-/** What a browser waits before it comes back. */
+/** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
 
 /** Creates a broadcaster without subscribers. It does no work while there are none. */
 export function createEventBroadcaster({
-  eventLog: feed,
+  eventLog,
   fleetGrid,
   clock,
   epoch,
@@ -72,8 +72,8 @@ export function createEventBroadcaster({
   }
 
   function publish(): void {
-    const { rows, missed } = feed.after(lastPublished, ROWS_PER_PUBLISH_MAX);
-    lastPublished = feed.lastNumber();
+    const { rows, missed } = eventLog.after(lastPublished, ROWS_PER_PUBLISH_MAX);
+    lastPublished = eventLog.lastNumber();
     const change = fleetGrid.refresh();
     const text = eventRowText(rows, missed) + (change === null ? "" : eventText("fleet", change));
     if (text !== "") sendToAll(text);
@@ -85,7 +85,6 @@ export function createEventBroadcaster({
       try {
         publish();
       } catch (error) {
-        // A defect of ours: who looks on must not bring down what is looked at.
         log.error({ err: error }, "publishing events failed");
       }
       await clock.sleep(PUBLISH_INTERVAL_MS, closing.signal);
@@ -97,16 +96,16 @@ export function createEventBroadcaster({
 
   function eventRowText(rows: readonly EventRow[], missed: number): string {
     const headText = missed === 0 ? "" : eventText("missed", { rows: missed });
-    return headText + rows.map(({ number, event: news }) => eventText(news.kind, toView(news), idOf(number))).join("");
+    return headText + rows.map(({ number, event }) => eventText(event.kind, toView(event), idOf(number))).join("");
   }
 
-  /** What one who comes back has missed; of another process, nobody knows how much. */
+  /** Returns what a subscriber has missed; for events of another process the number is unknown. */
   function greeting(lastEventId: string | null): string {
     const [, from, number] = /^(.+)-(\d{1,15})$/.exec(lastEventId ?? "") ?? [];
     const hello = eventText("hello", { revision: fleetGrid.revision() }, idOf(lastPublished));
     if (lastEventId === null) return hello;
     if (from !== epoch || Number(number) > lastPublished) return eventText("missed", { rows: null }) + hello;
-    const { rows, missed } = feed.after(Number(number), ROWS_PER_PUBLISH_MAX);
+    const { rows, missed } = eventLog.after(Number(number), ROWS_PER_PUBLISH_MAX);
     return eventRowText(rows, missed) + hello;
   }
 
@@ -132,9 +131,9 @@ export function createEventBroadcaster({
   };
 }
 
-const toView = (news: EventRow["event"]): object =>
-  news.kind === "decision" ? decisionView(news.row) : actionView(news.row);
+const toView = (event: EventRow["event"]): object =>
+  event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
 
-/** JSON has no line breaks in it: one line of data. */
+/** JSON contains no line breaks, so it is one line of data. */
 const eventText = (event: string, data: object, id?: string): string =>
   `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -1,18 +1,18 @@
 import { constants, createDeflateRaw, type DeflateRaw } from "node:zlib";
 
-/** Deflates runs of bytes, one at a time and off the loop, so that any of them may be followed by any other. */
+/** Deflates byte runs one at a time in Node's thread pool. The results can be concatenated in any order. */
 export interface Deflater {
-  /** The deflated bytes: whole, without an end, and without reference to what was deflated before. */
+  /** Returns deflate blocks that end on a whole byte, are not final, and refer to no earlier bytes. */
   deflate(bytes: Uint8Array): Promise<Uint8Array>;
-  /** Runs that are not done yet. */
+  /** Number of unfinished runs. */
   pending(): number;
 }
 
-/** Takes half the time of level 6 for some more bytes: scrapers sit near. */
+/** Takes half the time of level 6 for slightly more bytes. Scrapers are usually near. */
 export const DEFLATE_LEVEL = 1;
 const OUTPUT_BYTES = 65_536;
 
-/** One zlib stream for all runs: its quarter of a megabyte a run would keep the garbage collector busy. */
+/** Uses one zlib stream for all runs: a new one for each would allocate 256 KiB a run. */
 export function createDeflater(): Deflater {
   let stream = openStream();
   let queue: Promise<unknown> = Promise.resolve();
@@ -47,6 +47,6 @@ export function createDeflater(): Deflater {
   };
 }
 
-/** A full flush after each write forgets what came before, and ends on a whole byte. */
+/** A full flush after each write resets the dictionary and ends on a whole byte. */
 const openStream = (): DeflateRaw =>
   createDeflateRaw({ level: DEFLATE_LEVEL, flush: constants.Z_FULL_FLUSH, chunkSize: OUTPUT_BYTES });

@@ -1,21 +1,21 @@
 import { type NetworkExposition as Page, releaseAll, retainAll } from "../../metrics/render/exposition.ts";
 import type { Format } from "../../metrics/text-format.ts";
 
-/** Older renderings that slow readers may keep in memory; at a further one, the readers of the oldest are cut off. */
+/** Older renderings that slow clients may keep in memory. Above it the clients of the oldest are disconnected. */
 const OLD_RENDERINGS_MAX = 2;
 
-/** One who reads a page: its chunks stay as they are until `done`. */
+/** A client that reads an exposition. Its chunks are not overwritten until `release`. */
 export interface PageReader {
-  /** Aborts when the memory is wanted back. */
+  /** Aborts when the client must be disconnected. */
   readonly revoked: AbortSignal;
-  /** Gives the chunks back. Further calls do nothing. */
+  /** Releases the chunks. Further calls do nothing. */
   release(): void;
 }
 
-/** All who read a page, the shown one or an older one. */
+/** Clients that read the current exposition or an older one. */
 export interface PageReaders {
   admit(page: Page, format: Format): PageReader;
-  /** Calls back the oldest pages, where too many are held beside the one that is shown now. */
+  /** Revokes the oldest expositions, if too many are retained besides the current one. */
   revokeOldest(shown: Page): void;
 }
 
