@@ -109,7 +109,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
   await page.getByText("An operator token is required.").waitFor();
   await page.getByLabel("Operator token").fill("guessed");
   await page.locator("dialog .primary").click();
-  await page.getByText("Refused: that is no operator's token.").waitFor();
+  await page.getByText("Refused: the token does not belong to an operator.").waitFor();
   expect(await paused()).toBe(false);
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
