@@ -26,14 +26,8 @@ const DEFLATERS_COUNT = 2;
 // Magic, deflate, no flags, no time, fastest, of no particular system (RFC 1952, section 2.3).
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
-/** Deflates each chunk once, whatever bodies it is part of. */
-export interface Compressor {
-  /** Returns the beginning of a gzip body with the chunks, which are retained until then. */
-  start(chunks: readonly Chunk[]): Promise<GzipStart>;
-}
-
 /** Creates a compressor that caches deflated chunks for as long as the chunks exist. */
-export function createCompressor(): Compressor {
+export function createCompressor() {
   const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);
   const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
   const starts = new WeakMap<readonly Chunk[], Promise<GzipStart>>();
@@ -64,7 +58,10 @@ export function createCompressor(): Compressor {
     }
   }
 
-  return { start: (chunks) => memoize(starts, chunks, () => build(chunks)) };
+  return {
+    /** Returns the beginning of a gzip body with the chunks, which are retained until then. */
+    start: (chunks: readonly Chunk[]) => memoize(starts, chunks, () => build(chunks)),
+  };
 }
 
 /**

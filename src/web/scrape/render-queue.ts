@@ -22,16 +22,8 @@ export interface RenderQueueDeps {
   prepare(page: Page): Promise<void>;
 }
 
-/** Renders one snapshot after the other; of those that are waiting only the newest. */
-export interface RenderQueue {
-  /** Resolves when this snapshot, or a newer one, is rendered. */
-  add(input: RenderInput): Promise<void>;
-  /** Calls `take` with the current exposition, synchronously, so that it can be retained before the next rendering. */
-  withCurrentPage<T>(take: (page: Page) => T): Promise<T>;
-}
-
-/** Creates a queue with an empty exposition. */
-export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps): RenderQueue {
+/** Creates a queue that renders one snapshot after the other; of those that are waiting only the newest. */
+export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
   let pendingInput: RenderInput | null = null;
@@ -76,12 +68,14 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
   }
 
   return {
-    add(input) {
+    /** Resolves when this snapshot, or a newer one, is rendered. */
+    add(input: RenderInput): Promise<void> {
       pendingInput = input;
       next ??= current.then(renderWanted);
       return next;
     },
-    async withCurrentPage(take) {
+    /** Calls `take` with the current exposition, synchronously, so that it can be retained before the next rendering. */
+    async withCurrentPage<T>(take: (page: Page) => T): Promise<T> {
       while (rendering !== null) await rendering.catch(() => undefined);
       return take(page);
     },
