@@ -1,5 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import type { EventLog, EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
 import { actionView, decisionView } from "./row-views.ts";
@@ -15,21 +16,11 @@ export interface Subscriber {
   disconnect(): void;
 }
 
-/** Sends events to all subscribers as server-sent events. */
-export interface EventBroadcaster {
-  /** Adds a subscriber that may have seen all events up to one; false: there are too many. */
-  subscribe(subscriber: Subscriber, lastEventId: string | null): boolean;
-  unsubscribe(subscriber: Subscriber): void;
-  /** Sends new events, and refreshes the fleet grid. */
-  publish(): void;
-  close(): void;
-}
-
-/** `epoch`: distinguishes the events of this process from those of the previous one. */
-export interface EventBroadcasterDeps {
+interface EventBroadcasterDeps {
   readonly eventLog: EventLog;
   readonly fleetGrid: FleetGrid;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
+  /** Distinguishes the events of this process from those of the previous one. */
   readonly epoch: string;
   readonly log: Log;
 }
@@ -47,88 +38,94 @@ const ROWS_PER_PUBLISH_MAX = 200;
 /** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
 
-/** Creates a broadcaster without subscribers. It does no work while there are none. */
-export function createEventBroadcaster({
-  eventLog,
-  fleetGrid,
-  clock,
-  epoch,
-  log,
-}: EventBroadcasterDeps): EventBroadcaster {
-  const subscribers = new Set<Subscriber>();
-  const closing = new AbortController();
-  let lastPublished = 0;
-  let publishedAt = clock.monotonic();
-  let isRunning = false;
+/** Sends events to all subscribers as server-sent events. It does no work while there are none. */
+export class EventBroadcaster {
+  readonly #deps: EventBroadcasterDeps;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #closing = new AbortController();
+  #lastPublished = 0;
+  #publishedAt: MonotonicMs;
+  #isRunning = false;
 
-  function sendToAll(text: string): void {
-    for (const subscriber of subscribers) {
-      if (subscriber.bufferedBytes() > BUFFERED_BYTES_MAX) {
-        subscribers.delete(subscriber);
-        subscriber.disconnect();
-      } else subscriber.write(text);
-    }
-    publishedAt = clock.monotonic();
+  constructor(deps: EventBroadcasterDeps) {
+    this.#deps = deps;
+    this.#publishedAt = deps.clock.monotonic();
   }
 
-  function publish(): void {
-    const { rows, missed } = eventLog.after(lastPublished, ROWS_PER_PUBLISH_MAX);
-    lastPublished = eventLog.lastNumber();
+  /** Adds a subscriber that may have seen all events up to one; false: there are too many. */
+  subscribe(subscriber: Subscriber, lastEventId: string | null): boolean {
+    if (this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted) return false;
+    this.publish();
+    subscriber.write(`retry: ${RECONNECT_MS}\n${this.#greeting(lastEventId)}`);
+    this.#subscribers.add(subscriber);
+    if (!this.#isRunning) void this.#run();
+    return true;
+  }
+
+  unsubscribe(subscriber: Subscriber): void {
+    this.#subscribers.delete(subscriber);
+  }
+
+  /** Sends new events, and refreshes the fleet grid. */
+  publish(): void {
+    const { eventLog, fleetGrid, clock } = this.#deps;
+    const { rows, missed } = eventLog.after(this.#lastPublished, ROWS_PER_PUBLISH_MAX);
+    this.#lastPublished = eventLog.lastNumber();
     const change = fleetGrid.refresh();
-    const text = eventRowText(rows, missed) + (change === null ? "" : eventText("fleet", change));
-    if (text !== "") sendToAll(text);
-    else if (clock.monotonic() - publishedAt >= HEARTBEAT_INTERVAL_MS) sendToAll(": still here\n\n");
+    const text = this.#rowsText(rows, missed) + (change === null ? "" : eventText("fleet", change));
+    if (text !== "") this.#sendToAll(text);
+    else if (clock.monotonic() - this.#publishedAt >= HEARTBEAT_INTERVAL_MS) this.#sendToAll(": still here\n\n");
   }
 
-  async function run(): Promise<void> {
-    while (subscribers.size > 0 && !closing.signal.aborted) {
+  close(): void {
+    this.#closing.abort();
+    for (const subscriber of this.#subscribers) subscriber.end();
+    this.#subscribers.clear();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#deps;
+    this.#isRunning = true;
+    while (this.#subscribers.size > 0 && !this.#closing.signal.aborted) {
       try {
-        publish();
+        this.publish();
       } catch (error) {
         log.error({ err: error }, "publishing events failed");
       }
-      await clock.sleep(PUBLISH_INTERVAL_MS, closing.signal);
+      await clock.sleep(PUBLISH_INTERVAL_MS, this.#closing.signal);
     }
-    isRunning = false;
+    this.#isRunning = false;
   }
 
-  const idOf = (number: number): string => `${epoch}-${number}`;
-
-  function eventRowText(rows: readonly EventRow[], missed: number): string {
-    const headText = missed === 0 ? "" : eventText("missed", { rows: missed });
-    return headText + rows.map(({ number, event }) => eventText(event.kind, toView(event), idOf(number))).join("");
+  #sendToAll(text: string): void {
+    for (const subscriber of this.#subscribers) {
+      if (subscriber.bufferedBytes() > BUFFERED_BYTES_MAX) {
+        this.#subscribers.delete(subscriber);
+        subscriber.disconnect();
+      } else subscriber.write(text);
+    }
+    this.#publishedAt = this.#deps.clock.monotonic();
   }
 
   /** Returns what a subscriber has missed; for events of another process the number is unknown. */
-  function greeting(lastEventId: string | null): string {
+  #greeting(lastEventId: string | null): string {
+    const { eventLog, fleetGrid, epoch } = this.#deps;
     const [, from, number] = /^(.+)-(\d{1,15})$/.exec(lastEventId ?? "") ?? [];
-    const hello = eventText("hello", { revision: fleetGrid.revision() }, idOf(lastPublished));
+    const hello = eventText("hello", { revision: fleetGrid.revision() }, this.#idOf(this.#lastPublished));
     if (lastEventId === null) return hello;
-    if (from !== epoch || Number(number) > lastPublished) return eventText("missed", { rows: null }) + hello;
+    if (from !== epoch || Number(number) > this.#lastPublished) return eventText("missed", { rows: null }) + hello;
     const { rows, missed } = eventLog.after(Number(number), ROWS_PER_PUBLISH_MAX);
-    return eventRowText(rows, missed) + hello;
+    return this.#rowsText(rows, missed) + hello;
   }
 
-  return {
-    subscribe(subscriber, lastEventId) {
-      if (subscribers.size >= SUBSCRIBERS_MAX || closing.signal.aborted) return false;
-      publish();
-      subscriber.write(`retry: ${RECONNECT_MS}\n${greeting(lastEventId)}`);
-      subscribers.add(subscriber);
-      if (!isRunning) {
-        isRunning = true;
-        void run();
-      }
-      return true;
-    },
-    unsubscribe: (subscriber) => void subscribers.delete(subscriber),
-    publish,
-    close() {
-      closing.abort();
-      for (const subscriber of subscribers) subscriber.end();
-      subscribers.clear();
-    },
-  };
+  #rowsText(rows: readonly EventRow[], missed: number): string {
+    const head = missed === 0 ? "" : eventText("missed", { rows: missed });
+    return head + rows.map(({ number, event }) => eventText(event.kind, toView(event), this.#idOf(number))).join("");
+  }
+
+  #idOf(number: number): string {
+    return `${this.#deps.epoch}-${number}`;
+  }
 }
 
 const toView = (event: EventRow["event"]): object =>

@@ -7,7 +7,7 @@ import { acceptsGzip } from "../http/content-negotiation.ts";
 import { sendError } from "../http/error-response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 import type { EventLog } from "./event-log.ts";
-import { createEventBroadcaster, type EventBroadcaster, type Subscriber } from "./event-stream.ts";
+import { EventBroadcaster, type Subscriber } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { HistoryView } from "./history.ts";
 import type { Query } from "./query.ts";
@@ -32,7 +32,7 @@ const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8
 /** Returns the routes of the fleet grid, the event stream and the history. */
 export function liveRoutes(deps: LiveRouteDeps, parts: RouteDeps): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
-  const broadcaster = createEventBroadcaster({ ...parts, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
+  const broadcaster = new EventBroadcaster({ ...parts, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
   let packed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
   const pack = (json: string): Promise<Buffer> => {
     if (packed?.json !== json) packed = { json, gzipped: promisify(gzip)(json) };

@@ -191,7 +191,7 @@ describe("the commands", () => {
     expect(ordered).toMatchObject({ code: 0, err: "" });
     expect(stranger).toMatchObject({
       code: 1,
-      err: `proxywarden: ${url} wants a user and a password: name a file with basic_auth by --http-config-file\n`,
+      err: `proxywarden: ${url} requires basic auth: pass a file with basic_auth as --http-config-file\n`,
     });
     expect(seen).toEqual({ code: 0, out: "nothing waits for approval\n", err: "" });
 
