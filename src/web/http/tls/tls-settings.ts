@@ -55,11 +55,9 @@ export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<T
 }
 
 function tlsOptions(config: TlsConfig): TlsOptions {
-  const chosen = new Set<string>(config.cipher_suites);
-  const older = Object.entries(TLS12_SUITES).filter(([name]) => chosen.size === 0 || chosen.has(name));
-  const inOrder = chosen.size === 0 ? older.map(([name]) => name) : config.cipher_suites;
   const names: Readonly<Record<string, string>> = TLS12_SUITES;
-  const suites = inOrder.flatMap((name) => names[name] ?? []);
+  const chosen: readonly string[] = config.cipher_suites.length === 0 ? Object.keys(names) : config.cipher_suites;
+  const suites = chosen.flatMap((name) => names[name] ?? []);
   const isLegacy = config.min_version === "TLS10" || config.min_version === "TLS11";
   const type = config.client_auth_type;
   return {
