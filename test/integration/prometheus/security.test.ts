@@ -193,7 +193,7 @@ describe("the commands", () => {
       code: 1,
       err: `proxywarden: ${url} requires basic auth: pass a file with basic_auth as --http-config-file\n`,
     });
-    expect(seen).toEqual({ code: 0, out: "nothing waits for approval\n", err: "" });
+    expect(seen).toEqual({ code: 0, out: "no actions are waiting for approval\n", err: "" });
 
     // The same daemon by its configuration, once the port that it took stands there.
     const { port } = new URL(url);
