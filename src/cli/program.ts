@@ -149,7 +149,7 @@ function addClientCommands(add: AddCommand): void {
   const approvals = "list the actions waiting for approval, with their evidence";
   withToken(add("approvals", approvals, "approvals", runApprovals));
   for (const { route, description, example } of operatorCliCommands) {
-    const usage = route.about === null ? route.name : `${route.name} <${route.about}>`;
+    const usage = route.about === undefined ? route.name : `${route.name} <${route.about}>`;
     const words = [route.name, example, "--token-file /run/secrets/alice"].filter((part) => part !== "").join(" ");
     const added = add<OperatorCommandOptions>(usage, description, words, (options, given, [id]) =>
       sendOperatorCommand(route, id, options, given),

@@ -106,10 +106,10 @@ test("commands need a valid token, which is kept for the tab", async () => {
   await page.locator("#pause:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
   await page.locator("dialog .primary").click();
-  await page.getByText("Orders need an operator's token.").waitFor();
+  await page.getByText("An operator token is required.").waitFor();
   await page.getByLabel("Operator token").fill("guessed");
   await page.locator("dialog .primary").click();
-  await page.getByText("Refused: that is no operator's token.").waitFor();
+  await page.getByText("Refused: the token does not belong to an operator.").waitFor();
   expect(await paused()).toBe(false);
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
@@ -141,7 +141,7 @@ test("without operators the page is read-only", async () => {
   const { network, daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
   const { page, pageErrors } = await openPage(browser, daemon.app.url());
   await untilShown(page, () => actualStatusCounts({ network }));
-  await page.getByText("Read-only: this daemon takes no orders").waitFor();
+  await page.getByText("Read-only: no operators are configured").waitFor();
   expect(await page.locator("#pause").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
 });

@@ -1,21 +1,21 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
-/** Something that people like to see as it happens. */
+/** A change that the status page shows as it happens. */
 export type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
 
-/** A piece of news and its number; numbers count up by one, from 1. */
+/** An event and its number, counted from 1. */
 export interface EventRow {
   readonly number: number;
   readonly event: FeedEvent;
 }
 
-/** The last decisions and actions, in the order in which they came about. */
+/** The latest decisions and actions, in order. */
 export interface EventLog {
   /** Records the decisions and actions among `changes`. Must be fast: remediation waits for it. */
   record(changes: readonly JournalChange[]): void;
-  /** The last number given; 0: nothing happened yet. */
+  /** The number of the latest event; 0: none yet. */
   lastNumber(): number;
-  /** What came after a number, oldest first and at most so many, the latest; `missed` came as well, and is not among them. */
+  /** Returns the latest events after a number, oldest first and at most `limit`. `missed`: how many were left out. */
   after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number };
 }
 
@@ -24,7 +24,7 @@ export const EVENT_ROWS_MAX = 1_000;
 
 /** Creates an empty event log. */
 export function createEventLog(): EventLog {
-  // A ring: row n is at n % FEED_ROWS_MAX.
+  // A ring: row n is at n % EVENT_ROWS_MAX.
   const ring: EventRow[] = [];
   let last = 0;
   return {

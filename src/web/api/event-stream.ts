@@ -1,5 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import type { EventLog, EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
 import { actionView, decisionView } from "./row-views.ts";
@@ -7,134 +8,129 @@ import { actionView, decisionView } from "./row-views.ts";
 /** A subscriber: a connection that receives text. */
 export interface Subscriber {
   write(text: string): void;
-  /** Bytes that it was given and has not taken yet. */
+  /** Bytes that were written and not sent yet. */
   bufferedBytes(): number;
-  /** Ends it in order. */
+  /** Ends the connection after what was written. */
   end(): void;
-  /** Cuts it off. */
+  /** Closes the connection at once. */
   disconnect(): void;
 }
 
-/** Sends events to all subscribers as server-sent events. */
-export interface EventBroadcaster {
-  /** Takes in one more, who may have seen all up to an event before; false: there are as many as there may be. */
-  subscribe(subscriber: Subscriber, lastEventId: string | null): boolean;
-  unsubscribe(subscriber: Subscriber): void;
-  /** Looks for something to tell, and tells it. The board is up to date after it. */
-  publish(): void;
-  close(): void;
-}
-
-/** What a live view stands on. `epoch` tells the events of this process from those of the last. */
-export interface EventBroadcasterDeps {
+interface EventBroadcasterDeps {
   readonly eventLog: EventLog;
   readonly fleetGrid: FleetGrid;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
+  /** Distinguishes the events of this process from those of the previous one. */
   readonly epoch: string;
   readonly log: Log;
 }
 
-/** A few people with a few tabs; scrapers and probes are to find room among the server's connections. */
+/** A few people with a few tabs. Scrapers and probes need the other connections. */
 export const SUBSCRIBERS_MAX = 32;
-/** Between two looks for something to tell: what happens is seen within this. */
+/** Events are sent within this time. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS / 2;
-/** Shorter than the idle time-outs of proxies, and than the server's own. */
+/** Shorter than the idle timeouts of proxies. */
 const HEARTBEAT_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** One who has not taken so much is cut off: it comes back, and says what it has seen. */
+/** A subscriber with more unsent bytes is disconnected; it reconnects and says what it has seen. */
 const BUFFERED_BYTES_MAX = 1_048_576;
 /** Rows sent at once. Further rows are only counted. */
 const ROWS_PER_PUBLISH_MAX = 200;
-/** What a browser waits before it comes back. */
+/** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
 
-/** Creates a broadcaster without subscribers. It does no work while there are none. */
-export function createEventBroadcaster({
-  eventLog: feed,
-  fleetGrid,
-  clock,
-  epoch,
-  log,
-}: EventBroadcasterDeps): EventBroadcaster {
-  const subscribers = new Set<Subscriber>();
-  const closing = new AbortController();
-  let lastPublished = 0;
-  let publishedAt = clock.monotonic();
-  let isRunning = false;
+/** Sends events to all subscribers as server-sent events. It does no work while there are none. */
+export class EventBroadcaster {
+  readonly #deps: EventBroadcasterDeps;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #closing = new AbortController();
+  #lastPublished = 0;
+  #publishedAt: MonotonicMs;
+  #isRunning = false;
 
-  function sendToAll(text: string): void {
-    for (const subscriber of subscribers) {
+  constructor(deps: EventBroadcasterDeps) {
+    this.#deps = deps;
+    this.#publishedAt = deps.clock.monotonic();
+  }
+
+  /** Adds a subscriber that may have seen all events up to one; false: there are too many. */
+  subscribe(subscriber: Subscriber, lastEventId: string | null): boolean {
+    if (this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted) return false;
+    this.publish();
+    subscriber.write(`retry: ${RECONNECT_MS}\n${this.#greeting(lastEventId)}`);
+    this.#subscribers.add(subscriber);
+    if (!this.#isRunning) void this.#run();
+    return true;
+  }
+
+  unsubscribe(subscriber: Subscriber): void {
+    this.#subscribers.delete(subscriber);
+  }
+
+  /** Sends new events, and refreshes the fleet grid. */
+  publish(): void {
+    const { eventLog, fleetGrid, clock } = this.#deps;
+    const { rows, missed } = eventLog.after(this.#lastPublished, ROWS_PER_PUBLISH_MAX);
+    this.#lastPublished = eventLog.lastNumber();
+    const change = fleetGrid.refresh();
+    const text = this.#rowsText(rows, missed) + (change === null ? "" : eventText("fleet", change));
+    if (text !== "") this.#sendToAll(text);
+    else if (clock.monotonic() - this.#publishedAt >= HEARTBEAT_INTERVAL_MS) this.#sendToAll(": still here\n\n");
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const subscriber of this.#subscribers) subscriber.end();
+    this.#subscribers.clear();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#deps;
+    this.#isRunning = true;
+    while (this.#subscribers.size > 0 && !this.#closing.signal.aborted) {
+      try {
+        this.publish();
+      } catch (error) {
+        log.error({ err: error }, "publishing events failed");
+      }
+      await clock.sleep(PUBLISH_INTERVAL_MS, this.#closing.signal);
+    }
+    this.#isRunning = false;
+  }
+
+  #sendToAll(text: string): void {
+    for (const subscriber of this.#subscribers) {
       if (subscriber.bufferedBytes() > BUFFERED_BYTES_MAX) {
-        subscribers.delete(subscriber);
+        this.#subscribers.delete(subscriber);
         subscriber.disconnect();
       } else subscriber.write(text);
     }
-    publishedAt = clock.monotonic();
+    this.#publishedAt = this.#deps.clock.monotonic();
   }
 
-  function publish(): void {
-    const { rows, missed } = feed.after(lastPublished, ROWS_PER_PUBLISH_MAX);
-    lastPublished = feed.lastNumber();
-    const change = fleetGrid.refresh();
-    const text = eventRowText(rows, missed) + (change === null ? "" : eventText("fleet", change));
-    if (text !== "") sendToAll(text);
-    else if (clock.monotonic() - publishedAt >= HEARTBEAT_INTERVAL_MS) sendToAll(": still here\n\n");
-  }
-
-  async function run(): Promise<void> {
-    while (subscribers.size > 0 && !closing.signal.aborted) {
-      try {
-        publish();
-      } catch (error) {
-        // A defect of ours: who looks on must not bring down what is looked at.
-        log.error({ err: error }, "publishing events failed");
-      }
-      await clock.sleep(PUBLISH_INTERVAL_MS, closing.signal);
-    }
-    isRunning = false;
-  }
-
-  const idOf = (number: number): string => `${epoch}-${number}`;
-
-  function eventRowText(rows: readonly EventRow[], missed: number): string {
-    const headText = missed === 0 ? "" : eventText("missed", { rows: missed });
-    return headText + rows.map(({ number, event: news }) => eventText(news.kind, toView(news), idOf(number))).join("");
-  }
-
-  /** What one who comes back has missed; of another process, nobody knows how much. */
-  function greeting(lastEventId: string | null): string {
+  /** Returns what a subscriber has missed; for events of another process the number is unknown. */
+  #greeting(lastEventId: string | null): string {
+    const { eventLog, fleetGrid, epoch } = this.#deps;
     const [, from, number] = /^(.+)-(\d{1,15})$/.exec(lastEventId ?? "") ?? [];
-    const hello = eventText("hello", { revision: fleetGrid.revision() }, idOf(lastPublished));
+    const hello = eventText("hello", { revision: fleetGrid.revision() }, this.#idOf(this.#lastPublished));
     if (lastEventId === null) return hello;
-    if (from !== epoch || Number(number) > lastPublished) return eventText("missed", { rows: null }) + hello;
-    const { rows, missed } = feed.after(Number(number), ROWS_PER_PUBLISH_MAX);
-    return eventRowText(rows, missed) + hello;
+    if (from !== epoch || Number(number) > this.#lastPublished) return eventText("missed", { rows: null }) + hello;
+    const { rows, missed } = eventLog.after(Number(number), ROWS_PER_PUBLISH_MAX);
+    return this.#rowsText(rows, missed) + hello;
   }
 
-  return {
-    subscribe(subscriber, lastEventId) {
-      if (subscribers.size >= SUBSCRIBERS_MAX || closing.signal.aborted) return false;
-      publish();
-      subscriber.write(`retry: ${RECONNECT_MS}\n${greeting(lastEventId)}`);
-      subscribers.add(subscriber);
-      if (!isRunning) {
-        isRunning = true;
-        void run();
-      }
-      return true;
-    },
-    unsubscribe: (subscriber) => void subscribers.delete(subscriber),
-    publish,
-    close() {
-      closing.abort();
-      for (const subscriber of subscribers) subscriber.end();
-      subscribers.clear();
-    },
-  };
+  #rowsText(rows: readonly EventRow[], missed: number): string {
+    const head = missed === 0 ? "" : eventText("missed", { rows: missed });
+    return head + rows.map(({ number, event }) => eventText(event.kind, toView(event), this.#idOf(number))).join("");
+  }
+
+  #idOf(number: number): string {
+    return `${this.#deps.epoch}-${number}`;
+  }
 }
 
-const toView = (news: EventRow["event"]): object =>
-  news.kind === "decision" ? decisionView(news.row) : actionView(news.row);
+const toView = (event: EventRow["event"]): object =>
+  event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
 
-/** JSON has no line breaks in it: one line of data. */
+/** JSON contains no line breaks, so it is one line of data. */
 const eventText = (event: string, data: object, id?: string): string =>
   `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;

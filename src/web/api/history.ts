@@ -7,23 +7,13 @@ import type { EpochMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import type { StatusSnapshot } from "./status-views.ts";
 
-/** What is kept of each moment; null: not known then. */
-const HISTORY_SERIES = [
-  "nodes",
-  "online",
-  "active_sessions",
-  "node_management_left",
-  "session_monitoring_left",
-  "month_calls",
-] as const;
-type HistorySeries = (typeof HISTORY_SERIES)[number];
-
 /** What a chart of the last hour is drawn from. */
 export interface HistoryView {
   readonly step_seconds: number;
   /** Seconds since the Unix epoch, oldest first. */
   readonly at: readonly number[];
-  readonly series: Readonly<Record<HistorySeries, readonly (number | null)[]>>;
+  /** Null: unknown at that time. */
+  readonly series: Readonly<Record<keyof Sample, readonly (number | null)[]>>;
 }
 
 /** Samples of the last hour for the status page's charts. Kept in memory only. */
@@ -32,13 +22,16 @@ export interface History {
   view(): HistoryView;
 }
 
-/** Between two samples. */
+/** Time between two samples. */
 export const SAMPLE_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 const SAMPLES_MAX = HOUR_MS / SAMPLE_INTERVAL_MS;
 
+type Sample = ReturnType<typeof takeSample>;
+
 /** Creates an empty history. */
 export function createHistory(): History {
-  const samples: { readonly at: EpochMs; readonly values: Readonly<Record<HistorySeries, number | null>> }[] = [];
+  const samples: { readonly at: EpochMs; readonly values: Sample }[] = [];
+  const column = (name: keyof Sample) => samples.map(({ values }) => values[name]);
   return {
     add(statusSnapshot) {
       samples.push({ at: statusSnapshot.now, values: takeSample(statusSnapshot) });
@@ -47,14 +40,19 @@ export function createHistory(): History {
     view: () => ({
       step_seconds: SAMPLE_INTERVAL_MS / SECOND_MS,
       at: samples.map(({ at }) => Math.round(at / SECOND_MS)),
-      series: Object.fromEntries(
-        HISTORY_SERIES.map((name) => [name, samples.map(({ values }) => values[name])]),
-      ) as unknown as HistoryView["series"],
+      series: {
+        nodes: column("nodes"),
+        online: column("online"),
+        active_sessions: column("active_sessions"),
+        node_management_left: column("node_management_left"),
+        session_monitoring_left: column("session_monitoring_left"),
+        month_calls: column("month_calls"),
+      },
     }),
   };
 }
 
-/** Takes a sample now and then, until it is stopped. Never rejects. */
+/** Takes a sample every ten seconds until `signal` aborts. Never rejects. */
 export async function recordHistory(
   history: History,
   statusSnapshot: () => StatusSnapshot,
@@ -65,7 +63,7 @@ export async function recordHistory(
     try {
       history.add(statusSnapshot());
     } catch (error) {
-      // A defect of ours: a chart has a gap then, and nothing else.
+      // Only the charts are affected.
       log.error({ err: error }, "history sample failed");
     }
     await clock.sleep(SAMPLE_INTERVAL_MS, signal);
@@ -75,30 +73,22 @@ export async function recordHistory(
 const ONLINE = NODE_STATUSES.indexOf("online");
 const ACTIVE = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
 
-function takeSample(statusSnapshot: StatusSnapshot): Readonly<Record<HistorySeries, number | null>> {
+function takeSample(statusSnapshot: StatusSnapshot) {
   const { snapshot, ledger } = statusSnapshot;
   const fleet = isFresh(statusSnapshot, "nodes", snapshot?.fleet.walkedAt) ? snapshot!.fleet : null;
   const sessions = isFresh(statusSnapshot, "sessions", snapshot?.sessions?.settledAt) ? snapshot!.sessions : null;
-  let online = 0;
-  for (let slot = 0; slot < (fleet?.slots ?? 0); slot++) {
-    if (fleet!.ids[slot] !== "" && fleet!.status[slot] === ONLINE) online++;
-  }
+  const activeCounts = sessions?.counts.subarray(ACTIVE, ACTIVE + SESSION_TYPES.length);
   return {
     nodes: fleet?.count ?? null,
-    online: fleet === null ? null : online,
-    active_sessions:
-      sessions?.counts.subarray(ACTIVE, ACTIVE + SESSION_TYPES.length).reduce((sum, count) => sum + count, 0) ?? null,
+    online: fleet?.status.filter((status, slot) => status === ONLINE && fleet.ids[slot] !== "").length ?? null,
+    active_sessions: activeCounts?.reduce((sum, count) => sum + count, 0) ?? null,
     node_management_left: remainingAtLeast(ledger.accounts.node_management.headers),
     session_monitoring_left: remainingAtLeast(ledger.accounts.session_monitoring.headers),
     month_calls: ledger.monthUsed,
   };
 }
 
-function isFresh(
-  { monotonic, plan }: StatusSnapshot,
-  collector: Collector,
-  settledAt: number | null | undefined,
-): boolean {
-  if (settledAt === null || settledAt === undefined) return false;
-  return monotonic - settledAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
+/** Whether the data of a collector, settled at a time, is known and fresh. */
+function isFresh({ monotonic, plan }: StatusSnapshot, collector: Collector, settledAt: number | null = null): boolean {
+  return settledAt !== null && monotonic - settledAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
 }

@@ -7,7 +7,7 @@ import { acceptsGzip } from "../http/content-negotiation.ts";
 import { sendError } from "../http/error-response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 import type { EventLog } from "./event-log.ts";
-import { createEventBroadcaster, type EventBroadcaster, type Subscriber } from "./event-stream.ts";
+import { EventBroadcaster, type Subscriber } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { HistoryView } from "./history.ts";
 import type { Query } from "./query.ts";
@@ -30,21 +30,18 @@ const RETRY_AFTER_S = 30;
 const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
 /** Returns the routes of the fleet grid, the event stream and the history. */
-export function liveRoutes(deps: LiveRouteDeps, parts: RouteDeps): readonly Route[] {
+export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
-  const broadcaster = createEventBroadcaster({ ...parts, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
-  let packed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
-  const pack = (json: string): Promise<Buffer> => {
-    if (packed?.json !== json) packed = { json, gzipped: promisify(gzip)(json) };
-    return packed.gzipped;
-  };
+  const broadcaster = new EventBroadcaster({ ...routeDeps, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
+  let compressed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
 
   async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     broadcaster.publish();
     const json = fleetGrid.document();
     reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
     if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(json);
-    return reply.header("content-encoding", "gzip").send(await pack(json));
+    if (compressed?.json !== json) compressed = { json, gzipped: promisify(gzip)(json) };
+    return reply.header("content-encoding", "gzip").send(await compressed.gzipped);
   }
 
   return [

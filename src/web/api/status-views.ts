@@ -10,6 +10,7 @@ import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-us
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { Plan } from "../../scheduling/planner.ts";
+import { cacheByColumn } from "./column-cache.ts";
 import { isKnown, iso, isoAt, seconds, secondsOf } from "./notation.ts";
 import type { NodesQuery } from "./query.ts";
 
@@ -165,36 +166,23 @@ function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) 
   return { median: secondsOf(now - sorted[sorted.length >> 1]!), max: secondsOf(now - sorted[0]!) };
 }
 
-// Unchanged columns are shared by successive snapshots, so what is derived from them is cached by column.
-const timesByColumn = new WeakMap<object, Float64Array>();
-const orderByIds = new WeakMap<object, readonly number[]>();
-
-/** Returns the known times, earliest first. */
-function sortedTimes(column: Float64Array | readonly number[]): Float64Array {
-  const known = timesByColumn.get(column);
-  if (known !== undefined) return known;
-  const sorted = Float64Array.from(column)
+/** Known times, earliest first. */
+const sortedTimes = cacheByColumn((column: Float64Array | readonly number[]) =>
+  Float64Array.from(column)
     .filter((at) => !Number.isNaN(at))
-    .sort();
-  timesByColumn.set(column, sorted);
-  return sorted;
-}
+    .sort(),
+);
 
-/** Returns the slots of nodes in the order of their ids. */
-function orderOf({ ids }: Fleet): readonly number[] {
-  const known = orderByIds.get(ids);
-  if (known !== undefined) return known;
-  const slots = [...ids.keys()].filter((slot) => ids[slot] !== "");
-  const order = slots.sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1));
-  orderByIds.set(ids, order);
-  return order;
-}
+/** Slots of nodes in the order of their ids. */
+const slotsInOrder = cacheByColumn((ids: readonly string[]) =>
+  [...ids.keys()].filter((slot) => ids[slot] !== "").sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1)),
+);
 
 function matchingSlots(fleet: Fleet, query: NodesQuery): number[] {
   const q = query.q?.toLowerCase() ?? null;
   const status = query.status === null ? null : NODE_STATUSES.indexOf(query.status);
   const slots: number[] = [];
-  for (const slot of orderOf(fleet)) {
+  for (const slot of slotsInOrder(fleet.ids)) {
     if (status !== null && fleet.status[slot] !== status) continue;
     const place = fleet.locations[fleet.locationIndex[slot]!];
     if (query.country !== null && place?.country !== query.country) continue;

@@ -1,12 +1,11 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 
-/** Clients of whom something is remembered. Of more, the one that was not heard of for longest is forgotten. */
+/** Clients for which something is stored. Above it the least recent one is forgotten. */
 const REMEMBERED_CLIENTS_MAX = 4_096;
 
 /**
- * Returns the name under which a client is counted: its address, and of an IPv6 address the first half, because a single
- * machine may have all of the second. IPv4 is the same however it is written. What is no address is `unknown`: a proxy
- * may forward anything.
+ * Returns the key under which a client is counted: its IPv4 address, or the first half of its IPv6 address, because one
+ * machine may have all addresses of the second half. `unknown`: not an address; a proxy may forward anything.
  */
 export function clientKey(address: string | undefined): string {
   const plain = plainAddress(address);
@@ -18,16 +17,16 @@ export function clientKey(address: string | undefined): string {
   return [...groups, ...zeros, ...rest].slice(0, 4).join(":");
 }
 
-/** An address without a port, as some proxies forward it, and without the prefix of IPv4 in IPv6. */
+/** Removes a port, which some proxies forward, and the prefix of IPv4 in IPv6. */
 function plainAddress(address = ""): string {
   const [, host = address] = /^(?:\[(.+)\]|(\d+(?:\.\d+){3}))(?::\d+)?$/.exec(address)?.filter(Boolean) ?? [];
   return host.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-/** Whether an address is that of a trusted proxy. */
+/** Returns whether an address is that of a trusted proxy. */
 export type IsTrustedProxy = (address: string | undefined) => boolean;
 
-/** Trusts the proxies of a list of IP addresses and networks, which must be valid. */
+/** Creates a check from a list of valid IP addresses and networks. */
 export function createTrustedProxyCheck(networks: readonly string[]): IsTrustedProxy {
   const trusted = new BlockList();
   const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");
@@ -42,7 +41,7 @@ export function createTrustedProxyCheck(networks: readonly string[]): IsTrustedP
   };
 }
 
-/** Something for each client, made at first sight. */
+/** A value for each client, created when it is first used. */
 export interface PerClient<T> {
   get(client: string): T;
   readonly size: number;
@@ -57,7 +56,7 @@ export function createPerClient<T>(create: () => T, clientsMax = REMEMBERED_CLIE
     },
     get(client) {
       const value = known.get(client) ?? create();
-      // A map keeps the order in which keys came: the first one is the one that was not heard of for longest.
+      // A map keeps insertion order, so the first key is the least recently used one.
       known.delete(client);
       known.set(client, value);
       const [leastRecent] = known.keys();

@@ -9,9 +9,8 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 const TEXT_MEDIA_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
- * The format for an Accept header: OpenMetrics where it is asked for by name, in version 1.0.0 or none, and is
- * liked at least as much as the text format (of equals, the first named); else text, even for those who would take
- * neither: they can read it.
+ * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and with at
+ * least the quality of the text format (of equals, the first named wins). Otherwise text, even if it is not accepted.
  */
 export function negotiateFormat(accept = "*/*"): Format {
   const choices = parseChoices(accept);
@@ -27,7 +26,7 @@ export function negotiateFormat(accept = "*/*"): Format {
   return text.quality === open.quality && isNamedFirst ? "openmetrics" : "text";
 }
 
-/** Whether an Accept-Encoding header wants gzip: liked at least as much as no coding. */
+/** Returns whether an Accept-Encoding header prefers gzip to no coding, or accepts both equally. */
 export function acceptsGzip(acceptEncoding = ""): boolean {
   const choices = parseChoices(acceptEncoding);
   const qualityOf = (coding: string) => choices.find(({ value }) => value === coding)?.quality;
@@ -43,7 +42,7 @@ interface AcceptChoice {
 }
 
 /**
- * A header of comma-separated choices with parameters (RFC 9110, section 12.4.2). What can't be read weighs nothing.
+ * Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). An invalid quality counts as 0.
  */
 function parseChoices(header: string): AcceptChoice[] {
   return header.split(",").map((choice) => {
@@ -54,7 +53,7 @@ function parseChoices(header: string): AcceptChoice[] {
   });
 }
 
-/** A parameter's name and value; quotes around the value mean nothing (RFC 9110, section 5.6.6). */
+/** Parses a parameter. Quotes around the value are removed (RFC 9110, section 5.6.6). */
 function parameterOf(pair: string): readonly [name: string, value: string] {
   const [name = "", value = ""] = pair.split(/\s*=\s*/, 2);
   return [name, value.replace(/^"(.*)"$/, "$1")];

@@ -40,8 +40,14 @@ export interface Refusal {
   readonly closesConnection?: true;
 }
 
-/** Answers a refused request. Returns false. */
-export function refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): false {
+/** Counts and answers a refused request. Returns false. */
+export function refuse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  refusal: Refusal,
+  countRefusal: (reason: WebRefusal) => void,
+): false {
+  countRefusal(refusal.reason);
   const { status, message, challenge, retryAfterMs = 0, closesConnection = false } = refusal;
   if (retryAfterMs > 0) reply.header("retry-after", Math.ceil(retryAfterMs / SECOND_MS));
   if (challenge !== undefined) reply.header("www-authenticate", challenge);

@@ -106,7 +106,7 @@ export function createHttpServer(
   app.setNotFoundHandler((request, reply) => sendError(request, reply, 404, NO_SUCH_PAGE));
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
     const status = error.statusCode ?? 500;
-    if (status === 413) return sendError(request, reply, 413, tooLarge(request.routeOptions.bodyLimit));
+    if (status === 413) return sendError(request, reply, 413, `the body exceeds ${BODY_BYTES_MAX} bytes`);
     if (status < 500) return sendError(request, reply, status, error.message);
     log.error({ method: request.method, path: request.routeOptions.url, error }, "web request failed");
     return sendError(request, reply, status, "internal error; see the daemon's log");
@@ -131,23 +131,22 @@ function hasOneHost({ raw }: FastifyRequest): boolean {
   return hosts.length === 0 ? raw.httpVersion === "1.0" : hosts.length === 1 && HOST.test(hosts[0]!);
 }
 
+const BAD_REQUEST = rawResponse(400, "Bad Request", "malformed HTTP request");
+const MALFORMED_RESPONSES: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: rawResponse(
+    431,
+    "Request Header Fields Too Large",
+    `the request headers exceed ${HEADER_BYTES_MAX} bytes`,
+  ),
+  ERR_HTTP_REQUEST_TIMEOUT: rawResponse(408, "Request Timeout", "the request was not received in time"),
+};
+
 /** Answers what could not be parsed as a request, and closes the connection. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
     socket.destroy();
     return;
   }
-  const answers: Readonly<Record<string, readonly [status: number, phrase: string, line: string]>> = {
-    HPE_HEADER_OVERFLOW: [
-      431,
-      "Request Header Fields Too Large",
-      `the request headers exceed ${HEADER_BYTES_MAX} bytes`,
-    ],
-    ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "the request was not received in time"],
-  };
-  const [status, phrase, line] = answers[error.code ?? ""] ?? [400, "Bad Request", "malformed HTTP request"];
   socket.setTimeout(ERROR_RESPONSE_MS_MAX, () => socket.destroy());
-  socket.end(rawResponse(status, phrase, line), () => socket.destroy());
+  socket.end(MALFORMED_RESPONSES[error.code ?? ""] ?? BAD_REQUEST, () => socket.destroy());
 }
-
-const tooLarge = (bytesMax = BODY_BYTES_MAX): string => `the body exceeds ${bytesMax} bytes`;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -40,39 +41,35 @@ export function createTokenBucket({
   };
 }
 
-/** Limits the requests of each client, and those of all together. */
-export interface RequestRateLimiter {
-  /** Counts a request; null: it is within the limits. */
-  count(client: string, traffic: Traffic, limit: WebSettings["rate"]): RateExcess | null;
-}
-
 /** Sustained requests of one client per second. The status page sends a tenth of that at most. */
 export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 
-/** Creates a rate limiter with full buckets. */
-export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">): RequestRateLimiter {
+/** Creates a limiter of the requests of each client and of all clients together, with full buckets. */
+export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">) {
   const buckets = () => createPerClient(() => createTokenBucket(CLIENT_REQUEST_BUCKET));
   const clients: Readonly<Record<Traffic, PerClient<TokenBucket>>> = {
     health: buckets(),
     metrics: buckets(),
     other: buckets(),
   };
-  let shared: { readonly limit: NonNullable<WebSettings["rate"]>; readonly bucket: TokenBucket } | null = null;
+  let sharedLimit: WebSettings["rate"] = null;
+  let sharedBucket: TokenBucket | null = null;
 
-  /** Full again when the limit changes. */
-  function sharedBy(limit: NonNullable<WebSettings["rate"]>): TokenBucket {
-    const isSame = shared?.limit.intervalMs === limit.intervalMs && shared.limit.burst === limit.burst;
-    if (shared === null || !isSame) shared = { limit, bucket: createTokenBucket(limit) };
-    return shared.bucket;
+  /** The bucket is full again when the limit changes. */
+  function takeShared(limit: NonNullable<WebSettings["rate"]>, now: MonotonicMs): DurationMs {
+    if (sharedBucket === null || !isDeepStrictEqual(sharedLimit, limit)) sharedBucket = createTokenBucket(limit);
+    sharedLimit = limit;
+    return sharedBucket.take(now);
   }
 
   return {
-    count(client, traffic, limit) {
+    /** Counts a request; null: it is within the limits. */
+    count(client: string, traffic: Traffic, limit: WebSettings["rate"]): RateExcess | null {
       const now = clock.monotonic();
       const ownMs = clients[traffic].get(client).take(now);
       if (ownMs > 0) return { of: "client", retryAfterMs: ownMs };
-      const allMs = limit === null || traffic === "health" ? 0 : sharedBy(limit).take(now);
+      const allMs = limit === null || traffic === "health" ? 0 : takeShared(limit, now);
       return allMs > 0 ? { of: "all", retryAfterMs: allMs } : null;
     },
   };

@@ -25,16 +25,14 @@ export interface LoadedWebSettings {
   readonly settings: WebSettings;
   /** Null: there is no web configuration file. */
   readonly source: SettingsSource | null;
-  readonly fileStamps: FileStamps;
+  /** Every file that was read, and what changes when it changes. */
+  readonly fileStamps: ReadonlyMap<string, string>;
 }
 
 interface SettingsSource {
   readonly webFile: WebFile;
   readonly readFile: ReadFile;
 }
-
-/** Files that were read, with what changes when the file changes. */
-type FileStamps = ReadonlyMap<string, string>;
 
 /** Plain HTTP without authentication. */
 export const OPEN_WEB_SETTINGS: LoadedWebSettings = {
@@ -50,34 +48,32 @@ export function loadWebSettings(
 ): Result<LoadedWebSettings, readonly string[]> {
   if (webFile === null) return ok(OPEN_WEB_SETTINGS);
   const source = { webFile, readFile };
-  const { outcome, fileStamps: stamps } = readWebSettings(source);
-  return outcome.ok ? ok({ settings: outcome.value, source, fileStamps: stamps }) : outcome;
+  const fileStamps = new Map<string, string>();
+  const read = readWebSettings(source, fileStamps);
+  return read.ok ? ok({ settings: read.value, source, fileStamps }) : read;
 }
 
-interface LoadAttempt {
-  readonly outcome: Result<WebSettings, readonly string[]>;
-  readonly fileStamps: FileStamps;
-}
-
-function readWebSettings({ webFile, readFile }: SettingsSource): LoadAttempt {
-  const stamps = new Map<string, string>();
+/** Reads the files, and notes the stamp of each in `stamps`, also if it fails. */
+function readWebSettings(
+  { webFile, readFile }: SettingsSource,
+  stamps: Map<string, string>,
+): Result<WebSettings, readonly string[]> {
   // The stamp is taken before the file is read, so that no change is missed. A missing file has one too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readFile(path);
   };
   const read = webFile.reread(readTracked);
-  if (!read.ok) return { outcome: fail(read.error.map(formatProblem)), fileStamps: stamps };
+  if (!read.ok) return fail(read.error.map(formatProblem));
   const { tls_server_config: config, http_server_config: http, basic_auth_users: users, rate_limit: rate } = read.value;
   const tls = config === undefined ? ok(null) : loadTlsSettings(config, readTracked);
-  if (!tls.ok) return { outcome: fail([`${webFile.file}: ${tls.error}`]), fileStamps: stamps };
-  const webSettings: WebSettings = {
+  if (!tls.ok) return fail([`${webFile.file}: ${tls.error}`]);
+  return ok({
     tls: tls.value,
     headers: Object.fromEntries(Object.entries(http.headers).filter(([, value]) => value !== "")),
     users: new Map(Object.entries(users)),
     rate: rate === undefined || rate.interval === 0 ? null : { intervalMs: rate.interval, burst: rate.burst },
-  };
-  return { outcome: ok(webSettings), fileStamps: stamps };
+  });
 }
 
 /** The current settings. */
@@ -85,7 +81,7 @@ export interface LiveWebSettings {
   /** Returns the settings; reads the files again if they changed, which it checks at most once a second. */
   current(): WebSettings;
   /** Replaces the settings. */
-  replace(prepared: LoadedWebSettings): void;
+  replace(next: LoadedWebSettings): void;
 }
 
 interface WebSettingsDeps {
@@ -99,46 +95,44 @@ const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** Creates settings that follow their files. An invalid file changes nothing. */
 export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics }: WebSettingsDeps): LiveWebSettings {
-  let prepared = first;
-  let stamps = first.fileStamps;
+  let { settings, source, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
 
-  function show(isFine: boolean): void {
-    const isFile = prepared.source !== null;
-    const endsAt = prepared.settings.tls?.certificateEndsAt ?? Number.NaN;
-    metrics.set("proxywarden_web_config_last_reload_successful", {}, isFile ? Number(isFine) : Number.NaN);
+  function setMetrics(isValid: boolean): void {
+    const endsAt = settings.tls?.certificateEndsAt ?? Number.NaN;
+    metrics.set("proxywarden_web_config_last_reload_successful", {}, source === null ? Number.NaN : Number(isValid));
     metrics.set("proxywarden_web_certificate_expiration_timestamp_seconds", {}, endsAt / SECOND_MS);
   }
 
   function checkFiles(): void {
     const now = clock.monotonic();
-    if (prepared.source === null || now - checkedAt < FILE_CHECK_INTERVAL_MS) return;
+    if (source === null || now - checkedAt < FILE_CHECK_INTERVAL_MS) return;
     checkedAt = now;
-    if ([...stamps].every(([path, stamp]) => fileStampAt(path) === stamp)) return;
-    const { file } = prepared.source.webFile;
-    const attempt = readWebSettings(prepared.source);
-    stamps = attempt.fileStamps;
-    const next = attempt.outcome.ok ? checkNoWidening(prepared.settings, attempt.outcome.value, file) : attempt.outcome;
+    if ([...fileStamps].every(([path, stamp]) => fileStampAt(path) === stamp)) return;
+    const { file } = source.webFile;
+    const newStamps = new Map<string, string>();
+    const read = readWebSettings(source, newStamps);
+    fileStamps = newStamps;
+    const next = read.ok ? checkNoWidening(settings, read.value, file) : read;
     if (next.ok) {
-      prepared = { ...prepared, settings: next.value, fileStamps: stamps };
+      settings = next.value;
       log.info({ file }, "web configuration reloaded");
     } else {
       log.error({ file, problems: next.error }, "invalid web configuration; keeping the previous one");
     }
-    show(next.ok);
+    setMetrics(next.ok);
   }
 
-  show(true);
+  setMetrics(true);
   return {
     current() {
       checkFiles();
-      return prepared.settings;
+      return settings;
     },
     replace(next) {
-      prepared = next;
-      stamps = next.fileStamps;
+      ({ settings, source, fileStamps } = next);
       checkedAt = clock.monotonic();
-      show(true);
+      setMetrics(true);
     },
   };
 }

@@ -14,17 +14,17 @@ function multiply(a: number, b: number): number {
   return product >>> 0;
 }
 
-/** x to the powers 8 times 1, 2, 4, 8 …: what a run of as many zero bytes does to a checksum. */
+/** x to the powers 8 times 1, 2, 4, 8 …: the effect of that many zero bytes on a checksum. */
 const BYTE_SHIFTS = powersOfByte();
 
 function powersOfByte(): readonly number[] {
-  // Reflected: x to the power of n is n places right of ONE.
+  // Reflected: x to the power of n is n bits right of 1.
   const powers = [POLYNOMIAL_ONE >>> 8];
   while (powers.length < LENGTH_BITS_MAX) powers.push(multiply(powers.at(-1)!, powers.at(-1)!));
   return powers;
 }
 
-/** What `length` further bytes, under 2^32, do to a checksum of those before: the operator of {@link combineChecksums}. */
+/** Returns the effect of `length` further bytes, under 2^32, on a checksum: the operator of {@link combineChecksums}. */
 export function checksumShift(length: number): number {
   let shift = POLYNOMIAL_ONE;
   for (let bit = 0; bit < LENGTH_BITS_MAX; bit++) {
@@ -34,8 +34,8 @@ export function checksumShift(length: number): number {
 }
 
 /**
- * CRC-32 of two runs of bytes one after the other, from the checksum of each and the shift of the second one's length.
- * The method is that of zlib's crc32_combine_op (Mark Adler).
+ * Returns the CRC-32 of two byte runs one after the other, from the checksum of each and the shift of the second one's
+ * length. The method is that of zlib's crc32_combine_op (Mark Adler).
  */
 export const combineChecksums = (first: number, second: number, secondShift: number): number =>
   (multiply(secondShift, first) ^ second) >>> 0;

@@ -1,19 +1,14 @@
 import { constants, createDeflateRaw, type DeflateRaw } from "node:zlib";
 
-/** Deflates runs of bytes, one at a time and off the loop, so that any of them may be followed by any other. */
-export interface Deflater {
-  /** The deflated bytes: whole, without an end, and without reference to what was deflated before. */
-  deflate(bytes: Uint8Array): Promise<Uint8Array>;
-  /** Runs that are not done yet. */
-  pending(): number;
-}
-
-/** Takes half the time of level 6 for some more bytes: scrapers sit near. */
+/** Takes half the time of level 6 for slightly more bytes. Scrapers are usually near. */
 export const DEFLATE_LEVEL = 1;
 const OUTPUT_BYTES = 65_536;
 
-/** One zlib stream for all runs: its quarter of a megabyte a run would keep the garbage collector busy. */
-export function createDeflater(): Deflater {
+/**
+ * Creates a deflater of byte runs, one at a time in Node's thread pool. It uses one zlib stream for all runs: a new one for
+ * each would allocate 256 KiB a run.
+ */
+export function createDeflater() {
   let stream = openStream();
   let queue: Promise<unknown> = Promise.resolve();
   let pending = 0;
@@ -37,16 +32,18 @@ export function createDeflater(): Deflater {
   }
 
   return {
-    deflate(bytes) {
+    /** Returns deflate blocks that can be concatenated: they end on a whole byte and refer to no earlier bytes. */
+    deflate(bytes: Uint8Array): Promise<Uint8Array> {
       pending++;
       const done = queue.then(() => run(bytes)).finally(() => pending--);
       queue = done.catch(() => undefined);
       return done;
     },
+    /** Number of unfinished runs. */
     pending: () => pending,
   };
 }
 
-/** A full flush after each write forgets what came before, and ends on a whole byte. */
+/** A full flush after each write resets the dictionary and ends on a whole byte. */
 const openStream = (): DeflateRaw =>
   createDeflateRaw({ level: DEFLATE_LEVEL, flush: constants.Z_FULL_FLUSH, chunkSize: OUTPUT_BYTES });

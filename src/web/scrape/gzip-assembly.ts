@@ -4,7 +4,7 @@ import { releaseAll, retainAll } from "../../metrics/render/exposition.ts";
 import { checksumShift, combineChecksums } from "./crc32-combine.ts";
 import { createDeflater, DEFLATE_LEVEL } from "./deflater.ts";
 
-/** A run of bytes, deflated, and what it does to the checksum of a body. */
+/** A deflated chunk, and its effect on the checksum of a body. */
 interface DeflatedChunk {
   readonly bytes: Uint8Array;
   readonly checksum: number;
@@ -13,27 +13,21 @@ interface DeflatedChunk {
   readonly length: number;
 }
 
-/** The beginning of one gzip member: all that does not change from scrape to scrape. */
+/** The beginning of a gzip member: what successive scrapes share. */
 export interface GzipStart {
   readonly chunks: readonly Uint8Array[];
   readonly checksum: number;
   readonly length: number;
 }
 
-/** One a core of the smallest machine that this is meant for; the thread pool has four. */
+/** One for each core of a small machine. Node's thread pool has four threads. */
 const DEFLATERS_COUNT = 2;
 
 // Magic, deflate, no flags, no time, fastest, of no particular system (RFC 1952, section 2.3).
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
-/** Deflates pieces off the loop, each at most once for as long as it exists, whatever bodies it is part of. */
-export interface Compressor {
-  /** The beginning of a gzip body that holds the pieces. They are held until it is there. */
-  start(chunks: readonly Chunk[]): Promise<GzipStart>;
-}
-
-/** A compressor that remembers what it deflated. */
-export function createCompressor(): Compressor {
+/** Creates a compressor that caches deflated chunks for as long as the chunks exist. */
+export function createCompressor() {
   const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);
   const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
   const starts = new WeakMap<readonly Chunk[], Promise<GzipStart>>();
@@ -64,12 +58,15 @@ export function createCompressor(): Compressor {
     }
   }
 
-  return { start: (chunks) => memoize(starts, chunks, () => build(chunks)) };
+  return {
+    /** Returns the beginning of a gzip body with the chunks, which are retained until then. */
+    start: (chunks: readonly Chunk[]) => memoize(starts, chunks, () => build(chunks)),
+  };
 }
 
 /**
- * The whole body: one gzip member, since not every client reads on after the first. The rest is deflated on the spot,
- * which for some kilobytes takes less than to hand it to a thread.
+ * Returns the whole body as one gzip member, because some clients read only the first. The rest is deflated synchronously,
+ * which for some kilobytes takes less time than handing it to a thread.
  */
 export function finishGzip(start: GzipStart, rest: Uint8Array): readonly Uint8Array[] {
   const trailer = Buffer.alloc(8);
@@ -88,7 +85,7 @@ function join(chunks: readonly DeflatedChunk[]): GzipStart {
   return { chunks: [GZIP_HEADER, ...chunks.map(({ bytes }) => bytes)], checksum, length };
 }
 
-/** What was made of `key` before, or is being made; a failure is forgotten, so that the next one tries again. */
+/** Caches the result for `key`. A failure is not cached. */
 function memoize<Key extends WeakKey, Value>(
   known: WeakMap<Key, Promise<Value>>,
   key: Key,

@@ -9,35 +9,21 @@ import {
 import { createNetworkRenderer } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 
-/** What it is made of. */
+/** Dependencies of {@link createRenderQueue}. */
 export interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
-  /** How long the loop is kept from other work at a time. */
+  /** Longest time for which rendering blocks the event loop. */
   readonly sliceMs: DurationMs;
-  /** Told of a page from when on it is shown. */
+  /** Called when an exposition becomes the current one. */
   onShown(page: Page): void;
-  /** Told of how long a rendering took. */
+  /** Called after each rendering. */
   onRendered(tookMs: DurationMs): void;
-  /** What is to be done with a page before the next one is begun. */
+  /** Called after each rendering; the next one waits for it. */
   prepare(page: Page): Promise<void>;
 }
 
-/** Renders one snapshot after the other; of those that wait, only the newest. */
-export interface RenderQueue {
-  /** Resolves when this snapshot, or a newer one, is shown. */
-  add(input: RenderInput): Promise<void>;
-  /** Hands the page that is shown to `take`, in one go, so that no rendering begins before it is held. */
-  withCurrentPage<T>(take: (page: Page) => T): Promise<T>;
-}
-
-/** Shows an empty page at first. */
-export function createRenderQueue({
-  clock,
-  sliceMs,
-  onShown: shown,
-  onRendered: rendered,
-  prepare,
-}: RenderQueueDeps): RenderQueue {
+/** Creates a queue that renders one snapshot after the other; of those that are waiting only the newest. */
+export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
   let pendingInput: RenderInput | null = null;
@@ -45,15 +31,15 @@ export function createRenderQueue({
   let next: Promise<void> | null = null;
   let rendering: Promise<void> | null = null;
 
-  function show(made: Page): void {
-    page = made;
-    shown(page);
+  function show(rendered: Page): void {
+    page = rendered;
+    onShown(page);
   }
 
   function renderWanted(): Promise<void> {
     next = null;
     rendering = render(pendingInput!);
-    // The next one waits for the preparation, or they could pile up; and a turn, so that waiting scrapes get their page.
+    // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
     current = rendering
       .then(() => prepare(page))
       .then(
@@ -65,29 +51,31 @@ export function createRenderQueue({
 
   async function render(input: RenderInput): Promise<void> {
     const startedAt = clock.monotonic();
-    // From here on only its readers hold the page: what they don't read is written over, and needs no memory twice.
+    // Only the readers of the page retain it from here on; the rest of its memory is used again.
     releaseExposition(page);
     page = EMPTY_NETWORK_EXPOSITION;
     try {
       show(await runInSlices(renderer.refresh(input), clock, sliceMs));
     } catch (error) {
-      // A defect, and what the renderer keeps may be half of one rendering and half of another.
+      // The renderer may be left in the middle of a rendering.
       renderer = createNetworkRenderer();
       show(EMPTY_NETWORK_EXPOSITION);
       throw error;
     } finally {
       rendering = null;
     }
-    rendered(clock.monotonic() - startedAt);
+    onRendered(clock.monotonic() - startedAt);
   }
 
   return {
-    add(input) {
+    /** Resolves when this snapshot, or a newer one, is rendered. */
+    add(input: RenderInput): Promise<void> {
       pendingInput = input;
       next ??= current.then(renderWanted);
       return next;
     },
-    async withCurrentPage(take) {
+    /** Calls `take` with the current exposition, synchronously, so that it can be retained before the next rendering. */
+    async withCurrentPage<T>(take: (page: Page) => T): Promise<T> {
       while (rendering !== null) await rendering.catch(() => undefined);
       return take(page);
     },

@@ -11,50 +11,50 @@ import { createCompressor, finishGzip } from "./gzip-assembly.ts";
 import { createPageReaders } from "./page-readers.ts";
 import { createRenderQueue } from "./render-queue.ts";
 
-/** What a client asked for. */
+/** Headers of a scrape. */
 export interface ScrapeRequest {
   readonly accept?: string | undefined;
   readonly acceptEncoding?: string | undefined;
 }
 
-/** The answer to one scrape. Its chunks are shared with other scrapes and are not overwritten until `done`. */
+/** Response to a scrape. Its chunks are shared with other scrapes and are not overwritten until `release`. */
 export interface Scrape {
   readonly contentType: string;
   readonly encoding?: "gzip";
   readonly contentLength: number;
   readonly chunks: readonly Uint8Array[];
-  /** Aborts when the memory is wanted back from a reader who is too slow; absent: never. */
+  /** Aborts when a slow client must be disconnected to free its memory; absent: never. */
   readonly revoked?: AbortSignal;
-  /** Gives the chunks back; to be called once they were sent, or won't be. Further calls do nothing. */
+  /** Releases the chunks. Call it when the response has ended. Further calls do nothing. */
   release(): void;
 }
 
-/** What /metrics shows, kept ready. */
+/** The content of /metrics. */
 export interface MetricsEndpoint {
   /**
-   * Renders a snapshot in short slices, and shows it once all of it is finished. While one is rendered only the newest
-   * of those that come is remembered; the promise resolves when it, or a newer one, is shown.
+   * Renders a snapshot in short slices, and publishes it as a whole. Of the snapshots that arrive meanwhile only the newest
+   * is rendered. Resolves when this snapshot, or a newer one, is published.
    */
   refresh(input: RenderInput): Promise<void>;
   /**
-   * Answers from memory: the last rendering, and the daemon's own metrics as they are now. Waits for a rendering under
-   * way, some 50 ms for a hundred thousand nodes: it is made in the memory of the last one.
+   * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the memory
+   * of the last one: some 50 ms for 100,000 nodes.
    */
   scrape(request: ScrapeRequest): Promise<Scrape>;
 }
 
-/** What it is made of. */
+/** Dependencies of {@link createMetricsEndpoint}. */
 export interface MetricsEndpointDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
-  /** How long the loop is kept from other work at a time. */
+  /** Longest time for which rendering blocks the event loop. */
   readonly sliceMs?: DurationMs;
 }
 
-/** While gzip was asked for so recently, a new rendering is compressed before it is asked for again. */
+/** A new rendering is compressed at once if gzip was requested within this time. */
 const GZIP_RECENT_MS_MAX: DurationMs = 10 * MINUTE_MS;
 
-/** Nothing of the network is shown before the first snapshot. */
+/** Creates an endpoint without metrics of the network until the first snapshot. */
 export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: MetricsEndpointDeps): MetricsEndpoint {
   const compressor = createCompressor();
   const readers = createPageReaders();
@@ -72,7 +72,7 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
     onRendered(tookMs) {
       daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
     },
-    /** Compresses what a scraper is likely to ask for. If it fails, the scrape that needs it tries again, and tells. */
+    /** Compresses what the next scrape is likely to request. If it fails, that scrape tries again. */
     async prepare(page) {
       if (clock.monotonic() - gzipAt <= GZIP_RECENT_MS_MAX) await compressor.start(page.chunks[gzipFormat]);
     },
@@ -115,26 +115,26 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
   };
 }
 
-/** Sends the answer at the pace of its reader, from the shared chunks themselves, and gives them back when it ends. */
+/** Sends a scrape without copying its chunks, and releases them when the response ends. */
 export function sendScrape(response: ServerResponse, scrape: Scrape): void {
-  const { chunks, revoked, release: done } = scrape;
+  const { chunks, revoked, release } = scrape;
   if (response.destroyed) {
-    done();
+    release();
     return;
   }
-  const cut = () => response.destroy();
+  const disconnect = () => response.destroy();
   response.once("close", () => {
-    revoked?.removeEventListener("abort", cut);
-    done();
+    revoked?.removeEventListener("abort", disconnect);
+    release();
   });
-  revoked?.addEventListener("abort", cut, { once: true });
+  revoked?.addEventListener("abort", disconnect, { once: true });
   response.writeHead(200, {
     "content-type": scrape.contentType,
     "content-length": scrape.contentLength,
     vary: "Accept, Accept-Encoding",
     ...(scrape.encoding === undefined ? {} : { "content-encoding": scrape.encoding }),
   });
-  // All at once: they are references to buffers that are held anyway, and the socket takes them as its reader does.
+  // Writing references to retained buffers needs no memory, so all are written at once.
   response.cork();
   for (const chunk of chunks) response.write(chunk);
   response.end();

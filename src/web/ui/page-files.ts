@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 
-/** Where the page's files are: beside this one, in the sources as in the package. */
+/** Folder of the page's files, in a checkout and in the package. */
 export const PAGE_FOLDER = new URL("./page/", import.meta.url);
 
 const SERVED_FILES = /\.(?:html|css|svg|js)$/;
 const SCRIPT_SOURCES = /(?<!\.d)\.ts$/;
 
 /**
- * The page's files as a browser takes them, by name. In a checkout its scripts are TypeScript, and lose their types here;
- * in the package they have lost them already.
+ * Returns the page's files by name, as a browser loads them. The TypeScript of a checkout is stripped of types here; the
+ * package contains JavaScript.
  */
 export async function readPageFiles(folder: URL = PAGE_FOLDER): Promise<ReadonlyMap<string, string>> {
   const names = (await readdir(folder, { recursive: true })).sort();
@@ -28,13 +28,13 @@ async function stripTypes(sources: readonly string[]): Promise<readonly string[]
   if (sources.length === 0) return [];
   const worker = new Worker(new URL("./type-stripper.ts", import.meta.url), {
     workerData: sources,
-    // Node calls its own parser experimental: whoever starts the daemon need not hear of it.
+    // Node warns that stripTypeScriptTypes is experimental.
     execArgv: ["--disable-warning=ExperimentalWarning"],
   });
   const [stripped] = (await once(worker, "message")) as [readonly string[]];
   return stripped.map(withScriptNames);
 }
 
-/** What imports `./grid.ts` in the sources imports `./grid.js` in a browser. */
+/** Changes imports such as `./grid.ts` to `./grid.js`. */
 const withScriptNames = (script: string): string =>
   script.replace(/(\b(?:from|import)\s*\(?\s*"\.{1,2}\/[\w./-]+)\.ts"/g, '$1.js"');

@@ -1,8 +1,21 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { acceptsGzip } from "../http/content-negotiation.ts";
 import { NO_SUCH_PAGE, sendError } from "../http/error-response.ts";
 import type { Route } from "../http/route.ts";
-import { type Asset, loadAssets, PAGE } from "./assets.ts";
+import { readPageFiles } from "./page-files.ts";
+
+/** A file of the status page. */
+interface Asset {
+  readonly contentType: string;
+  readonly bytes: Buffer;
+  readonly gzipped: Buffer;
+  readonly etag: string;
+}
 
 /** Content security policy of the status page: only its own scripts and styles, and requests only to this server. */
 export const PAGE_CONTENT_SECURITY_POLICY = [
@@ -16,19 +29,28 @@ export const PAGE_CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** The routes of the status page and the files that it is made of, which are read when the first of them is asked for. */
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+const PAGE = "index.html";
+
+/** Files of the library that draws the charts. */
+const CHART_LIBRARY_FILES = { "uPlot.js": "uplot/dist/uPlot.iife.min.js", "uPlot.css": "uplot/dist/uPlot.min.css" };
+
+/** Returns the routes of the status page. Its files are loaded by the first request. */
 export function pageRoutes(load: typeof loadAssets = loadAssets): readonly Route[] {
   let loading: ReturnType<typeof loadAssets> | null = null;
-  const assets = () => {
+  const answer = async (name: string, request: FastifyRequest, reply: FastifyReply) => {
     loading ??= load().catch((error: unknown) => {
-      // The next one tries again.
+      // The next request tries again.
       loading = null;
       throw error;
     });
-    return loading;
-  };
-  const answer = async (name: string, request: FastifyRequest, reply: FastifyReply) => {
-    const asset = (await assets()).get(name);
+    const asset = (await loading).get(name);
     return asset === undefined ? sendError(request, reply, 404, NO_SUCH_PAGE) : sendAsset(asset, request, reply);
   };
   return [
@@ -42,15 +64,40 @@ export function pageRoutes(load: typeof loadAssets = loadAssets): readonly Route
 }
 
 function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: FastifyRequest, reply: FastifyReply) {
-  reply
-    .type(contentType)
-    .header("content-security-policy", PAGE_CONTENT_SECURITY_POLICY)
-    // Kept, and asked for again each time: a new version is seen at once, an old one costs no bytes.
-    .header("cache-control", "no-cache")
-    .header("vary", "accept-encoding")
-    .header("etag", etag);
+  reply.headers({
+    "content-type": contentType,
+    "content-security-policy": PAGE_CONTENT_SECURITY_POLICY,
+    // Browsers revalidate it each time, so a new version is used at once.
+    "cache-control": "no-cache",
+    vary: "accept-encoding",
+    etag,
+  });
   const known = request.headers["if-none-match"]?.split(",").map((each) => each.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
   if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(bytes);
   return reply.header("content-encoding", "gzip").send(gzipped);
+}
+
+/** Loads every file of the page by its name. Rejects if one is missing. */
+async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
+  const texts = new Map(await readPageFiles());
+  const preloads = [...texts.keys()].filter((name) => name.endsWith(".js")).map(preloadLink);
+  texts.set(PAGE, (texts.get(PAGE) ?? "").replace("<!-- modules -->", preloads.join("\n")));
+  for (const [name, path] of Object.entries(CHART_LIBRARY_FILES)) {
+    texts.set(name, await readFile(new URL(import.meta.resolve(path)), "utf8"));
+  }
+  return new Map(await Promise.all([...texts].map(async ([name, text]) => [name, await toAsset(name, text)] as const)));
+}
+
+/** Without these a browser finds a module only when another one that imports it is loaded. */
+const preloadLink = (name: string): string => `<link rel="modulepreload" href="page/${name}">`;
+
+async function toAsset(name: string, text: string): Promise<Asset> {
+  const bytes = Buffer.from(text, "utf8");
+  return {
+    contentType: CONTENT_TYPES[extname(name)]!,
+    bytes,
+    gzipped: await promisify(gzip)(bytes),
+    etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`,
+  };
 }

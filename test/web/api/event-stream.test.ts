@@ -4,14 +4,14 @@ import { expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
-import { createEventBroadcaster, SUBSCRIBERS_MAX, type Subscriber } from "../../../src/web/api/event-stream.ts";
+import { EventBroadcaster, SUBSCRIBERS_MAX, type Subscriber } from "../../../src/web/api/event-stream.ts";
 import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../fleet-fixture.ts";
 import { fetchFrom, log, startTestServer, stoppedClock } from "../http/test-server.ts";
 import { heldDecision, idleRemediation, verifiedAction } from "./remediation-view-fixture.ts";
 
-/** A live view on virtual time. */
+/** Creates a broadcaster on virtual time. */
 function startBroadcaster() {
   const clock = createVirtualClock(0);
   const eventLog = createEventLog();
@@ -20,18 +20,18 @@ function startBroadcaster() {
     if (now.broken) throw new Error("a defect");
     return now.fleet;
   };
-  const broadcaster = createEventBroadcaster({
+  const broadcaster = new EventBroadcaster({
     eventLog,
     clock,
     epoch: "e1",
     log,
     fleetGrid: createFleetGrid({ fleet, marks: () => new Map() }),
   });
-  onTestFinished(broadcaster.close);
-  return { clock, feed: eventLog, now, live: broadcaster };
+  onTestFinished(() => broadcaster.close());
+  return { clock, eventLog, now, broadcaster };
 }
 
-/** One who keeps what it is told. `waiting`: bytes that it does not take. */
+/** Records what is sent to a subscriber. `waiting`: unsent bytes. */
 function recordingSubscriber() {
   const seen = { text: "", ends: [] as string[], waiting: 0 };
   const one: Subscriber = {
@@ -42,11 +42,11 @@ function recordingSubscriber() {
     end: () => seen.ends.push("end"),
     disconnect: () => seen.ends.push("cut"),
   };
-  /** Events told since the last call: name, id and data. */
+  /** Returns the events since the last call. */
   const events = () => {
-    const told = seen.text.split("\n\n").filter((block) => block.includes("event: "));
+    const blocks = seen.text.split("\n\n").filter((block) => block.includes("event: "));
     seen.text = "";
-    return told.map((block) => {
+    return blocks.map((block) => {
       const [, event] = /^event: (.*)$/m.exec(block)!;
       const [, id = null] = /^id: (.*)$/m.exec(block) ?? [];
       return { event, id, data: JSON.parse(/^data: (.*)$/m.exec(block)![1]!) };
@@ -58,7 +58,7 @@ function recordingSubscriber() {
 const decisionChange = (node: string) => [{ kind: "decision", row: { ...heldDecision, node } }] as const;
 
 test("a subscriber gets hello, then events within half a second", async () => {
-  const { clock, feed: eventLog, now, live: broadcaster } = startBroadcaster();
+  const { clock, eventLog, now, broadcaster } = startBroadcaster();
   eventLog.record(decisionChange("before"));
   const { one, events } = recordingSubscriber();
   expect(broadcaster.subscribe(one, null)).toBe(true);
@@ -76,7 +76,7 @@ test("a subscriber gets hello, then events within half a second", async () => {
 });
 
 test("a subscriber that reconnects gets the rows that it missed, or how many", async () => {
-  const { clock, feed: eventLog, live: broadcaster } = startBroadcaster();
+  const { clock, eventLog, broadcaster } = startBroadcaster();
   for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
   const back = recordingSubscriber();
   broadcaster.subscribe(back.one, "e1-1");
@@ -103,7 +103,7 @@ test("a subscriber that reconnects gets the rows that it missed, or how many", a
 });
 
 test("a comment is sent every 15 s without events", async () => {
-  const { clock, live: broadcaster } = startBroadcaster();
+  const { clock, broadcaster } = startBroadcaster();
   const { one, seen } = recordingSubscriber();
   broadcaster.subscribe(one, null);
   seen.text = "";
@@ -114,7 +114,7 @@ test("a comment is sent every 15 s without events", async () => {
 });
 
 test("a subscriber with a megabyte of unread events is disconnected", async () => {
-  const { clock, feed: eventLog, live: broadcaster } = startBroadcaster();
+  const { clock, eventLog, broadcaster } = startBroadcaster();
   const [slow, quick] = [recordingSubscriber(), recordingSubscriber()];
   broadcaster.subscribe(slow.one, null);
   broadcaster.subscribe(quick.one, null);
@@ -126,7 +126,7 @@ test("a subscriber with a megabyte of unread events is disconnected", async () =
 });
 
 test("nothing is published without subscribers, and an error is logged", async () => {
-  const { clock, feed: eventLog, now, live: broadcaster } = startBroadcaster();
+  const { clock, eventLog, now, broadcaster } = startBroadcaster();
   const { one, events } = recordingSubscriber();
   broadcaster.subscribe(one, null);
   now.broken = true;
@@ -141,7 +141,7 @@ test("nothing is published without subscribers, and an error is logged", async (
 });
 
 test("subscribers are limited, and closing ends them all", () => {
-  const { live: broadcaster } = startBroadcaster();
+  const { broadcaster } = startBroadcaster();
   const all = Array.from({ length: SUBSCRIBERS_MAX + 1 }, recordingSubscriber);
   expect(all.map(({ one }) => broadcaster.subscribe(one, null)).filter((joined) => !joined)).toHaveLength(1);
   broadcaster.close();

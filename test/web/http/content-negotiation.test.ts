@@ -25,11 +25,11 @@ test.each([
   ["one that quotes its version", 'application/openmetrics-text;version="1.0.0"', "openmetrics"],
   ["a quality that is none", "application/openmetrics-text;q=high", "text"],
   ["an empty header", "", "text"],
-])("%s gets what it asks for", (_who, accept, format) => {
+])("the Accept header of %s", (_who, accept, format) => {
   expect(negotiateFormat(accept)).toBe(format);
 });
 
-test("no Accept header is answered in text", () => {
+test("no Accept header gets text", () => {
   expect(negotiateFormat(undefined)).toBe("text");
 });
 
@@ -48,6 +48,6 @@ test.each([
   expect(acceptsGzip(acceptEncoding)).toBe(gzip);
 });
 
-test("no Accept-Encoding header is answered without gzip", () => {
+test("no Accept-Encoding header gets no gzip", () => {
   expect(acceptsGzip(undefined)).toBe(false);
 });

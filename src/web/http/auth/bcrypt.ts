@@ -11,22 +11,36 @@ const HEAP_MB_MAX = 32;
 
 /** Creates a comparison that runs in a worker thread, one at a time: a hash takes a tenth of a second and more. */
 export function createBcryptMatches(): BcryptMatches {
+  let worker: Worker | null = null;
   let last: Promise<unknown> = Promise.resolve();
+
+  function startWorker(): Worker {
+    const started = new Worker(WORKER_URL, { resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } });
+    // It doesn't keep a process that is shutting down alive.
+    started.unref();
+    started.once("exit", () => {
+      worker = null;
+    });
+    return started;
+  }
+
   return (password, hash) => {
-    const result = last.then(() => compare(password, hash));
+    const result = last.then(() => {
+      worker ??= startWorker();
+      return compareIn(worker, password, hash);
+    });
     last = result.catch(() => undefined);
     return result;
   };
 }
 
-async function compare(password: string, hash: string): Promise<boolean> {
-  const worker = new Worker(WORKER_URL, {
-    workerData: { password, hash },
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
-  });
-  // It doesn't keep a process that is shutting down alive.
-  worker.unref();
-  const exited = once(worker, "exit").then(() => Promise.reject(new Error("the password thread ended early")));
-  const [matches] = (await Promise.race([once(worker, "message"), exited])) as [boolean];
+async function compareIn(worker: Worker, password: string, hash: string): Promise<boolean> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  const exit = once(worker, "exit", { signal }).then(() => Promise.reject(new Error("the password thread has ended")));
+  worker.postMessage({ password, hash });
+  const [matches] = (await Promise.race([once(worker, "message", { signal }), exit]).finally(() =>
+    settled.abort(),
+  )) as [boolean];
   return matches;
 }

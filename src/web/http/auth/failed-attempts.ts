@@ -3,23 +3,16 @@ import type { Clock } from "../../../model/ports.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 import { createPerClient } from "../client-address.ts";
 
-/** Failed logins of each client in the last minute. */
-export interface FailedAttempts {
-  /** Counts an attempt and returns 0; after too many failed ones, returns the time until the next one is allowed. */
-  begin(client: string): DurationMs;
-  /** Removes the last attempt: it succeeded. */
-  forgive(client: string): void;
-}
-
 /** Failed logins of a client in a minute: enough for a person who mistypes. */
 const FAILED_ATTEMPTS_MAX = 10;
 const FAILED_ATTEMPTS_WINDOW_MS: DurationMs = MINUTE_MS;
 
-/** Creates an empty counter. An attempt counts from its start, so parallel attempts count like sequential ones. */
-export function createFailedAttempts(clock: Pick<Clock, "monotonic">): FailedAttempts {
+/** Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so parallel attempts count like sequential ones. */
+export function createFailedAttempts(clock: Pick<Clock, "monotonic">) {
   const clients = createPerClient<{ at: readonly MonotonicMs[] }>(() => ({ at: [] }));
   return {
-    begin(client) {
+    /** Counts an attempt and returns 0; after too many failed ones, returns the time until the next one is allowed. */
+    begin(client: string): DurationMs {
       const own = clients.get(client);
       const now = clock.monotonic();
       own.at = own.at.filter((at) => now - at < FAILED_ATTEMPTS_WINDOW_MS);
@@ -28,7 +21,8 @@ export function createFailedAttempts(clock: Pick<Clock, "monotonic">): FailedAtt
       own.at = [...own.at, now];
       return 0;
     },
-    forgive(client) {
+    /** Removes the last attempt, which succeeded. */
+    forgive(client: string): void {
       const own = clients.get(client);
       own.at = own.at.slice(0, -1);
     },

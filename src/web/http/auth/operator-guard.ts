@@ -43,9 +43,7 @@ export function createOperatorGuard(
   return {
     allows(request, reply) {
       const refusal = refusalOf(request);
-      if (refusal === null) return true;
-      countRefusal(refusal.reason);
-      return refuse(request, reply, refusal);
+      return refusal === null || refuse(request, reply, refusal, countRefusal);
     },
     operatorOf: (request) => admitted.get(request) ?? null,
   };

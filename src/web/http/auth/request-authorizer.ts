@@ -59,11 +59,7 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeR
     route?.access === "all" || (route?.access === "admin" && operators().length > 0);
 
   return (request, reply, webSettings, route) => {
-    const answer = (refusal: Refusal | null): boolean => {
-      if (refusal === null) return true;
-      countRefusal(refusal.reason);
-      return refuse(request, reply, refusal);
-    };
+    const answer = (refusal: Refusal | null) => refusal === null || refuse(request, reply, refusal, countRefusal);
     const excess = rateRefusal(request, webSettings, route);
     if (excess !== null) return answer(excess);
     if (webSettings.users.size === 0 || isOpen(route)) return true;

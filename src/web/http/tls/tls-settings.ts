@@ -30,41 +30,34 @@ const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
 /** Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no secret. */
 export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, string> {
-  const chain = readPem(config, "cert", readFile);
-  if (!chain.ok) return chain;
+  const cert = readPem(config, "cert", readFile);
+  if (!cert.ok) return cert;
   const key = readPem(config, "key", readFile);
   if (!key.ok) return key;
   const ca = readPem(config, "client_ca", readFile);
   if (!ca.ok) return ca;
-  const certificate = parseCertificate(chain.value.text, key.value.text);
-  if (!certificate.ok) {
-    const { which, why } = certificate.error;
-    return fail(`${(which === "cert" ? chain : key).value.name} ${why}`);
-  }
-  const untrusted = ca.value.text === "" ? null : caCertificateProblem(ca.value.text);
-  if (untrusted !== null) return fail(`${ca.value.name} ${untrusted}`);
+  const problem = pemProblem(cert.value, key.value, ca.value);
+  if (problem !== null) return fail(problem);
   const options: TlsOptions = {
     ...tlsOptions(config),
-    cert: chain.value.text,
+    cert: cert.value.text,
     key: key.value.text,
     ...(ca.value.text === "" ? {} : { ca: ca.value.text }),
   };
   try {
     createSecureContext(options);
-    const certificateEndsAt = certificate.value.validToDate.getTime();
-    return ok({ options, clientProblem: createClientCheck(config), certificateEndsAt });
   } catch (error) {
     // Messages of OpenSSL contain nothing of a certificate or key.
     return fail(`tls_server_config: ${error instanceof Error ? error.message : String(error)}`);
   }
+  const certificateEndsAt = new X509Certificate(cert.value.text).validToDate.getTime();
+  return ok({ options, clientProblem: createClientCheck(config), certificateEndsAt });
 }
 
 function tlsOptions(config: TlsConfig): TlsOptions {
-  const chosen = new Set<string>(config.cipher_suites);
-  const older = Object.entries(TLS12_SUITES).filter(([name]) => chosen.size === 0 || chosen.has(name));
-  const inOrder = chosen.size === 0 ? older.map(([name]) => name) : config.cipher_suites;
   const names: Readonly<Record<string, string>> = TLS12_SUITES;
-  const suites = inOrder.flatMap((name) => names[name] ?? []);
+  const chosen: readonly string[] = config.cipher_suites.length === 0 ? Object.keys(names) : config.cipher_suites;
+  const suites = chosen.flatMap((name) => names[name] ?? []);
   const isLegacy = config.min_version === "TLS10" || config.min_version === "TLS11";
   const type = config.client_auth_type;
   return {
@@ -92,28 +85,21 @@ interface PemText {
 function readPem(config: TlsConfig, key: "cert" | "key" | "client_ca", readFile: ReadFile): Result<PemText, string> {
   const path = config[`${key}_file`];
   if (path === undefined) return ok({ name: `tls_server_config.${key}`, text: config[key] ?? "" });
-  const name = `tls_server_config.${key}_file: ${path}`;
   const read = readFile(path);
-  return read.ok ? ok({ name, text: read.value }) : fail(`tls_server_config.${key}_file: ${read.error}`);
+  return read.ok
+    ? ok({ name: `tls_server_config.${key}_file: ${path}`, text: read.value })
+    : fail(`tls_server_config.${key}_file: ${read.error}`);
 }
 
-type PemError = { readonly which: "cert" | "key"; readonly why: string };
-
-/** Returns the first certificate of a chain, after checking that it and the key can be read and match. */
-function parseCertificate(chain: string, pem: string): Result<X509Certificate, PemError> {
-  const broken = caCertificateProblem(chain);
-  if (broken !== null) return fail({ which: "cert", why: broken });
-  const certificate = new X509Certificate(chain);
-  const key = parsePrivateKey(pem);
-  if (key === null) {
-    return fail({
-      which: "key",
-      why: "must contain an unencrypted private key in PEM format",
-    });
-  }
-  return certificate.checkPrivateKey(key)
-    ? ok(certificate)
-    : fail({ which: "key", why: "does not match the certificate" });
+/** Returns what is wrong with a certificate, its key, or the authorities of clients; null: nothing. */
+function pemProblem(cert: PemText, key: PemText, ca: PemText): string | null {
+  const certProblem = caCertificateProblem(cert.text);
+  if (certProblem !== null) return `${cert.name} ${certProblem}`;
+  const privateKey = parsePrivateKey(key.text);
+  if (privateKey === null) return `${key.name} must contain an unencrypted private key in PEM format`;
+  if (!new X509Certificate(cert.text).checkPrivateKey(privateKey)) return `${key.name} does not match the certificate`;
+  const caProblem = ca.text === "" ? null : caCertificateProblem(ca.text);
+  return caProblem === null ? null : `${ca.name} ${caProblem}`;
 }
 
 function parsePrivateKey(pem: string): KeyObject | null {

@@ -47,24 +47,24 @@ export interface RowList<T> {
   readonly data: readonly T[];
 }
 
-/** Why an answer is none. Status 0: nobody answered. */
+/** Why a request failed. Status 0: there was no response. */
 export interface RequestError {
   readonly status: number;
   readonly message: string;
 }
 
-/** An answer, or why there is none. */
+/** A response, or why there is none. */
 export type ApiResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: RequestError };
 
-/** An answer comes from memory: one that takes this long is lost. */
+/** Responses come from memory, so one that takes this long is lost. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Asks a route below `api/v1/`. Never rejects. */
+/** Requests a route below `api/v1/`. Never rejects. */
 export const getJson = <T>(path: string): Promise<ApiResult<T>> => request<T>(path, {});
 
-/** Gives an order. Never rejects. */
+/** Sends an operator command. Never rejects. */
 export const postCommand = (
   path: string,
   token: string,
@@ -76,7 +76,7 @@ export const postCommand = (
     ...(body === null ? {} : { body: JSON.stringify(body) }),
   });
 
-/** Actions that wait for a person. */
+/** Returns the actions that wait for approval. */
 export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>
   getJson("actions?state=awaiting&limit=100");
 

@@ -1,12 +1,12 @@
-/** What an element is made of: attributes as HTML has them, and listeners as `onclick`. */
+/** Attributes of an element as in HTML, and listeners such as `onclick`. */
 export type Attributes = Readonly<
   Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>
 >;
 
-/** What stands in an element; null: nothing. Text is text, whatever it holds. */
+/** Content of an element; null: nothing. A string becomes a text node. */
 export type Child = Node | string | number | null;
 
-/** Makes an element. A false or null attribute is left out, a true one is empty. */
+/** Creates an element. A false or null attribute is omitted, a true one is empty. */
 export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -23,7 +23,7 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** The element of that id, which index.html has. */
+/** Returns the element of index.html with an id. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no element ${id}`);
@@ -31,8 +31,8 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 }
 
 /**
- * Puts children in the place of those that an element has. What had the focus has it again, and what was opened stays so,
- * where it has the same `data-k`.
+ * Replaces the children of an element. Focus and open details are kept on elements with the same
+ * `data-k`.
  */
 export function replaceChildren(parent: HTMLElement, children: readonly Child[]): void {
   const focused = parent.contains(document.activeElement) ? elementKey(document.activeElement) : null;
@@ -47,7 +47,7 @@ export function replaceChildren(parent: HTMLElement, children: readonly Child[])
 
 const elementKey = (element: Element | null): string | null => element?.getAttribute("data-k") ?? null;
 
-/** A function that fills an element when what it is given differs from last time, and else leaves it alone. */
+/** Creates a function that updates an element only if its input changed. */
 export function createFiller(parent: HTMLElement): (given: unknown, make: () => readonly Child[]) => void {
   let last: string | null = null;
   return (given, make) => {
@@ -58,14 +58,14 @@ export function createFiller(parent: HTMLElement): (given: unknown, make: () => 
   };
 }
 
-/** A bar that shows a share, 0 to 1; its length is set as a property, for the page allows no style attributes. */
+/** Creates a bar for a share from 0 to 1. Its length is set as a property, because the CSP forbids style attributes. */
 export function bar(share: number, attributes: Attributes = {}, ...children: readonly Child[]): HTMLElement {
   const inner = createElement("span", { class: "bar-fill" });
   inner.style.width = `${100 * clamp(share)}%`;
   return createElement("span", { ...attributes, class: `bar ${String(attributes.class ?? "")}` }, inner, ...children);
 }
 
-/** A tick at a share of a bar. */
+/** Creates a tick at a share of a bar. */
 export function tick(share: number, title: string): HTMLElement {
   const mark = createElement("span", { class: "bar-tick", title });
   mark.style.left = `${100 * clamp(share)}%`;

@@ -3,24 +3,24 @@ import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
 export interface StreamListener {
-  /** Connected; the fleet stands at this revision. */
+  /** Called after connecting, with the current revision of the fleet. */
   hello(revision: number): void;
   fleet(change: FleetChange): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
-  /** Some decisions or actions were not told: the lists are to be read anew. */
+  /** Some decisions or actions were missed: reload the lists. */
   missed(): void;
-  /** Whether events come; while they don't, the page has to ask. */
+  /** Whether the stream is open; while it is not, the page polls. */
   state(isLive: boolean): void;
 }
 
-/** Between two tries to connect, growing. */
+/** Growing delays between attempts to connect. */
 const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
 
 /**
- * Listens to the daemon's events for as long as the page is looked at. A browser has six connections to a server over
- * all its tabs: those in the background leave theirs to others, and come back to what they have missed.
+ * Listens to the daemon's events while the page is visible. A browser has six connections to a server over all its tabs, so
+ * tabs in the background close theirs, and catch up when they become visible.
  */
 export function connectStream(listener: StreamListener): void {
   let source: EventSource | null = null;
@@ -50,7 +50,7 @@ export function connectStream(listener: StreamListener): void {
     on("missed", listener.missed);
     stream.addEventListener("error", () => {
       listener.state(false);
-      // It tries again by itself, unless it was refused.
+      // The browser reconnects, unless the request was refused.
       if (stream.readyState !== EventSource.CLOSED) return;
       timer = setTimeout(open, retryMs);
       retryMs = Math.min(2 * retryMs, RETRY_MS_MAX);

@@ -1,11 +1,11 @@
-/** Writing for people: numbers, durations, times. */
+/** Formats numbers, durations and times. */
 const grouped = new Intl.NumberFormat("en-US");
 
-/** A whole number with its thousands apart; a dash where nothing is known. */
+/** Formats a whole number with thousands separators; a dash if it is unknown. */
 export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
-/** A share as a percentage, never rounded up to all of it. */
+/** Formats a share as a percentage, never rounded up to 100 %. */
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
   return `${(Math.floor(share * 1_000 + 1e-9) / 10).toFixed(1)} %`;
@@ -18,7 +18,7 @@ const units = [
   ["s", 1],
 ] as const;
 
-/** A length of time in its two largest units, such as `4m 10s`. */
+/** Formats a duration in its two largest units, such as `4m 10s`. */
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 10) return `${Math.max(0, seconds).toFixed(seconds < 1 ? 1 : 0)}s`;
@@ -32,26 +32,26 @@ export function formatDuration(seconds: number | null | undefined): string {
   return parts.filter((part) => part !== "").join(" ");
 }
 
-/** How long before `now` an instant is, such as `3m ago`. */
+/** Formats the time since an instant, such as `3m ago`. */
 export const formatAge = (at: string, now: number): string =>
   `${formatDuration(Math.max(0, (now - Date.parse(at)) / 1_000))} ago`;
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** The time of day, in the reader's own zone; of another day with its date. */
+/** Formats the time of day in the local time zone, with the date if it is another day. */
 export function timeOfDay(at: string, now: number): string {
   const date = new Date(at);
   const isToday = day.format(date) === day.format(now);
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** Words of an identifier: `last_seen` is read as `last seen`. */
+/** Formats an identifier as words: `last_seen` becomes `last seen`. */
 export const humanize = (identifier: string): string => identifier.replaceAll("_", " ");
 
 /** The state of an episode: of a timer, `firing` says that the condition holds; here, that its next step waits for leave. */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
-/** A number of things, such as `1 node` or `3 nodes`. */
+/** Formats a number of things, such as `1 node` or `3 nodes`. */
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;

@@ -31,24 +31,24 @@ import { showBudget, showFreshness } from "./panels/rate-limit-gauges.ts";
 import { pause, resume, showBanners, showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
 
-/** Between two looks at what is not told as it happens. */
+/** Interval of polling what has no events. */
 const STATUS_INTERVAL_MS = 3_000;
-/** As often as the server keeps a sample. */
+/** Interval of the server's samples. */
 const HISTORY_INTERVAL_MS = 10_000;
-/** Without events, the fleet is asked for this often. */
+/** Interval of polling the fleet without events. */
 const FLEET_INTERVAL_MS = 10_000;
-/** What comes in a burst is shown, and asked about, once. */
+/** Bursts of events are handled once. */
 const BATCH_DELAY_MS = 150;
 const ROWS_SHOWN = 100;
 
-/** What is known now; null: nothing yet. */
+/** Current data; null: none yet. */
 const pageState: { fleet: FleetModel | null; status: Status | null; budget: Budget | null; isLive: boolean } = {
   fleet: null,
   status: null,
   budget: null,
   isLive: false,
 };
-/** What the grid lights: the nodes of one status, or those found. */
+/** What the grid highlights: the nodes of one status, or those found. */
 const selection: { status: string | null; found: ReadonlySet<Cell> | null } = { status: null, found: null };
 
 const panel = createPanel(() => {
@@ -60,7 +60,7 @@ const grid = createGrid((id) => {
 });
 const activity = createActivity((node) => pageState.fleet?.byId.get(node)?.name ?? node);
 
-/** Does something soon, and once however often it is wanted until then; again after it, if it is wanted while it runs. */
+/** Creates a function that runs `work` soon, once for several calls, and again if called while it runs. */
 function batched(work: () => Promise<void>): () => void {
   let state: "idle" | "due" | "running" | "again" = "idle";
   const start = () => {
@@ -122,7 +122,7 @@ function showStatus(status: Status): void {
   const isOther = pageState.status?.takes_orders !== status.takes_orders;
   pageState.status = status;
   setCommandsAllowed(status.takes_orders);
-  // Its buttons say whether they can be pressed.
+  // Its buttons depend on whether operators are configured.
   if (isOther) panel.refresh(null);
   byId("readonly").hidden = status.takes_orders;
   const button = byId<HTMLButtonElement>("pause");
@@ -162,7 +162,7 @@ function applySelection(): void {
 }
 
 function showChosenNode(): void {
-  // Read as a parameter, which no odd escape makes an error.
+  // URLSearchParams accepts invalid escapes.
   const [, id] = /^#node\/(.+)$/.exec(location.hash) ?? [];
   const node = id === undefined ? null : new URLSearchParams(`id=${id.replaceAll("+", "%2B")}`).get("id");
   grid.select(node);

@@ -4,7 +4,7 @@ import type { FleetDocument } from "../api.ts";
 export interface Cell {
   readonly slot: number;
   readonly id: string;
-  /** Its name, or its id where it has none. */
+  /** Its name, or its id if it has none. */
   readonly name: string;
   readonly country: string;
   readonly region: string;
@@ -16,14 +16,14 @@ export interface Group {
   readonly cells: readonly Cell[];
 }
 
-/** What changed at a revision: slot, status and mark of each; null: the whole is to be read anew. */
+/** Changes of a revision: slot, status and mark of each; null: reload the fleet. */
 export interface FleetChange {
   readonly from: number;
   readonly revision: number;
   readonly cells: readonly (readonly [slot: number, status: number, mark: number])[] | null;
 }
 
-/** The fleet as the page knows it. Statuses and marks change in place; who comes or goes makes another one. */
+/** The fleet. Statuses and marks change in place; added or removed nodes need a new one. */
 export interface FleetModel {
   revision: number;
   readonly statuses: readonly string[];
@@ -36,13 +36,13 @@ export interface FleetModel {
   readonly byId: ReadonlyMap<string, Cell>;
 }
 
-/** Where a record did not say. */
+/** Region or country of nodes without one. */
 const NO_REGION = "no region";
 const ZERO = "0".charCodeAt(0);
-/** Comparing numbers within names costs; beyond so many nodes it is done without. */
+/** Numbers in names are compared numerically only below this many nodes, because it is slow. */
 const COLLATED_NODES_MAX = 20_000;
 
-/** Reads a fleet, and puts it in order: by region, then country, then name. */
+/** Reads a fleet and sorts it by region, country and name. */
 export function readFleet(document: FleetDocument): FleetModel {
   const cells = document.ids.flatMap((id, slot): Cell[] => {
     if (id === "") return [];
@@ -70,8 +70,8 @@ export function readFleet(document: FleetDocument): FleetModel {
 }
 
 /**
- * Takes in what changed, and says which slots. Null: it does not follow on what is known, so that the whole is to be
- * read anew. What is known already changes nothing.
+ * Applies changes and returns their slots. Null: they do not continue the known revision, so the fleet must be
+ * reloaded. Known changes are ignored.
  */
 export function applyChange(fleet: FleetModel, change: FleetChange): readonly number[] | null {
   if (change.revision <= fleet.revision) return [];
@@ -84,36 +84,36 @@ export function applyChange(fleet: FleetModel, change: FleetChange): readonly nu
   return change.cells.map(([slot]) => slot);
 }
 
-/** Nodes in each status, in the order of the statuses. */
+/** Counts the nodes in each status, in the order of the statuses. */
 export function countStatuses({ cells, status, statuses }: FleetModel): readonly number[] {
   const counts = new Array<number>(statuses.length).fill(0);
   for (const { slot } of cells) counts[status[slot]!]!++;
   return counts;
 }
 
-/** The status of a node, as a word. */
+/** Returns the status of a node as a word. */
 export const statusOf = ({ statuses, status }: FleetModel, { slot }: Cell): string =>
   statuses[status[slot]!] ?? "unknown";
 
-/** What the warden has to do with a node, as a word. */
+/** Returns the mark of a node as a word. */
 export const markOf = ({ marks, mark }: FleetModel, { slot }: Cell): string => marks[mark[slot]!] ?? "none";
 
-/** Statuses in which nothing is wrong that a person has not ordered. */
+/** Statuses that need no attention. */
 const HEALTHY_STATUSES: ReadonlySet<string> = new Set(["online", "maintenance"]);
-/** Marks that make a node worth a look even where its status is fine. */
+/** Marks that need attention whatever the status. */
 const ATTENTION_MARKS: ReadonlySet<string> = new Set(["firing", "episode", "acting", "held", "awaiting"]);
 
-/** Whether a node needs an operator's attention. */
+/** Returns whether a node needs an operator's attention. */
 export const needsAttention = (fleet: FleetModel, cell: Cell): boolean =>
   !HEALTHY_STATUSES.has(statusOf(fleet, cell)) || ATTENTION_MARKS.has(markOf(fleet, cell));
 
-/** The nodes that a person should know of: what waits for a person first, then by how much is done about them. */
+/** Returns the nodes that need attention, those that wait for approval first. */
 export function nodesNeedingAttention(fleet: FleetModel): readonly Cell[] {
   const weight = (cell: Cell) => 10 * fleet.mark[cell.slot]! + (statusOf(fleet, cell) === "offline" ? 1 : 0);
   return fleet.cells.filter((cell) => needsAttention(fleet, cell)).sort((one, other) => weight(other) - weight(one));
 }
 
-/** The nodes whose name or id holds a text, in any case. */
+/** Returns the nodes whose name or id contains a text, in any case. */
 export function searchNodes({ cells }: FleetModel, text: string): readonly Cell[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return [];

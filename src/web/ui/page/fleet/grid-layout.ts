@@ -1,4 +1,4 @@
-/** Where a group of cells stands: rows of `columns` cells from the top down. */
+/** Position of a group of cells: rows of `columns` cells from the top down. */
 export interface CellBlock {
   /** Index of its first cell. */
   readonly first: number;
@@ -7,11 +7,11 @@ export interface CellBlock {
   readonly height: number;
 }
 
-/** Where all cells stand, in CSS pixels. */
+/** Positions of all cells, in CSS pixels. */
 export interface Layout {
-  /** From one cell to the next. */
+  /** Distance of two cells. */
   readonly pitch: number;
-  /** Of a cell. */
+  /** Size of a cell. */
   readonly size: number;
   readonly columns: number;
   readonly width: number;
@@ -19,25 +19,25 @@ export interface Layout {
   readonly blocks: readonly CellBlock[];
 }
 
-/** The room that there is. */
+/** The available space. */
 export interface AvailableSpace {
   readonly width: number;
-  /** Cells are as large as keeps the whole within this, if they can. */
+  /** Height that the cells should not exceed. */
   readonly height: number;
-  /** A block is at least as high as what is written beside it. */
+  /** Minimum height of a block: that of its label. */
   readonly blockHeight: number;
-  /** Between two blocks. */
+  /** Gap between two blocks. */
   readonly gap: number;
-  /** Above each block, where its name stands over it. */
+  /** Space above each block for its name. */
   readonly head: number;
 }
 
-/** From one cell to the next, in CSS pixels: largest that looks well, smallest that can still be told apart. */
+/** Largest and smallest distance of two cells, in CSS pixels. */
 const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as const;
-/** From here on, two pixels stand between cells. */
+/** From this distance on there are two pixels between cells. */
 const WIDE_PITCH = 11;
 
-/** Finds places for groups of cells: as large as fits. */
+/** Lays out groups of cells as large as fits. */
 export function computeLayout(counts: readonly number[], space: AvailableSpace): Layout {
   const layouts = CELL_PITCHES.map((pitch) => layoutAtPitch(counts, space, pitch));
   return layouts.find(({ height }) => height <= space.height) ?? layouts.at(-1)!;
@@ -59,7 +59,7 @@ function layoutAtPitch(counts: readonly number[], space: AvailableSpace, pitch: 
   return { pitch, size, columns, width: columns * pitch, height: top, blocks };
 }
 
-/** The upper left corner of a cell. */
+/** Returns the upper left corner of a cell. */
 export function cellCorner(layout: Layout, index: number): { readonly x: number; readonly y: number } {
   const { first, top } = blockOf(layout, index);
   const place = index - first;
@@ -72,7 +72,7 @@ export function cellCorner(layout: Layout, index: number): { readonly x: number;
 /** Between a cell's corner and what is drawn in it: where two pixels stand between cells, one is on each side. */
 export const marginOf = (pitch: number, size: number): number => Math.floor((pitch - size) / 2);
 
-/** The cell at a point; null: there is none. */
+/** Returns the cell at a point; null: there is none. */
 export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number): number | null {
   const block = blocks.findLast(({ top }) => top <= y);
   const column = Math.floor(x / pitch);
@@ -81,10 +81,10 @@ export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number)
   return place < block.count ? block.first + place : null;
 }
 
-/** A step that a key makes. */
+/** A move of the cursor. */
 export type Step = "left" | "right" | "up" | "down" | "home" | "end" | "next_block" | "previous_block";
 
-/** The cell that a step leads to: within rows and from block to block, never out of the whole. */
+/** Returns the cell that a move leads to: within rows and across blocks. */
 export function stepFrom(layout: Layout, index: number, step: Step): number {
   const last = Math.max(0, layout.blocks.reduce((sum, { count }) => sum + count, 0) - 1);
   const within = (wanted: number) => Math.min(last, Math.max(0, wanted));

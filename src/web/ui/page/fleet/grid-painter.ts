@@ -5,21 +5,21 @@ import { drawGlyph } from "./status-icon.ts";
 /** Paints cells on a canvas: at most once a frame, and only what changed. */
 export interface Painter {
   place(fleet: FleetModel, layout: Layout): void;
-  /** Cells, by index, that look different now. */
+  /** Repaints cells by their index. */
   touch(indexes: readonly number[]): void;
   highlight(shows: ((cell: Cell) => boolean) | null): void;
   select(id: string | null): void;
   repaint(): void;
 }
 
-/** How faint a cell is that is not among those chosen. */
+/** Opacity of cells that are filtered out. */
 const DIMMED_ALPHA = 0.16;
-/** Behind whatever is not online, a tint of its colour fills the cell. */
+/** Opacity of the background of cells that are not online. */
 const TINT_ALPHA = 0.22;
 /** Glyphs of cells at least so large stand within them; smaller ones fill them. */
 const INSET_MIN = 9;
 
-/** What rings a cell, by its mark: the name of the colour. */
+/** Colour of the ring around a cell, by its mark. */
 const RING_COLORS: Readonly<Record<string, string>> = {
   shadow: "ring-shadow",
   firing: "ring-firing",
@@ -29,7 +29,7 @@ const RING_COLORS: Readonly<Record<string, string>> = {
   awaiting: "ring-awaiting",
 };
 
-/** A painter of a canvas. */
+/** Creates a painter for a canvas. */
 export function createPainter(canvas: HTMLCanvasElement): Painter {
   const context = canvas.getContext("2d")!;
   let fleet: FleetModel | null = null;
@@ -64,7 +64,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
     }
   }
 
-  /** Look by look: what takes time is to go from one to another. */
+  /** Paints cells grouped by their look, because changing the canvas state is slow. */
   function paintAll(now: FleetModel, { blocks, columns, pitch, size }: Layout): void {
     context.clearRect(0, 0, canvas.width, canvas.height);
     const batches = new Map<number, number[]>();
@@ -95,7 +95,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
   }
 
   function paintBatch(status: string, corners: readonly number[], margin: number, size: number): void {
-    // Most of all are online, and small ones have no corners to be rounded.
+    // Most cells are online, and small ones have no rounded corners.
     const isPlain = status === "online" && size < INSET_MIN;
     if (isPlain) context.fillStyle = colours[status]!;
     const sprite = cachedGlyph(status, size);
@@ -128,7 +128,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
     context.strokeRect(x + half, y + half, side - 2 * half, side - 2 * half);
   }
 
-  /** A status is drawn once for each size, and copied from then on. */
+  /** An icon is drawn once for each size, and copied afterwards. */
   function cachedGlyph(status: string, size: number): HTMLCanvasElement {
     const known = glyphCache.get(status);
     if (known !== undefined) return known;
@@ -179,7 +179,7 @@ export function createPainter(canvas: HTMLCanvasElement): Painter {
       canvas.style.height = `${nextLayout.height}px`;
       context.setTransform(scale, 0, 0, scale, 0, 0);
       takeColours();
-      // Setting its size has emptied it: painted before anybody sees that.
+      // Setting the size clears the canvas, so it is painted at once.
       cancelAnimationFrame(frame);
       dirty = "all";
       paint();

@@ -4,29 +4,29 @@ import { type Cell, type FleetModel, markOf, needsAttention, statusOf } from "./
 import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, stepFrom } from "./grid-layout.ts";
 import { createPainter } from "./grid-painter.ts";
 
-/** The fleet as a field of cells. */
+/** The fleet as a grid of cells. */
 export interface Grid {
-  /** Another fleet: its nodes find their places anew. */
+  /** Shows another fleet. */
   show(fleet: FleetModel): void;
   /** Some nodes changed their status or mark. */
   touch(slots: readonly number[]): void;
   /** Shows some nodes and dims the others; null: shows all. */
   highlight(shows: ((cell: Cell) => boolean) | null): void;
-  /** Rings the node that is explained; null: none is. */
+  /** Rings the node that is explained; null: none. */
   select(id: string | null): void;
   /** Colours changed. */
   repaint(): void;
   focus(): void;
 }
 
-/** Cells grow no higher than this together, if they need not: what comes below stays in sight. */
+/** Height of the grid if cells can be small enough, so that what is below stays visible. */
 const HEIGHT_PREFERRED = 480;
-/** Narrower than this, the names of the regions stand above their nodes. */
+/** On narrower screens the names of regions are above their nodes. */
 const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
 const LABEL_HEIGHT = 18;
 const BLOCK_HEIGHT_MIN = 16;
-/** Regions that are named; a fleet of more has no use for names. */
+/** With more regions, their names are not shown. */
 const LABELS_MAX = 200;
 const GAP = 8;
 
@@ -41,7 +41,7 @@ const keySteps: Readonly<Record<string, Step>> = {
   PageUp: "previous_block",
 };
 
-/** Makes the grid. `onOpen`: a node was chosen to be explained. */
+/** Creates the grid. `onOpen`: called when a node is opened. */
 export function createGrid(onOpen: (id: string) => void): Grid {
   const [box, cells, labels] = [byId("grid"), byId("cells"), byId("labels")];
   const [cursor, tip] = [byId("cursor"), byId("tip")];
@@ -166,7 +166,7 @@ export function createGrid(onOpen: (id: string) => void): Grid {
   });
   let width = 0;
   new ResizeObserver(() => {
-    // Its height follows from what is placed in it.
+    // The layout determines the height.
     if (box.clientWidth === width) return;
     width = box.clientWidth;
     place();
@@ -197,14 +197,14 @@ export function createGrid(onOpen: (id: string) => void): Grid {
   };
 }
 
-/** A node in a few words. */
+/** Returns a description of a node. */
 export function describe(fleet: FleetModel, cell: Cell): string {
   const mark = markOf(fleet, cell);
   const doing = MARK_WORDS[mark] ?? "";
   return `${humanize(statusOf(fleet, cell))}, ${cell.region}${cell.country === "" ? "" : ` ${cell.country}`}${doing === "" ? "" : `, ${doing}`}`;
 }
 
-/** What each mark says of a node. */
+/** Description of each mark. */
 export const MARK_WORDS: Readonly<Record<string, string>> = {
   pending: "pending",
   firing: "fires, not acted on",
@@ -216,8 +216,8 @@ export const MARK_WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Says which node the cursor is on. A reader is told of an option that becomes the active one, not of one whose text
- * changes: so two take turns.
+ * Announces the node under the cursor. Screen readers announce an option that becomes active, not one whose text
+ * changes, so two options take turns.
  */
 function createAnnouncer(parent: HTMLElement, box: HTMLElement) {
   const options = ["a", "b"].map((id) =>

@@ -12,7 +12,7 @@ const RING_LABELS = [
   ["ring-held", "held"],
 ] as const;
 
-/** The statuses with their shapes and numbers; each is a button that shows its nodes alone. */
+/** Shows the statuses with shapes and counts; each is a button that filters the grid. */
 export function showLegend(fleet: FleetModel, chosen: string | null, onChoose: (status: string | null) => void): void {
   const counts = countStatuses(fleet);
   fillLegend([counts, chosen], () =>
@@ -34,7 +34,7 @@ export function showLegend(fleet: FleetModel, chosen: string | null, onChoose: (
   );
 }
 
-/** What the rings around cells mean. */
+/** Shows the meaning of the rings around cells. */
 export function showRings(): void {
   replaceChildren(
     byId("marks"),

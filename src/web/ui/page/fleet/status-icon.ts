@@ -1,10 +1,10 @@
-/** A shape in a box of 10 by 10, and whether it is filled or drawn as a line. */
+/** A shape in a box of 10 by 10, filled or drawn as a line. */
 interface GlyphShape {
   readonly path: string;
   readonly line: number;
 }
 
-/** Every status has a shape of its own: colour is never all that tells them apart. */
+/** Every status has its own shape, so that colour is not the only difference. */
 const SHAPES: Readonly<Record<string, GlyphShape>> = {
   online: { path: "M1 0h8a1 1 0 0 1 1 1v8a1 1 0 0 1-1 1h-8a1 1 0 0 1-1-1v-8a1 1 0 0 1 1-1z", line: 0 },
   offline: { path: "M1.5 1.5L8.5 8.5M8.5 1.5L1.5 8.5", line: 2.6 },
@@ -17,7 +17,7 @@ const SHAPES: Readonly<Record<string, GlyphShape>> = {
 const shapeOf = (status: string): GlyphShape => SHAPES[status] ?? SHAPES.unknown!;
 const paths = new Map<string, Path2D>();
 
-/** Draws the glyph of a status into a square of a canvas, in the colour given. */
+/** Draws the icon of a status into a square of a canvas. */
 export function drawGlyph(context: CanvasRenderingContext2D, status: string, x: number, y: number, size: number): void {
   const shape = shapeOf(status);
   const path = paths.get(status) ?? new Path2D(shape.path);
@@ -35,7 +35,7 @@ export function drawGlyph(context: CanvasRenderingContext2D, status: string, x: 
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
-/** The same glyph for the text of the page, in the colour of its status. */
+/** Creates the same icon for the text of the page. */
 export function glyphElement(status: string): SVGSVGElement {
   const { path, line } = shapeOf(status);
   const svg = document.createElementNS(SVG_NAMESPACE, "svg");

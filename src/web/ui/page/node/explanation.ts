@@ -4,7 +4,7 @@ import { bar, type Child, createElement } from "../dom.ts";
 import { episodeState, formatAge, formatCount, formatDuration, formatPercent, humanize, timeOfDay } from "../format.ts";
 import { toneOf } from "../panels/activity.ts";
 
-/** What is known of a node, with its age. */
+/** Shows the fields of a node and their age. */
 export function nodeFields(node: NodeDocument, now: number): HTMLElement {
   const rows: readonly (readonly [name: string, value: Child])[] = [
     ["last seen", node.last_seen == null ? "–" : formatAge(node.last_seen, now)],
@@ -51,7 +51,7 @@ function usage(ratio: number | null | undefined): Child {
   );
 }
 
-/** What a policy makes of a node: its verdict, its timer, its ladder, and every guard that speaks against it. */
+/** Shows a policy's verdict on a node, its timer, its steps and every blocker. */
 export function policyElement(policy: PolicyExplanationView, now: number): HTMLElement {
   const isQuiet = policy.timer === null && policy.episode === null && policy.verdict === "false";
   return createElement(
@@ -98,7 +98,7 @@ function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
   );
 }
 
-/** The steps: those done, the one that is next or under way, and those to come. */
+/** Shows the steps that are done, current and to come. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
   const items = steps.map((step, index) => {

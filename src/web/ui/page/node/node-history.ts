@@ -13,10 +13,10 @@ interface HistoryEntry {
   readonly blockers?: DecisionView["blockers"];
 }
 
-/** As many as a person reads; the rest is at the API. */
+/** Further entries are in the API. */
 const HISTORY_ENTRIES_MAX = 60;
 
-/** Everything that was decided and done about a node, newest first. */
+/** Returns the decisions and actions of a node, newest first. */
 export function nodeHistoryElement({ episodes, actions, decisions }: NodeDocument, now: number): HTMLElement {
   const moments = [...episodes.flatMap(episodeEntries), ...actions.map(actionEntry), ...decisions.map(decisionEntry)]
     .sort((one, other) => (one.at < other.at ? 1 : -1))

@@ -6,18 +6,18 @@ import { commandButton, commandsAllowed } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
-/** The explanation of one node, beside the fleet. */
+/** The panel that explains one node. */
 export interface Panel {
-  /** Explains a node; null: none. */
+  /** Shows the explanation of a node; null: closes the panel. */
   open(id: string | null): void;
-  /** Something of a node may be other than it was; null: of any. */
+  /** Reloads the explanation of a node that may have changed; null: of any node. */
   refresh(id: string | null): void;
 }
 
 /** Narrower than this the panel covers the page. */
 export const NARROW = matchMedia("(max-width: 1099px)");
 
-/** Makes the panel. `onClose`: it was closed by a person; the focus goes back to where it belongs. */
+/** Creates the panel. `onClose`: called when the user closes it, to restore the focus. */
 export function createPanel(onClose: () => void): Panel {
   const panel = byId("panel");
   const title = createElement("h2", { id: "panel-title", tabindex: "-1" });
@@ -43,7 +43,7 @@ export function createPanel(onClose: () => void): Panel {
     if (shown === null) return;
     const number = ++asked;
     const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(shown)}`);
-    // Another node may have been asked for meanwhile.
+    // Another node may have been opened meanwhile.
     if (number !== asked) return;
     if (answer.ok) show(answer.value);
     else fillBody(answer.error, () => [createElement("p", { class: "problem", role: "alert" }, answer.error.message)]);
@@ -62,7 +62,7 @@ export function createPanel(onClose: () => void): Panel {
       isHeld ? commandButton(releaseCommand(node), "release") : null,
     ]);
     const now = Date.parse(node.explained_at);
-    // What only grew older is no news: ages are shown to the second, so this is filled at most once a second.
+    // Ages are shown in seconds, so the panel is updated at most once a second.
     fillBody(node, () => [
       createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
       ...node.holds.map((hold) =>
@@ -83,7 +83,7 @@ export function createPanel(onClose: () => void): Panel {
     ]);
   }
 
-  /** On a narrow screen it covers all else, which is then out of reach of the keyboard, too. */
+  /** On a narrow screen the panel covers the page, which is then inert for the keyboard too. */
   function setCovering(): void {
     const isCovering = shown !== null && NARROW.matches;
     for (const covered of document.querySelectorAll("header, .readonly, .banners, .summary, .card, footer")) {

@@ -2,9 +2,9 @@ import type { ActionView, DecisionView, RequestView } from "../../../api/row-vie
 import { byId, createElement, replaceChildren } from "../dom.ts";
 import { formatDuration, humanize, timeOfDay } from "../format.ts";
 
-/** What happened, newest first. */
+/** The list of decisions and actions, newest first. */
 export interface Activity {
-  /** Rows that were read: they take the place of all that is shown. */
+  /** Replaces the list. */
   show(decisions: readonly DecisionView[], actions: readonly ActionView[]): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
@@ -20,12 +20,12 @@ interface ActivityLine {
   readonly node: string;
   readonly about: string;
   readonly detail: string;
-  /** Everything that holds it; none: nothing does. */
+  /** Every blocker; empty: nothing holds it. */
   readonly blockers: DecisionView["blockers"];
 }
 
 const ACTIVITY_LINES_MAX = 300;
-/** In sight at once are a dozen; the rest is at the API. */
+/** About a dozen lines are visible at once. Further rows are in the API. */
 const ACTIVITY_SHOWN_MAX = 100;
 
 const FILTERS = [
@@ -34,7 +34,7 @@ const FILTERS = [
   ["Decisions", ({ kind }: ActivityLine) => kind === "decision"],
 ] as const satisfies readonly (readonly [string, (line: ActivityLine) => boolean])[];
 
-/** Makes the list; `nameOf` gives a node's name by its id. */
+/** Creates the list. `nameOf`: returns a node's name by its id. */
 export function createActivity(nameOf: (node: string) => string): Activity {
   const lines = new Map<string, ActivityLine>();
   const list = byId("activity");
@@ -117,7 +117,7 @@ function lineElement(line: ActivityLine, nameOf: (node: string) => string): HTML
   );
 }
 
-/** What more there is to say of a line, and every reason that holds it; null: nothing. */
+/** Returns the detail of a line and its blockers; null: there are none. */
 export function detailElement(detail: string, blockers: DecisionView["blockers"]): HTMLElement | null {
   if (detail === "" && blockers.length === 0) return null;
   const reasons = blockers.flatMap((each, index) => [
@@ -128,7 +128,7 @@ export function detailElement(detail: string, blockers: DecisionView["blockers"]
   return createElement("span", { class: "detail muted" }, detail, ...reasons);
 }
 
-/** A link that explains a node. */
+/** Creates a link to the explanation of a node. */
 export const nodeLink = (id: string, name: string, key: string): HTMLElement =>
   createElement("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
 
@@ -163,7 +163,7 @@ function actionLine(row: ActionView): ActivityLine {
   };
 }
 
-/** What an action does, in a word or two. */
+/** Returns what an action does in one or two words. */
 export function requestLabel(request: RequestView): string {
   if (request.kind === "reboot") return request.force ? "forced reboot" : "reboot";
   return request.kind === "quarantine"
@@ -171,7 +171,7 @@ export function requestLabel(request: RequestView): string {
     : request.kind;
 }
 
-/** What came of an action, in a line. */
+/** Returns the result of an action in one line. */
 export function actionDetail(row: ActionView): string {
   const took =
     row.ended_at !== null && row.sent_at !== null
@@ -181,7 +181,7 @@ export function actionDetail(row: ActionView): string {
   return [row.in_doubt ? "in doubt" : "", took, proof, row.detail ?? ""].filter((part) => part !== "").join(", ");
 }
 
-/** The tone of an action's state or outcome. */
+/** Returns the tone of an action's state or outcome. */
 export function toneOf(state: string): string {
   if (state === "verified" || state === "healed") return "good";
   if (["ineffective", "refused", "failed", "in_doubt", "given_up"].includes(state)) return "bad";

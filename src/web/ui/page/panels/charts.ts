@@ -3,13 +3,13 @@ import type { HistoryDocument } from "../api.ts";
 import { byId, createElement } from "../dom.ts";
 import { formatCount } from "../format.ts";
 
-/** What uPlot.js, which comes before the modules, leaves behind. */
+/** The global of uPlot.js, which is loaded before the modules. */
 declare const uPlot: typeof uPlotType;
 
 interface ChartSpec {
   readonly title: string;
   readonly series: readonly (readonly [name: keyof HistoryDocument["series"], label: string, colour: string])[];
-  /** Whether the axis begins at zero; else it is about what is there. */
+  /** Whether the axis begins at zero; if not, it fits the values. */
   readonly fromZero: boolean;
 }
 
@@ -27,7 +27,7 @@ const CHARTS: readonly ChartSpec[] = [
 ];
 
 const HEIGHT = 132;
-/** Of an axis, between two numbers. */
+/** Distance of two numbers on an axis. */
 const LABEL_SPACE = 34;
 
 interface DrawnChart {
@@ -45,7 +45,7 @@ const drawnCharts: readonly DrawnChart[] = CHARTS.map((chart) => ({
 }));
 let lastHistory: HistoryDocument | null = null;
 
-/** Puts the charts in their places. They follow the width of the page. */
+/** Adds the charts. They follow the width of the page. */
 export function startCharts(): void {
   byId("charts").append(
     ...drawnCharts.map(({ chart, container: box, now }) =>
@@ -57,7 +57,7 @@ export function startCharts(): void {
   }).observe(byId("charts"));
 }
 
-/** Draws the last hour. */
+/** Draws the history. */
 export function showHistory(history: HistoryDocument): void {
   lastHistory = history;
   for (const each of drawnCharts) {
@@ -75,7 +75,7 @@ export function showHistory(history: HistoryDocument): void {
   }
 }
 
-/** Draws anew, in the colours of now. */
+/** Redraws the charts after the colours changed. */
 export function redrawCharts(): void {
   for (const each of drawnCharts) {
     each.plot?.destroy();
@@ -137,7 +137,7 @@ function rangeOf(low: number | null, high: number | null, fromZero: boolean): [n
   return [Math.max(0, Math.floor(low - room)), Math.ceil(high + room)];
 }
 
-/** A colour of the style sheet as a canvas takes it. */
+/** Returns a colour of the style sheet for a canvas. */
 function resolveColor(colour: string): string {
   const probe = createElement("i");
   probe.style.color = colour;

@@ -12,11 +12,11 @@ const fillTroubleCount = createFiller(byId("trouble-count"));
 const fillApprovals = createFiller(byId("approvals"));
 const fillFound = createFiller(byId("found"));
 
-/** More than these would bury the page; the grid shows all, and the search finds each. */
+/** Longest list. The grid shows all nodes, and the search finds each. */
 const ATTENTION_LISTED_MAX = 60;
 const SEARCH_RESULTS_MAX = 12;
 
-/** The nodes that a person should know of, as links. */
+/** Lists the nodes that need attention. */
 export function showNodesNeedingAttention(fleet: FleetModel): void {
   const all = nodesNeedingAttention(fleet);
   const shown = all.slice(0, ATTENTION_LISTED_MAX);
@@ -45,7 +45,7 @@ function attentionElement(fleet: FleetModel, cell: Cell): HTMLElement {
   );
 }
 
-/** What waits for a person, each with both answers. */
+/** Lists the actions that wait for approval, with buttons to approve and reject. */
 export function showApprovals(actions: readonly ActionView[], fleet: FleetModel | null, now: number): void {
   byId("approvals-card").hidden = actions.length === 0;
   byId("approvals-count").textContent = countNoun(actions.length, "action");
@@ -91,7 +91,7 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
   );
 }
 
-/** The nodes that a search found, as links. */
+/** Lists the nodes that a search found. */
 export function showSearchResults(fleet: FleetModel | null, text: string): readonly Cell[] {
   const found = fleet === null ? [] : searchNodes(fleet, text);
   byId("found").hidden = text.trim() === "";

@@ -1,41 +1,41 @@
 import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
 
-/** Something that a person may order. */
+/** An operator command. */
 export interface OperatorCommand {
   /** Below `api/v1/`. */
   readonly path: string;
-  /** On the button. */
+  /** Label of the button. */
   readonly name: string;
-  /** What it means, in a sentence. */
+  /** Its meaning in one sentence. */
   readonly meaning: string;
   readonly hasReason: boolean;
 }
 
-/** Where the token is kept: for this tab, until it is closed. */
+/** The token is stored for this tab until it is closed. */
 const TOKEN_KEY = "proxywarden.token";
 const REASON_CHARS_MAX = 500;
 const TOAST_MS = 8_000;
 
 const commandState = { isOpen: false, onDone: () => {} };
 
-/** Whether this daemon takes orders; told with every status. */
+/** Whether operators are configured; every status says so. */
 export function setCommandsAllowed(isAllowed: boolean): void {
   commandState.isOpen = isAllowed;
 }
 
-/** Whether this daemon takes orders. */
+/** Returns whether operators are configured. */
 export const commandsAllowed = (): boolean => commandState.isOpen;
 
-/** Called after every order that was carried out. */
+/** Called after every command that succeeded. */
 export function onCommandDone(then: () => void): void {
   commandState.onDone = then;
 }
 
-/** What buttons of a read-only page say. */
+/** Tooltip of the buttons of a read-only page. */
 export const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
-/** A button that gives an order, once it was confirmed. */
+/** Creates a button that sends a command after confirmation. */
 export const commandButton = (order: OperatorCommand, key: string, tone = ""): HTMLButtonElement =>
   createElement(
     "button",
@@ -50,7 +50,7 @@ export const commandButton = (order: OperatorCommand, key: string, tone = ""): H
     order.name,
   );
 
-/** Asks whether an order is meant, for a reason where it takes one, and for the token where none is kept. */
+/** Opens a dialog to confirm a command, with its reason, and the token if none is stored. */
 export function confirmCommand(order: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
   const problem = createElement("p", { class: "problem", role: "alert" });
@@ -121,7 +121,7 @@ export function confirmCommand(order: OperatorCommand): void {
   if (!tokenField.hidden && !order.hasReason) token.focus();
 }
 
-/** Whether a token is kept, for whoever shows that it is. */
+/** Returns whether a token is stored. */
 export const hasToken = (): boolean => storedToken() !== null;
 
 /** Forgets the token. */
@@ -132,7 +132,7 @@ export function forgetToken(): void {
 
 let toastTimer = 0;
 
-/** Says something for a while. */
+/** Shows a message for some seconds. */
 export function toast(message: string): void {
   const box = byId("toast");
   box.textContent = message;

@@ -4,7 +4,7 @@ import { episodeState, formatCount, formatDuration, humanize } from "../format.t
 
 const fillPolicies = createFiller(byId("policies"));
 
-/** Every policy: its mode, what it has to do, and what it says. */
+/** Shows every policy: its mode, its counts and its rule. */
 export function showPolicies(policies: readonly Policy[]): void {
   fillPolicies(policies, () =>
     policies.length === 0

@@ -6,7 +6,7 @@ const fillBudget = createFiller(byId("budget"));
 const fillNote = createFiller(byId("budget-note"));
 const fillFresh = createFiller(byId("fresh"));
 
-/** What is left of each limit, and of the month. */
+/** Shows the remaining calls of each limit and of the month. */
 export function showBudget(budget: Budget, now: number): void {
   const { month, plan } = budget;
   fillNote(budget.reserve, () => [`${formatPercent(budget.reserve)} kept in reserve`]);
@@ -23,7 +23,7 @@ export function showBudget(budget: Budget, now: number): void {
 function categoryRow(name: string, category: Category, reserve: number): HTMLElement {
   const limit = category.stated?.limit ?? category.configured.requests;
   const left = category.remaining_at_least;
-  // A full bucket holds more than a window's worth where the service lets bursts through.
+  // A full bucket holds more than one window if the service allows bursts.
   const full = Math.max(limit, left ?? 0);
   const share = left === null ? 0 : left / full;
   const { held_by, in_seconds } = category.next_poll;
@@ -83,7 +83,7 @@ interface Gauge {
   readonly note: string;
   readonly share: number;
   readonly tone: "good" | "wait" | "bad" | "none";
-  /** What the bar shows, in words. */
+  /** Text of the bar. */
   readonly label: string;
   readonly tick: readonly [share: number, title: string] | null;
 }
@@ -108,10 +108,10 @@ function gaugeElement({ name, value, note, share, tone, label, tick: mark }: Gau
   );
 }
 
-/** From this share of the time for which data count as fresh they are late: a walk takes some time itself. */
+/** Data older than this share of its freshness limit is shown as late. */
 const LATE_AGE_SHARE = 0.53;
 
-/** How old the data of each collector is, beside how old it is planned to be. */
+/** Shows the age of each collector's data and the planned age. */
 export function showFreshness(status: Status): void {
   fillFresh(status.collectors, () =>
     Object.entries(status.collectors).map(([name, collector]) => freshnessRow(name, collector)),

@@ -12,7 +12,7 @@ const fillChips = createFiller(byId("chips"));
 const ANNOUNCE_INTERVAL_MS = 15_000;
 let announcedAt = Number.NEGATIVE_INFINITY;
 
-/** The numbers at the top. */
+/** Shows the numbers at the top. */
 export function showTiles(fleet: FleetModel | null, status: Status | null, budget: Budget | null): void {
   const online = fleet === null ? null : (countStatuses(fleet)[fleet.statuses.indexOf("online")] ?? 0);
   const total = fleet?.cells.length ?? null;
@@ -59,7 +59,7 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
     `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(trouble)} need attention`;
 }
 
-/** What holds every action, each with what a person can do about it. */
+/** Shows what holds every action, and what to do about it. */
 export function showBanners(status: Status): void {
   const { warden: remediation } = status;
   const now = Date.parse(status.now);
@@ -117,7 +117,7 @@ export function showBanners(status: Status): void {
   );
 }
 
-/** The mode, and how long this process runs. */
+/** Shows the mode and the uptime of the daemon. */
 export function showChips(status: Status): void {
   const { mode } = status.warden;
   const up = (Date.parse(status.now) - Date.parse(status.started_at)) / 1_000;
