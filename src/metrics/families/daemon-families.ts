@@ -1,8 +1,4 @@
 import { CAPPED_FAMILIES } from "../../model/label-caps.ts";
-import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
-import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
-import { COLLECTORS } from "../../model/snapshot.ts";
 import {
   CATEGORY_LABELS,
   DECISION_REASONS,
@@ -15,7 +11,11 @@ import {
   PLAN_LIMITS,
   REJECT_REASONS,
   WEB_REFUSALS,
-} from "../label-values.ts";
+} from "../../model/label-values.ts";
+import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
 import type { FamilyType } from "../text-format.ts";
 
 /** One family of the daemon's own. */
