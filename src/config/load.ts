@@ -11,22 +11,21 @@ import { readWebFile, type WebFile } from "./web-file.ts";
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
   readonly config: Config;
-  /** In the order in which they come to act: by the paths of their files, then as they stand there. */
+  /** In the order in which they act: by the paths of their files, then by their position. */
   readonly policies: readonly LoadedPolicy[];
-  /** Null: none is named. */
+  /** Null: no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
 }
 
 /**
- * Reads a configuration, its policies and its web configuration, through `readFile` and `listFiles` alone. Fails with
- * every error of every file, in the order of its lines. Paths in a file are relative to the folder of the configuration;
- * in the web configuration, to its own.
+ * Loads a configuration, its policies and its web configuration. Fails with every error of every file, ordered by line.
+ * Paths are relative to the folder of the configuration; in the web configuration, to its own folder.
  */
 export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly ConfigProblem[]> {
   const folder = dirname(source.file);
   const resolvePath = (path: string) => (isAbsolute(path) ? path : join(folder, path));
-  // Known as soon as the globs are checked: a mistake elsewhere in the configuration doesn't hide those of policies.
+  // Collected while the globs are checked, so that policies are checked even if the configuration has other errors.
   const policyPaths = new Set<string>();
   const find = (glob: string) => {
     const paths = source.listFiles?.(glob, folder) ?? [];

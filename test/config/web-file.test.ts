@@ -181,15 +181,15 @@ rate_limit: { interval: 100ms, burst: 20 }
     const cheap = HASH.replace("$10$", "$04$");
     expect(warnings(`tls_server_config: { ${TLS} }\nbasic_auth_users: { ann: ${HASH} }`)).toEqual([]);
     expect(warnings(`basic_auth_users: { ann: ${cheap} }\nhttp_server_config: { http2: true }`)).toEqual([
-      "web.yml:1:19: basic_auth_users: without tls_server_config passwords travel in clear",
-      "web.yml:1:26: basic_auth_users.ann: the hash has a cost of 4; under 10 a stolen one is guessed fast",
+      "web.yml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
+      "web.yml:1:26: basic_auth_users.ann: the hash has a cost of 4; below 10 a stolen hash can be guessed quickly",
       "web.yml:2:30: http_server_config.http2: HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1",
     ]);
     expect(
       warnings(`tls_server_config: { ${TLS}, min_version: TLS11, client_auth_type: RequireAndVerifyClientCert }`),
     ).toEqual([
-      "web.yml:1:74: tls_server_config.min_version: TLS11 is broken, and takes signatures by SHA-1 with it",
-      expect.stringContaining("client_auth_type: without client_ca_file the public authorities count"),
+      "web.yml:1:74: tls_server_config.min_version: TLS11 is insecure, and allows SHA-1 signatures",
+      expect.stringContaining("client_auth_type: without client_ca_file the public CAs are trusted"),
     ]);
     expect(warnings("tls_server_config: { min_version: TLS13 }\nrate_limit: { interval: 1s }")).toEqual([
       "web.yml:1:20: tls_server_config: it names no certificate, so plain HTTP is served",
@@ -232,7 +232,7 @@ describe("web.web_config_file", () => {
       value: { basic_auth_users: { ann: HASH } },
     });
     expect(loaded.value.warnings.map(formatProblem)).toEqual([
-      "web.yaml:1:19: basic_auth_users: without tls_server_config passwords travel in clear",
+      "web.yaml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
     ]);
   });
 

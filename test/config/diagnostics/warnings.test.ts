@@ -149,7 +149,7 @@ describe("time intervals", () => {
     const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";
     expect(configWarnings(withService(text))).toEqual([
       "3:5: time_intervals[0]: has no interval: it is never open",
-      "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, which fits nothing: it is never open; leave it out to restrict nothing",
+      "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, so it is never open; leave it out to restrict nothing",
     ]);
   });
 });

@@ -81,7 +81,7 @@ describe("anchors", () => {
       { kind: "every", intervalMs: 300_000 },
       { kind: "every", intervalMs: 300_000 },
     ]);
-    expect(limits.session_monitoring).toEqual({ requests: 20, burst: 33, window: 10_000 });
+    expect(limits.session_monitoring).toEqual({ requests: 20, burst: 33, windowMs: 10_000 });
   });
 
   test("lead to the place where the wrong value stands", () => {
