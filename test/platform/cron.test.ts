@@ -99,7 +99,7 @@ describe("the problem of an expression", () => {
     ["* * *", "expected 5 or 6 fields but got 3"],
     ["", "pattern includes illegal characters"],
     ["0 0 30 2 *", "30 2 is an impossible day of month"],
-    ["0 0 L-30 2 *", "it names no day that ever comes"],
+    ["0 0 L-30 2 *", "it names a day that never occurs"],
   ])("of %j says what is wrong", (expression, problem) => {
     expect(cronError(expression)).toContain(problem);
   });

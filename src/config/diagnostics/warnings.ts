@@ -149,11 +149,7 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
     })
       .filter(([, list]) => list?.length === 0)
       .map(([key]) =>
-        warning(
-          [...here, key],
-          "must have a range",
-          "is empty, so it is never open; leave it out to restrict nothing",
-        ),
+        warning([...here, key], "must have a range", "is empty, so it is never open; leave it out to restrict nothing"),
       );
     return [...empty, ...midnightWarnings(spec, intervals, here)];
   });

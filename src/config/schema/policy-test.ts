@@ -34,10 +34,10 @@ import {
 const TESTS_MAX = 1_000;
 const NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
-/** A count of sessions of one node, each of which is a record. */
+/** Largest number of sessions of one node; each is a record. */
 const SESSIONS_MAX = 1_000;
 
-/** Ids of the nodes around those of a test. */
+/** Ids of the healthy nodes that a test's fleet adds. */
 const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
 const requiredText = (what: string) => nonBlankText(what, { name: "string" });
@@ -181,7 +181,7 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
     return fail(mergeProblems([main, first].map((read) => (read.ok ? [] : read.error))));
   }
   const policies = policiesInOrder(first.value);
-  // Whom they tell is not the test's business; when they may act is.
+  // Tests define time intervals, but no receivers.
   const names = { receivers: receiversOf(policies), windows: main.value.value.time_intervals.map(({ name }) => name) };
   const second = readPolicyFiles([...paths].toSorted(), { ...checkContext, names: { ...names, ...ANY_INTEGRATION } });
   if (!second.ok) return second;
@@ -195,7 +195,7 @@ const ANY_INTEGRATION = { prometheus: true, alertmanager: true } satisfies Parti
 const receiversOf = (policies: readonly LoadedPolicy[]): readonly string[] =>
   policies.flatMap(({ policy }) => policy.steps.flatMap((step) => (step.action === "notify" ? [step.receiver] : [])));
 
-/** Names that lead nowhere, or to two: what is expected of them would hold, or fail, for no reason. */
+/** Rejects unknown and ambiguous names in expectations. */
 function nameFindings(
   file: string,
   { tests }: LoadedPolicyTests["file"],

@@ -206,7 +206,8 @@ function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): 
   }
   const { text, variables, originalIndex: writtenIndex } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  const positionAt = (index: number) => positionOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
+  const positionAt = (index: number) =>
+    positionOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
   addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt });
   return text;
 }
