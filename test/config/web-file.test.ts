@@ -40,7 +40,7 @@ describe("a web configuration", () => {
     });
   });
 
-  test("may have all that the toolkit knows", async () => {
+  test("may have every key of the toolkit", async () => {
     const text = `
 tls_server_config:
   cert: &pem "-----BEGIN CERTIFICATE-----"
@@ -158,7 +158,7 @@ rate_limit: { interval: 100ms, burst: 20 }
       "rate_limit: { interval: 1s, burst: -1 }",
       "1:36: rate_limit.burst: found -1; must be a whole number from 0 to 1000000",
     ],
-  ])("%s is refused at its place", (text, message) => {
+  ])("%s is rejected at its position", (text, message) => {
     expect(webErrors(text)).toEqual([typeof message === "string" ? message : expect.stringMatching(message)]);
   });
 
@@ -177,7 +177,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     expect(message).not.toContain(hash);
   });
 
-  test("that is fine may be worth a warning", () => {
+  test("that is valid may cause warnings", () => {
     const cheap = HASH.replace("$10$", "$04$");
     expect(warnings(`tls_server_config: { ${TLS} }\nbasic_auth_users: { ann: ${HASH} }`)).toEqual([]);
     expect(warnings(`basic_auth_users: { ann: ${cheap} }\nhttp_server_config: { http2: true }`)).toEqual([
@@ -201,7 +201,7 @@ rate_limit: { interval: 100ms, burst: 20 }
 describe("web.web_config_file", () => {
   const main = withService("web: { web_config_file: web.yaml }\nlog: { level: inf }\n");
 
-  test("is read along with the configuration, and the errors of both are told", () => {
+  test("is read with the configuration, and the errors of both are reported", () => {
     const loaded = loadWith(main, { "web.yaml": "basic_auth_user: {}\n" });
     expect(loaded.ok ? [] : loaded.error.map(formatProblem)).toEqual([
       expect.stringMatching(/^p\.yaml:3:15: log\.level: /),
@@ -209,7 +209,7 @@ describe("web.web_config_file", () => {
     ]);
   });
 
-  test("that is not there is an error where it is named", () => {
+  test("that is missing is an error at its key", () => {
     expect(loadWith(main, {}).ok).toBe(false);
     const source = {
       ...sourceOf(withService("web: { web_config_file: web.yml }")),
@@ -221,7 +221,7 @@ describe("web.web_config_file", () => {
     );
   });
 
-  test("that is fine is there to be read again, and its warnings are the configuration's", () => {
+  test("that is valid can be read again, and its warnings are reported", () => {
     const loaded = loadWith(withService("web: { web_config_file: web.yaml }"), {
       "web.yaml": `basic_auth_users: { ann: ${HASH} }`,
     });
@@ -236,7 +236,7 @@ describe("web.web_config_file", () => {
     ]);
   });
 
-  test("left out, there is none", () => {
+  test("is optional", () => {
     expect(configErrors(withService(""))).toEqual([]);
     const loaded = loadWith(withService(""), {});
     expect(loaded.ok && loaded.value.webFile).toBeNull();
