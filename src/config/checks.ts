@@ -1,3 +1,4 @@
+import { dirname, isAbsolute, join } from "node:path";
 import { nearest } from "../base/nearest-word.ts";
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
@@ -5,7 +6,7 @@ import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
 import { type ConfigProblem, toProblem } from "./diagnostics/problem.ts";
 import type { Config } from "./schema/config.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
-import type { ValueProblem } from "./schema-reader.ts";
+import type { ReadOptions, ValueProblem } from "./schema-reader.ts";
 import type { YamlSource } from "./yaml/document.ts";
 
 /** A field that an expression reads. */
@@ -76,6 +77,24 @@ export interface CheckContext {
   /** Null: the configuration is invalid, so its names are unknown. */
   readonly names: DefinedNames | null;
 }
+
+/** Creates the context of a configuration file, which collects the files that globs find in `found`. */
+export function createCheckContext(source: ConfigSource): CheckContext & { readonly found: ReadonlySet<string> } {
+  const folder = dirname(source.file);
+  const found = new Set<string>();
+  const find = (glob: string) => {
+    const paths = source.listFiles?.(glob, folder) ?? [];
+    for (const path of paths) found.add(path);
+    return paths;
+  };
+  return { source, resolvePath: (path) => (isAbsolute(path) ? path : join(folder, path)), find, names: null, found };
+}
+
+/** Options to read a file with the checks of a context. */
+export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
+  check: (check, value) => checkValue(check, value, checkContext),
+  resolvePath: checkContext.resolvePath,
+});
 
 /** Runs a check that the schema leaves to the loader; null: the value is valid. */
 export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {

@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
-import { type CheckContext, checkValue, readReferencedFile } from "./checks.ts";
+import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { policyFileSchema } from "./schema/policy.ts";
 import { type ReadDocument, readYaml } from "./schema-reader.ts";
@@ -72,12 +72,8 @@ function readPolicies(
   text: string,
   checkContext: CheckContext,
 ): Result<PolicyFile, readonly ConfigProblem[]> {
-  const { source, resolvePath } = checkContext;
-  const read = readYaml(
-    policyFileSchema,
-    { file, text, env: source.env },
-    { check: (check, value) => checkValue(check, value, checkContext), resolvePath },
-  );
+  const source = { file, text, env: checkContext.source.env };
+  const read = readYaml(policyFileSchema, source, readOptionsOf(checkContext));
   return read.ok ? ok({ file, read: read.value }) : read;
 }
 

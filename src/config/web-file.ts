@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { type CheckContext, checkValue, readReferencedFile } from "./checks.ts";
+import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./diagnostics/problem.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { readYaml } from "./schema-reader.ts";
@@ -54,7 +54,7 @@ function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | unde
   return readYaml(
     webSchema,
     { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
-    { check: (check, value) => checkValue(check, value, checkContext), resolvePath },
+    readOptionsOf(checkContext),
   );
 }
 
