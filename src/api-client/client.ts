@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { EndpointLabel } from "../model/label-values.ts";
+import type { EndpointLabel } from "../metrics/label-values.ts";
 import type {
   Clock,
   Secret,
@@ -10,12 +10,11 @@ import type {
   TransportRequest,
   TransportResponse,
 } from "../model/ports.ts";
-import type { Category } from "../model/rate-limit.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { availabilityOf, type WaitReason } from "../rate-limit/availability.ts";
 import type { CallOutcome } from "../rate-limit/ledger.ts";
 import type { LimitReading } from "../rate-limit/limit-headers.ts";
-import type { Lane } from "../rate-limit/limits.ts";
+import type { Category, Lane } from "../rate-limit/limits.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
 import { readJson } from "./json-body.ts";

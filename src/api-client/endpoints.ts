@@ -1,7 +1,7 @@
-import type { EndpointLabel } from "../model/label-values.ts";
+import type { EndpointLabel } from "../metrics/label-values.ts";
 import type { NodeId } from "../model/node.ts";
-import type { Category } from "../model/rate-limit.ts";
 import type { ActionRequest } from "../model/remediation/episode.ts";
+import type { Category } from "../rate-limit/limits.ts";
 
 /** Number of a page and how many records were asked for. */
 export interface PageQuery {

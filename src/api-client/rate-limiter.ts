@@ -1,11 +1,10 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { CallCounter, Clock, Log } from "../model/ports.ts";
-import { CATEGORIES, type Category, LIMIT_SCOPES, type LimitScope } from "../model/rate-limit.ts";
 import type { EpochMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { billingMonthOf, utcDay } from "../rate-limit/billing-month.ts";
-import { expectedCallsOfPlan } from "../rate-limit/external-usage/external-usage.ts";
+import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/gateway-limit.ts";
 import {
   type CallOutcome,
@@ -15,7 +14,7 @@ import {
   settlePermit,
   takePermit,
 } from "../rate-limit/ledger.ts";
-import type { Lane, Limits } from "../rate-limit/limits.ts";
+import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
 import { createRecentCallCounter, type RecentCalls } from "../rate-limit/recent-calls.ts";
 import {
   createFairQueue,

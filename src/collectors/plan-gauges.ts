@@ -1,8 +1,7 @@
 import { SECOND_MS } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import { PLAN_BOUNDS } from "../model/rate-limit.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
-import type { Plan } from "../scheduling/planner.ts";
+import { PLAN_BOUNDS, type Plan } from "../scheduling/planner.ts";
 
 /** Sets the gauges of the plan in force. */
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {

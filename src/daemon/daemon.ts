@@ -1,7 +1,7 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { Category } from "../model/rate-limit.ts";
 import { billingMonthOf } from "../rate-limit/billing-month.ts";
+import type { Category } from "../rate-limit/limits.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";

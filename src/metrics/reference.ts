@@ -1,4 +1,14 @@
 import { CAPPED_FAMILIES, LABEL_CAPS } from "../model/label-caps.ts";
+import { NODE_STATUSES } from "../model/node.ts";
+import { ACTION_KINDS, MODES } from "../model/policy/policy.ts";
+import { HOLD_REASONS } from "../model/remediation/decision.ts";
+import { ACTION_OUTCOMES } from "../model/remediation/episode.ts";
+import { HOLD_REASON_ROWS, type HoldReasonRow } from "../model/remediation/hold-reasons.ts";
+import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
+import { COLLECTORS } from "../model/snapshot.ts";
+import { DAEMON_FAMILIES, type DaemonFamily } from "./families/daemon-families.ts";
+import { NETWORK_FAMILIES } from "./families/network-families.ts";
+import { NODE_INFO } from "./families/node-families.ts";
 import {
   CATEGORY_LABELS,
   ENDPOINT_LABELS,
@@ -12,17 +22,7 @@ import {
   REJECT_REASONS,
   WEB_REFUSAL_MEANINGS,
   WEB_REFUSALS,
-} from "../model/label-values.ts";
-import { NODE_STATUSES } from "../model/node.ts";
-import { ACTION_KINDS, MODES } from "../model/policy/policy.ts";
-import { HOLD_REASONS } from "../model/remediation/decision.ts";
-import { ACTION_OUTCOMES } from "../model/remediation/episode.ts";
-import { HOLD_REASON_ROWS, type HoldReasonRow } from "../model/remediation/hold-reasons.ts";
-import { SESSION_STATUSES, SESSION_TYPES } from "../model/session.ts";
-import { COLLECTORS } from "../model/snapshot.ts";
-import { DAEMON_FAMILIES, type DaemonFamily } from "./families/daemon-families.ts";
-import { NETWORK_FAMILIES } from "./families/network-families.ts";
-import { NODE_INFO } from "./families/node-families.ts";
+} from "./label-values.ts";
 import { unitOf } from "./text-format.ts";
 
 /** The text of docs/metrics.md: every family, from the tables that are rendered. */

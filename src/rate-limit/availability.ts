@@ -1,5 +1,4 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import type { Category } from "../model/rate-limit.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
@@ -9,6 +8,7 @@ import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from ".
 import {
   actionReserveOf,
   allowanceOf,
+  type Category,
   externalFloorOf,
   type Lane,
   pollingCallsPerMonth,

@@ -1,4 +1,3 @@
-import { CATEGORIES, type Category } from "../model/rate-limit.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import {
   currentLearnedLimit,
@@ -8,7 +7,7 @@ import {
   payLearnedLimit,
 } from "./learned-limit.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Lane } from "./limits.ts";
+import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates } from "./pace-rates.ts";
 import { payForCall } from "./pacing.ts";
 

@@ -1,5 +1,4 @@
 import type { DurationMs } from "../base/duration.ts";
-import type { Category } from "../model/rate-limit.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import {
   createExternalUsage,
@@ -22,7 +21,7 @@ import {
   type SendMark,
   type StatedLimit,
 } from "./limit-headers.ts";
-import { allowanceOf, type Lane, type Limits, reservedCalls } from "./limits.ts";
+import { allowanceOf, type Category, type Lane, type Limits, reservedCalls } from "./limits.ts";
 import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
 import { createPace, type Pace, payForCall } from "./pacing.ts";
 import { createRouteHistory, type Route, type RouteHistory } from "./route-rejections.ts";

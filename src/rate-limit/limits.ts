@@ -1,6 +1,9 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import type { Category } from "../model/rate-limit.ts";
+
+/** Rate limit categories of the spec (section 8.2) that this daemon calls. */
+export const CATEGORIES = ["node_management", "session_monitoring"] as const;
+export type Category = (typeof CATEGORIES)[number];
 
 /** What a call is for. Actions go before everything else; the rest share the permits by the plan's weights. */
 export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";

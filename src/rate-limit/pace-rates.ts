@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import type { Category, LimitScope } from "../model/rate-limit.ts";
-import { allowanceOf, type Limits } from "./limits.ts";
+import type { LimitScope } from "./external-usage/external-usage.ts";
+import { allowanceOf, type Category, type Limits } from "./limits.ts";
 import { actionRate, evenRate, type PaceRate } from "./pacing.ts";
 
 /** At what paces a limit is spent. */

@@ -1,12 +1,11 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import { CATEGORIES, type Category } from "../model/rate-limit.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { limitScopeOf } from "./external-usage/external-usage.ts";
 import { limitBasisOf } from "./gateway-limit.ts";
 import { learnFromAnswer, learnFromRejection } from "./learned-limit.ts";
 import type { CategoryAccount, Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, ROUNDING_MS } from "./limit-headers.ts";
-import type { Lane } from "./limits.ts";
+import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates } from "./pace-rates.ts";
 import {
   isRejectedAlone,

@@ -1,7 +1,6 @@
 import { MINUTE_MS } from "../base/duration.ts";
-import type { Category } from "../model/rate-limit.ts";
 import type { Collector } from "../model/snapshot.ts";
-import type { Lane } from "../rate-limit/limits.ts";
+import type { Category, Lane } from "../rate-limit/limits.ts";
 import { CATEGORY_OF_COLLECTOR, type Plan } from "./planner.ts";
 
 /** What shares the permits that actions leave. The hourly statistics go with the others. */

@@ -1,8 +1,8 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
-import { type Bound, CATEGORIES, type Category, type LimitScope } from "../model/rate-limit.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { pollingCallsPerMinute, pollingCallsPerWindow } from "../rate-limit/ledger.ts";
-import type { Limits } from "../rate-limit/limits.ts";
+import { CATEGORIES, type Category, type Limits } from "../rate-limit/limits.ts";
 import { callsPaidAhead, type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
 import { ACTION_SHARE } from "../rate-limit/pacing.ts";
 import type { RecentCalls } from "../rate-limit/recent-calls.ts";
@@ -41,6 +41,11 @@ export interface PlanInput {
   /** Collectors whose data the loaded policies read to find what is unhealthy; absent: none. */
   readonly reads?: ReadonlySet<Collector>;
 }
+
+/** The limit that keeps a wish from being met. */
+export type Bound = LimitScope | "month";
+/** All of them. */
+export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
 
 /** How old data are to be expected. */
 export interface ExpectedAge {

@@ -3,8 +3,9 @@ import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/en
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
-import type { Category, LimitScope } from "../../src/model/rate-limit.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
+import type { LimitScope } from "../../src/rate-limit/external-usage/external-usage.ts";
+import type { Category } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { DAEMON_FAMILIES, type DaemonFamily } from "../../src/metrics/families/daemon-families.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
+import { FAILURE_MEANINGS, FAILURE_REASONS, REJECT_MEANINGS, REJECT_REASONS } from "../../src/metrics/label-values.ts";
 import { metricsReference } from "../../src/metrics/reference.ts";
-import { FAILURE_MEANINGS, FAILURE_REASONS, REJECT_MEANINGS, REJECT_REASONS } from "../../src/model/label-values.ts";
 
 const text = metricsReference();
 

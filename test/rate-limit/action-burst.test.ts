@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Category } from "../../src/model/rate-limit.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import { createLedger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
-import type { Limits, PLANS } from "../../src/rate-limit/limits.ts";
+import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseRateLimitHeaders, parseRetryAfter } from "../../src/api-client/rate-limit-headers.ts";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { CATEGORIES } from "../../src/model/rate-limit.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import { createLedger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { CATEGORIES } from "../../src/rate-limit/limits.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const START_MS = Date.UTC(2026, 2, 1);

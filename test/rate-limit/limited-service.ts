@@ -1,6 +1,5 @@
-import { CATEGORIES, type Category } from "../../src/model/rate-limit.ts";
 import type { LimiterKind } from "../../src/model/scenario.ts";
-import type { Limits, PLANS } from "../../src/rate-limit/limits.ts";
+import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 

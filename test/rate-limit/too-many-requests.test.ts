@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Category } from "../../src/model/rate-limit.ts";
 import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
-import type { Lane, Limits } from "../../src/rate-limit/limits.ts";
+import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;

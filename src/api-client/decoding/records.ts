@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { RejectReason } from "../../model/label-values.ts";
+import type { RejectReason } from "../../metrics/label-values.ts";
 import { NODE_STATUSES, type NodeDetail, type NodeRecord, type NodeStatus } from "../../model/node.ts";
 import {
   type HourlyEntry,

@@ -1,12 +1,12 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
-import { CATEGORIES } from "../../model/rate-limit.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
 import type { Fleet, SessionSummary } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
+import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { type StatusSnapshot, statusLine } from "../../web/api/status-views.ts";
 import { actionText } from "./node-explanation-text.ts";

@@ -1,10 +1,9 @@
 import { DAY_MS, type DurationMs, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { formatPercent } from "../../base/percent.ts";
 import type { NetworkSize } from "../../collectors/polling-plan.ts";
-import type { Bound } from "../../model/rate-limit.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
-import type { CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
+import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */
 export type CountSource = "options" | "state" | "service";

@@ -1,4 +1,8 @@
 import { CAPPED_FAMILIES } from "../../model/label-caps.ts";
+import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
 import {
   CATEGORY_LABELS,
   DECISION_REASONS,
@@ -11,11 +15,7 @@ import {
   PLAN_LIMITS,
   REJECT_REASONS,
   WEB_REFUSALS,
-} from "../../model/label-values.ts";
-import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
-import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
-import { COLLECTORS } from "../../model/snapshot.ts";
+} from "../label-values.ts";
 import type { FamilyType } from "../text-format.ts";
 
 /** One family of the daemon's own. */

@@ -1,10 +1,21 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
-import { CATEGORIES, type Category, type LimitScope } from "../../model/rate-limit.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { LimitReading } from "../limit-headers.ts";
-import { allowanceOf, externalFloorOf, type Lane, type Limits, reservedCalls } from "../limits.ts";
+import {
+  allowanceOf,
+  CATEGORIES,
+  type Category,
+  externalFloorOf,
+  type Lane,
+  type Limits,
+  reservedCalls,
+} from "../limits.ts";
 import { createExternalUsageOfLimit, type ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
+
+/** Limits that an answer may speak of: its category's, or the plan's over all of them. */
+export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
+export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
 /** A call of ours, and when it went out. */
 interface SentCall {

@@ -1,6 +1,5 @@
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import { CATEGORIES } from "../../model/rate-limit.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -9,6 +8,7 @@ import type { BillingMonth } from "../../rate-limit/billing-month.ts";
 import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
 import type { Ledger } from "../../rate-limit/ledger.ts";
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.ts";
+import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { Plan } from "../../scheduling/planner.ts";
 import { isKnown, iso, seconds } from "./notation.ts";
 import type { NodesQuery } from "./query.ts";

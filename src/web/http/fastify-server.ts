@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../model/label-values.ts";
+import type { WebRefusal } from "../../metrics/label-values.ts";
 import type { Log } from "../../model/ports.ts";
 import type { IsTrustedProxy } from "./client-address.ts";
 import { NO_SUCH_PAGE, sendError } from "./error-response.ts";

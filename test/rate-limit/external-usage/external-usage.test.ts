@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import type { Category } from "../../../src/model/rate-limit.ts";
 import { expectedCallsOfPlan } from "../../../src/rate-limit/external-usage/external-usage.ts";
 import { createLedger, type Ledger, settlePermit, takePermit } from "../../../src/rate-limit/ledger.ts";
-import { type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
+import { type Category, type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
 
 const MINUTE = 60_000;
 const limitsOf = (plan: keyof typeof PLANS): Limits => ({

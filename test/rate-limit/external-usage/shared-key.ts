@@ -1,6 +1,7 @@
-import { type Category, LIMIT_SCOPES } from "../../../src/model/rate-limit.ts";
+import { LIMIT_SCOPES } from "../../../src/rate-limit/external-usage/external-usage.ts";
 import { createLedger, type Ledger, settlePermit, takePermit } from "../../../src/rate-limit/ledger.ts";
 import { parseLimitReading } from "../../../src/rate-limit/limit-headers.ts";
+import type { Category } from "../../../src/rate-limit/limits.ts";
 import { createLimitedService, type LimiterSetup, type StatedHeaders } from "../limited-service.ts";
 import { type Event, insert } from "../saturated-day.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Category } from "../../../src/model/rate-limit.ts";
+import type { Category } from "../../../src/rate-limit/limits.ts";
 import { LIMITER_SETUPS, LIMITERS, type LimiterSetup, limitsWithoutPlan } from "../limited-service.ts";
 import { type CallFate, runSharedKey, type SharedKeyEvent } from "./shared-key.ts";
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { SECOND_MS } from "../../../base/duration.ts";
-import type { WebRefusal } from "../../../model/label-values.ts";
+import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Operator } from "../../../model/remediation/operator.ts";
 import { sendError } from "../error-response.ts";
 import type { RouteDeps } from "../route.ts";

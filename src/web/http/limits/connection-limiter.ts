@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
-import type { WebRefusal } from "../../../model/label-values.ts";
+import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Clock, Log } from "../../../model/ports.ts";
 import { clientKey, createPerClient, type IsTrustedProxy } from "../client-address.ts";
 import { rawResponse } from "../security-headers.ts";

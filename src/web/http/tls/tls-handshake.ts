@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { SECOND_MS } from "../../../base/duration.ts";
-import type { WebRefusal } from "../../../model/label-values.ts";
+import type { WebRefusal } from "../../../metrics/label-values.ts";
 import type { Clock, Log } from "../../../model/ports.ts";
 import { createTokenBucket } from "../limits/token-bucket.ts";
 import { rawResponse } from "../security-headers.ts";

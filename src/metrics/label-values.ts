@@ -1,7 +1,8 @@
-import { ACTION_KINDS } from "./policy/policy.ts";
-import { LIMIT_SCOPES, type LimitScope, PLAN_BOUNDS } from "./rate-limit.ts";
-import { HOLD_REASONS } from "./remediation/decision.ts";
-import { OPEN_STATES } from "./remediation/episode.ts";
+import { ACTION_KINDS } from "../model/policy/policy.ts";
+import { HOLD_REASONS } from "../model/remediation/decision.ts";
+import { OPEN_STATES } from "../model/remediation/episode.ts";
+import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
+import { PLAN_BOUNDS } from "../scheduling/planner.ts";
 
 /** Values of the label `endpoint`: the spec's endpoints (section 4) that this daemon calls. */
 export const ENDPOINT_LABELS = [
