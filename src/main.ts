@@ -6,11 +6,10 @@ import { VERSION } from "./cli/version.ts";
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
-  // A second signal ends the process at once, nobody should have to reach for kill -9: and by our own hand, for as
-  // process 1 of a container it would not die of it.
+  // A second signal ends the process at once. As process 1 of a container it would not die of the signal itself.
   const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_FAILURE) : stop.abort());
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
-  // Whoever reads us may have seen enough, as head does: what runs on is asked to stop, and its exit code still counts.
+  // The reader may close the pipe, as head does: the command is asked to stop, and its exit code still counts.
   process.stdout.on("error", () => stop.abort());
   process.stderr.on("error", () => {});
   let code: ExitCode = EXIT_OK;
@@ -38,5 +37,5 @@ async function main(): Promise<ExitCode> {
   return code;
 }
 
-// Whatever a library left running must not keep a finished command alive.
+// Timers or sockets of a library must not keep a finished command alive.
 process.exit(await main());

@@ -9,11 +9,11 @@ import type { Scenario } from "../../src/model/scenario.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { type KeyRow, keyRows, keyTable, tableCell } from "./key-table.ts";
 
-const WRITING_INTRO = `Durations are written as Prometheus writes them: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
+const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
-\`\${NAME}\` stands for an environment variable, anywhere in a value; one that isn't set is an error, and a literal \`\${\` is
-written \`$\${\`. Inside \`{ }\` or \`[ ]\` a value with a variable has to be quoted. Variables are filled in after the YAML was
-parsed, so that what they hold can't add keys; a variable that holds a number may stand where a number belongs.
+\`\${NAME}\` in a value is replaced by an environment variable. An unset variable is an error. Write a literal \`\${\` as \`$\${\`.
+Inside \`{ }\` or \`[ ]\`, quote a value that contains a variable. Variables are replaced after the YAML is parsed, so that they
+can't add keys. A variable may hold a number where a number is expected.
 
 An unknown key is an error. Every error of a file is reported at once, each with its line and column:
 
@@ -21,63 +21,62 @@ An unknown key is an error. Every error of a file is reported at once, each with
 
 const CONFIG_INTRO = `# Configuration
 
-One YAML file, given with \`--config\`. Paths in it are relative to the folder it stands in.
+One YAML file, passed as \`--config\`. Paths in it are relative to its folder.
 
 ${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
-Editors that speak YAML (through yaml-language-server) complete and check the file by \`proxywarden.schema.json\`, which its
-first line names.`;
+Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which its first line names.`;
 
 const WEB_INTRO = `## The web configuration file
 
-What \`web.web_config_file\` names: the format is that of Prometheus' exporter-toolkit, so one file serves this daemon,
-Prometheus and its exporters. Paths in it are relative to the folder it stands in, variables are filled in as above, and
-\`check\` judges it along with the rest.
+The file that \`web.web_config_file\` names. It has the format of Prometheus' exporter-toolkit, so the daemon, Prometheus and
+its exporters can share one file. Paths in it are relative to its folder, variables are replaced as above, and \`check\` checks
+it with the configuration.
 
-The file is read as Go programs read it: a key without a value is left out, durations are Go's (\`1.5s\`, \`1h30m\`, \`100ms\`;
-no days), and an empty file is a valid one. These differ from the toolkit:
+The file is read as Go programs read it: a key without a value is absent, durations are Go's (\`1.5s\`, \`1h30m\`, \`100ms\`;
+no days), and an empty file is valid. Differences from the toolkit:
 
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
-- What would be ignored, or guarantee nothing, is an error here: both a text and a file for the same thing,
+- Settings that the toolkit ignores, or that have no effect, are errors: both a text and a file for the same thing,
   \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
   \`min_version\`, authorities that are no certificates, bcrypt costs over 18, an interval without a unit.
 - \`\${NAME}\` is replaced by an environment variable.
 
-The file, the certificates and the keys are read again when they change; new connections and requests go by what was read.
-Where something is wrong then, what was in force stays so, the log names every error, and
-\`proxywarden_web_config_last_reload_successful\` is 0. Turning TLS on or off needs a restart, turning basic auth off
-a reload: a half-written file opens nothing.`;
+The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
+them is invalid, the previous settings stay active, the log names every error, and
+\`proxywarden_web_config_last_reload_successful\` is 0. To turn TLS on or off,
+restart the daemon. To turn basic auth off, reload the configuration: this way a half-written file can't open the server.`;
 
 const POLICIES_INTRO = `# Policies
 
-A policy says which nodes are unhealthy, and what is to be done about them, step by step. Policies stand in YAML files of
-their own, which the key \`policies\` of the configuration names; as a whole they are bounded by its section \`safety\`
-(\`docs/config.md\`). \`check\` judges them all, and says how many nodes could be acted on at worst.
+A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are YAML files that the key \`policies\`
+of the configuration names. Its section \`safety\` (\`docs/config.md\`) limits all policies together. \`check\` checks them and
+prints the most nodes that they could act on.
 
 ${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
 
-Policies come to act in the order of their files' paths, and within a file as they stand there: a node that several are
-about belongs to the first one that fires, until that episode is over.
+Policies act in the order of their files' paths, and within a file in the order of the file. If several policies match a node,
+the first one that fires has it until its episode is over.
 
-Editors that speak YAML complete and check such a file by \`policies.schema.json\`, where its first line is
+Editors with yaml-language-server complete and check a policy file with \`policies.schema.json\`, if its first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
 
-const STEPS_INTRO = `The ladder: a list. Each step has an \`action\`, and:`;
+const STEPS_INTRO = `A list. Each step has an \`action\` and these keys:`;
 
-const STEPS_RULES = `A step ends when its \`verify.within\` is over, or as soon as its \`verify.expect\` holds. Ended with \`when\` no longer
-true, the node is healed and the ladder is over; ended with \`when\` still true, the next step is taken. A step that the
-service refused ends the episode. Whatever is not clear is settled by observation; nothing is ever sent twice.`;
+const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, the node is
+healed and no further step is taken. If \`when\` is still true, the next step is taken. A step that the service rejects ends the
+episode. An action whose response is unclear is verified by observation; no action is sent twice.`;
 
 const SCENARIO_INTRO = `# Scenarios of the simulator
 
-\`simulate --scenario FILE\` serves a simulated network, described in YAML. Everything that happens follows from the seed.
-What a file leaves out is as the tables say.
+\`simulate --scenario FILE\` serves a simulated network that a YAML file describes. The same seed gives the same events. Keys
+that a file leaves out have the defaults below.
 
 ${WRITING_INTRO}\`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
@@ -123,14 +122,14 @@ export function policyReference(expressions: string, example: string): string {
   ]);
 }
 
-const WINDOWS_RULES = `A policy with \`windows\` acts within these time intervals alone. They stand under \`time_intervals\` in
-[the configuration](config.md), in Alertmanager's format and with its meaning: weekdays, days of the month, months and years
-are those of the instant itself, in the interval's location. A time range can't go over midnight, so a night is two ranges:
-one that ends at \`24:00\` and one that begins at \`00:00\`.
+const WINDOWS_RULES = `A policy with \`windows\` acts only within these time intervals. They are defined under \`time_intervals\` in
+[the configuration](config.md), with Alertmanager's format and meaning: weekdays, days of the month, months and years are those
+of the instant itself, in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
+at \`24:00\` and one that begins at \`00:00\`.
 
-The morning of a night falls on the next day. Under \`weekdays: [friday]\` both ranges are open on Friday, the early one on
-Friday morning. A night on certain days is therefore two intervals, the morning with the days that follow. \`check\` warns of
-an interval that ends at midnight and that nothing continues.`;
+The morning of a night is on the next day. With \`weekdays: [friday]\` both ranges are open on Friday, the early one on Friday
+morning. A night on certain days therefore needs two intervals, the morning with the following days. \`check\` warns of an
+interval that ends at midnight and is not continued.`;
 
 const NIGHT_EXAMPLE = `time_intervals:
   - name: every-night
@@ -158,19 +157,19 @@ export function scenarioReference(defaults: Scenario, example: string): string {
 export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
   jsonSchemaOf(scenarioSchema(defaults), "proxywarden scenario");
 
-/** Keys that all faults share once, then what each kind does and needs beside. */
+/** The keys that all faults share, then each kind with its own keys. */
 function faultReference(): string {
   const { common, kinds } = faultAlternatives();
   const shared = Object.entries(common).flatMap(([key, schema]) => keyRows(`faults[].${key}`, schema));
   return [
     "## faults",
-    "What goes wrong, and when: a list. Every entry has a `kind`, and:",
+    "A list of faults. Every fault has a `kind` and these keys:",
     keyTable(shared),
     alternativesTable("kind", kinds),
   ].join("\n\n");
 }
 
-/** One shape out of several: its name, what it does, and the keys of its own. */
+/** One alternative: its name, what it does, and its own keys. */
 interface AlternativeRow {
   readonly name: string;
   readonly meaning: string;
@@ -182,7 +181,7 @@ function alternativesTable(head: string, alternatives: readonly AlternativeRow[]
     const own = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
     return `| \`${name}\` | ${tableCell(meaning)} | ${tableCell(own.map(keyLine).join("<br>"))} |`;
   });
-  return [`| ${head} | what it does | keys of its own |`, "| --- | --- | --- |", ...rows].join("\n");
+  return [`| ${head} | what it does | keys |`, "| --- | --- | --- |", ...rows].join("\n");
 }
 
 function keyLine({ path, type, defaultText: defaultValue, required, meaning }: KeyRow): string {

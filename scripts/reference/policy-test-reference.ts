@@ -4,10 +4,10 @@ import { keyRows, keyTable } from "./key-table.ts";
 
 const INTRO = `# Tests of policies
 
-\`proxywarden test FILE…\` runs tests of policies: how a fleet looks over time goes in, and which verdicts, timers, holds and
-actions are expected when. It is the whole daemon that runs, on virtual time, over a service that shows what the file
-says: an hour takes a fraction of a second, and what passes here is what would happen. It ends with 0 where all
-tests pass, and with 1 where one does not, each miss with its line, what was expected, and what came instead.
+\`proxywarden test FILE…\` runs unit tests of policies. A test defines the state of a fleet over time, and the verdicts, timers,
+holds and actions that are expected at certain times. The command runs the whole daemon on virtual time against a simulated
+service, so an hour takes a fraction of a second. The exit code is 0 if all tests pass, and 1 otherwise; each failure is
+printed with its line, the expected and the actual value.
 
 \`\`\`
 config/policies/tests/offline.yaml
@@ -16,17 +16,17 @@ config/policies/tests/offline.yaml
 0 passed, 1 failed
 \`\`\`
 
-A value over time is a list of spans, such as \`[online for 10m, offline]\`: the last one stays, and a single value may stand
-alone. The fleet does what is written, whatever is done to it: a reboot that helps is a status that changes. The daemon
-believes what it sees after two walks, so a test begins with two quiet minutes. Where no mode is said, all is judged as if
-it were enforced: what a policy in \`dry_run\` would do is what one wants to know.`;
+A value over time is a single value, or a list of spans such as \`[online for 10m, offline]\`, of which the last one lasts. The
+fleet follows the file and does not react to actions: a reboot that helps is written as a status that changes. The daemon trusts
+the inventory after two walks, so let a test begin with two quiet minutes. Unless \`mode\` says otherwise, policies are tested as
+if they were enforced, including those in \`dry_run\`.`;
 
 /** The reference of files of policy tests, in Markdown. `example` is a whole file. */
 export function policyTestReference(example: string): string {
   const { safety, time_intervals, ...keys } = policyTestSchema.shape;
   const rows = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
   const shared =
-    "`safety` and `time_intervals` may stand in such a file as well: as in [the configuration](config.md), with the same defaults.";
+    "A file may also have the sections `safety` and `time_intervals` of [the configuration](config.md), with the same defaults.";
   return `${[INTRO, "## Keys", shared, keyTable(rows), `## Example\n\n\`\`\`yaml\n${example.trimEnd()}\n\`\`\``].join("\n\n")}\n`;
 }
 

@@ -12,7 +12,7 @@ import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, r
 import { stripControlCharacters } from "./daemon-api/client.ts";
 import { createPaint } from "./output/colour.ts";
 import { withProgress } from "./output/progress.ts";
-import { type Miss, runPolicyTest } from "./policy-tests/runner.ts";
+import { type FailedExpectation, runPolicyTest } from "./policy-tests/runner.ts";
 
 /** Options of `test`. */
 export interface TestOptions {
@@ -104,7 +104,7 @@ const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: 
   ...camelKeys(node),
 });
 
-const formatFailure = ({ expected, lines }: Miss): string =>
+const formatFailure = ({ expected, lines }: FailedExpectation): string =>
   `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;
 
 function printResults(results: readonly FileResult[], { out, err, env }: CommandContext): void {

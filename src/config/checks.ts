@@ -1,3 +1,4 @@
+import { dirname, isAbsolute, join } from "node:path";
 import { nearest } from "../base/nearest-word.ts";
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
@@ -5,51 +6,48 @@ import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
 import { type ConfigProblem, toProblem } from "./diagnostics/problem.ts";
 import type { Config } from "./schema/config.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
-import type { ValueProblem } from "./schema-reader.ts";
+import type { ReadOptions, ValueProblem } from "./schema-reader.ts";
 import type { YamlSource } from "./yaml/document.ts";
 
-/** A field that an expression reads, as far as warnings need it. */
+/** A field that an expression reads. */
 export interface FieldUse {
   readonly name: string;
-  /** The collector that brings it. */
+  /** The collector that reads it. */
   readonly source: "nodes" | "details" | "sessions";
   /** Known only where `service.usage_scale` is set. */
   readonly isUsage: boolean;
 }
 
-/** A cron schedule of which the limits don't carry every run, and a message about it. */
+/** A cron schedule with more runs than the limits allow. */
 export interface SkippedRuns {
   readonly collector: "nodes" | "sessions" | "stats" | "hourly";
   readonly message: string;
 }
 
-/** What the loader can't know by itself. */
+/** Checks that the loader gets from outside. */
 export interface ConfigChecks {
-  /** Says what is wrong with a cron expression; null: nothing. */
+  /** Returns what is wrong with a cron expression; null: it is valid. */
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: ReadonlySet<string> | readonly string[];
-  /** Says what is wrong with a CEL expression, and at which of its characters, counted from 0; null: nothing. */
+  /** Returns what is wrong with a CEL expression, and at which character (from 0); null: it is valid. */
   expression(text: string): { readonly message: string; readonly offset: number } | null;
-  /** The fields that a CEL expression reads, with which nothing is wrong. */
+  /** The fields that a valid CEL expression reads. */
   fields(text: string): readonly FieldUse[];
-  /** Cron schedules of which the limits don't carry every run; absent: none are looked for. */
+  /** Returns the cron schedules with more runs than the limits allow; absent: not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
-/** A configuration file, and all that is needed to judge it. */
+/** A configuration file, and what is needed to check it. */
 export interface ConfigSource extends YamlSource {
-  /** Reads a file that the configuration names. Without it, such files are not looked at. */
+  /** Reads a file that the configuration names; absent: such files are not checked. */
   readonly readFile?: (path: string) => Result<string, string>;
-  /**
-   * The files that a glob, relative to `folder`, finds, as paths for `readFile`. Without it, no policy file is looked
-   * at, and there are no policies.
-   */
+  /** Returns the files that match a glob relative to `folder`, as paths for `readFile`; absent: no policies are loaded. */
   readonly listFiles?: (glob: string, folder: string) => readonly string[];
   readonly checks: ConfigChecks;
 }
 
-/** What policies may name. */
+/** Names that policies may refer to. */
 export interface DefinedNames {
   readonly receivers: readonly string[];
   readonly windows: readonly string[];
@@ -59,7 +57,7 @@ export interface DefinedNames {
 
 const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
-/** Reads a file that another one names. */
+/** Reads a file that another file names. */
 export function readReferencedFile(
   file: string,
   readFile: ConfigSource["readFile"],
@@ -70,17 +68,35 @@ export function readReferencedFile(
   return fail([toProblem(file, { ...DOCUMENT_START, found: "nothing", expected, message: text.error })]);
 }
 
-/** What the checks of one file stand on. */
+/** Context of the checks of one file. */
 export interface CheckContext {
   readonly source: ConfigSource;
   resolvePath(path: string): string;
-  /** Paths of the files that a glob finds. */
+  /** Paths of the files that match a glob. */
   find(glob: string): readonly string[];
-  /** Null: the configuration is wrong, so what it has is not known. */
+  /** Null: the configuration is invalid, so its names are unknown. */
   readonly names: DefinedNames | null;
 }
 
-/** Makes one of the checks that the schema leaves to the loader; null: the value is fine. */
+/** Creates the context of a configuration file, which collects the files that globs find in `found`. */
+export function createCheckContext(source: ConfigSource): CheckContext & { readonly found: ReadonlySet<string> } {
+  const folder = dirname(source.file);
+  const found = new Set<string>();
+  const find = (glob: string) => {
+    const paths = source.listFiles?.(glob, folder) ?? [];
+    for (const path of paths) found.add(path);
+    return paths;
+  };
+  return { source, resolvePath: (path) => (isAbsolute(path) ? path : join(folder, path)), find, names: null, found };
+}
+
+/** Options to read a file with the checks of a context. */
+export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
+  check: (check, value) => checkValue(check, value, checkContext),
+  resolvePath: checkContext.resolvePath,
+});
+
+/** Runs a check that the schema leaves to the loader; null: the value is valid. */
 export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
   const { source, names } = checkContext;
   switch (check) {
@@ -109,7 +125,7 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "file":
       return checkFile(value, checkContext);
     case "web":
-      // An empty one is fine. Problems within the file are reported at its own lines.
+      // The file may be empty. Problems in it are reported at its own lines.
       return checkReadable(value, checkContext);
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
@@ -122,7 +138,7 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
   }
 }
 
-/** Names that a message lists; of more, the nearest one is suggested. */
+/** Longer lists of names are left out of a message, which then only suggests the nearest one. */
 const LISTED_NAMES_MAX = 20;
 
 /** `section`: the section that defines such names. */
@@ -156,14 +172,14 @@ function checkTemplate(text: string): ValueProblem | null {
 function checkTimeZone(value: string): ValueProblem | null {
   const expected = "must be the name of an IANA time zone, such as Europe/Paris or UTC";
   if (value === LOCAL_ZONE) return null;
-  // Offsets such as +02:00 are no names, and know no summer time.
+  // Offsets such as +02:00 are not names, and have no daylight saving time.
   if (/^[A-Za-z]/.test(value)) {
     try {
       const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: value }).resolvedOptions();
-      // Alertmanager wants the zone's own spelling. Of another name for a zone it can't be told here.
+      // Alertmanager requires the exact spelling, which can't be checked for aliases of a zone.
       if (timeZone === value || timeZone.toLowerCase() !== value.toLowerCase()) return null;
     } catch {
-      // It is refused below.
+      // Rejected below.
     }
   }
   return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };

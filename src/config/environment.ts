@@ -3,19 +3,19 @@ import { fail, ok, type Result } from "../base/result.ts";
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A text whose variables were filled in, and the names of those variables. */
+/** A text with its variables replaced, and their names. */
 export interface SubstitutedText {
   readonly text: string;
   readonly variables: readonly string[];
-  /** Index in the text as it was written, of a character of the text that it became. */
+  /** Maps an index in `text` to the index in the original text. */
   originalIndex(index: number): number;
 }
 
 const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
 
 /**
- * Fills in `${NAME}`; `$${` stands for a literal `${`. What a variable holds is not looked into again. The error is
- * what was found and the clause that says what would be right; it never holds a variable's value.
+ * Replaces `${NAME}` by the variable's value, which is not expanded again; `$${` stands for a literal `${`. The error is what
+ * was found and what is expected; it never contains a variable's value.
  */
 export function substitute(
   text: string,
@@ -34,7 +34,7 @@ export function substitute(
       result += "${";
       continue;
     }
-    // What follows an open brace may be the rest of a secret.
+    // The text after an open brace may be a secret.
     if (end === "") return fail({ found: "${", expected: NAME_EXPECTED });
     if (!/^[A-Za-z_]\w*$/.test(name)) {
       return fail({ found, expected: NAME_EXPECTED });
@@ -49,7 +49,7 @@ export function substitute(
   return ok({ text: result + text.slice(done), variables, originalIndex: writtenIndex });
 }
 
-/** What became of `from` to `to` of a text: now it is `start` to `end`. */
+/** A replacement: `from` to `to` in the original text, `start` to `end` in the result. */
 interface Replacement {
   readonly start: number;
   readonly end: number;

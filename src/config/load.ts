@@ -1,6 +1,5 @@
-import { dirname, isAbsolute, join } from "node:path";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type CheckContext, type ConfigSource, checkValue, type DefinedNames } from "./checks.ts";
+import { type ConfigSource, checkValue, createCheckContext, type DefinedNames } from "./checks.ts";
 import { type ConfigProblem, mergeProblems } from "./diagnostics/problem.ts";
 import { findWarnings } from "./diagnostics/warnings.ts";
 import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "./policy-file.ts";
@@ -11,29 +10,20 @@ import { readWebFile, type WebFile } from "./web-file.ts";
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
   readonly config: Config;
-  /** In the order in which they come to act: by the paths of their files, then as they stand there. */
+  /** In the order in which they act: by the paths of their files, then by their position. */
   readonly policies: readonly LoadedPolicy[];
-  /** Null: none is named. */
+  /** Null: no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
 }
 
 /**
- * Reads a configuration, its policies and its web configuration, through `readFile` and `listFiles` alone. Fails with
- * every error of every file, in the order of its lines. Paths in a file are relative to the folder of the configuration;
- * in the web configuration, to its own.
+ * Loads a configuration, its policies and its web configuration. Fails with every error of every file, ordered by line.
+ * Paths are relative to the folder of the configuration; in the web configuration, to its own folder.
  */
 export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly ConfigProblem[]> {
-  const folder = dirname(source.file);
-  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(folder, path));
-  // Known as soon as the globs are checked: a mistake elsewhere in the configuration doesn't hide those of policies.
-  const policyPaths = new Set<string>();
-  const find = (glob: string) => {
-    const paths = source.listFiles?.(glob, folder) ?? [];
-    for (const path of paths) policyPaths.add(path);
-    return paths;
-  };
-  const checkContext: CheckContext = { source, resolvePath, find, names: null };
+  const checkContext = createCheckContext(source);
+  const { resolvePath } = checkContext;
   const webPaths = new Set<string>();
   const check: ReadOptions["check"] = (kind, value) => {
     const refusal = checkValue(kind, value, checkContext);
@@ -42,7 +32,8 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   };
   const main = readYaml(configSchema, source, { check, resolvePath });
   const names = main.ok ? definedNames(main.value.value) : null;
-  const files = readPolicyFiles([...policyPaths].toSorted(), { ...checkContext, names });
+  // Policies are checked even if the configuration has errors.
+  const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
   const [webPath] = webPaths;
   const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, checkContext);
   if (!main.ok || !files.ok || !web.ok) {

@@ -1,13 +1,13 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
-import { type CheckContext, checkValue, readReferencedFile } from "./checks.ts";
+import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { policyFileSchema } from "./schema/policy.ts";
 import { type ReadDocument, readYaml } from "./schema-reader.ts";
 import { TEXT_LENGTH_MAX } from "./yaml/document.ts";
 import { positionIn } from "./yaml/position.ts";
 
-/** A policy, and where it stands. */
+/** A policy and its position. */
 export interface LoadedPolicy {
   readonly policy: PolicyRule;
   readonly file: string;
@@ -25,12 +25,12 @@ export interface PolicyFile {
   readonly read: ReadDocument<{ readonly policies: readonly PolicyRule[] }>;
 }
 
-/** What a fleet is watched for goes into some files; a glob that finds more of them is the wrong glob. */
+/** A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
 
 const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
-/** Reads policy files, in that order. Fails with every problem of all of them. */
+/** Reads policy files, in the given order. Fails with every problem of all of them. */
 export function readPolicyFiles(
   files: readonly string[],
   checkContext: CheckContext,
@@ -59,7 +59,7 @@ export function readPolicyFiles(
   return all.length === 0 ? ok(valid) : fail(all);
 }
 
-/** The files are measured together, because they are compiled and put in force together. */
+/** The limit is for all files together, because they are compiled together. */
 function sizeProblem(file: string, length: number): ConfigProblem {
   const found = `${length} characters`;
   const expected = `must have at most ${TEXT_LENGTH_MAX}`;
@@ -72,16 +72,12 @@ function readPolicies(
   text: string,
   checkContext: CheckContext,
 ): Result<PolicyFile, readonly ConfigProblem[]> {
-  const { source, resolvePath } = checkContext;
-  const read = readYaml(
-    policyFileSchema,
-    { file, text, env: source.env },
-    { check: (check, value) => checkValue(check, value, checkContext), resolvePath },
-  );
+  const source = { file, text, env: checkContext.source.env };
+  const read = readYaml(policyFileSchema, source, readOptionsOf(checkContext));
   return read.ok ? ok({ file, read: read.value }) : read;
 }
 
-/** The policies of some files, in the order in which they come to act. */
+/** The policies of some files, in the order in which they act. */
 export const policiesInOrder = (files: readonly PolicyFile[]): LoadedPolicy[] =>
   files.flatMap(({ file, read }) =>
     read.value.policies.map((policy, index) => ({
@@ -91,7 +87,7 @@ export const policiesInOrder = (files: readonly PolicyFile[]): LoadedPolicy[] =>
     })),
   );
 
-/** A name is one policy's, in whatever file: its timers and episodes are kept by it. */
+/** Policy names are unique across files: timers and episodes refer to them. */
 function duplicateNames(files: readonly PolicyFile[]): ConfigProblem[] {
   const firstPositions = new Map<string, string>();
   return files.flatMap(({ file, read }) =>

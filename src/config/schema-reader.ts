@@ -7,29 +7,29 @@ import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
 import { parseYaml, type YamlSource } from "./yaml/document.ts";
 import type { Mark, Marks } from "./yaml/position.ts";
 
-/** What is wrong with a value: the clause that says what would be right, and the search for the nearest right one. */
+/** What is wrong with a value: what is expected, and a search for the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
-  /** The character of the text, counted from 0, that it is about; absent: the whole of it. */
+  /** Index of the wrong character; absent: the whole value is wrong. */
   readonly offset?: number;
 }
 
-/** What reading needs beside the schema. */
+/** What reading needs besides the schema. */
 export interface ReadOptions {
-  /** Checks that take knowledge from outside; null: the value is fine. */
+  /** Runs a check of the loader; null: the value is valid. */
   check(check: LoaderCheck, value: string): ValueProblem | null;
-  /** Where a path that the file names leads. */
+  /** Resolves a path in the file. */
   resolvePath(path: string): string;
 }
 
-/** A file that was read: its value by the schema, and where everything stands. */
+/** A file that was read: its value, and the position of each key and value. */
 export interface ReadDocument<T> {
   readonly value: T;
   readonly marks: Marks;
 }
 
 /**
- * Reads a YAML file by a schema: the value, or the problems of the file in the order of its lines. The work is linear in
- * the length of the text, and the list of problems is bounded.
+ * Reads a YAML file by a schema: returns the value, or the problems of the file, ordered by line. Runs in linear time, and
+ * returns a bounded number of problems.
  */
 export function readYaml<S extends z.ZodType>(
   schema: S,
@@ -62,7 +62,7 @@ function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): ValueKind | nu
   return here === null ? null : kindOf(here);
 }
 
-/** Whether a value is in an item that its list has no room for: the list is refused, and a check may be costly. */
+/** Whether a value is in an item beyond its list's maximum: the list is rejected anyway, and a check may be slow. */
 const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
   path.some((step, index) => {
     const list = typeof step === "number" && step > 0 ? schemaAt(schema, path.slice(0, index), raw) : null;
@@ -71,7 +71,7 @@ const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean
 
 function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): Finding[] {
   const value = valueAt(raw, mark.path);
-  // What is no text, or an empty one, the schema refuses by itself.
+  // The schema rejects values that are not text, and empty ones.
   if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
   const refusal = rules.check(kind.check, value);
   if (refusal === null) return [];
@@ -80,19 +80,16 @@ function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions)
   return [{ ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...said }];
 }
 
-/** How a text reads from one of its characters on. */
+/** Quotes a text from one of its characters on. */
 function quoteFrom(mark: Mark, value: string, offset: number): string {
   if (offset === 0) return mark.found;
   return offset >= value.length ? `the end of ${mark.found}` : quote(value.slice(offset));
 }
 
-/** Checks of what is a path. */
+/** Checks whose values are paths. */
 const PATH_CHECKS: ReadonlySet<LoaderCheck> = new Set(["file", "glob", "path", "web"]);
 
-/**
- * What the schema can't know: that a text stems from a variable and stands for a number, and what a path is relative
- * to.
- */
+/** Resolves paths, and turns the text of a variable into the number or boolean that the schema expects. */
 function adaptValue(schema: z.ZodType, kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): void {
   const value = valueAt(raw, mark.path);
   const last = mark.path.at(-1);
@@ -106,8 +103,8 @@ function adaptValue(schema: z.ZodType, kind: ValueKind, mark: Mark, raw: unknown
 }
 
 /**
- * What Go's yaml.v2 makes of a value: a key of a section without one is left out, and where a text is wanted, a number
- * or a boolean is the text that the file has.
+ * Reads a value as Go's yaml.v2 does: a key without a value is absent, and where text is expected, a number or boolean is
+ * read as the text in the file.
  */
 function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
   const last = mark.path.at(-1);
@@ -117,14 +114,14 @@ function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
   const owner = valueAt(raw, ownerPath) as Record<string | number, unknown>;
   const value = owner[last];
   if (value === null || (value === "" && kindOf(here)?.mayBeBlank)) {
-    // Of a mapping from names, the name counts as well: a user without a hash must not vanish.
+    // Not in a mapping from names: a user without a hash must not vanish.
     if (sectionKeys(schemaAt(schema, ownerPath, raw) ?? schema) !== null) delete owner[last];
   } else if (typeof value !== "string" && innermost(here)._zod.def.type === "string") {
     owner[last] = mark.found;
   }
 }
 
-/** A variable's text where no text is wanted: the number or boolean that it would be if the file held it. */
+/** The number or boolean that a variable's text stands for, if the schema expects one. */
 function parseVariable(schema: z.core.$ZodType, text: string): unknown {
   const { def } = innermost(schema)._zod;
   const numeric =

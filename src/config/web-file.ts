@@ -1,19 +1,19 @@
 import { dirname, isAbsolute, join } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { type CheckContext, checkValue, readReferencedFile } from "./checks.ts";
+import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./diagnostics/problem.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { readYaml } from "./schema-reader.ts";
 import { type Marks, markKey, positionIn } from "./yaml/position.ts";
 
-/** Reads a file; the error says which, and why it can't be read. */
+/** Reads a file; the error names the file and the reason. */
 export type ReadFile = (path: string) => Result<string, string>;
 
-/** A web configuration that was read, and how to read it again. */
+/** A valid web configuration, which can be read again. */
 export interface WebFile {
   readonly file: string;
   readonly config: WebConfig;
-  /** Reads the file anew, and looks at those that it names; all of it through `readFile`. */
+  /** Reads the file again, and checks the files that it names. */
   reread(readFile: ReadFile): Result<WebConfig, readonly ConfigProblem[]>;
 }
 
@@ -23,7 +23,7 @@ export interface LoadedWebFile {
   readonly warnings: readonly ConfigProblem[];
 }
 
-/** Reads a web configuration file; fails with every problem of it. Relative paths in it start at its own folder. */
+/** Reads a web configuration file; fails with every problem in it. Relative paths start at its own folder. */
 export function readWebFile(file: string, from: CheckContext): Result<LoadedWebFile, readonly ConfigProblem[]> {
   const read = loadWebFile(file, from, from.source.readFile);
   if (!read.ok) return read;
@@ -31,7 +31,7 @@ export function readWebFile(file: string, from: CheckContext): Result<LoadedWebF
   return ok({ webFile: toWebFile({ file, config }, from), warnings: findWarnings(config, marks, file) });
 }
 
-/** A web configuration that was read before. */
+/** Makes a configuration that was read before readable again. */
 export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, from: CheckContext): WebFile {
   const reread = (readFile: ReadFile) => {
     const read = loadWebFile(file, from, readFile);
@@ -40,9 +40,9 @@ export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, fr
   return { file, config, reread };
 }
 
-/** A thousand users need 8,000. The file is read between two requests, and more would keep others waiting over 50 ms. */
+/** A thousand users need 8,000. The file is read on the main thread: more tokens would block it for over 50 ms. */
 const TOKENS_MAX = 10_000;
-/** A thousand users are a thousand values. Aliases of aliases make many values of few tokens. */
+/** A thousand users are a thousand values. Aliases of aliases turn few tokens into many values. */
 const VALUES_MAX = 3_000;
 
 function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | undefined) {
@@ -54,11 +54,11 @@ function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | unde
   return readYaml(
     webSchema,
     { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
-    { check: (check, value) => checkValue(check, value, checkContext), resolvePath },
+    readOptionsOf(checkContext),
   );
 }
 
-/** A warning about a valid file: where it is, what would be better, and why. */
+/** A warning about a valid file: where it is, what is advised, and why. */
 type Warning = readonly [path: Path, expected: string, message: string];
 
 function findWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
@@ -86,20 +86,20 @@ function findWarnings(config: WebConfig, marks: Marks, file: string): ConfigProb
     .toSorted(byPosition);
 }
 
-/** Under this cost a stolen hash is guessed fast. */
+/** A stolen hash of a lower cost can be guessed quickly. */
 const BCRYPT_COST_ADVISED_MIN = 10;
 
 function usersWarnings({ basic_auth_users: users, tls_server_config: tls }: WebConfig): Warning[] {
   const weakHashes = Object.entries(users).flatMap(([user, hash]): Warning[] => {
     const cost = Number(hash.slice(4, 6));
-    const message = `the hash has a cost of ${cost}; under ${BCRYPT_COST_ADVISED_MIN} a stolen one is guessed fast`;
+    const message = `the hash has a cost of ${cost}; below ${BCRYPT_COST_ADVISED_MIN} a stolen hash can be guessed quickly`;
     const path = ["basic_auth_users", user];
     return cost < BCRYPT_COST_ADVISED_MIN
       ? [[path, `must have a cost of ${BCRYPT_COST_ADVISED_MIN} or more`, message]]
       : [];
   });
   if (tls !== undefined || Object.keys(users).length === 0) return weakHashes;
-  const message = "without tls_server_config passwords travel in clear";
+  const message = "without tls_server_config passwords are sent in plain text";
   return [[["basic_auth_users"], "must go with tls_server_config", message], ...weakHashes];
 }
 
@@ -107,13 +107,13 @@ function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[
   const { min_version: oldest, client_auth_type: type, client_ca, client_ca_file } = tls;
   const warnings: Warning[] = [];
   if (oldest === "TLS10" || oldest === "TLS11") {
-    const message = `${oldest} is broken, and takes signatures by SHA-1 with it`;
+    const message = `${oldest} is insecure, and allows SHA-1 signatures`;
     warnings.push([["tls_server_config", "min_version"], "must be TLS12 or TLS13", message]);
   }
   const verifies = type === "RequireAndVerifyClientCert" || type === "VerifyClientCertIfGiven";
   if (verifies && client_ca === undefined && client_ca_file === undefined) {
     const message =
-      "without client_ca_file the public authorities count: every client with a certificate of theirs is admitted";
+      "without client_ca_file the public CAs are trusted: every client with a certificate from one of them is admitted";
     warnings.push([["tls_server_config", "client_auth_type"], "must go with client_ca_file", message]);
   }
   return warnings;

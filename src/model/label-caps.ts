@@ -1,10 +1,10 @@
-/** The label value under which everything is counted that has no series of its own. */
+/** The label value for everything that has no series of its own. */
 export const OTHER_LABEL = "other";
 
 /**
- * How many values the labels of a family may take where the service fills them, and why so many. What comes beyond is
- * counted under {@link OTHER_LABEL}, so that no service can fill the page or the memory with labels. A value that has its own
- * series keeps it for as long as it is seen. Families with one series a node have as many as the fleet has nodes.
+ * Largest number of label values per family, for labels whose values come from the service. Further values are counted
+ * under {@link OTHER_LABEL}, which bounds memory and the size of a scrape. A value that has a series keeps it while it is
+ * seen. Families with one series per node are bounded by the size of the fleet.
  */
 export const LABEL_CAPS = {
   proxynet_nodes: { values: 2_000, of: "pairs of country and region, each with a series a state" },
@@ -24,5 +24,5 @@ export type CappedFamily = keyof typeof LABEL_CAPS;
 /** Values of the label `family` of `proxywarden_labels_folded_total`. */
 export const CAPPED_FAMILIES = Object.keys(LABEL_CAPS) as readonly CappedFamily[];
 
-/** Called with the records of one reading that were counted under {@link OTHER_LABEL}. */
+/** Called with the number of records that one read counted under {@link OTHER_LABEL}. */
 export type OnLabelsFolded = (family: CappedFamily, records: number) => void;

@@ -3,9 +3,9 @@ import type { Result } from "../base/result.ts";
 import type { Journal } from "./remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "./time.ts";
 
-/** Time. The real one is in system/; a virtual one drives tests, and a scaled one drives a demo at speed. */
+/** The clock. Tests use a virtual one, and the demo may use a faster one. */
 export interface Clock {
-  /** Our wall clock: may jump. For timestamps that people read. */
+  /** The wall clock, which may jump. For timestamps. */
   now(): EpochMs;
   /** Never jumps. For ages, intervals and pacing. */
   monotonic(): MonotonicMs;
@@ -13,9 +13,9 @@ export interface Clock {
   sleep(ms: DurationMs, signal?: AbortSignal): Promise<void>;
 }
 
-/** A cron bell: knows when an expression rings next. */
+/** Computes the times of cron expressions. */
 export interface Cron {
-  /** First instant after `after` at which `expression` (UTC, five or six fields) rings; null if it never will. */
+  /** The first time after `after` of `expression` (UTC, five or six fields); null: there is none. */
   nextAfter(expression: string, after: EpochMs): EpochMs | null;
 }
 
@@ -27,7 +27,7 @@ export interface TransportRequest {
   readonly body?: string;
 }
 
-/** What came back. Header names are lower case. The body is whole, and within the transport's cap. */
+/** A complete response. Header names are lower case. The body is within the transport's limit. */
 export interface TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -35,13 +35,13 @@ export interface TransportResponse {
 }
 
 /**
- * Why no response came back. `unreachable`: no connection, so the service saw nothing; `reset`: it broke in between;
- * `aborted`: our signal; `too_large`: the body passed the cap, and was dropped.
+ * Why there is no response. `unreachable`: no connection, so the service received nothing; `reset`: the connection broke;
+ * `aborted`: by the caller's signal; `too_large`: the body exceeded the limit and was discarded.
  */
 export interface TransportFailure {
   readonly kind: "unreachable" | "reset" | "aborted" | "too_large";
   readonly message: string;
-  /** Of `aborted`: nothing had left by then, and nothing will, so the service saw nothing. Absent: it may have. */
+  /** Of `aborted`: nothing was sent, so the service received nothing. Absent: it may have received the request. */
   readonly unsent?: true;
 }
 
@@ -51,21 +51,21 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** Calls made, by day (UTC, such as `2026-11-21`), durable. Both throw where the store refuses. */
+/** Durable count of API calls by day (UTC, such as `2026-11-21`). Both functions throw if the state can't be written or read. */
 export interface CallCounter {
   /** Calls made on `day` and after it. */
   since(day: string): number;
-  /** Adds some to a day, and returns once that is durable. */
+  /** Adds calls to a day; returns once they are on disk. */
   add(day: string, calls: number): void;
 }
 
-/** Small facts that outlive the process, by key. */
+/** Small durable values, by key. */
 export interface FactStore {
   read(key: string): string | null;
   write(key: string, value: string): void;
 }
 
-/** What the store gives the engine. */
+/** The durable state. */
 export interface StateStore {
   readonly calls: CallCounter;
   readonly facts: FactStore;
@@ -73,10 +73,10 @@ export interface StateStore {
   close(): void;
 }
 
-/** What varies in a log line, by name. */
+/** Fields of a log line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Structured log. Messages are constant sentences; what varies is in the fields. No secret is ever a field. */
+/** Structured log. Messages are constant; values are in the fields. Secrets are never logged. */
 export interface Log {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
@@ -84,21 +84,20 @@ export interface Log {
   error(fields: LogFields, message: string): void;
 }
 
-/** A secret that may change under us: in the configuration itself, or in a file. */
+/** A secret in the configuration or in a file; a file may change while the daemon runs. */
 export interface Secret {
-  /** The value in force; never empty. */
+  /** The current value; never empty. */
   value(): string;
   /** Reads the file again. True if the value changed. An unreadable file keeps the old value and is a failure. */
   refresh(): Result<boolean, string>;
 }
 
 /**
- * Looks at what may block a policy. True: it blocks. Neither answer nor error is kept: who asks keeps it. An error
- * blocks as well.
+ * Asks Prometheus and Alertmanager whether they block a policy. True, or an error: it is blocked. Results are not cached.
  */
 export interface ExternalBlockers {
-  /** Whether a Prometheus query gives anything. */
+  /** Whether a Prometheus query has a result. */
   hasQueryResult(query: string, signal: AbortSignal): Promise<Result<boolean, string>>;
-  /** Whether Alertmanager has an alert that fires, not silenced and not inhibited, and that all matchers fit. */
+  /** Whether Alertmanager has a firing alert that matches all matchers and is neither silenced nor inhibited. */
   hasFiringAlerts(matchers: readonly string[], signal: AbortSignal): Promise<Result<boolean, string>>;
 }

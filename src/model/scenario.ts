@@ -50,7 +50,7 @@ export interface ListOptions<Order extends string> {
   readonly totalFixed?: number;
 }
 
-/** Every choice that the spec calls "not shown". The client must work under each of them. */
+/** Every choice that the spec leaves open. The client must work under each of them. */
 export interface ServiceOptions {
   readonly limiter: LimiterKind;
   /** `off`: no X-RateLimit headers at all but on a 429. `category` or `plan`: whose numbers they state. */
@@ -92,7 +92,7 @@ export type FaultKind =
       readonly status: number;
       /** The Retry-After header as it stands. */
       readonly retryAfter?: string;
-      /** Retry-After as an HTTP-date, so much later than the answer on the clock of the service. Instead of `parseRetryAfter`. */
+      /** Retry-After as an HTTP-date, so much later than the answer on the clock of the service. Instead of `retryAfter`. */
       readonly retryAfterDateMs?: DurationMs;
       /** Answered by a gateway in front of the service: without X-RateLimit headers, and not counted by the service. */
       readonly bare?: boolean;
@@ -141,14 +141,14 @@ export type FaultKind =
 /** The answer to the read of a node whose details can't be read: 404, 200 without a usable field, or 500. */
 export type BadDetail = "not_found" | "unreadable" | "server_error";
 
-/** One line of the fault script. */
+/** One fault of a scenario. */
 export interface Fault {
   /** From the start of the simulation. */
   readonly afterMs: DurationMs;
   readonly forMs: DurationMs;
   /**
    * Method, path prefix or both that are hit, such as `GET /v1/nodes`; absent: every request. The query belongs to the
-   * path: `GET /v1/nodes?` hits the list alone. A dark region and a skewed clock are no requests: they have no match.
+   * path: `GET /v1/nodes?` hits only the list. `region_dark` and `clock_skew` affect no requests, so they have no match.
    */
   readonly match?: string;
   /** Share of the matching requests that are hit; 1 if absent. */
@@ -160,25 +160,25 @@ export interface Fault {
 export interface FleetRates {
   /** Mean time from healthy to a fault. */
   readonly faultEveryMs: DurationMs;
-  /** Share of faults that pass by themselves, within some minutes. */
+  /** Share of faults that end without help, within minutes. */
   readonly selfHealing: Share;
-  /** Share of the rest that no reboot heals. */
+  /** Share of the others that no reboot heals. */
   readonly incurable: Share;
   /** Share of the outages that come and go every few minutes instead of staying. */
   readonly flapping: Share;
   /** How long a reboot takes. */
   readonly rebootMs: DurationMs;
-  /** Mean time from one scheduled maintenance of a node to the next. */
+  /** Mean time between two scheduled maintenances of a node. */
   readonly maintenanceEveryMs: DurationMs;
-  /** Mean time until a person mends a fault that does not pass by itself: what reboots don't heal ends only so. */
+  /** Mean time until an operator repairs a fault that no reboot heals. */
   readonly repairMs: DurationMs;
 }
 
 /** How the fleet changes while the simulation runs. */
 export interface ChurnRates {
-  /** Mean time from one node that joins the fleet to the next; Infinity: none joins. */
+  /** Mean time between two nodes joining the fleet; Infinity: none joins. */
   readonly joinEveryMs: DurationMs;
-  /** Mean time from one node that leaves the fleet for good to the next; Infinity: none leaves. */
+  /** Mean time between two nodes leaving the fleet for good; Infinity: none leaves. */
   readonly leaveEveryMs: DurationMs;
   /** Share of reboots at whose end the node leaves the fleet instead of coming back up. */
   readonly vanishAfterReboot: Share;

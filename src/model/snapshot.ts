@@ -11,7 +11,7 @@ export const COLLECTORS = ["nodes", "details", "sessions", "stats", "hourly"] as
 export type Collector = (typeof COLLECTORS)[number];
 
 /**
- * The nodes, in columns: index `slot` of every column speaks of the node `ids[slot]`. A slot whose id is "" is empty
+ * The nodes, in columns: index `slot` of every column is about the node `ids[slot]`. A slot whose id is "" is empty
  * and its other columns mean nothing. A node keeps its slot for as long as it is in the fleet, so two snapshots can be
  * compared column by column. A missing number is NaN, a missing string "". Usages are ratios by the declared scale, and
  * NaN throughout while {@link usageKnown} is false. A published Fleet is never modified.
@@ -27,7 +27,7 @@ export interface Fleet extends Readonly<Record<ListedNumber | DetailNumber, Floa
   readonly versions: readonly string[];
   /** Indexes into {@link locations}. */
   readonly locationIndex: Uint32Array;
-  /** Every country and region pair seen and not yet settled as gone. */
+  /** Every pair of country and region that was seen and is not yet gone. */
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
@@ -66,7 +66,7 @@ export interface WalkResult {
   readonly at: MonotonicMs;
 }
 
-/** Where nodes stand; "" where a record did not say. */
+/** Location of nodes; "" if a record has none. */
 export interface Location {
   readonly country: string;
   readonly region: string;
@@ -82,9 +82,9 @@ export interface Histogram {
 /** Upper bounds in seconds of `proxynet_session_duration_seconds`, without +Inf: a second to a day. */
 export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 43_200, 86_400] as const;
 
-/** What the sessions come to, folded; the sessions themselves are not kept. */
+/** Totals of the sessions; single sessions are not kept. */
 export interface SessionSummary {
-  /** When the walk ended whose counts these are. */
+  /** When the walk of these counts ended. */
   readonly settledAt: MonotonicMs;
   /** Whether that walk accounted for all sessions. No policy reads sessions where it did not. */
   readonly complete: boolean;
@@ -92,7 +92,7 @@ export interface SessionSummary {
   readonly counts: Float64Array;
   /** Whether the list has ever shown a session that ended by error or timeout: until then failures are unknown, not 0. */
   readonly failedListed: boolean;
-  /** Sessions by country; "" gathers sessions without one. */
+  /** Sessions by country; "": sessions without a country. */
   readonly countries: ReadonlyMap<string, number>;
   /** Sessions by customer, all of them, most first. */
   readonly customers: readonly { readonly customerId: string; readonly sessions: number }[];
@@ -101,7 +101,7 @@ export interface SessionSummary {
   readonly durations: readonly Histogram[];
 }
 
-/** Sessions that ended count as recent for so long. */
+/** A session counts as recent for this long after its end. */
 export const RECENT_SESSION_MS: DurationMs = 5 * MINUTE_MS;
 
 /** Sessions by node, in columns with the same rules of slots as {@link Fleet}. */
@@ -122,15 +122,15 @@ export interface SessionNodes {
   readonly receivedBytes: Float64Array;
 }
 
-/** A value and the moment at which it was observed. */
+/** A value and the time of its observation. */
 export interface Dated<T> {
   readonly value: T;
   readonly at: MonotonicMs;
 }
 
-/** All that is known at one moment. Immutable, swapped whole; readers hold one and see no half of an update. */
+/** All data at one time. Immutable, and replaced as a whole, so that readers never see a partial update. */
 export interface Snapshot {
-  /** Counts up by one with each snapshot of this process. */
+  /** Increases by one with each snapshot of this process. */
   readonly sequence: number;
   readonly at: MonotonicMs;
   readonly fleet: Fleet;

@@ -2,10 +2,10 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** A timer holds 31 bits: setTimeout fires at once for anything longer, so longer sleeps are cut into these. */
+/** Longest timer: setTimeout fires at once for longer ones, so a longer sleep uses several. */
 const TIMER_MS_MAX: DurationMs = 2 ** 31 - 1;
 
-/** Real time. A sleep never ends early by the monotonic clock, and may be as long as `Infinity`: until the signal. */
+/** The system clock. A sleep never ends early by the monotonic clock; one of `Infinity` lasts until the signal aborts. */
 export function createSystemClock(): Clock {
   const monotonic = (): MonotonicMs => performance.now();
   return {

@@ -5,7 +5,7 @@ import type { EpochMs } from "../model/time.ts";
 
 /** A leap day is at most eight years away: 1896 to 1904, 2096 to 2104. */
 const LOOKAHEAD_DAYS_MAX = 8 * 366;
-/** The Gregorian calendar meets every weekday of a leap day within this: what doesn't ring in it never rings. */
+/** Within this, a leap day falls on every weekday: an expression with no time in it never runs. */
 const CYCLE_DAYS_MAX = 40 * 366;
 /** Expressions come from the configuration, one a collector; reloads may bring new ones. */
 const SCHEDULES_MAX = 64;
@@ -15,16 +15,16 @@ interface CronFields {
   readonly hours: readonly number[];
   readonly minutes: readonly number[];
   readonly seconds: readonly number[];
-  /** Months, 1 to 12: a cheap sieve before {@link ringsOn}. */
+  /** Months, 1 to 12: a cheap check before {@link runsOn}. */
   readonly months: readonly number[];
-  /** Whether it rings on the UTC day that begins at `day`. */
+  /** Whether it runs on the UTC day that begins at `day`. */
   runsOn(day: EpochMs): boolean;
 }
 
 /**
- * The cron bell, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames such as
+ * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames such as
  * `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week.
- * `next` throws on an expression that {@link cronError} finds fault with; null: not within eight years.
+ * `nextAfter` throws on an expression that {@link cronError} rejects; null: not within eight years.
  */
 export function createCron(): Cron {
   const schedules = new Map<string, CronFields>();
@@ -39,21 +39,21 @@ export function createCron(): Cron {
   return { nextAfter: (expression, after) => nextRunAt(scheduleOf(expression), after, LOOKAHEAD_DAYS_MAX) };
 }
 
-/** What is wrong with a cron expression, every fault of it, in words for a configuration error; null: nothing is. */
+/** Returns everything that is wrong with a cron expression; null: it is valid. */
 export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
     const faults = errors.map(({ message }) => message.replace(" is a invalid expression for ", " is no "));
     return `${faults.join("; ")}; a cron expression looks like "2 * * * *" (minute, hour, day, month, weekday; seconds may lead)`;
   }
-  return nextRunAt(parseSchedule(expression), 0, CYCLE_DAYS_MAX) === null ? "it names no day that ever comes" : null;
+  return nextRunAt(parseSchedule(expression), 0, CYCLE_DAYS_MAX) === null ? "it names a day that never occurs" : null;
 }
 
 function parseSchedule(expression: string): CronFields {
   const { second, minute, hour, month } = parse(expression);
   const [hours, minutes, seconds] = [ascending(hour), ascending(minute), ascending(second)];
   const task = createTask(expression, () => {}, { timezone: "UTC" });
-  // It is only asked which dates fit; node-cron would keep it registered for the life of the process.
+  // Only `match` is used: otherwise node-cron would keep the task for the life of the process.
   task.destroy();
   const firstMs = timeOfDay(hours[0] ?? 0, minutes[0] ?? 0, seconds[0] ?? 0);
   return { hours, minutes, seconds, months: month, runsOn: (day) => task.match(new Date(day + firstMs)) };
@@ -70,7 +70,7 @@ function nextRunAt(schedule: CronFields, after: EpochMs, daysMax: number): Epoch
   return null;
 }
 
-/** First time of the schedule on `day` that is not before `from`. Hours and minutes that are over are stepped over. */
+/** First time of the schedule on `day` that is not before `from`; skips hours and minutes that are over. */
 function firstTimeOfDay(schedule: CronFields, day: EpochMs, from: EpochMs): EpochMs | null {
   for (const hour of schedule.hours) {
     if (day + (hour + 1) * HOUR_MS <= from) continue;

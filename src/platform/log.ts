@@ -2,27 +2,27 @@ import { destination as fileDestination, type LoggerOptions, pino, stdSerializer
 import { prettyFactory } from "pino-pretty";
 import type { Log } from "../model/ports.ts";
 
-/** Levels of the log, from the most talkative to the quietest. */
+/** Log levels, lowest first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** What is written, and how: `json` for machines, `pretty` for a person at a terminal. */
+/** The lowest level that is logged, and the format: `json` lines, or `pretty` text for a terminal. */
 export interface LogOptions {
   readonly level: LogLevel;
   readonly format: "json" | "pretty";
 }
 
-/** Where finished lines go, each with its line break. Colours are for a terminal, unless NO_COLOR forbids them. */
+/** Destination of log lines, which include their line break. A terminal gets colors unless NO_COLOR is set. */
 export interface LogDestination {
   write(line: string): void;
   readonly isTTY?: boolean;
 }
 
-/** Lines that wait for a stuck stderr; what comes beyond is dropped, for the daemon goes on without its log. */
+/** Lines buffered while stderr is blocked; further lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 1_048_576;
 
-// No field is meant to carry a secret. If one does by mistake, at whatever depth, it would come under such a name;
-// messages of errors may quote a header or a URL.
+// No field should hold a secret. This is a second line of defence for fields with such a name, at any depth, and for
+// error messages that quote a header or a URL.
 const REDACTIONS: readonly (readonly [RegExp, string])[] = [
   [/("[\w-]*(?:authorization|api[_-]?key|token|secret|password|cookie)":)"(?:[^"\\]|\\.)*"/gi, '$1"[redacted]"'],
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, "$1 [redacted]"],
@@ -32,8 +32,8 @@ const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) =>
 
 /**
  * The structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`. Without a
- * destination they go to stderr, written aside so that a stuck pipe stops nothing, and flushed when the process exits.
- * As a second line of defence, fields with a secret's name, bearer tokens and passwords in URLs are blotted out.
+ * destination they go to stderr, asynchronously so that a blocked pipe blocks nothing, and are flushed at exit. Fields named
+ * like secrets, bearer tokens and passwords in URLs are redacted.
  */
 export function createLog(
   { level, format }: LogOptions,
@@ -65,7 +65,7 @@ export function createLog(
 
 function stderrDestination(): LogDestination {
   const stream = fileDestination({ fd: 2, sync: false, maxLength: LOG_BUFFER_BYTES_MAX });
-  // A stderr that nobody reads any more must not end the daemon.
+  // A closed stderr must not end the daemon.
   stream.on("error", () => {});
   return Object.assign(stream, { isTTY: process.stderr.isTTY === true && process.stderr.hasColors() });
 }

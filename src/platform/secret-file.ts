@@ -5,36 +5,36 @@ import type { Clock, Secret } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { readRegularFile } from "./text-file.ts";
 
-/** Looking at the file costs a system call; a secret that was replaced is in force within this. */
+/** Interval of checks for a changed file. Each check is a system call. */
 const CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
-/** A key, a token or a URL is far smaller: whatever is larger is the wrong file. */
+/** Keys, tokens and URLs are far smaller. */
 const SECRET_BYTES_MAX = 16_384;
-/** A system's whole bundle of authorities is smaller. */
+/** A system's whole CA bundle is smaller. */
 const PEM_BYTES_MAX = 1_048_576;
 
-/** A secret that stands in the configuration itself. `value` must not be empty. */
+/** A secret in the configuration itself. `value` must not be empty. */
 export function inlineSecret(value: string): Secret {
   if (value === "") throw new Error("a secret must not be empty");
   return { value: () => value, refresh: () => ok(false) };
 }
 
 /**
- * A secret in a file of one line, of which one trailing line break is no part. It is read now, on `refresh`, and when
- * the file's identity, size or times changed (also by the swap of a symbolic link, as Kubernetes mounts secrets), which
- * `value` looks for at most once a second. The error names the file and what is wrong with it.
+ * A secret in a file of one line, without its trailing line break. It is read now, on `refresh`, and when the file's
+ * identity, size or times have changed (also through a symbolic link, as Kubernetes mounts secrets), which `value` checks at
+ * most once a second. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
   return watchedSecretFile(path, { findProblem: singleLineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
 }
 
-/** A certificate or key in PEM, in a file that is read again as that of {@link fileSecret} is. */
+/** A certificate or key in PEM, in a file that is read again as with {@link fileSecret}. */
 export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
   return watchedSecretFile(path, { findProblem: pemProblem, bytesMax: PEM_BYTES_MAX }, clock);
 }
 
-/** What a file may hold. */
+/** Format of a secret file. */
 interface SecretFormat {
-  /** What is wrong with a text; null: nothing. */
+  /** Returns what is wrong with a text; null: it is valid. */
   findProblem(text: string): string | null;
   readonly bytesMax: number;
 }
@@ -60,7 +60,7 @@ function watchedSecretFile(
     const now = clock.monotonic();
     if (now - checkedAt >= CHECK_INTERVAL_MS) {
       checkedAt = now;
-      // What can't be read now keeps its old stamp, so the next look tries again.
+      // If the file can't be read, the old stamp remains, so the next check tries again.
       if (fileStampAt(path) !== current.stamp) refresh();
     }
     return current.text;
@@ -68,7 +68,7 @@ function watchedSecretFile(
   return ok({ value, refresh });
 }
 
-/** What a file held, and by what to see that it is no longer the same. */
+/** Content of a file, and a stamp that changes with the file. */
 interface SecretFileContent {
   readonly text: string;
   readonly stamp: string;
@@ -85,7 +85,7 @@ function readSecret(path: string, format: SecretFormat): Result<SecretFileConten
 
 function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
-  // Such a value breaks the header it goes into, and the error of that would be met far from here.
+  // Such a value would break the header it is used in, with an error far from here.
   if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
   if (!/^[\x20-\x7e]*$/.test(text)) {
     return "holds a byte order mark, or another character that no header carries; the secret is plain ASCII";
@@ -96,7 +96,7 @@ function singleLineProblem(text: string): string | null {
 const pemProblem = (text: string): string | null =>
   text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
 
-/** By what to see that a file is no longer the same: its identity, size and times. `unreadable`: it can't be looked at. */
+/** A stamp of a file's identity, size and times, to detect changes; `unreadable` if it has none. */
 export function fileStampAt(path: string): string {
   try {
     return fileStampOf(statSync(path, { bigint: true }));

@@ -4,7 +4,7 @@ import { awaitingAction, idleRemediation, sampleRemediation } from "../web/api/r
 import { startTestServer } from "../web/http/test-server.ts";
 import { captureOutput } from "./terminal.ts";
 
-test("approvals shows what waits, since when, and on what it was decided", async () => {
+test("approvals lists the waiting actions with their time and evidence", async () => {
   const { url } = await startTestServer({ remediation: () => sampleRemediation() });
   expect(await captureOutput((context) => runApprovals({ url, output: "text" }, context))).toEqual({
     code: 0,
@@ -20,20 +20,20 @@ proxywarden approve act-3, or reject. An action expires when its evidence no lon
   });
 });
 
-test("approvals says that nothing waits", async () => {
+test("approvals reports that no action is waiting", async () => {
   const { url } = await startTestServer();
   const end = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
   expect(end).toEqual({ code: 0, out: "no actions are waiting for approval\n", err: "" });
 });
 
-test("approvals gives machines the rows of the API", async () => {
+test("approvals --output json prints the rows of the API", async () => {
   const { url } = await startTestServer({ remediation: () => sampleRemediation() });
   const { code, out } = await captureOutput((context) => runApprovals({ url, output: "json" }, context));
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject([{ id: "act-3", request: { kind: "quarantine", duration_minutes: 1_440 } }]);
 });
 
-test("approvals prints nothing that a node's name could steer a terminal with", async () => {
+test("approvals replaces control characters in node names", async () => {
   const odd = { ...awaitingAction, node: "node\u001b[31m\r\u202e" };
   const { url } = await startTestServer({ remediation: () => ({ ...idleRemediation, approvals: () => [odd] }) });
   const { out } = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
@@ -41,7 +41,7 @@ test("approvals prints nothing that a node's name could steer a terminal with", 
   expect(out.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\p{Cf}/u);
 });
 
-test("approvals ends with 1 where no daemon is", async () => {
+test("approvals exits with 1 if no daemon is reachable", async () => {
   const end = await captureOutput((context) => runApprovals({ url: "http://127.0.0.1:1", output: "text" }, context));
   expect(end).toMatchObject({ code: 1, out: "", err: expect.stringContaining("ECONNREFUSED") });
 });

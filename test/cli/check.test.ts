@@ -31,14 +31,14 @@ const run = (file: string, nodes?: number, format: "text" | "json" = "text") =>
 
 const limitsIn = (out: string) => out.split("\n").filter((line) => line.startsWith("limits"));
 
-test("says what the limits come to on as many nodes as it is given", async () => {
+test("prints the limits for the given number of nodes", async () => {
   const { file } = configured();
   expect(limitsIn((await run(file, 500)).out)).toEqual([
     "limits on 500 nodes (--nodes): at most 5 nodes disrupted at once, 1 per region; at most 6 actions in 1h, 1 in flight; no action while more than 100 nodes are unhealthy; the breaker opens when more than 25 nodes fire within 1h",
   ]);
 });
 
-test("a share is of this fleet: on a small one it is the smaller limit, and never less than one node", async () => {
+test("a share of a small fleet is the smaller limit, and at least one node", async () => {
   const { file } = configured({
     max_disrupted: { percent: "10%", amount: 5 },
     max_disrupted_per: { region: 2, country: 3 },
@@ -53,7 +53,7 @@ test("a share is of this fleet: on a small one it is the smaller limit, and neve
   ]);
 });
 
-test("without --nodes it takes the fleet that the daemon saw last, and says so", async () => {
+test("without --nodes it uses the fleet size that the daemon saw last", async () => {
   const { folder, file } = configured();
   const store = openStateStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
@@ -64,12 +64,12 @@ test("without --nodes it takes the fleet that the daemon saw last, and says so",
   expect(limitsIn((await run(file, 100)).out)[0]).toMatch(/^limits on 100 nodes \(--nodes\)/);
 });
 
-test("where no daemon has seen a fleet, it says how to give its size", async () => {
+test("if the fleet size is unknown, it asks for --nodes", async () => {
   const { file } = configured();
   expect(limitsIn((await run(file)).out)).toEqual(["limits for this fleet: the fleet size is unknown; pass --nodes"]);
 });
 
-test("--output json gives the same for machines", async () => {
+test("--output json prints the same limits", async () => {
   const { file } = configured();
   const read = async (nodes?: number) => JSON.parse((await run(file, nodes, "json")).out) as { limits: unknown };
   expect((await read(500)).limits).toEqual({

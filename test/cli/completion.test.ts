@@ -48,7 +48,7 @@ describe("in a real bash", async () => {
     expect(await offered(script, typed.split(" "))).toEqual(offers);
   });
 
-  test("files are offered where a file belongs, those with a blank in their name too", async () => {
+  test("completes files, including those with a blank in their name", async () => {
     const folder = createTempFolder();
     folder.write("my config.yaml", "");
     folder.write("other.yaml", "");
@@ -60,7 +60,7 @@ describe("in a real bash", async () => {
     expect(await offered(script, ["proxywarden", "run", "o"], folder.path)).toEqual([]);
   });
 
-  test("commands below commands, and files as arguments", async () => {
+  test("completes subcommands, and files as arguments", async () => {
     const program = new Command("proxywarden").option("--debug", "traces");
     const policy = program.command("policy").description("policies");
     policy.command("diff <old> <new>").description("what differs").option("--short", "less");
@@ -93,7 +93,7 @@ describe.each(SHELLS)("the script for %s", (shell) => {
   });
 });
 
-test("zsh is told what its own signs would spoil", async () => {
+test("the zsh script escapes special characters", async () => {
   const script = await scriptFor("zsh");
   expect(script).toMatch(/^#compdef proxywarden\n/);
   expect(script).toContain("'check:check a configuration\\: list every error with its line and column'");
@@ -104,7 +104,7 @@ test("zsh is told what its own signs would spoil", async () => {
   expect(script).toContain("'--config=[the configuration]:value:_files'");
 });
 
-test("fish is told where an option has a file, a word, or something that nobody can guess", async () => {
+test("the fish script distinguishes files, words and free values of options", async () => {
   const script = await scriptFor("fish");
   const at = (path: string) => `complete -c proxywarden -n '__proxywarden_at "proxywarden ${path}"'`;
   expect(script).toContain(`${at("check")} -l config -r -F -d 'the configuration'`);

@@ -46,7 +46,7 @@ const night: readonly JournalChange[] = [
 ];
 
 describe("explain reads the journal", () => {
-  test("and tells timers, episodes, decisions with every reason, and actions, though no daemon runs", async () => {
+  test("with timers, episodes, decisions and actions, without a running daemon", async () => {
     const timer = {
       policy: "reboot-offline",
       node: "node_1",
@@ -73,7 +73,7 @@ describe("explain reads the journal", () => {
     expect(paragraph(out, "actions").filter((line) => line.includes("act-"))).toHaveLength(2);
   });
 
-  test("and tells an episode's quarantine, what it waits for, and how an action in doubt or of a dry run stands", async () => {
+  test("with an episode's quarantine and retry, and actions in doubt or of a dry run", async () => {
     const quarantine = {
       action: "act-2",
       endsAt: SAMPLES_START_MS + 1_440 * MINUTE,
@@ -100,7 +100,7 @@ describe("explain reads the journal", () => {
     expect(out).toContain("dry_run (dry run: nothing was sent)");
   });
 
-  test("as of then: what was decided later is not told", async () => {
+  test("at a past time, without later decisions", async () => {
     const later = { ...heldDecision, at: SAMPLES_START_MS + 50 * MINUTE, verdict: "act", blockers: [] } as const;
     const config = configured([...night, { kind: "decision", row: later }]);
     const { out: now } = await run("node_1", { config });
@@ -120,7 +120,7 @@ no decisions
 `);
   });
 
-  test("and says so where it has nothing on a node", async () => {
+  test("and reports that it has no records of a node", async () => {
     const { code, out } = await run("node_7", { config: configured(night) });
     expect(code).toBe(0);
     expect(paragraph(out, "node_7").at(-1)).toBe(
@@ -129,7 +129,7 @@ no decisions
     expect(paragraph(out, "reboot-offline")).toContain("  timer     inactive");
   });
 
-  test("and lists but the newest decisions; JSON has the others as well", async () => {
+  test("and lists the newest decisions; JSON has all of them", async () => {
     const many = Array.from({ length: 14 }, (_, index): JournalChange => {
       return { kind: "decision", row: { ...heldDecision, at: SAMPLES_START_MS + index * MINUTE } };
     });
@@ -140,7 +140,7 @@ no decisions
     expect({ source, decisions: decisions.length }).toEqual({ source: "journal", decisions: 14 });
   });
 
-  test("and ends with 1 where there is none, or the configuration is wrong: every problem on a line", async () => {
+  test("and exits with 1 if there is none or the configuration is invalid, with each problem on a line", async () => {
     const folder = createTempFolder();
     folder.write("policies.yaml", POLICIES);
     const config = folder.write("proxywarden.yaml", CONFIG);

@@ -13,7 +13,7 @@ import { paragraph, printExplanation as run } from "./explain-command.ts";
 const MINUTE = 60_000;
 
 describe("explain asks the running daemon", () => {
-  test("and tells every policy, every reason, what was done, and what came of it", async () => {
+  test("and shows every policy, reason, action and outcome", async () => {
     const seen = { status: "offline", name: "de-1", country: "DE", region: "eu-west" };
     const { url } = await startTestServer({
       remediation: () => sampleRemediation(),
@@ -58,7 +58,7 @@ decisions, newest first
     });
   });
 
-  test("and tells why a verdict is unknown, how far a timer has come, and who holds the node", async () => {
+  test("and shows why a verdict is unknown, the timer and the operator's hold", async () => {
     const told = sampleExplanation("node_1");
     const [policy] = told.policies;
     const hold = {
@@ -108,7 +108,7 @@ decisions, newest first
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
 
-  test("and tells what is left of a policy that is no longer in force", async () => {
+  test("and shows what is recorded of a removed policy", async () => {
     const { url } = await startTestServer({
       remediation: () => ({
         ...sampleRemediation(),
@@ -119,7 +119,7 @@ decisions, newest first
     expect(paragraph(out, "reboot-offline")).toContain("            - max_actions: 6 of 6 actions within 1h");
   });
 
-  test("and gives machines all of it", async () => {
+  test("and prints everything as JSON", async () => {
     const { url } = await startTestServer({ remediation: () => sampleRemediation() });
     const { code, out } = await run("node_1", { url, output: "json" });
     expect(code).toBe(0);
@@ -132,7 +132,7 @@ decisions, newest first
     });
   });
 
-  test("and, as of then, takes back what came later", async () => {
+  test("and, at a past time, leaves out what came later", async () => {
     const { url } = await startTestServer({ remediation: () => sampleRemediation() });
     const { out } = await run("node_1", { url, at: SAMPLES_START_MS + 22 * MINUTE });
     expect(paragraph(out, "actions")).toEqual([
@@ -145,7 +145,7 @@ decisions, newest first
     expect(out).not.toContain("timer ");
   });
 
-  test("and prints nothing that could steer a terminal", async () => {
+  test("and replaces control characters", async () => {
     const odd = { ...heldDecision, blockers: [{ reason: "held", detail: "by \u001b]0;x\u0007 me" }] as const };
     const { url } = await startTestServer({
       remediation: () => ({
@@ -158,7 +158,7 @@ decisions, newest first
     expect(out.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\p{Cf}/u);
   });
 
-  test("and ends with 1 where there is no such node, or no daemon", async () => {
+  test("and exits with 1 for an unknown node, or without a daemon", async () => {
     const { url } = await startTestServer();
     expect(await run("node_2", { url })).toEqual({
       code: 1,

@@ -43,7 +43,7 @@ test.each([...(await commandNames()), "policy diff"])(
   },
 );
 
-test("the help of the program names every command, examples and the exit codes", async () => {
+test("--help lists every command, examples and the exit codes", async () => {
   const { out } = await runCommandLine("--help");
   for (const name of await commandNames()) expect(out).toMatch(new RegExp(`^  ${name} `, "m"));
   const examples = [...out.matchAll(/^ {2}\$ proxywarden (.*?) {2,}/gm)].map(([, usage]) => usage!);
@@ -52,7 +52,7 @@ test("the help of the program names every command, examples and the exit codes",
   expect(out).toContain("0 success; 1 the check or operation failed; 2 usage error");
 });
 
-test("help on a command is its --help; on no command it is the program's", async () => {
+test("help COMMAND prints the command's --help; help alone prints the program's", async () => {
   expect(await runCommandLine("help explain")).toEqual(await runCommandLine("explain --help"));
   expect(await runCommandLine("help")).toEqual(await runCommandLine("--help"));
 });
@@ -67,6 +67,6 @@ test.each<readonly [usage: string, said: string]>([
     "completion tcsh",
     "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish (see proxywarden completion --help)",
   ],
-])("wrong usage is one line on standard error, with the way out: %s", async (usage, said) => {
+])("a usage error is one line on standard error that says what to do: %s", async (usage, said) => {
   expect(await runCommandLine(usage)).toEqual({ code: 2, out: "", err: `proxywarden: ${said}\n` });
 });

@@ -72,7 +72,7 @@ describe("a command", () => {
     },
   );
 
-  test("prints JSON for machines", async () => {
+  test("prints JSON with --output json", async () => {
     const { url } = await commandRecordingDaemon();
     const { code, out } = await runOperatorCommand("resume", undefined, { url, output: "json" });
     expect(code).toBe(0);
@@ -81,7 +81,7 @@ describe("a command", () => {
 });
 
 describe("the token", () => {
-  test("comes out of a file, which goes before the environment", async () => {
+  test("is read from a file, which overrides the environment", async () => {
     const { url } = await commandRecordingDaemon();
     const tokenFile = createTempFolder().write("token", `${TOKEN}\n`);
     expect(await runOperatorCommand("resume", undefined, { url, tokenFile }, {})).toMatchObject({ code: 0 });
@@ -92,7 +92,7 @@ describe("the token", () => {
     });
   });
 
-  test("that is nowhere is wrong usage, and says where it may be", async () => {
+  test("that is missing is a usage error, which names the option and the variable", async () => {
     const { kept: recorded, url } = await commandRecordingDaemon();
     for (const env of [{}, { PROXYWARDEN_ADMIN_TOKEN: "" }]) {
       expect(await runOperatorCommand("resume", undefined, { url }, env)).toEqual({
@@ -104,7 +104,7 @@ describe("the token", () => {
     expect(recorded).toEqual([]);
   });
 
-  test("in a file that can't be read, or in more lines than one, is said to be so", async () => {
+  test("that can't be read, or has several lines, is an error", async () => {
     const folder = createTempFolder();
     const url = "http://127.0.0.1:1";
     expect(await runOperatorCommand("resume", undefined, { url, tokenFile: folder.pathOf("none") })).toMatchObject({
@@ -117,7 +117,7 @@ describe("the token", () => {
     });
   });
 
-  test("is never printed, right or wrong", async () => {
+  test("is never printed", async () => {
     const { url } = await commandRecordingDaemon();
     const ends = await Promise.all([
       runOperatorCommand("resume", undefined, { url }),
@@ -127,8 +127,8 @@ describe("the token", () => {
   });
 });
 
-describe("an error is one line, with the way out:", () => {
-  test("nobody listens", async () => {
+describe("an error is one line that says what to do:", () => {
+  test("no daemon is listening", async () => {
     const end = await runOperatorCommand("pause", undefined, { url: "http://127.0.0.1:1" });
     expect(end).toEqual({
       code: 1,
@@ -137,7 +137,7 @@ describe("an error is one line, with the way out:", () => {
     });
   });
 
-  test("the token is another", async () => {
+  test("the token is wrong", async () => {
     const { kept: recorded, url } = await commandRecordingDaemon();
     expect(await runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
       code: 1,
@@ -147,7 +147,7 @@ describe("an error is one line, with the way out:", () => {
     expect(recorded).toEqual([]);
   });
 
-  test("too many tokens were others", async () => {
+  test("too many tokens were wrong", async () => {
     const { url } = await commandRecordingDaemon();
     const wrong = () => runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" });
     for (let time = 0; time < 10; time++) await wrong();
@@ -190,7 +190,7 @@ describe("an error is one line, with the way out:", () => {
     [404, '{"error": {"code": "NOT_FOUND"}}'],
     [302, ""],
     [502, "<html>"],
-  ])("somebody else answers %i %j", async (status, body) => {
+  ])("another server answers %i %j", async (status, body) => {
     const url = await respondingServer(status, body);
     expect(await runOperatorCommand("resume", undefined, { url })).toEqual({
       code: 1,
@@ -199,7 +199,7 @@ describe("an error is one line, with the way out:", () => {
     });
   });
 
-  test("the connection breaks, and the order may have been carried out", async () => {
+  test("the connection breaks, and the command may have been executed", async () => {
     const server = createServer((request) => request.socket.destroy());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());

@@ -44,8 +44,8 @@ async function planned(options: Omit<PlanOptions, "output">) {
   };
 }
 
-describe("for as many nodes and sessions as are told", () => {
-  test("the table says what is polled how often, how old it gets, what is stretched, and by which limit", async () => {
+describe("for the given number of nodes and sessions", () => {
+  test("the table shows intervals, ages, slowdowns and the limits that cause them", async () => {
     const { out, code } = await run({ config: configured().file, nodes: 5_000, sessions: 50_000 });
     expect(code).toBe(0);
     expect(out.split("\n")).toEqual([
@@ -67,7 +67,7 @@ describe("for as many nodes and sessions as are told", () => {
     ]);
   });
 
-  test("scripts are given the same in seconds, with the limit by its name", async () => {
+  test("--output json prints the same in seconds, with the name of the limit", async () => {
     const { network, collectors, month, calls_per_month } = await planned({
       ...{ config: configured().file, nodes: 5_000, sessions: 50_000 },
     });
@@ -79,7 +79,7 @@ describe("for as many nodes and sessions as are told", () => {
   });
 });
 
-test("what a daemon has seen and used of this month is what is planned by, though no service answers", async () => {
+test("the plan uses the size and the calls in the daemon's state, without asking the service", async () => {
   const { file, folder } = configured();
   const store = openStateStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
@@ -97,14 +97,14 @@ test("what a daemon has seen and used of this month is what is planned by, thoug
   store.value.close();
 });
 
-test("without a daemon's past the service is asked how much there is, by one page of each list", async () => {
+test("without a daemon's state the service is asked for one page of each list", async () => {
   const { url, service } = await startNetwork({ scenario: { nodes: 1_300, sessions: 200 } });
   const { network } = await planned({ config: configured(url).file });
   expect(network).toMatchObject({ source: "service", nodes: 1_300, node_pages: 2 });
   expect(service.serial).toBe(2);
 });
 
-test("where nobody knows how much there is, the way out is said", async () => {
+test("if the size is unknown, the error names --nodes and --sessions", async () => {
   const { code, out, err } = await run({ config: configured().file });
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toMatch(
@@ -112,7 +112,7 @@ test("where nobody knows how much there is, the way out is said", async () => {
   );
 });
 
-test("a configuration that is wrong is refused with its place", async () => {
+test("an invalid configuration is rejected with the position of the error", async () => {
   const folder = createTempFolder();
   const config = folder.write("proxywarden.yaml", "service: {base_url: 7}\n");
   const { code, err } = await run({ config, nodes: 1, sessions: 1 });
@@ -120,7 +120,7 @@ test("a configuration that is wrong is refused with its place", async () => {
   expect(err).toContain(`${config}:1:21: service.base_url`);
 });
 
-test("of a cron schedule that the month can't carry, the plan says how many runs are skipped", async () => {
+test("for a cron schedule over the monthly limit the plan shows how many runs are skipped", async () => {
   const folder = createTempFolder();
   const sections = {
     limits: { plan: "starter" },

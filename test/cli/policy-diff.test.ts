@@ -14,7 +14,7 @@ const POLICY = `policies:
 const diff = (files: readonly string[], output: "text" | "json" = "text") =>
   captureOutput((context) => runPolicyDiff(files, { output }, context));
 
-test("policy diff says what could newly be touched, and what no longer is", async () => {
+test("policy diff shows which nodes are newly acted on, and which no longer", async () => {
   const folder = createTempFolder();
   const before = folder.write("before.yaml", POLICY);
   const after = folder.write("after.yaml", POLICY.replace("dry_run", "enforce").replace("15m", "20m"));
@@ -37,7 +37,7 @@ test("policy diff says what could newly be touched, and what no longer is", asyn
   expect(await diff([before, before])).toEqual({ code: 0, err: "", out: "no difference\n" });
 });
 
-test("a whole configuration stands for the policies that it names", async () => {
+test("a configuration is compared by its policies", async () => {
   const folder = createTempFolder();
   const policies = folder.write("policies.yaml", POLICY);
   const service = "service: { base_url: https://proxy.example.net, api_key: sesame, usage_scale: ratio }\n";
@@ -45,7 +45,7 @@ test("a whole configuration stands for the policies that it names", async () => 
   expect((await diff([policies, config])).out).toBe("no difference\n");
 });
 
-test("a file that is wrong, or not there, ends with 1, and both files are told at once", async () => {
+test("invalid and missing files exit with 1, and both are reported", async () => {
   const folder = createTempFolder();
   const wrong = folder.write("wrong.yaml", POLICY.replace("node.status", "node.stauts"));
   const { code, out, err } = await diff([folder.pathOf("none.yaml"), wrong]);

@@ -47,7 +47,7 @@ test("the tests of the shipped policies pass", async () => {
   expect(out.trimEnd().split("\n").at(-1)).toBe("10 passed, 0 failed");
 });
 
-describe("they would not pass under another policy:", () => {
+describe("they fail under another policy:", () => {
   test.each([
     ["offline.yaml", "for: 15m", "for: 45m"],
     ["offline.yaml", "force: true", "force: false"],
@@ -68,7 +68,7 @@ describe("they would not pass under another policy:", () => {
   });
 });
 
-test("windows and receivers need no configuration: a test has its own times, and nobody is told", async () => {
+test("windows and receivers need no configuration: a test defines its own times and notifies no receiver", async () => {
   const file = folderWith();
   expect(await run([file])).toEqual({
     code: 0,
@@ -77,7 +77,7 @@ test("windows and receivers need no configuration: a test has its own times, and
   });
 });
 
-test("a miss is told with its place, what was expected, what came instead, and every reason", async () => {
+test("a failure shows its position, the expected and the actual value, and every reason", async () => {
   const file = folderWith([["23:30:00Z", "11:30:00Z"]]);
   const { code, out } = await run([file]);
   expect(code).toBe(1);
@@ -93,7 +93,7 @@ test("a miss is told with its place, what was expected, what came instead, and e
   expect((await run([held])).out).toMatch(/held: expected none, got window\n {12}window: .*nights/);
 });
 
-test("what blocks a policy is there when the test says so", async () => {
+test("a policy is blocked when the test says so", async () => {
   const file = folderWith([
     ["    expect:", "    blocked: [no for 2m, yes]\n    expect:"],
     ["timer: firing, actions: [reboot]", "timer: firing, held: [blocked_by], actions: []"],
@@ -101,7 +101,7 @@ test("what blocks a policy is there when the test says so", async () => {
   expect((await run([file])).out).toMatch(/1 passed, 0 failed\n$/);
 });
 
-test("as written, a policy in dry_run does nothing, and its actions say so", async () => {
+test("with as_written, a policy in dry_run sends nothing, and its actions are dry runs", async () => {
   const file = folderWith([
     ["policies:", "mode: as_written\npolicies:"],
     ["actions: [reboot]", 'actions: ["reboot"], held: []'],
@@ -110,7 +110,7 @@ test("as written, a policy in dry_run does nothing, and its actions say so", asy
   expect(out).toMatch(/1 passed, 0 failed\n$/);
 });
 
-test("machines get every test, and every miss with its place", async () => {
+test("--output json prints every test, and every failure with its position", async () => {
   const file = folderWith([["actions: [reboot]", "actions: []"]]);
   const { code, out } = await run([file], "json");
   expect(code).toBe(1);
@@ -137,7 +137,7 @@ test("machines get every test, and every miss with its place", async () => {
   });
 });
 
-describe("a file that is wrong ends with 1, each error with its place:", () => {
+describe("an invalid file exits with 1 and the position of each error:", () => {
   test.each<readonly [from: string, to: string, error: RegExp]>([
     ["online for 5m", "onlin for 5m", /tests\.yaml:6:\d+: tests\[0\]\.nodes\[0\]\.status: .*must be a status/],
     ["online for 5m", "online", /must say for how long each but the last one stays/],
@@ -163,12 +163,12 @@ describe("a file that is wrong ends with 1, each error with its place:", () => {
     expect(out).toBe("0 passed, 0 failed, 1 invalid file\n");
   });
 
-  test("an error of a policy is told where the policy stands", async () => {
+  test("an error in a policy is reported at its position", async () => {
     const { err } = await run([folderWith([], POLICY_FILE.replace("node.status", "node.stauts"))]);
     expect(err).toMatch(/policy\.yaml:3:11: policies\[0\]\.when: .*did you mean node\.status\?/);
   });
 
-  test("with several policies each expectation says which it is about", async () => {
+  test("with several policies each expectation must name one", async () => {
     const second = POLICY_FILE.replace("policies:\n", "").replace("reboot-offline", "second");
     const { err } = await run([folderWith([], POLICY_FILE + second)]);
     expect(err).toMatch(/tests\.yaml:8:\d+: .*must name one of the policies: reboot-offline, second/);

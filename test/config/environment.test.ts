@@ -26,42 +26,42 @@ test.each([
   ["${no-name}", `"\${no-name}"; ${NAME_EXPECTED}`],
   ["${1st}", `"\${1st}"; ${NAME_EXPECTED}`],
   ["${OPEN", `"\${"; ${NAME_EXPECTED}`],
-])("%j is refused with the name of the variable and its key", (text, expected) => {
+])("%j is rejected with the name of the variable and its key", (text, expected) => {
   expect(configErrors(withService(`state: { path: '${text}' }`))).toEqual([`2:16: state.path: found ${expected}`]);
 });
 
 describe("a variable", () => {
-  test("stands for a number, a boolean or a word where one belongs", () => {
+  test("may hold a number, a boolean or a word where one is expected", () => {
     const text = 'export: { series_max: "${N}" }\nlog:\n  level: ${LEVEL}\nweb: { listen: "0.0.0.0:${PORT}" }\n';
     const read = loadConfigText(withService(text), { N: "5000", LEVEL: "warn", PORT: "8080" });
     expect([read.export.series_max, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
   });
 
-  test("of digits stays a text where a text belongs", () => {
+  test("of digits remains text where text is expected", () => {
     const read = loadConfigText("service:\n  base_url: https://h\n  api_key: ${KEY}\n", { KEY: "0123" });
     expect(read.service.api_key).toBe("0123");
   });
 
-  test("that holds something else is quoted with its name", () => {
+  test("with an invalid value is quoted with its name", () => {
     expect(configErrors(withService("export:\n  series_max: ${N}\n"), { N: "5k" })).toEqual([
       '3:15: export.series_max: found "5k" from ${N}; must be a whole number from 1000 to 100000000',
     ]);
   });
 
-  test("inside braces has to be quoted, and the error says so", () => {
+  test("inside braces must be quoted", () => {
     expect(configErrors("log: { level: ${LEVEL} }\n")).toEqual([
       '1:16: not valid YAML: a variable here must be quoted: inside { } or [ ], write "${NAME}"',
     ]);
   });
 
-  test("in a key is no variable", () => {
+  test("in a key is not replaced", () => {
     expect(configErrors(withService("${KEY}: 5\n"), { KEY: "log" })).toEqual([
       '2:1: ["${KEY}"]: unknown key; must be one of service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers',
     ]);
   });
 });
 
-test("whatever a variable holds, it becomes one text and never structure", () => {
+test("a variable never adds structure", () => {
   const hostile = fc.constantFrom(
     "\n",
     "x: 1",

@@ -90,7 +90,7 @@ function expectPositions(text: string, problems: readonly ConfigProblem[]): void
   expect(places).toEqual(places.toSorted((one, other) => one - other));
 }
 
-describe("whatever stands in a file, it is loaded or refused with a place in it:", () => {
+describe("any file is loaded, or rejected with a position:", () => {
   test("a configuration", () => {
     fc.assert(
       fc.property(texts(example), (text) => {

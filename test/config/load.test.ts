@@ -10,7 +10,7 @@ import {
   withService,
 } from "./config-fixtures.ts";
 
-test("a service and a key are enough: all else is as the reference says", () => {
+test("a service and a key are enough: all other keys have their defaults", () => {
   const text = "service:\n  base_url: https://proxy.example.net/\n  api_key_file: /run/secrets/api_key\n";
   const { safety: _, ...rest } = loadConfigText(text);
   expect(rest).toEqual({
@@ -50,7 +50,7 @@ test("a service and a key are enough: all else is as the reference says", () => 
   });
 });
 
-test("three errors on three lines are told at once, each with its line and column", () => {
+test("three errors on three lines are reported at once, each with its line and column", () => {
   const text = [
     "service:",
     "  base_url: https://proxy.example.net",
@@ -73,7 +73,7 @@ test("three errors on three lines are told at once, each with its line and colum
   ]);
 });
 
-test("a problem says what was found and what would be right, each on its own", () => {
+test("a problem has separate fields for the found and the expected value", () => {
   expect(configProblems(withService("log: { level: inf }"))).toEqual([
     {
       file: "p.yaml",
@@ -88,7 +88,7 @@ test("a problem says what was found and what would be right, each on its own", (
   ]);
 });
 
-describe("a wrong value is told with what would be right:", () => {
+describe("an invalid value is reported with the expected one:", () => {
   test.each([
     ["log: pretty", '2:6: log: found "pretty"; must be a mapping with keys among level, format'],
     ["log:", "2:5: log: found nothing; must be a mapping with keys among level, format; it may be left out"],
@@ -187,7 +187,7 @@ describe("the service's own keys are checked:", () => {
     expect(configErrors(`service:\n  api_key_file: key\n  ${line}\n`)).toEqual([expected]);
   });
 
-  test("one API key, not none and not two", () => {
+  test("exactly one API key is required", () => {
     expect(configErrors("service: { base_url: 'https://h' }")).toEqual([
       "1:1: service: found the keys base_url; must have either api_key or api_key_file",
     ]);
@@ -196,7 +196,7 @@ describe("the service's own keys are checked:", () => {
     ]);
   });
 
-  test("which is told even where another key of the section is wrong", () => {
+  test("even if another key of the section is invalid", () => {
     expect(configErrors("service:\n  base_url: h\n").map((error) => error.split(":").slice(0, 3).join(":"))).toEqual([
       "1:1: service",
       "2:13: service.base_url",
@@ -219,7 +219,7 @@ describe("the service's own keys are checked:", () => {
   );
 });
 
-test("a burst is twice the requests unless it is given", () => {
+test("the default burst is twice the requests", () => {
   const { limits } = loadConfigText(
     withService("limits: { node_management: { requests: 30 }, session_monitoring: { burst: 600 } }"),
   );
@@ -227,7 +227,7 @@ test("a burst is twice the requests unless it is given", () => {
   expect(limits.session_monitoring).toEqual({ requests: 500, burst: 600, windowMs: 60_000 });
 });
 
-test("a plan may be stated by its caps; what is left out or null has no cap", () => {
+test("a plan may be given by its caps; absent and null mean no cap", () => {
   const { limits } = loadConfigText(withService("limits: { plan: { requests_per_minute: 2000, calls_per_month: ~ } }"));
   expect(limits.plan).toEqual({ requestsPerMinute: 2_000, concurrentRequests: null, callsPerMonth: null });
 });
@@ -251,7 +251,7 @@ test("relative paths are relative to the folder of the file", () => {
   ]);
 });
 
-test("files that the configuration names have to be there and hold something", () => {
+test("files that the configuration names must exist and not be empty", () => {
   const text = "service:\n  base_url: 'https://h'\n  api_key_file: empty\n  ca_file: gone.pem\n";
   const readFile = (path: string) =>
     path === "conf/empty"
@@ -264,7 +264,7 @@ test("files that the configuration names have to be there and hold something", (
   ]);
 });
 
-test("an unset usage scale and a key in clear are warned about, and nothing else is", () => {
+test("warns only of an unset usage scale and a key in plain text", () => {
   const service = "service:\n  base_url: 'https://h'\n  api_key: ";
   expect(configWarnings(`${service}sesame\n`)).toEqual([
     "1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy",

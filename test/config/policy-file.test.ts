@@ -12,7 +12,7 @@ const errorsOf = (text: string, files: Readonly<Record<string, string>>): string
   return loaded.ok ? [] : loaded.error.map(formatProblem);
 };
 
-test("policies come in the order of their files' paths, then as they stand there, each with its place", () => {
+test("policies are ordered by the paths of their files, then by position", () => {
   const files = { "b.yaml": named("three", "one"), "a.yaml": named("two"), "B.yaml": named("zero") };
   const loaded = loadWith(withService("policies: [b.yaml, '*.yaml']\n"), files);
   expect(
@@ -25,7 +25,7 @@ test("policies come in the order of their files' paths, then as they stand there
   ]);
 });
 
-test("without policies the daemon only watches, and that is fine", () => {
+test("a configuration without policies is valid", () => {
   const loaded = loadWith(withService(""), { "a.yaml": "nonsense" });
   expect(loaded).toMatchObject({ ok: true, value: { policies: [], warnings: [] } });
   expect(loadWith(withService("policies: ['*.yaml']"), { "a.yaml": "policies: []\n" })).toMatchObject({
@@ -34,7 +34,7 @@ test("without policies the daemon only watches, and that is fine", () => {
   });
 });
 
-test("globs are looked for from the folder of the configuration", () => {
+test("globs are relative to the folder of the configuration", () => {
   const asked: unknown[] = [];
   const listFiles = (...question: unknown[]) => {
     asked.push(question);
@@ -49,7 +49,7 @@ test("globs are looked for from the folder of the configuration", () => {
   ]);
 });
 
-describe("it is told,", () => {
+describe("reports", () => {
   test("if a glob finds no file", () => {
     expect(errorsOf("policies: [policies/*.yml]\n", {})).toEqual([
       'p.yaml:2:12: policies[0]: found "policies/*.yml"; must find at least one file',
@@ -75,7 +75,7 @@ describe("it is told,", () => {
     ]);
   });
 
-  test("and so is everything else that is wrong, in whatever file, at once", () => {
+  test("all other errors of all files at once", () => {
     const files = {
       "a.yaml": "policies:\n  - { name: one, when: node.wrong, for: 1m, steps: [{ action: reboot }] }\n",
       "b.yaml": "policy: []\n",
@@ -90,7 +90,7 @@ describe("it is told,", () => {
     ]);
   });
 
-  test("if there are more files than anybody keeps policies in", () => {
+  test("if there are too many files", () => {
     const files = Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`${index}.yaml`, named(`n${index}`)]));
     expect(errorsOf("policies: ['*.yaml']\n", files)).toEqual([
       "p.yaml:1:1: found 201 policy files; must be at most 200",
@@ -98,7 +98,7 @@ describe("it is told,", () => {
   });
 });
 
-test("what a configuration that is wrong may have is not missed in its policies", () => {
+test("policies of an invalid configuration are not checked for unknown names", () => {
   const policy = "policies:\n  - { name: a, when: b, for: 1m, steps: [{ action: notify, receiver: oncall }] }\n";
   const text = "policies: [a.yaml]\nreceivers: [{ name: oncall }]\n";
   expect(errorsOf(text, { "a.yaml": policy })).toEqual([

@@ -80,7 +80,7 @@ test.each(files)("%s is what it says it is", async (path) => {
     );
 });
 
-test("every policy compiles, and the examples are dry", () => {
+test("every policy compiles, and the examples are dry runs", () => {
   const rules = policyRulesOf(shippedConfig().policies);
   expect(rules.map(({ name }) => name)).toEqual([
     "heal-failing-sessions",
@@ -96,12 +96,12 @@ test("every policy compiles, and the examples are dry", () => {
   }
 });
 
-test("what is rebooting is told of, and never touched", () => {
+test("nodes that are stuck in rebooting are only reported", () => {
   const stuck = policyRulesOf(shippedConfig().policies).find(({ when }) => when.includes('"rebooting"'));
   expect(stuck?.steps.map(({ action }) => action)).toEqual(["notify"]);
 });
 
-test("the example is the configuration that one gets without it, but for what has no default", () => {
+test("the example has the default values", () => {
   const example = shippedConfig().config;
   const { base_url, api_key, usage_scale } = example.service;
   const least = loadConfigText(
@@ -111,7 +111,7 @@ test("the example is the configuration that one gets without it, but for what ha
   expect(example).toEqual({ ...least, policies, time_intervals, alertmanager, receivers });
 });
 
-test("what the example has in comments may be taken out of them", () => {
+test("the commented keys of the example are valid", () => {
   const open = fileText("config/proxywarden.yaml").replace(
     /^( *)# (?=(?:ca_file|tls_config|proxy|web_config_file|operators|protected|prometheus|- \{ name): )/gm,
     "$1",
@@ -123,7 +123,7 @@ test("what the example has in comments may be taken out of them", () => {
   expect(read.receivers).toHaveLength(2);
 });
 
-test("the folder holds the files that people are told of", () => {
+test("the folder holds the documented files", () => {
   const expected = [
     ...[
       "policies.schema.json",

@@ -40,7 +40,7 @@ describe("a web configuration", () => {
     });
   });
 
-  test("may have all that the toolkit knows", async () => {
+  test("may have every key of the toolkit", async () => {
     const text = `
 tls_server_config:
   cert: &pem "-----BEGIN CERTIFICATE-----"
@@ -158,7 +158,7 @@ rate_limit: { interval: 100ms, burst: 20 }
       "rate_limit: { interval: 1s, burst: -1 }",
       "1:36: rate_limit.burst: found -1; must be a whole number from 0 to 1000000",
     ],
-  ])("%s is refused at its place", (text, message) => {
+  ])("%s is rejected at its position", (text, message) => {
     expect(webErrors(text)).toEqual([typeof message === "string" ? message : expect.stringMatching(message)]);
   });
 
@@ -177,19 +177,19 @@ rate_limit: { interval: 100ms, burst: 20 }
     expect(message).not.toContain(hash);
   });
 
-  test("that is fine may be worth a warning", () => {
+  test("that is valid may cause warnings", () => {
     const cheap = HASH.replace("$10$", "$04$");
     expect(warnings(`tls_server_config: { ${TLS} }\nbasic_auth_users: { ann: ${HASH} }`)).toEqual([]);
     expect(warnings(`basic_auth_users: { ann: ${cheap} }\nhttp_server_config: { http2: true }`)).toEqual([
-      "web.yml:1:19: basic_auth_users: without tls_server_config passwords travel in clear",
-      "web.yml:1:26: basic_auth_users.ann: the hash has a cost of 4; under 10 a stolen one is guessed fast",
+      "web.yml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
+      "web.yml:1:26: basic_auth_users.ann: the hash has a cost of 4; below 10 a stolen hash can be guessed quickly",
       "web.yml:2:30: http_server_config.http2: HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1",
     ]);
     expect(
       warnings(`tls_server_config: { ${TLS}, min_version: TLS11, client_auth_type: RequireAndVerifyClientCert }`),
     ).toEqual([
-      "web.yml:1:74: tls_server_config.min_version: TLS11 is broken, and takes signatures by SHA-1 with it",
-      expect.stringContaining("client_auth_type: without client_ca_file the public authorities count"),
+      "web.yml:1:74: tls_server_config.min_version: TLS11 is insecure, and allows SHA-1 signatures",
+      expect.stringContaining("client_auth_type: without client_ca_file the public CAs are trusted"),
     ]);
     expect(warnings("tls_server_config: { min_version: TLS13 }\nrate_limit: { interval: 1s }")).toEqual([
       "web.yml:1:20: tls_server_config: it names no certificate, so plain HTTP is served",
@@ -201,7 +201,7 @@ rate_limit: { interval: 100ms, burst: 20 }
 describe("web.web_config_file", () => {
   const main = withService("web: { web_config_file: web.yaml }\nlog: { level: inf }\n");
 
-  test("is read along with the configuration, and the errors of both are told", () => {
+  test("is read with the configuration, and the errors of both are reported", () => {
     const loaded = loadWith(main, { "web.yaml": "basic_auth_user: {}\n" });
     expect(loaded.ok ? [] : loaded.error.map(formatProblem)).toEqual([
       expect.stringMatching(/^p\.yaml:3:15: log\.level: /),
@@ -209,7 +209,7 @@ describe("web.web_config_file", () => {
     ]);
   });
 
-  test("that is not there is an error where it is named", () => {
+  test("that is missing is an error at its key", () => {
     expect(loadWith(main, {}).ok).toBe(false);
     const source = {
       ...sourceOf(withService("web: { web_config_file: web.yml }")),
@@ -221,7 +221,7 @@ describe("web.web_config_file", () => {
     );
   });
 
-  test("that is fine is there to be read again, and its warnings are the configuration's", () => {
+  test("that is valid can be read again, and its warnings are reported", () => {
     const loaded = loadWith(withService("web: { web_config_file: web.yaml }"), {
       "web.yaml": `basic_auth_users: { ann: ${HASH} }`,
     });
@@ -232,11 +232,11 @@ describe("web.web_config_file", () => {
       value: { basic_auth_users: { ann: HASH } },
     });
     expect(loaded.value.warnings.map(formatProblem)).toEqual([
-      "web.yaml:1:19: basic_auth_users: without tls_server_config passwords travel in clear",
+      "web.yaml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
     ]);
   });
 
-  test("left out, there is none", () => {
+  test("is optional", () => {
     expect(configErrors(withService(""))).toEqual([]);
     const loaded = loadWith(withService(""), {});
     expect(loaded.ok && loaded.value.webFile).toBeNull();

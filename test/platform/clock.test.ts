@@ -41,12 +41,12 @@ describe("the system clock's sleep", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("is over before it begins under a signal that has aborted", async () => {
+  test("ends at once if the signal has already aborted", async () => {
     await expect(createSystemClock().sleep(Number.POSITIVE_INFINITY, AbortSignal.abort())).resolves.toBeUndefined();
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("may be longer than a timer can be", async () => {
+  test("may be longer than the longest timer", async () => {
     const sleep = createSystemClock().sleep(60 * DAY_MS);
     await vi.advanceTimersByTimeAsync(60 * DAY_MS - 1);
     expect(await isSettled(sleep)).toBe(false);
@@ -54,7 +54,7 @@ describe("the system clock's sleep", () => {
     expect(await isSettled(sleep)).toBe(true);
   });
 
-  test("without end goes on until the signal", async () => {
+  test("of Infinity lasts until the signal aborts", async () => {
     const controller = new AbortController();
     const sleep = createSystemClock().sleep(Number.POSITIVE_INFINITY, controller.signal);
     await vi.advanceTimersByTimeAsync(100 * DAY_MS);
@@ -63,7 +63,7 @@ describe("the system clock's sleep", () => {
     expect(await isSettled(sleep)).toBe(true);
   });
 
-  test("of no time, or less, ends in the next turn of the loop", async () => {
+  test("of zero or less ends in the next turn of the event loop", async () => {
     expect(await isSettled(createSystemClock().sleep(0))).toBe(true);
     expect(await isSettled(createSystemClock().sleep(-5))).toBe(true);
   });

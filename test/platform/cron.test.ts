@@ -12,7 +12,7 @@ function nextRunAfter(expression: string, after: string): string | null {
   return next === null ? null : new Date(next).toISOString().replace(".000Z", "Z");
 }
 
-describe("the next ring", () => {
+describe("the next run", () => {
   test.each([
     // expression, after, next
     ["2 * * * *", "2026-11-21T05:01:59.999Z", "2026-11-21T05:02:00Z"],
@@ -38,13 +38,13 @@ describe("the next ring", () => {
     expect(nextRunAfter(expression, after)).toBe(next);
   });
 
-  test("is null where none comes within eight years", () => {
+  test("is null if there is none within eight years", () => {
     // The leap day is a Monday in 2044, and then not before 2072.
     expect(nextRunAfter("0 0 29 2 1", "2044-03-01T00:00:00Z")).toBeNull();
     expect(nextRunAfter("0 0 29 2 1", "2043-01-01T00:00:00Z")).toBe("2044-02-29T00:00:00Z");
   });
 
-  test("is the first second after that fits, whatever the expression", () => {
+  test("is the first matching second, for any expression", () => {
     const list = (min: number, max: number) =>
       fc.oneof(
         fc.constant("*"),
@@ -80,7 +80,7 @@ describe("the next ring", () => {
     );
   });
 
-  test("of an expression that was never checked is an error, not silence", () => {
+  test("of an invalid expression is an error", () => {
     expect(() => cron.nextAfter("61 * * * *", 0)).toThrow("61");
   });
 });
@@ -99,8 +99,8 @@ describe("the problem of an expression", () => {
     ["* * *", "expected 5 or 6 fields but got 3"],
     ["", "pattern includes illegal characters"],
     ["0 0 30 2 *", "30 2 is an impossible day of month"],
-    ["0 0 L-30 2 *", "it names no day that ever comes"],
-  ])("of %j says what is wrong", (expression, problem) => {
+    ["0 0 L-30 2 *", "it names a day that never occurs"],
+  ])("of %j describes it", (expression, problem) => {
     expect(cronError(expression)).toContain(problem);
   });
 

@@ -58,7 +58,7 @@ describe("the level", () => {
   });
 });
 
-describe("a secret in a field by mistake", () => {
+describe("a secret that is logged by mistake", () => {
   test.each([
     ["authorization", { authorization: "k-12345" }],
     ["api_key", { service: { api_key: "k-12345" } }],
@@ -68,7 +68,7 @@ describe("a secret in a field by mistake", () => {
     ["headers in a list", { headers: ["Authorization", "Bearer k-12345"] }],
     ["a header quoted in an error", { error: new Error("bad header: Authorization: Bearer k-12345") }],
     ["a URL with credentials", { url: "http://user:k-12345@proxy:3128/" }],
-  ])("is blotted out: %s", (_, fields) => {
+  ])("is redacted: %s", (_, fields) => {
     for (const format of ["json", "pretty"] as const) {
       const { log, lines } = recordedLog({ format });
       log.info(fields, "Request sent.");
@@ -77,7 +77,7 @@ describe("a secret in a field by mistake", () => {
     }
   });
 
-  test("does not blot out what merely looks similar", () => {
+  test("does not redact similar text", () => {
     const { log, lines } = recordedLog();
     const fields = { url: "http://[::1]:9713/metrics", api_key_file: "/run/secrets/key", tokens: 3 };
     log.info(fields, "Listening.");
@@ -86,13 +86,13 @@ describe("a secret in a field by mistake", () => {
 });
 
 describe("the pretty format", () => {
-  test("is one line for people, without colours where no terminal is", () => {
+  test("is one line of text, without colors if not on a terminal", () => {
     const { log, lines } = recordedLog({ format: "pretty" });
     log.info({ nodes: 500 }, "Walk complete.");
     expect(lines.join("")).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: Walk complete\. \{"nodes":500\}\n$/);
   });
 
-  test("has colours on a terminal", () => {
+  test("has colors on a terminal", () => {
     const { log, lines } = recordedLog({ format: "pretty" }, true);
     log.info({}, "Walk complete.");
     expect(lines.join("")).toContain("\u001b[");
@@ -124,7 +124,7 @@ describe("without a destination", () => {
     expect((await exit)[0]).toBe(3);
   });
 
-  test("a stderr that nobody reads any more doesn't end the process", async () => {
+  test("a closed stderr doesn't end the process", async () => {
     const child = runScript(`
       readFileSync(0);
       for (let line = 0; line < 10; line++) log.error({ line }, "Lost.");

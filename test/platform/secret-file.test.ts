@@ -43,7 +43,7 @@ describe("a secret file", () => {
     ["key\0", "control character"],
     ["\ufeffkey", "byte order mark"],
     ["x".repeat(20_000), "20000 bytes"],
-  ])("that holds %j is refused by name", (content, problem) => {
+  ])("that holds %j is an error that names it", (content, problem) => {
     const path = join(folder, "key");
     writeFileSync(path, content);
     const secret = fileSecret(path, clock);
@@ -52,7 +52,7 @@ describe("a secret file", () => {
     expect(secret.ok ? "" : secret.error).toContain(problem);
   });
 
-  test("that is missing, or a folder, is refused by name", () => {
+  test("that is missing or a folder is an error that names it", () => {
     expect(fileSecret(join(folder, "none"), clock)).toMatchObject({ error: expect.stringContaining("ENOENT") });
     expect(fileSecret(folder, clock)).toMatchObject({
       error: expect.stringContaining("it is a directory; it must be a regular file"),
@@ -77,7 +77,7 @@ describe("a secret file", () => {
     expect(secret.value()).toBe("old");
   });
 
-  test("that changed is noticed by value, at most once a second", () => {
+  test("that changed is read again by value, at most once a second", () => {
     const { path, secret } = secretOf("old\n");
     writeFileSync(path, "newer\n");
     now += 999;
@@ -90,7 +90,7 @@ describe("a secret file", () => {
     expect(secret.value()).toBe("newest");
   });
 
-  test("that was caught half written is read again a second later", () => {
+  test("that was half written is read again a second later", () => {
     const { path, secret } = secretOf("old\n");
     writeFileSync(path, "");
     now += 1_000;
@@ -100,7 +100,7 @@ describe("a secret file", () => {
     expect(secret.value()).toBe("whole");
   });
 
-  test("mounted by Kubernetes is noticed when the folder's link is swapped", () => {
+  test("mounted by Kubernetes is read again when the folder's link changes", () => {
     for (const [version, key] of [
       ["..v1", "first"],
       ["..v2", "other"],
@@ -120,7 +120,7 @@ describe("a secret file", () => {
   });
 });
 
-describe("a fixed secret", () => {
+describe("an inline secret", () => {
   test("never changes", () => {
     const secret = inlineSecret("key-1");
     expect(secret.refresh()).toEqual({ ok: true, value: false });

@@ -4,7 +4,7 @@ import { nearest } from "../../base/nearest-word.ts";
 import type { CommandContext } from "../context.ts";
 import { type ColorOption, supportsColor, withColorOption } from "../output/colour.ts";
 
-/** Gives a command the manners that all have: where it prints, in which colours, and how it says what is wrong. */
+/** Sets what all commands share: output streams, colors and the format of usage errors. */
 export function withSharedBehavior(
   command: Command,
   { out, err, env }: CommandContext,
@@ -24,7 +24,7 @@ export function withSharedBehavior(
     });
 }
 
-/** Prints the help of the command that `names` lead to; the error of an unknown one is that of wrong usage. */
+/** Prints the help of the command with these names; an unknown one is a usage error. */
 export function printHelp(command: Command, [name, ...rest]: readonly string[]): void {
   if (name === undefined) {
     command.outputHelp();
@@ -40,11 +40,11 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
   command.error(`error: unknown command '${name}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`);
 }
 
-/** A command as it is typed, such as `proxywarden check`. */
+/** The full command, such as `proxywarden check`. */
 const commandPath = (command: Command): string =>
   command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 
-/** Commander's words on one line: what is wrong, and what was probably meant. */
+/** Puts commander's error and suggestion on one line. */
 function formatUsageError(text: string): string {
   const [wrong = "", suggestion] = text.trim().split("\n");
   const plain = wrong.replace(/^error: /, "").replace(/\.$/, "");

@@ -1,6 +1,6 @@
 import type { CompletedCommand, CompletedOption, CompletionValues } from "./tree.ts";
 
-/** A script of completion for bash, from 3.2 on. It needs nothing but bash itself. */
+/** Completion script for bash 3.2 and later. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
   return `# bash completion of proxywarden, as \`proxywarden completion bash\` writes it.
 _proxywarden() {
@@ -47,7 +47,7 @@ complete -F _proxywarden proxywarden
 `;
 }
 
-/** Options that take a value, those with the same values on one line. */
+/** Cases of the options with a value; options with the same values share a line. */
 function bashCases(commands: readonly CompletedCommand[]): string {
   const places = commands.flatMap(({ path, options }) =>
     options.flatMap(({ name, values }) =>
@@ -59,7 +59,7 @@ function bashCases(commands: readonly CompletedCommand[]): string {
     .join("\n");
 }
 
-/** A script of completion for zsh: for a folder of `fpath`, or to be sourced. */
+/** Completion script for zsh: for a folder in `fpath`, or to be sourced. */
 export function zshScript(commands: readonly CompletedCommand[]): string {
   return `#compdef proxywarden
 # zsh completion of proxywarden, as \`proxywarden completion zsh\` writes it.
@@ -103,7 +103,7 @@ ${commands.map(({ name }) => `        ${name}) ${functionName(`${path} ${name}`)
 `;
 }
 
-/** A script of completion for fish, from 3.0 on. */
+/** Completion script for fish 3.0 and later. */
 export function fishScript(commands: readonly CompletedCommand[]): string {
   const lines = commands.flatMap(({ path, commands: below, options, values }) => {
     const here = `complete -c proxywarden -n ${singleQuoted(`__proxywarden_at "${path}"`)}`;
@@ -139,7 +139,7 @@ ${lines.join("\n")}
 `;
 }
 
-/** What may stand right behind a command: the commands below it, or else its argument. */
+/** Values after a command: its subcommands, or else its argument. */
 const positionalValues = ({ commands, values }: CompletedCommand): CompletionValues | null =>
   commands.length > 0 ? commands.map(({ name }) => name) : values;
 
@@ -161,7 +161,7 @@ function fishValues(values: CompletionValues | null): string {
 
 const optionNames = (options: readonly CompletedOption[]): string => options.map(({ name }) => name).join(" ");
 const functionName = (path: string): string => `_${path.replaceAll(" ", "__")}`;
-/** In single quotes, as all three shells read them. */
+/** Quotes a text for all three shells. */
 const singleQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-/** What `_arguments` and `_describe` would read as their own. */
+/** Escapes the special characters of `_arguments` and `_describe`. */
 const escapeZsh = (text: string): string => text.replace(/[[\]:\\]/g, "\\$&");

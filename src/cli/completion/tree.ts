@@ -1,11 +1,11 @@
 import type { Argument, Command, Option } from "commander";
 
-/** What may stand somewhere: a file, one of some words, or something that nobody can guess. */
+/** Values that can be completed: files, some words, or nothing. */
 export type CompletionValues = "file" | "guess" | readonly string[];
 
 /** An option as a shell completes it. */
 export interface CompletedOption {
-  /** Such as `--config`; short forms are not worth completing. */
+  /** The long form, such as `--config`. */
   readonly name: string;
   readonly description: string;
   /** Null: it takes no value. */
@@ -14,19 +14,19 @@ export interface CompletedOption {
 
 /** A command as a shell completes it. */
 export interface CompletedCommand {
-  /** As it is typed, such as `proxywarden policy diff`. */
+  /** Such as `proxywarden policy diff`. */
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly description: string }[];
   readonly options: readonly CompletedOption[];
-  /** Of what stands behind it; null: nothing does. */
+  /** Values of its argument; null: it has none. */
   readonly values: CompletionValues | null;
 }
 
-/** Words for values by the name that help gives them. What is not here is a file, or nobody's guess. */
+/** Words by the name of a value in the help; other values are files, or can't be completed. */
 const VALUES_BY_NAME: Readonly<Record<string, readonly string[]>> = { format: ["text", "json"] };
 const FILE_ARGUMENT_NAMES: readonly string[] = ["file", "files", "old", "new"];
 
-/** A program and all commands below it, each once; options that hold everywhere are among those of each. */
+/** A program and all its commands. Each includes the options that all commands share. */
 export const completedCommands = (program: Command): readonly CompletedCommand[] =>
   completeCommand(program, "", [], []);
 
@@ -52,7 +52,7 @@ function completeCommand(
   ];
 }
 
-/** Arguments are alike enough: whatever the first may be, the others may. */
+/** Values of the first argument: the others take the same. */
 function firstArgumentValues([first]: readonly Argument[]): CompletionValues | null {
   return first === undefined ? null : valuesOf(first.name(), first.argChoices);
 }

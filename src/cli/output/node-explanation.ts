@@ -3,7 +3,7 @@ import type { ExplanationView, PolicyExplanationView } from "../../web/api/remed
 import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
 
-/** What a policy makes of a node; null: this is not known of that moment. */
+/** The state of a policy on a node; null: unknown at that time. */
 export interface PolicyReport {
   readonly policy: string;
   readonly mode: string | null;
@@ -14,12 +14,12 @@ export interface PolicyReport {
   readonly for_seconds: number | null;
   readonly timer: PolicyExplanationView["timer"];
   readonly episode: EpisodeView | null;
-  /** What each of its steps does; none: not known. */
+  /** Names of its steps; empty: unknown. */
   readonly steps: readonly string[];
   readonly blockers: readonly Blocker[] | null;
 }
 
-/** The rows of a journal that are about one node, newest first. */
+/** The journal's rows about one node, newest first. */
 export interface NodeRows {
   readonly holds: readonly HoldView[];
   readonly episodes: readonly EpisodeView[];
@@ -28,18 +28,18 @@ export interface NodeRows {
   readonly orders: readonly OrderView[];
 }
 
-/** Why a node was, or was not, acted on, at one moment. */
+/** Why a node was or was not acted on, at one time. */
 export interface NodeReport extends NodeRows {
   readonly id: string;
   readonly explained_at: string;
   /** Source of the report: only the running daemon knows verdicts, and the timers of the `past` are not kept. */
   readonly source: "daemon" | "journal" | "past";
   readonly policies: readonly PolicyReport[];
-  /** What the fleet knows of the node; null: not asked, or it is not in the fleet. */
+  /** The node in the fleet; null: unknown, or not in the fleet. */
   readonly seen: ReportedNode | null;
 }
 
-/** What the daemon's answer says of the node itself. */
+/** The node in the daemon's response. */
 export interface ReportedNode {
   readonly status: string;
   readonly name: string | null;
@@ -49,13 +49,13 @@ export interface ReportedNode {
   readonly age_seconds: number | null;
 }
 
-/** A policy of which nothing is known but what the rows say. */
+/** A report on a policy that is only known from rows. */
 export const emptyPolicyReport = (policy: string): PolicyReport => ({
   ...{ policy, mode: null, verdict: null, matched: null, unknowns: [], fields: null },
   ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
 });
 
-/** The policies, and after them those that only the rows name. */
+/** The policies, followed by those that only the rows name. */
 export function withRecordedPolicies(policies: readonly PolicyReport[], rows: NodeRows): readonly PolicyReport[] {
   const known = new Set(policies.map(({ policy }) => policy));
   const named = [...rows.episodes, ...rows.decisions, ...rows.actions].map(({ policy }) => policy);
@@ -63,7 +63,7 @@ export function withRecordedPolicies(policies: readonly PolicyReport[], rows: No
   return [...policies, ...rest.map(emptyPolicyReport)];
 }
 
-/** Rows as they were at a moment: what came later is taken back, as far as a row still tells. */
+/** Rows as they were at a time: later changes are undone, as far as a row records them. */
 export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   const decisions = rows.decisions.filter((decision) => decision.at <= at);
   const actions = rows.actions.filter(({ created_at }) => created_at <= at).map((action) => actionAsOf(action, at));
@@ -77,14 +77,14 @@ export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   };
 }
 
-/** Whether a JSON answer has the shape of a node's explanation, as far as it is walked through. */
+/** Whether a JSON response has the parts of a node's explanation that are used. */
 export const isExplanation = (answer: JsonObject): answer is JsonObject & ExplanationView & Partial<ReportedNode> =>
   typeof answer.explained_at === "string" &&
   ["policies", "holds", "episodes", "actions", "decisions", "orders"].every((key) => Array.isArray(answer[key]));
 
 function actionAsOf(action: ActionView, at: string): ActionView {
   const isSent = action.sent_at !== null && action.sent_at <= at;
-  // What waits for a person now has waited since it was written down.
+  // An action that awaits approval now has done so since it was recorded.
   const isAsNow = action.ended_at === null ? isSent || action.state === "awaiting" : action.ended_at <= at;
   if (isAsNow) return action;
   return {
@@ -98,7 +98,7 @@ function actionAsOf(action: ActionView, at: string): ActionView {
   };
 }
 
-/** The state that it was in then is not kept; its step is, by what was decided and done under it. */
+/** The past state is not recorded; the step follows from the episode's decisions and actions. */
 function episodeAsOf(
   episode: EpisodeView,
   at: string,

@@ -3,13 +3,13 @@ import type { Clock } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import type { CommandContext, Output } from "../context.ts";
 
-/** What is over sooner needs no word. */
+/** Shorter waits are not shown. */
 const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_LINE = "\r\u{1b}[K";
 
 /**
- * Waits for `work`. Where that takes longer than two seconds, a terminal is told what for and how long already; the line
- * is wiped at the end. Anything but a terminal is told nothing.
+ * Waits for `work`. After two seconds a terminal shows what the wait is for and how long it has lasted; the line is cleared
+ * at the end.
  */
 export async function withProgress<T>(
   what: string,
@@ -19,12 +19,12 @@ export async function withProgress<T>(
 ): Promise<T> {
   if (err.isTTY !== true) return work;
   const done = new AbortController();
-  const telling = showElapsed(what, err, clock, done.signal);
+  const shown = showElapsed(what, err, clock, done.signal);
   try {
     return await work;
   } finally {
     done.abort();
-    await telling;
+    await shown;
   }
 }
 
@@ -39,7 +39,7 @@ async function showElapsed(what: string, err: Output, clock: Pick<Clock, "monoto
   err.write(CLEAR_LINE);
 }
 
-/** Does what keeps the process busy; a terminal is told what before, for during it nobody can. `isLong`: as its size foretells. */
+/** Runs work that blocks the process. If `isLong`, a terminal shows a status line meanwhile. */
 export function withStatusLine<T>(
   what: string,
   isLong: boolean,

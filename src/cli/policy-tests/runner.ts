@@ -27,19 +27,19 @@ import { openRemediationState } from "../../remediation/state/journaled-state.ts
 import { createVirtualClock, type VirtualClock } from "../../simulator/clock.ts";
 import { createScriptedTransport } from "../../simulator/scripted-service.ts";
 
-/** An expectation that did not come true, and how. */
-export interface Miss {
-  /** Its index in the test. */
+/** An expectation that was not met. */
+export interface FailedExpectation {
+  /** Index in the test. */
   readonly index: number;
   readonly expected: Expectation;
   readonly lines: readonly string[];
 }
 
-/** What an engine whose test is over is given to end. */
-const START_DELAY_MS: DurationMs = MINUTE_MS;
+/** Virtual time to stop the daemon after a test. */
+const STOP_TIME_MS: DurationMs = MINUTE_MS;
 const TIMEOUT_MS: DurationMs = MINUTE_MS / 6;
 const ROWS = 1_000;
-/** A test is about policies: calls are as good as free. */
+/** Effectively unlimited: tests are about policies, not limits. */
 const CALLS = 1_000_000;
 const SEED = 1;
 
@@ -53,14 +53,14 @@ const limits: Limits = {
 };
 
 /**
- * Runs one test of policies: the whole engine, on virtual time, over a service that shows the fleet as the test has it.
- * Gives every expectation that did not come true, in the order of their times. Rejects with a defect of ours.
+ * Runs one policy test: collectors and remediation on virtual time, against a simulated service that shows the test's fleet.
+ * Returns every expectation that was not met, ordered by time. Rejects with an error that the daemon logged.
  */
-export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly Miss[]> {
+export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly FailedExpectation[]> {
   const clock = createVirtualClock(test.startsAt);
   const log = createFailureLog();
   const engine = startEngine(test, rules, clock, log);
-  const failures: Miss[] = [];
+  const failures: FailedExpectation[] = [];
   const inOrder = test.expectations.map((expected, index) => ({ expected, index }));
   for (const { expected, index } of inOrder.toSorted((a, b) => a.expected.atMs - b.expected.atMs)) {
     await clock.advance(expected.atMs - clock.monotonic());
@@ -68,7 +68,7 @@ export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): 
     if (lines.length > 0) failures.push({ index, expected, lines });
   }
   const stopped = engine.stop();
-  await clock.advance(START_DELAY_MS);
+  await clock.advance(STOP_TIME_MS);
   await stopped;
   if (log.defect.found !== null) throw log.defect.found;
   return failures;
@@ -89,7 +89,7 @@ function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualCl
     ...{ clock, random, rateLimiter },
     serviceClock: createServiceClock(),
     transport: createScriptedTransport(test, clock),
-    secret: inlineSecret("rehearsal"),
+    secret: inlineSecret("policy-test"),
     timeoutMs: TIMEOUT_MS,
     observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden",
@@ -102,7 +102,7 @@ function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualCl
     journal: store.journal,
     inventory: collected.inventory,
     notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
-    externalBlockers: obstaclesOf(test, clock.monotonic),
+    externalBlockers: externalBlockersOf(test, clock.monotonic),
     onRead: () => collectorManager.markChanged(),
   });
   const collectorManager: CollectorManager = startCollectorManager({
@@ -117,7 +117,7 @@ function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualCl
   };
 }
 
-/** Only what some policy reads is collected. */
+/** Collects only what a policy reads. */
 function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules): CollectionSettings {
   const read = new Set(
     expressionSources(policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects])),
@@ -140,7 +140,7 @@ function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules):
   };
 }
 
-function obstaclesOf({ blocked }: PolicyTest, elapsed: () => DurationMs): ExternalBlockers {
+function externalBlockersOf({ blocked }: PolicyTest, elapsed: () => DurationMs): ExternalBlockers {
   const ask = () => Promise.resolve(ok(valueAt(blocked, elapsed())));
   return { hasQueryResult: ask, hasFiringAlerts: ask };
 }
@@ -159,7 +159,7 @@ function observedOutcome({ view }: RemediationController, { node, policy }: Expe
   };
 }
 
-/** A log that keeps nothing but the first defect of ours: what it left undone must not pass for nothing to do. */
+/** A log that keeps only the first error, which fails the test. */
 function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };
   return {

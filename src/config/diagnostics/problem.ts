@@ -1,7 +1,7 @@
-/** Where a key or value stands in a document: names of keys, and indexes of list items. */
+/** Path of a key or value in a document: names of keys, and indexes of list items. */
 export type Path = readonly (string | number)[];
 
-/** Something wrong, or worth a warning, at one place of a file. */
+/** An error or warning at a position in a file. */
 export interface ConfigProblem {
   readonly file: string;
   /** From 1. */
@@ -10,32 +10,32 @@ export interface ConfigProblem {
   readonly column: number;
   /** The key, such as `collect.nodes.every`; empty for the document as a whole. */
   readonly path: string;
-  /** What stands there, quoted; `nothing` where something is missing. Secrets are never shown. */
+  /** What was found, quoted; `nothing` if something is missing. Secrets are never shown. */
   readonly found: string;
-  /** What would be right, as a clause: `must be a whole number from 1 to 10000`. */
+  /** What is expected, as a clause: `must be a whole number from 1 to 10000`. */
   readonly expected: string;
   /** Both in one sentence. */
   readonly message: string;
-  /** The nearest thing that would have been right, if something is near. */
+  /** The nearest valid value, if there is one. */
   readonly suggestion?: string;
-  /** Only of the last problem of a long list: the number of problems that are left out. */
+  /** Number of problems that are left out; only in the last problem of a long list. */
   readonly omitted?: number;
 }
 
-/** A problem before it has a file and a message. There may be as many as a file has values: most are never completed. */
+/** A problem without its file and message. A file can have one for each value; most are never completed. */
 export interface Finding {
   readonly line: number;
   readonly column: number;
   readonly path: Path;
   readonly found: string;
   readonly expected: string;
-  /** Instead of `found …; expected …`. It is given what {@link suggest} returns. */
+  /** Replaces `found …; expected …`. Called with the result of {@link suggest}. */
   readonly message?: string | ((suggestion: string | null) => string);
-  /** Finds the nearest right value, which takes time; null: none is near. */
+  /** Finds the nearest valid value, which is slow; null: none is near. */
   readonly suggest?: () => string | null;
 }
 
-/** Problems that are listed: a few screens. Later ones are often caused by earlier ones. */
+/** Largest number of problems listed. Later ones are often caused by earlier ones. */
 export const PROBLEMS_MAX = 50;
 
 /** Characters of a value that a message quotes. */
@@ -57,8 +57,8 @@ export function toProblem(file: string, finding: Finding): ConfigProblem {
 }
 
 /**
- * Completes the findings of one file, in the order of their places: the first of each place and key, because those
- * after it say the same in other words, and at most {@link PROBLEMS_MAX}.
+ * Completes the findings of one file, ordered by position: only the first of each position and key, because the others
+ * repeat it, and at most {@link PROBLEMS_MAX}.
  */
 export function toProblems(file: string, findings: readonly Finding[]): readonly ConfigProblem[] {
   const first = new Map<string, Finding>();
@@ -72,7 +72,7 @@ export function toProblems(file: string, findings: readonly Finding[]): readonly
   return next === undefined ? shown : [...shown, omittedProblem({ file, ...next }, inOrder.length - shown.length)];
 }
 
-/** Joins the problems of several files; at most {@link PROBLEMS_MAX} of them all. */
+/** Joins the problems of several files, at most {@link PROBLEMS_MAX}. */
 export function mergeProblems(lists: readonly (readonly ConfigProblem[])[]): readonly ConfigProblem[] {
   const all = lists.flat();
   const count = all.reduce((sum, { omitted }) => sum + (omitted ?? 1), 0);
@@ -87,12 +87,12 @@ function omittedProblem({ file, line, column }: Pick<ConfigProblem, "file" | "li
   return { file, line, column, path: "", found: what, expected, message: `and ${what}`, omitted };
 }
 
-/** Characters in which the end of a URL's credentials is looked for: the search takes the square of them. */
+/** Characters searched for a URL's credentials: the search takes quadratic time. */
 const URL_LENGTH_MAX = 1_000;
 
 const withoutCredentials = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
 
-/** Lists names for a message, the first ones where there are many. */
+/** Lists names for a message, at most {@link LISTED_NAMES_MAX}. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, LISTED_NAMES_MAX).map((name) => truncate(name, QUOTE_LENGTH_MAX));
   const omitted = names.length - shown.length;
@@ -103,25 +103,25 @@ export function listNames(names: readonly string[]): string {
 export const truncate = (text: string, lengthMax: number): string =>
   text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 
-/** One line in the manner of compilers: `file:line:column: key: message; did you mean "suggestion"?`. */
+/** Formats a problem as compilers do: `file:line:column: key: message; did you mean "suggestion"?`. */
 export function formatProblem(problem: ConfigProblem): string {
   const { file, line, column, path, message, suggestion } = problem;
   const hint = suggestion === undefined ? "" : `; did you mean ${quote(suggestion)}?`;
   return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}${hint}`;
 }
 
-/** Orders problems as they stand in the file. */
+/** Orders problems by position. */
 export const byPosition = (one: Positioned, other: Positioned): number =>
   one.line - other.line || one.column - other.column;
 
 type Positioned = Pick<ConfigProblem, "line" | "column">;
 
-/** Quotes a text for a message: escaped, clipped, and without the credentials of a URL. */
+/** Quotes a text for a message: escaped, truncated, and without the credentials of a URL. */
 export function quote(text: string): string {
   return JSON.stringify(truncate(withoutCredentials(text), QUOTE_LENGTH_MAX));
 }
 
-/** Writes a path as `collect.nodes.every` or `faults[2].kind`; keys that are no plain words are quoted. */
+/** Formats a path as `collect.nodes.every` or `faults[2].kind`; other keys are quoted. */
 export function formatPath(path: Path): string {
   let text = "";
   for (const step of path) {

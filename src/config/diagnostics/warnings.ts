@@ -11,7 +11,7 @@ import { type Marks, markKey, positionIn } from "../yaml/position.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./problem.ts";
 import { SECRET_FOUND } from "./zod-issues.ts";
 
-/** A warning about a valid configuration: where it is, what would be better, and why. */
+/** A warning about a valid configuration: where it is, what is advised, and why. */
 interface Warning {
   readonly path: Path;
   readonly found?: string;
@@ -80,7 +80,7 @@ function secretWarnings(marks: Marks): Warning[] {
   });
 }
 
-/** Limits that hold every action, and limits that hold none. */
+/** Warns of limits that hold every action, and of those that hold none. */
 function limitWarnings({ safety }: Config): Warning[] {
   const { trust, breaker } = safety;
   const noNodeAllowed: readonly (readonly [path: Path, limit: number | null])[] = [
@@ -117,7 +117,7 @@ function warning(path: Path, expected: string, message: string): Warning {
   return { path, expected, message };
 }
 
-/** Where policies act, an operator must be able to pause them, to approve actions, and to reset the breaker. */
+/** If policies act, an operator must be able to pause them, approve actions and reset the breaker. */
 function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
@@ -127,13 +127,13 @@ function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[])
 
 const modeRank = (mode: Mode): number => MODES.indexOf(mode);
 
-/** A window that ends at midnight is looked at on every day of a leap year, or of the first year that it allows. */
+/** A window that ends at midnight is checked on every day of a leap year, or of its first year. */
 const LEAP_YEAR = 2028;
 const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
-/** Windows that are never open, and those that close at midnight because no range continues them. */
+/** Warns of windows that are never open, and of those that close at midnight because no range continues them. */
 function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
   const path = ["time_intervals", index];
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval: it is never open")];
@@ -149,17 +149,13 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
     })
       .filter(([, list]) => list?.length === 0)
       .map(([key]) =>
-        warning(
-          [...here, key],
-          "must have a range",
-          "is empty, which fits nothing: it is never open; leave it out to restrict nothing",
-        ),
+        warning([...here, key], "must have a range", "is empty, so it is never open; leave it out to restrict nothing"),
       );
     return [...empty, ...midnightWarnings(spec, intervals, here)];
   });
 }
 
-/** A range that ends at midnight without one that begins there on the next day is often a night cut in two. */
+/** A range that ends at midnight and is not continued on the next day is often a night that was split wrongly. */
 function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], path: Path): Warning[] {
   const evening =
     spec.times?.findIndex(({ startMinute, endMinute }) => startMinute > 0 && endMinute === DAY_MINUTES) ?? -1;
@@ -178,7 +174,7 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
   return [];
 }
 
-/** Paths are those within the policy. */
+/** Paths are relative to the policy. */
 function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;

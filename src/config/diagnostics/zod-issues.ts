@@ -4,25 +4,25 @@ import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
 import { type Mark, type Marks, markKey, type Position } from "../yaml/position.ts";
 import { type Finding, listNames, type Path, quote } from "./problem.ts";
 
-/** What it takes to say where an issue stands and what would be right there. */
+/** What is needed to locate an issue and to describe the expected value. */
 export interface IssueContext {
   readonly schema: z.core.$ZodType;
   readonly value: unknown;
   readonly marks: Marks;
 }
 
-/** What a message shows of a secret. */
+/** Stands for a secret in messages. */
 export const SECRET_FOUND = "a secret that is not shown";
 
 const DOCUMENT_START: Position = { line: 1, column: 1 };
 
-/** Says what zod found in terms of the file: one finding a wrong value, one a wrong key. */
+/** Turns a zod issue into findings: one for each wrong value or key. */
 export function toFindings(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
   const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
   if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
   if (issue.code !== "invalid_union") return [invalidValue(path, issue, context)];
   if (issue.errors.length === 0) return [invalidValue(path, issue, context)];
-  // The alternative that got furthest was the one meant: the one that does not refuse the value as a whole.
+  // The intended alternative is the one that does not reject the value as a whole.
   const meant = issue.errors.find(
     (errors) => !errors.some((error) => error.path.length === 0 && error.code !== "unrecognized_keys"),
   );
@@ -52,7 +52,7 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
   const mark = context.marks.get(markKey(path));
   const expected = expectedText(issue);
   if (mark === undefined) {
-    // Missing: its section is the nearest thing that has a place.
+    // The key is missing: use the position of its section.
     const parent = context.marks.get(markKey(path.slice(0, -1)));
     const position = parent?.key ?? parent?.position ?? DOCUMENT_START;
     return { ...position, path, found: "nothing", expected, message: `missing; ${expected}` };
@@ -71,7 +71,7 @@ function expectedText(issue: z.core.$ZodIssue): string {
   return unmatched ? `must be one of ${allowedWords(issue).join(", ")}` : issue.message;
 }
 
-/** The words that would have been right, where they are a closed list. */
+/** The allowed words, if they are a closed list. */
 function allowedWords(issue: z.core.$ZodIssue): readonly string[] {
   if (issue.code === "invalid_value") return issue.values.filter((value) => typeof value === "string");
   if (issue.code !== "invalid_union") return [];

@@ -5,7 +5,7 @@ import { type ValueKind, valueKinds } from "./value-types.ts";
 /** Any zod schema, told apart by its `def.type`. */
 type Schema = z.core.$ZodTypes;
 
-/** The schema that takes what the file says: without defaults, and before any transform. */
+/** The schema of the written value: without defaults, and before any transform. */
 export function innermost(schema: z.core.$ZodType): Schema {
   const { def } = (schema as Schema)._zod;
   switch (def.type) {
@@ -24,7 +24,7 @@ export function innermost(schema: z.core.$ZodType): Schema {
 /** The kind of value that a key takes; null for sections, lists and choices between shapes. */
 export const kindOf = (schema: z.core.$ZodType): ValueKind | null => valueKinds.get(innermost(schema)) ?? null;
 
-/** What a key or section is for, as the schema describes it. */
+/** Description of a key or section. */
 export function meaningOf(schema: z.core.$ZodType): string {
   return z.globalRegistry.get(schema)?.description ?? "";
 }
@@ -53,13 +53,13 @@ export function itemsMax(schema: z.core.$ZodType): number {
   return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
 }
 
-/** The schema of what every key of a mapping from names holds; null where the schema is none. */
+/** The schema of the values of a mapping from names; null where the schema is none. */
 export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   const { def } = innermost(schema)._zod;
   return def.type === "record" ? def.valueType : null;
 }
 
-/** The schema that has charge of `path`; null where there is none. `value` chooses between alternatives. */
+/** The schema at `path`; null: there is none. `value` selects between alternatives. */
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
   if (options !== null) {
@@ -79,7 +79,7 @@ export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z
   return schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
 }
 
-/** Whether an alternative is the one that `value` was meant for: its kind of value, and the words that tell it apart. */
+/** Whether `value` is meant for an alternative, by its type and its discriminating words. */
 function matchesAlternative(option: z.core.$ZodType, value: unknown): boolean {
   const keys = sectionKeys(option);
   if (keys === null) return typeof value !== "object";

@@ -1,9 +1,8 @@
-import { dirname, isAbsolute, join } from "node:path";
 import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
-import { type CheckContext, type ConfigSource, checkValue, type DefinedNames } from "../checks.ts";
+import { type ConfigSource, createCheckContext, type DefinedNames, readOptionsOf } from "../checks.ts";
 import {
   type ConfigProblem,
   type Finding,
@@ -34,10 +33,10 @@ import {
 const TESTS_MAX = 1_000;
 const NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
-/** A count of sessions of one node, each of which is a record. */
+/** Largest number of sessions of one node; each is a record. */
 const SESSIONS_MAX = 1_000;
 
-/** Ids of the nodes around those of a test. */
+/** Ids of the healthy nodes that a test's fleet adds. */
 const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
 const requiredText = (what: string) => nonBlankText(what, { name: "string" });
@@ -162,28 +161,17 @@ export interface LoadedPolicyTests {
 
 /** Reads a file of policy tests, and the policies that it names. Fails with every error of all of them. */
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
-  const folder = dirname(source.file);
-  const paths = new Set<string>();
-  const checkContext: CheckContext = {
-    source,
-    names: null,
-    resolvePath: (path) => (isAbsolute(path) ? path : join(folder, path)),
-    find(glob) {
-      const found = source.listFiles?.(glob, folder) ?? [];
-      for (const path of found) paths.add(path);
-      return found;
-    },
-  };
-  const check = (kind: Parameters<typeof checkValue>[0], value: string) => checkValue(kind, value, checkContext);
-  const main = readYaml(policyTestSchema, source, { check, resolvePath: checkContext.resolvePath });
-  const first = readPolicyFiles([...paths].toSorted(), checkContext);
+  const checkContext = createCheckContext(source);
+  const main = readYaml(policyTestSchema, source, readOptionsOf(checkContext));
+  const paths = [...checkContext.found].toSorted();
+  const first = readPolicyFiles(paths, checkContext);
   if (!main.ok || !first.ok) {
     return fail(mergeProblems([main, first].map((read) => (read.ok ? [] : read.error))));
   }
   const policies = policiesInOrder(first.value);
-  // Whom they tell is not the test's business; when they may act is.
+  // Tests define time intervals, but no receivers.
   const names = { receivers: receiversOf(policies), windows: main.value.value.time_intervals.map(({ name }) => name) };
-  const second = readPolicyFiles([...paths].toSorted(), { ...checkContext, names: { ...names, ...ANY_INTEGRATION } });
+  const second = readPolicyFiles(paths, { ...checkContext, names: { ...names, ...ANY_INTEGRATION } });
   if (!second.ok) return second;
   const { value, marks } = main.value;
   const unknown = nameFindings(source.file, value, policies, marks);
@@ -195,7 +183,7 @@ const ANY_INTEGRATION = { prometheus: true, alertmanager: true } satisfies Parti
 const receiversOf = (policies: readonly LoadedPolicy[]): readonly string[] =>
   policies.flatMap(({ policy }) => policy.steps.flatMap((step) => (step.action === "notify" ? [step.receiver] : [])));
 
-/** Names that lead nowhere, or to two: what is expected of them would hold, or fail, for no reason. */
+/** Rejects unknown and ambiguous names in expectations. */
 function nameFindings(
   file: string,
   { tests }: LoadedPolicyTests["file"],

@@ -151,7 +151,7 @@ const policySection = section({
     .default([])
     .describe("Time intervals in which it may act. None: always."),
   blocked_by: list(blockedByEntry, "mappings with query or alerts", BLOCKED_BY_MAX)
-    .default([])
+    .prefault([])
     .describe("What blocks its actions. A query or alert that can't be read blocks as well."),
 });
 

@@ -40,12 +40,12 @@ const timeRange = section({
   return { startMinute: range.start_time, endMinute: range.end_time };
 });
 
-/** What the ends of a range may be, and which numbers they are. */
+/** How the ends of a range are written and checked. */
 interface RangeEnds {
   readonly what: string;
-  /** Null: no such end. */
+  /** Null: not a valid end. */
   numberOf(word: string): number | null;
-  /** Why these are no range; null: they are. */
+  /** Returns why a range is invalid; null: it is valid. */
   problem(range: NumberRange): string | null;
 }
 
@@ -72,10 +72,10 @@ const indexIn =
   (word: string): number | null =>
     names.includes(word) ? names.indexOf(word) + first : null;
 
-/** A whole number as Alertmanager reads it; digits beyond these fit no calendar. */
+/** Parses a whole number as Alertmanager does; more digits fit no calendar. */
 const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
-/** The fault of a range that ends before it begins: what comes first, and how to write what was meant. */
+/** Rejects a range that ends before it begins, with advice on how to write it. */
 const orderProblem =
   (advice = "") =>
   ({ begin, end }: NumberRange): string | null =>
@@ -102,7 +102,7 @@ const years = rangeList({
 });
 
 const MONTH_DAYS_MAX = 31;
-/** A range must not end before it begins in the shortest month: there a day counted from the end comes soonest. */
+/** Ranges must be valid in the shortest month, where days counted from the end come earliest. */
 const MONTH_DAYS_MIN = 28;
 
 const daysOfMonth = rangeList({

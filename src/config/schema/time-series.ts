@@ -5,12 +5,12 @@ import { rejectValue, valueKinds } from "./value-types.ts";
 
 const SERIES_SPANS_MAX = 100;
 
-/** One span as it is written: `VALUE for DURATION`, or `VALUE` for what stays. */
+/** A span: `VALUE for DURATION`, or `VALUE` for the last one. */
 const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
 
 /**
- * Something over time: one value, or a list of spans. `kind` is its name in the reference; `read` gives null for what
- * is no such value.
+ * A value over time: one value, or a list of spans. `kind` is its name in the reference; `read` returns null for an invalid
+ * value.
  */
 export function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
   const expected = `must be a ${kind}, such as ${example}, or a list of such over time, as in [${example} for 10m, …]`;

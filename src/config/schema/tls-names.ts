@@ -1,4 +1,4 @@
-/** TLS versions by the names that Prometheus' web configuration has for them, oldest first, as OpenSSL calls them. */
+/** OpenSSL's names of TLS versions by the names in Prometheus' web configuration, oldest first. */
 export const TLS_VERSIONS = { TLS10: "TLSv1", TLS11: "TLSv1.1", TLS12: "TLSv1.2", TLS13: "TLSv1.3" } as const;
 
 /** Cipher suites of TLS 1.3 by Go's names, which are OpenSSL's as well. As in Go, every list has them all. */
@@ -26,7 +26,7 @@ export const TLS12_SUITES = {
 export const CURVES = { CurveP256: "P-256", CurveP384: "P-384", CurveP521: "P-521", X25519: "X25519" } as const;
 
 /**
- * What is asked of clients, by Go's names. `RequireClientCert` is an older name of `RequireAnyClientCert`, which
+ * Types of client authentication, by Go's names. `RequireClientCert` is an older name of `RequireAnyClientCert`, which
  * Prometheus still takes.
  */
 export const CLIENT_AUTH_TYPES = [

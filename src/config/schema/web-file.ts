@@ -33,7 +33,7 @@ const CERTIFICATE_REQUIRED_TYPES: readonly string[] = [
   "RequireAndVerifyClientCert",
 ];
 
-/** A file that may be named by an empty text: then it is left out, as Go programs have it. */
+/** An optional file; an empty path counts as absent, as in Go programs. */
 const optionalFile = () =>
   filePath().register(valueKinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
 
@@ -120,13 +120,13 @@ const tlsServerConfig = section({
     return isTls(tls) ? { ...others, client_auth_type } : undefined;
   });
 
-/** Whether a section asks for TLS; versions and ciphers alone don't, as in the toolkit. */
+/** Whether a section enables TLS; as in the toolkit, versions and ciphers alone don't. */
 function isTls(section: object): boolean {
   const asking = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
   return asking.some((key) => key in section);
 }
 
-/** A header's value; blank ones are as good as none. */
+/** Value of a header; a blank one counts as absent. */
 function headerText(values: readonly string[] | null) {
   if (values !== null) return oneOf(values).exactOptional();
   const expected = "must be one line of ASCII characters";
@@ -160,7 +160,7 @@ const httpServerConfig = section({
 
 const INTERVAL_EXPECTED = "must be a duration as Go has it, such as 100ms or 1.5s, or 0 for no limit";
 
-/** Nanoseconds by the unit of Go's `time.ParseDuration`; both signs for micro are known to it. */
+/** Nanoseconds by the unit of Go's `time.ParseDuration`, which accepts both signs for micro. */
 const GO_UNITS: Readonly<Record<string, number>> = {
   ...{ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 },
 };
@@ -168,7 +168,7 @@ const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs
 /** Go counts nanoseconds in 64 bits: some 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
-/** Reads a duration as Go writes it, such as `1.5s`, from 0. Null: it is not one. */
+/** Parses a duration of Go, such as `1.5s`; null: it is invalid. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];

@@ -4,7 +4,7 @@ import type { Environment } from "../environment.ts";
 import type { Marks } from "./position.ts";
 import { DEPTH_EXPECTED, DEPTH_FOUND, readTree } from "./tree.ts";
 
-/** A YAML file: its text, its name for messages and for relative paths, and the environment that fills `${NAME}`. */
+/** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
   readonly file: string;
   readonly text: string;
@@ -20,12 +20,12 @@ export interface YamlSource {
   readonly valuesMax?: number;
 }
 
-/** The content of a YAML file, before it is compared with a schema. */
+/** The content of a YAML file, before it is checked against a schema. */
 export interface YamlDocument {
   readonly value: unknown;
-  /** Where each key, value and item is, and how it is written there; empty where the file could not be read. */
+  /** Position and text of each key, value and item; empty if the file could not be parsed. */
   readonly marks: Marks;
-  /** What is wrong so far, such as duplicate keys and unset variables. */
+  /** Problems such as duplicate keys and unset variables. */
   readonly findings: readonly Finding[];
 }
 
@@ -57,7 +57,7 @@ export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }:
   const unprintable = text.search(UNPRINTABLE);
   if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
   const lines = new LineCounter();
-  // Values other than plain ones, such as the bytes of !!binary, would surprise every schema.
+  // Only plain values: no schema expects others, such as the bytes of !!binary.
   const document = parseDocument(text, {
     version: isGoYaml ? "1.1" : "1.2",
     lineCounter: lines,
@@ -112,7 +112,7 @@ function unprintableAt(text: string, offset: number): Finding {
   return { line: before.length, column: before.at(-1)!.length + 1, path: [], found, expected: "must be text in UTF-8" };
 }
 
-/** Tags of YAML's core schema: their values are plain ones. */
+/** Tags of YAML's core schema, whose values are plain. */
 const TAG_EXPECTED = "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq";
 
 function toFinding(fault: YAMLError, text: string, lines: LineCounter): Finding {
@@ -130,7 +130,7 @@ function toFinding(fault: YAMLError, text: string, lines: LineCounter): Finding 
     const expected = `must be quoted: inside { } or [ ], write "\${NAME}"`;
     return { ...at, found, expected, message: `not valid YAML: a variable here ${expected}` };
   }
-  // The parser may end its message with the text it stands at, and that may be a secret.
+  // The parser may end its message with text of the file, which may be a secret.
   const reason = fault.message.replace(/: ".*"$/s, "");
   const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}`;
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };

@@ -6,28 +6,28 @@ export interface Position {
   readonly column: number;
 }
 
-/** What is known of one value of a file, beside the value. */
+/** Position and text of one value in a file. */
 export interface Mark {
   readonly path: Path;
-  /** Where its key stands; null for an item of a list and for the document itself. */
+  /** Position of its key; null for a list item and for the document. */
   readonly key: Position | null;
   readonly position: Position;
   readonly kind: "mapping" | "list" | "scalar";
-  /** How it reads in a message. */
+  /** The value as shown in messages. */
   readonly found: string;
-  /** Environment variables that went into it. */
+  /** Environment variables in it. */
   readonly variables: readonly string[];
-  /** Where a character of it stands; absent where it is no text. */
+  /** Position of one of its characters; absent if it is not text. */
   positionAt?(index: number): Position;
 }
 
 /** Marks by {@link markKey} of their path. */
 export type Marks = ReadonlyMap<string, Mark>;
 
-/** The key of a path in a map. */
+/** The key of a path in {@link Marks}. */
 export const markKey = (path: Path): string => JSON.stringify(path);
 
-/** Where a value stands; one that was left out stands where the nearest thing around it does. */
+/** Position of a value; of an absent one, that of the nearest section around it. */
 export function positionIn(marks: Marks, path: Path): Position {
   const mark = marks.get(markKey(path));
   if (mark !== undefined) return mark.position;

@@ -1,9 +1,9 @@
 import type { Scalar } from "yaml";
 
-/** What YAML folds, indents and trims: its amount differs between a text and its source, all other characters don't. */
+/** Blanks: YAML folds, indents and trims them, so their number differs between a text and its source. */
 const BLANK = /[ \t\r\n]/;
 
-/** What one character of a text, or two beyond the basic plane, are written as. */
+/** What one character of a text is written as. */
 const TOKENS = {
   QUOTE_DOUBLE: /\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|[\s\S])|[\s\S]/gy,
   QUOTE_SINGLE: /''|[\s\S]/gy,
@@ -11,15 +11,15 @@ const TOKENS = {
 } as const;
 
 /**
- * Offset in `source` of the character `index` of a text that stands there as `node`, in whatever style. Blanks and the
- * text's end are where the character before them ends: how many there are is what folding changes.
+ * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. Blanks and the end of
+ * the text are located behind the character before them, because folding changes their number.
  */
 export function sourceOffset({ type, range, value }: Scalar, source: string, index: number): number {
   const text = String(value);
   const [start, end] = range ?? [0, 0];
   const isBlock = type === "BLOCK_LITERAL" || type === "BLOCK_FOLDED";
   const isQuoted = type === "QUOTE_DOUBLE" || type === "QUOTE_SINGLE";
-  // The first line of a block scalar is its indicator, and may be a comment as well.
+  // The first line of a block scalar holds its indicator, and maybe a comment.
   const bodyStart = isBlock ? source.indexOf("\n", start) + 1 : start + (isQuoted ? 1 : 0);
   const body = source.slice(bodyStart, isQuoted ? end - 1 : end);
   const pattern = isQuoted ? TOKENS[type] : TOKENS.UNQUOTED;
@@ -34,7 +34,7 @@ export function sourceOffset({ type, range, value }: Scalar, source: string, ind
     seen += nonBlank;
     if (nonBlank > 0) offset = bodyStart + at + token.length;
   }
-  // Blanks that stand in the source as they do in the text are counted.
+  // Count the blanks that are the same in the source and in the text.
   for (const blank of /[ \t\r\n]*$/.exec(text.slice(0, index))?.[0] ?? "") {
     if (offset < end && source.charAt(offset) === blank) offset += 1;
     else break;
@@ -42,10 +42,10 @@ export function sourceOffset({ type, range, value }: Scalar, source: string, ind
   return offset;
 }
 
-/** Characters that are no blanks. */
+/** Number of characters that are not blanks. */
 const nonBlankLength = (text: string): number => text.replace(/[ \t\r\n]/g, "").length;
 
-/** The text that a token stands for, as far as it counts: which character an escape of one letter is does not. */
+/** The text of a token. Of a one-letter escape only its length matters. */
 function unescaped(token: string, type: Scalar["type"]): string {
   if (type === "QUOTE_SINGLE") return token.charAt(0);
   if (type !== "QUOTE_DOUBLE" || !token.startsWith("\\")) return token;

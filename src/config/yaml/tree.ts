@@ -4,22 +4,22 @@ import { type Environment, substitute } from "../environment.ts";
 import { type Mark, type Marks, markKey, type Position } from "./position.ts";
 import { sourceOffset } from "./source-offset.ts";
 
-/** A document as plain values, and a mark for each of them. */
+/** A document as plain values, with a mark for each. */
 export interface Tree {
   readonly value: unknown;
   readonly marks: Marks;
   readonly findings: readonly Finding[];
-  /** The document is too large: where, and how. The rest of it is not read. Null: it is not. */
+  /** The point at which the document is too large, and is not read further; null: it is not too large. */
   readonly overflow: Finding | null;
 }
 
-/** Values that a document may hold with all aliases expanded: aliases of aliases grow exponentially. */
+/** Largest number of values with all aliases expanded: aliases of aliases grow exponentially. */
 const VALUES_MAX = 50_000;
-/** Levels of nesting: the deepest file that a schema accepts has about ten. */
+/** Levels of nesting: the deepest valid file has about ten. */
 const DEPTH_MAX = 32;
 const SIZE_FOUND = "the file is too large";
 
-/** How a document that is nested too deeply is described. */
+/** Text of the problem of a document that is nested too deeply. */
 export const DEPTH_FOUND = "the file is nested too deeply";
 export const DEPTH_EXPECTED = `at most ${DEPTH_MAX} levels are allowed`;
 
@@ -27,9 +27,9 @@ interface TreeReader {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Anchors seen so far: an alias costs one look, and can't name what comes after it. */
+  /** Anchors read so far: an alias can only name an earlier one. */
   readonly anchors: Map<string, unknown>;
-  /** Nodes that are being read: an alias of one of them would have no end. */
+  /** Nodes that are being read: an alias of one of them would never end. */
   readonly open: Set<unknown>;
   readonly marks: Map<string, Mark>;
   readonly findings: Finding[];
@@ -38,19 +38,19 @@ interface TreeReader {
   overflow: Finding | null;
 }
 
-/** Where a value is to be read. `place` stands in where the node itself does not know its own. */
+/** Path and position of a value. The position is used if the node has none. */
 type ValueLocation = Pick<Mark, "path" | "key" | "position">;
 
-/** The text that the nodes were parsed from, and what its lines and variables are. */
+/** The parsed text, with its lines and variables. */
 export interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Values that the document may hold with all aliases expanded. Absent: 50,000. */
+  /** Largest number of values with all aliases expanded; absent: 50,000. */
   readonly valuesMax?: number;
 }
 
-/** Turns YAML nodes into values. `${NAME}` is filled in here, in values alone: a variable can't add structure. */
+/** Turns YAML nodes into values. Variables are replaced here, only in values, so that they can't add structure. */
 export function readTree(root: unknown, from: TreeSource): Tree {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
   const reader: TreeReader = {
@@ -81,7 +81,7 @@ function readNode(reader: TreeReader, node: unknown, location: ValueLocation): u
   return value;
 }
 
-/** The node itself, or what an alias stands for; null, and reported, where it stands for nothing or goes too far. */
+/** Returns the node, or the target of an alias; null, and reported, if there is none or the document is too large. */
 function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {
   reader.values += 1;
   if (reader.values > reader.valuesMax) {
@@ -126,8 +126,8 @@ function readList(reader: TreeReader, items: readonly unknown[], location: Value
 }
 
 /**
- * What every mapping inherits. Without the usual prototype a key such as `__proto__` is a key like any other. Zod compares
- * the `length` of a value that is no list with the limits of lists: a mapping there is no number, and must not throw.
+ * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares the
+ * `length` of a value with the limits of lists: a mapping there must not throw.
  */
 const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
 
@@ -158,7 +158,7 @@ function readPair(reader: TreeReader, pair: Pair, location: ValueLocation, resul
   result[name] = readNode(reader, pair.value, { path, key, position: key });
 }
 
-/** `<<: *base` or `<<: [*one, *other]`: adds the keys that the mapping has not; the first that has one wins. */
+/** `<<: *base` or `<<: [*one, *other]`: adds the keys that the mapping lacks; the first mapping that has a key wins. */
 function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, result: Record<string, unknown>): void {
   const here = { ...location, position: positionOf(reader, node) ?? location.position };
   const target = resolveNode(reader, node, here);
@@ -179,10 +179,10 @@ function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, r
   reader.open.delete(target);
 }
 
-/** A key as it is written: `007` and `on` are names, not a number and a boolean. */
+/** A key as written: `007` and `on` are names, not a number and a boolean. */
 const keyName = (key: Scalar): string => key.source ?? String(key.value ?? "");
 
-/** A quoted "<<" is a key like any other. The parser gives a merge key as text or as a symbol. */
+/** A quoted "<<" is an ordinary key. The parser returns a merge key as text or as a symbol. */
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && (key.type ?? "PLAIN") === "PLAIN" && (key.value === "<<" || typeof key.value === "symbol");
 
@@ -206,8 +206,9 @@ function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): 
   }
   const { text, variables, originalIndex: writtenIndex } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  const placeAt = (index: number) => positionOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
-  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt: placeAt });
+  const positionAt = (index: number) =>
+    positionOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
+  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt });
   return text;
 }
 

@@ -15,7 +15,7 @@ test.each([
   ["2026-11-21 03:12", NOW - 44_000],
   ["2026-11-21T04:12:44+01:00", NOW],
   ["2026-11-20", Date.UTC(2026, 10, 20)],
-])("%j is a moment of the past, and UTC unless it says otherwise", (text, at) => {
+])("%j is a time in the past, in UTC unless it has an offset", (text, at) => {
   expect(parseTime(text, NOW)).toEqual({ ok: true, value: at });
 });
 
@@ -29,14 +29,14 @@ test.each(["yesterday", "", "2026-13-01", "2026-11-21T25:00", "21.11.2026", "202
   },
 );
 
-test("a moment to come is refused: it was most likely meant in another time zone", () => {
+test("a future time is rejected: it is most likely in another time zone", () => {
   expect(parseTime("2026-11-21T03:12:45Z", NOW)).toEqual({
     ok: false,
     error: "a time in the past; times without an offset such as +02:00 are UTC",
   });
 });
 
-test("what is printed of a moment is read as that moment, to the second", () => {
+test("a formatted time is parsed as the same time, to the second", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: NOW }), (at) => {
       const readable = formatTime(new Date(at).toISOString());

@@ -11,7 +11,7 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
   ["check --output xml", /--output.*text or json/],
   ["run --config", /--config.*argument missing/],
-])("%s is refused, and what would be right is said", async (usage, message) => {
+])("%s is rejected with the expected value", async (usage, message) => {
   const { out, err } = await captureOutput(async (context) => {
     const program = createProgram(context, () => expect.unreachable());
     await expect(program.parseAsync(usage.split(" "), { from: "user" })).rejects.toThrow();

@@ -24,18 +24,18 @@ function errors(): readonly string[] {
 
 const SERVICE = "service: { base_url: 'https://proxy.example.net', api_key_file: key, usage_scale: ratio }\n";
 
-test("a configuration that does not exist is said to be missing, and where to name it", () => {
+test("the error about a missing configuration names --config", () => {
   expect(errors()).toEqual([
     "can't read proxywarden.yaml: there is no such file (ENOENT); set the configuration file with --config",
   ]);
 });
 
-test("a configuration that is a loop of symbolic links is said to be one", () => {
+test("a loop of symbolic links is reported", () => {
   symlinkSync("proxywarden.yaml", at("proxywarden.yaml"));
   expect(errors()).toEqual(["can't read proxywarden.yaml: a loop of symbolic links (ELOOP)"]);
 });
 
-test("every file that a configuration names is read with care", () => {
+test("special files that a configuration names are rejected", () => {
   writeFileSync(at("proxywarden.yaml"), `${SERVICE}policies: ['*.policy']\nweb: { web_config_file: web.yml }\n`);
   execFileSync("mkfifo", [at("a.policy")]);
   symlinkSync("b.policy", at("b.policy"));
@@ -55,7 +55,7 @@ test("every file that a configuration names is read with care", () => {
   ]);
 });
 
-test("a byte order mark is no part of the text", () => {
+test("a byte order mark is removed", () => {
   writeFileSync(at("key"), "sesame");
   writeFileSync(at("proxywarden.yaml"), `\uFEFF${SERVICE}`);
   expect(errors()).toEqual([]);

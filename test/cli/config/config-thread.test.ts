@@ -45,7 +45,7 @@ function written(config = CONFIG): string {
   return at("proxywarden.yaml");
 }
 
-test("a configuration that is read in a thread is the one that is read here, and its web configuration can be read again", async () => {
+test("a configuration is the same when it is read in a thread, and its web configuration can be read again", async () => {
   const file = written();
   const here = readConfigFile(file, env);
   const there = await readConfigInThread(file, env, never);
@@ -59,14 +59,14 @@ test("a configuration that is read in a thread is the one that is read here, and
   expect(webFile?.reread(readTextFile)).toMatchObject({ ok: true, value: { rate_limit: { burst: 8 } } });
 });
 
-test("errors are the same", async () => {
+test("errors are the same as without a thread", async () => {
   const file = written(`${CONFIG}log: { level: inf, levle: info }\n`);
   const here = readConfigFile(file, env);
   expect(here.ok).toBe(false);
   expect(await readConfigInThread(file, env, never)).toEqual(here);
 });
 
-test("the event loop turns while the largest file that is accepted is read", async () => {
+test("reading the largest accepted file does not block the event loop", async () => {
   const file = written(`a: [${"*a,".repeat(40_000)}]`);
   let isReading = true;
   const reading = readConfigInThread(file, env, never).finally(() => {

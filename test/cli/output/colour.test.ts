@@ -22,7 +22,7 @@ test.each<readonly [what: string, Output, env: Record<string, string>, has: bool
   expect(createPaint(output, env)("bad", "error")).toBe(has ? "\u{1b}[31merror\u{1b}[39m" : "error");
 });
 
-test("the command line goes over the environment, either way", () => {
+test("--color and --no-color override the environment", () => {
   expect(supportsColor(file, withColorOption({ NO_COLOR: "1" }, true))).toBe(true);
   expect(supportsColor(terminal, withColorOption({ FORCE_COLOR: "1" }, false))).toBe(false);
   expect(supportsColor(terminal, withColorOption({}, undefined))).toBe(true);

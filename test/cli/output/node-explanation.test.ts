@@ -36,7 +36,7 @@ const someRows: fc.Arbitrary<NodeRows> = fc.record({
   orders: fc.constant([]),
 });
 
-test("as of a moment, rows tell of nothing that came after it, and of all that began before", () => {
+test("rows at a past time contain what began before it and nothing later", () => {
   fc.assert(
     fc.property(someRows, fc.integer({ min: 0, max: 100 }), (rows, minute) => {
       const at = iso(minute);
@@ -55,7 +55,7 @@ test("as of a moment, rows tell of nothing that came after it, and of all that b
   );
 });
 
-test("as of a moment after everything, rows are what they are", () => {
+test("rows at a time after everything are unchanged", () => {
   fc.assert(
     fc.property(someRows, (rows) => {
       expect(rowsAsOf(rows, iso(101))).toEqual(rows);
@@ -63,7 +63,7 @@ test("as of a moment after everything, rows are what they are", () => {
   );
 });
 
-test("an episode's step is told by what was decided and done under it until then", () => {
+test("an episode's past step follows from its decisions and actions until then", () => {
   const rows: NodeRows = {
     holds: [],
     episodes: [episodeView({ ...episode, state: "given_up", stateAt: ms(90), closedAt: ms(90), step: 4, acted: 3 })],
@@ -83,7 +83,7 @@ test("an episode's step is told by what was decided and done under it until then
   ]);
 });
 
-test("an action is told as not sent until it was, and as under way until it ended", () => {
+test("a past action is not sent before it was sent, and under way until it ended", () => {
   const action = { ...verifiedAction, createdAt: ms(10), sentAt: ms(20), endedAt: ms(30), inDoubt: true };
   const rows: NodeRows = { holds: [], episodes: [], actions: [actionView(action)], decisions: [], orders: [] };
   const actionAt = (minute: number) => {
@@ -98,7 +98,7 @@ test("an action is told as not sent until it was, and as under way until it ende
   ]);
 });
 
-test("a hold is told while it lasts, and an action that waits still was waiting then", () => {
+test("a hold is shown while it lasts, and a waiting action was already waiting", () => {
   const hold = { node: "node_1", policy: null, kind: "vetoed", at: ms(10), until: ms(20), reason: "lifted" } as const;
   const rows: NodeRows = {
     holds: [holdView(hold)],
@@ -112,7 +112,7 @@ test("a hold is told while it lasts, and an action that waits still was waiting 
   expect(rowsAsOf(rows, iso(35)).actions[0]?.state).toBe("awaiting");
 });
 
-test("the orders about a node, and who approved its action, are told as of then", () => {
+test("operator commands and approvals are shown as of that time", () => {
   const order = {
     order: "approve",
     operator: "alice",

@@ -30,7 +30,7 @@ function terminal(isTTY: boolean) {
   return { lines, err: { isTTY, write: (text: string) => void lines.push(text) } };
 }
 
-test("a terminal is told what is waited for after two seconds, and how long; the line is wiped at the end", async () => {
+test("a terminal shows a wait after two seconds; the line is cleared at the end", async () => {
   const clock = manualClock();
   const { lines, err } = terminal(true);
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -45,7 +45,7 @@ test("a terminal is told what is waited for after two seconds, and how long; the
   expect(lines).toEqual([...told, CLEAR_LINE]);
 });
 
-test("what is over within two seconds leaves no trace, nor does what fails then", async () => {
+test("work of less than two seconds prints nothing, even if it fails", async () => {
   const clock = manualClock();
   const { lines, err } = terminal(true);
   expect(await withProgress("a", Promise.resolve(1), { err }, clock)).toBe(1);
@@ -53,7 +53,7 @@ test("what is over within two seconds leaves no trace, nor does what fails then"
   expect(lines).toEqual([]);
 });
 
-test("a file is told nothing, however long it takes", async () => {
+test("nothing is written to a file, however long the wait", async () => {
   const clock = manualClock();
   const { lines, err } = terminal(false);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -64,7 +64,7 @@ test("a file is told nothing, however long it takes", async () => {
   expect(lines).toEqual([]);
 });
 
-test("a terminal is told of a long piece of work before it begins, and the line is wiped even where it fails", () => {
+test("a terminal shows a status line during long work; the line is cleared even if it fails", () => {
   const { lines, err } = terminal(true);
   expect(withStatusLine("making nodes", true, () => lines.length, { err })).toBe(1);
   expect(lines).toEqual(["making nodes", CLEAR_LINE]);
@@ -75,7 +75,7 @@ test("a terminal is told of a long piece of work before it begins, and the line 
   expect(lines).toEqual(["making nodes", CLEAR_LINE, "making nodes", CLEAR_LINE]);
 });
 
-test("neither a short piece of work nor a file is worth a word", () => {
+test("short work and files get no status line", () => {
   const shown = terminal(true);
   const hidden = terminal(false);
   withStatusLine("a", false, () => {}, shown);

@@ -14,7 +14,7 @@ function warningsFor(text: string, policies: string): string[] {
   return loaded.ok ? loaded.value.warnings.map(formatProblem) : loaded.error.map(formatProblem);
 }
 
-describe("pain 12: a limit that lets nobody be touched is said:", () => {
+describe("warns of a limit that holds every action:", () => {
   const NOBODY = "comes to 0: no node is acted on";
   test.each([
     ["max_unhealthy: { percent: 0% }", "3:29: safety.max_unhealthy.percent"],
@@ -34,14 +34,14 @@ describe("pain 12: a limit that lets nobody be touched is said:", () => {
     ]);
   });
 
-  test("but a share above 0 lets one node at a time be touched, and is none of them", () => {
+  test("a share above 0 allows one node at a time, and causes no warning", () => {
     expect(
       configWarnings(withService("safety: { max_disrupted: { percent: 0.01% }, breaker: { amount: 0 } }")),
     ).toEqual([]);
   });
 });
 
-describe("pain 4: a limit that limits nothing is said:", () => {
+describe("warns of a limit that limits nothing:", () => {
   test.each([
     ["trust: { min_inventory: 0% }", "3:27: safety.trust.min_inventory", "a walk that shows no node is trusted"],
     ["trust: { max_missing: 100% }", "3:25: safety.trust.max_missing", "a walk that misses every node is trusted"],
@@ -56,7 +56,7 @@ describe("pain 4: a limit that limits nothing is said:", () => {
   });
 });
 
-test("a mode above the ceiling is no error, and is said", () => {
+test("warns of a mode above the ceiling", () => {
   const text = policy("when: node.a\nmode: enforce");
   expect(warningsFor(withService(""), text)).toEqual([
     "a.yaml:6:11: policies[0].mode: enforce is above safety.mode, which is dry_run: dry_run is in force",
@@ -64,7 +64,7 @@ test("a mode above the ceiling is no error, and is said", () => {
   expect(warningsFor(withService(`${ADMIN}safety: { mode: enforce }\n`), text)).toEqual([]);
 });
 
-test("where policies act, it is said that nobody could stop them", () => {
+test("warns if policies act and there is no operator", () => {
   const text = policy("when: node.a\nmode: approve");
   expect(warningsFor(withService("safety: { mode: enforce }\n"), text)).toEqual([
     "p.yaml:1:1: web.operators: none: no operator can pause the daemon, approve an action or reset the breaker",
@@ -72,7 +72,7 @@ test("where policies act, it is said that nobody could stop them", () => {
   expect(warningsFor(withService("safety: { mode: enforce }\n"), policy("when: node.a"))).toEqual([]);
 });
 
-test("what reads usage of no known scale is said, at each of its expressions", () => {
+test("warns of each expression that reads usage of an unknown scale", () => {
   const keys = "match: node.a\nwhen: node.cpu_usage > node.disk_usage\n";
   const steps = "steps: [{ action: reboot, verify: { expect: node.cpu_usage } }]";
   const text = policy(keys).replace("steps: [{ action: reboot }]", steps);
@@ -91,7 +91,7 @@ test("what reads usage of no known scale is said, at each of its expressions", (
   ]);
 });
 
-test("an age that what is read can hardly have is said, by its source", () => {
+test("warns of a max_age below the interval of the data", () => {
   const text = policy("when: node.a && node.cpu_usage && sessions.total\nmax_age: 2m");
   const collect = "collect: { nodes: { every: 1m }, details: { max_age: 15m }, sessions: { every: 2m } }\n";
   expect(warningsFor(withService(collect), text)).toEqual([
@@ -120,7 +120,7 @@ describe("time intervals", () => {
     ["an evening alone", `times: [${EVENING}]`, 0, "Saturday, 2028-01-01"],
     ["the last day of each month", `days_of_month: [-1]\ntimes: [${EVENING}, ${EARLY}]`, 0, "Monday, 2028-01-31"],
     ["a year's end", `years: [2027]\ntimes: [${EVENING}, ${EARLY}]`, 0, "Friday, 2027-12-31"],
-  ])("%s: a range that ends at midnight without a neighbour is said", (_, keys, index, day) => {
+  ])("%s: warns of a range that ends at midnight and is not continued", (_, keys, index, day) => {
     const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
     expect(configWarnings(withService(text))).toEqual([
       expect.stringMatching(
@@ -140,16 +140,16 @@ describe("time intervals", () => {
       "an evening before a day that is open",
       `time_intervals: [{ weekdays: [friday], times: [${EVENING}] }, { weekdays: [saturday] }]`,
     ],
-  ])("%s: nothing is said", (_, keys) => {
+  ])("%s: no warning", (_, keys) => {
     const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
     expect(configWarnings(withService(text))).toEqual([]);
   });
 
-  test("one that is never open is said", () => {
+  test("warns of one that is never open", () => {
     const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";
     expect(configWarnings(withService(text))).toEqual([
       "3:5: time_intervals[0]: has no interval: it is never open",
-      "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, which fits nothing: it is never open; leave it out to restrict nothing",
+      "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, so it is never open; leave it out to restrict nothing",
     ]);
   });
 });

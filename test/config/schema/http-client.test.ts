@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { configErrors, configWarnings, loadConfigText, withService } from "../config-fixtures.ts";
 
-test("a server is reached as Prometheus writes it", () => {
+test("a server is configured as in Prometheus", () => {
   const text = `
 prometheus:
   url: https://prometheus:9090/prefix/
@@ -47,7 +47,7 @@ test.each([
   ["tls_config: { cert_file: c }", "must have cert_file and key_file, or neither"],
   ["ca_file: a, tls_config: { ca_file: b }", "must have ca_file or tls_config.ca_file, not both"],
   ["proxy: 'http://p:1', proxy_from_environment: true", "must have proxy or proxy_from_environment, not both"],
-])("a service with %s is refused", (keys, expected) => {
+])("a service with %s is rejected", (keys, expected) => {
   expect(configErrors(`service: { ${SERVICE}, ${keys} }`)).toEqual([expect.stringContaining(expected)]);
 });
 
@@ -70,7 +70,7 @@ test("the admin token is in a file", () => {
   expect(loadConfigText(withService("web: { admin_token_file: token }")).web.admin_token_file).toBe("token");
 });
 
-describe("refused with its place and what would be right:", () => {
+describe("is rejected with the position and the expected value:", () => {
   test.each([
     ["prometheus: {}", "2:1: prometheus.url: missing; must be an http or https URL, such as http://localhost:9090"],
     [
@@ -117,7 +117,7 @@ alertmanager: { url: "http://h", authorization: { credentials: sesame } }
 receivers: [{ name: a, webhook_url: "http://h/sesame" }]
 `;
 
-test("secrets in clear are warned about, those from the environment are not", () => {
+test("warns of secrets in plain text, not of those from the environment", () => {
   expect(configWarnings(withService(SECRETS))).toEqual([
     "3:69: prometheus.basic_auth.password: the password is written in plain text; take it from the environment, or name its file as password_file",
     "4:64: alertmanager.authorization.credentials: what authorizes us is written in plain text; take it from the environment, or name its file as credentials_file",
@@ -128,7 +128,7 @@ test("secrets in clear are warned about, those from the environment are not", ()
   expect(configWarnings(withService(fromOutside), { S: "x" })).toEqual([]);
 });
 
-test("and no message shows one", () => {
+test("no message shows a secret", () => {
   const wrong = SECRETS.replace("password: sesame", "password: [sesame]")
     .replace("credentials: sesame", "credentials: 12345")
     .replace("http://h/sesame", "htp://h/sesame");

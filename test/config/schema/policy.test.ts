@@ -18,7 +18,7 @@ const MINIMAL_POLICY = "policies:\n  - name: p\n    when: node.status\n    for: 
 
 const rules = (text: string): readonly PolicyRule[] => policyRulesOf(loadPolicyText(text, SECTIONS).policies);
 
-test("a policy that says no more than it must is dry, about every node, and patient", () => {
+test("a minimal policy is a dry run for every node, with the default durations", () => {
   expect(rules(MINIMAL_POLICY)).toEqual([
     {
       name: "p",
@@ -36,7 +36,7 @@ test("a policy that says no more than it must is dry, about every node, and pati
   ]);
 });
 
-test("every key has its place in the model", () => {
+test("every key is read", () => {
   const text = `
 policies:
   - name: reboot-offline
@@ -105,7 +105,7 @@ const errorsWithChange = (key: string, value: string): string[] => {
   return policyErrors(text, SECTIONS);
 };
 
-describe("pain 3: empty never means all:", () => {
+describe("an empty value is rejected, and never means all:", () => {
   const expected = "must be a CEL expression";
   test.each([
     ["match", "", `6:11: policies[0].match: found nothing; ${expected}; it may be left out`],
@@ -126,7 +126,7 @@ describe("pain 3: empty never means all:", () => {
   });
 });
 
-describe("refused with its place and what would be right:", () => {
+describe("is rejected with the position and the expected value:", () => {
   test.each([
     [
       "mode",
@@ -205,7 +205,7 @@ describe("refused with its place and what would be right:", () => {
   });
 });
 
-describe("an error in an expression is where it stands in the file, however the expression is written:", () => {
+describe("an error in an expression has its position in the file, in every YAML style:", () => {
   test.each([
     ["plain", " node.a && wrong", "3:21"],
     ["plain, over lines", " node.a\n      && wrong", "4:10"],
@@ -221,7 +221,7 @@ describe("an error in an expression is where it stands in the file, however the 
   });
 });
 
-describe("what a policy needs of the configuration has to be there:", () => {
+describe("a policy may only refer to what the configuration defines:", () => {
   test.each([
     [
       "blocked_by: [{ query: up }]",

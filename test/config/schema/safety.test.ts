@@ -4,7 +4,7 @@ import { configErrors, loadConfigText, withService } from "../config-fixtures.ts
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
-test("safety that is left out is dry, and small", () => {
+test("the default safety is a dry run with small limits", () => {
   expect(loadConfigText(withService("")).safety).toEqual({
     mode: "dry_run",
     trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE, warmupWalks: 2 },
@@ -25,7 +25,7 @@ test("safety that is left out is dry, and small", () => {
   });
 });
 
-test("every limit has its place in the model", () => {
+test("every limit is read", () => {
   const text = `
 safety:
   mode: enforce
@@ -98,6 +98,6 @@ test.each([
     'protected: node.name == "a" || wrong',
     '3:34: safety.protected: found "wrong"; must be a CEL expression: something is wrong',
   ],
-])("a limit that is wrong is refused with its place, for it must not be taken for another: %s", (text, expected) => {
+])("an invalid limit is rejected with its position: %s", (text, expected) => {
   expect(configErrors(withService(`safety:\n  ${text}\n`))).toContain(expected);
 });

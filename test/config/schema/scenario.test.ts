@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { fileText, loadScenarioText, scenarioErrors } from "../config-fixtures.ts";
 
-test("what a scenario leaves out is as the simulator's defaults say", () => {
+test("a scenario has the simulator's defaults", () => {
   expect(loadScenarioText("seed: 7")).toEqual({ ...defaultScenario, seed: 7 });
 });
 
-test("every option has its place in the model", () => {
+test("every option is read", () => {
   const text = `
 seed: 4294967295
 nodes: 0
@@ -90,7 +90,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
   });
 });
 
-test("the rough day has every kind of fault, each as the model has it", () => {
+test("the shipped rough day has every kind of fault", () => {
   const read = loadScenarioText(fileText("config/scenarios/rough-day.yaml"));
   const faults = new Map(read.faults.map((fault) => [fault.fault.kind, fault]));
   expect([...faults.keys()].toSorted()).toEqual([
@@ -145,7 +145,7 @@ test("the rough day has every kind of fault, each as the model has it", () => {
   expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
 });
 
-test("errors of a scenario are told like those of a configuration", () => {
+test("errors of a scenario are reported as those of a configuration", () => {
   const text = `nodes: ten
 rates: { fault_every: 0s, repair: nevr }
 keys: [{ key: "", scopes: [node:read] }]
@@ -185,7 +185,7 @@ test("a Retry-After may be a date, so much later than the answer", () => {
   expect(read.faults[0]?.fault).toEqual({ kind: "status", status: 503, retryAfterDateMs: 120_000 });
 });
 
-test("what a header can't carry is refused, and so is what a fault would ignore", () => {
+test("rejects header values that can't be sent, and keys that a fault ignores", () => {
   const text = `faults:
   - { kind: redirect, for: 1m, location: "https://bücher.example/" }
   - { kind: status, status: 503, for: 1m, retry_after: "später" }

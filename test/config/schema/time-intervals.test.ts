@@ -24,7 +24,7 @@ test("a night is two ranges of times, in a time zone", () => {
   ]);
 });
 
-test("Alertmanager's own nesting, of which any may hold, is read as Alertmanager reads it", () => {
+test("Alertmanager's nested intervals are read as Alertmanager reads them", () => {
   const text = `
   - name: offhours
     time_intervals:
@@ -69,7 +69,7 @@ test("Alertmanager's own nesting, of which any may hold, is read as Alertmanager
   ]);
 });
 
-test("null restricts nothing, an empty list fits nothing, and an interval without specs is never open", () => {
+test("null restricts nothing, an empty list matches nothing, and an interval without specs is never open", () => {
   const text = `
   - { name: a, weekdays: null, location: "" }
   - { name: b, time_intervals: [{ weekdays: [], location: Local }, null] }
@@ -86,7 +86,7 @@ test("null restricts nothing, an empty list fits nothing, and an interval withou
   ]);
 });
 
-describe("refused with what would be right:", () => {
+describe("is rejected with the expected value:", () => {
   test.each([
     [
       "times: [{ start_time: '23:00', end_time: '05:00' }]",
@@ -155,7 +155,7 @@ describe("refused with what would be right:", () => {
   });
 });
 
-test("two intervals of one name are told apart by nobody", () => {
+test("two intervals can't have the same name", () => {
   const text = "time_intervals:\n  - { name: n, months: [1] }\n  - { name: n, months: [2] }\n";
   expect(configErrors(withService(text))).toEqual([
     '4:13: time_intervals[1].name: found "n"; must be a name of its own: time_intervals[0] has it',

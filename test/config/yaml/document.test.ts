@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
-describe("what is no YAML is told line by line:", () => {
+describe("invalid YAML is reported line by line:", () => {
   test.each([
     [
       "log: level: info\nweb: {\n",
@@ -34,13 +34,13 @@ test.each([
   ["just words", '1:1: found "just words"'],
   ["- a\n- b", "1:1: found a list"],
   ["~", "1:1: found nothing"],
-])("%j is no mapping", (text, found) => {
+])("%j is not a mapping", (text, found) => {
   expect(configErrors(text)).toEqual([
     `${found}; must be a mapping with keys among service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers`,
   ]);
 });
 
-test("a key that is given twice is told beside the other errors, with the line of the first", () => {
+test("a duplicate key is reported with the line of the first, besides the other errors", () => {
   expect(configErrors(withService("log:\n  level: info\n  levle: warn\n  level: error\nlog: {}\n"))).toEqual([
     '4:3: log.levle: unknown key; did you mean "level"?',
     '5:3: log.level: found the key "level" again; it is already given on line 3',
@@ -48,25 +48,25 @@ test("a key that is given twice is told beside the other errors, with the line o
   ]);
 });
 
-test("a key that is a list is refused", () => {
+test("a key that is a list is rejected", () => {
   expect(configErrors(withService("log:\n  ? [level]\n  : info\n"))).toEqual([
     "3:5: log: found a key that is a list, a mapping or an alias; must be a word",
   ]);
 });
 
-test("lines and columns are right in a file of Windows", () => {
+test("lines and columns are right in a file with Windows line breaks", () => {
   expect(configErrors(withService("log:\r\n  level: inf\r\n").replace("\n", "\r\n"))).toEqual([
     '3:10: log.level: found "inf"; must be one of debug, info, warn, error; did you mean "info"?',
   ]);
 });
 
-test("a long value is quoted in part", () => {
+test("a long value is truncated", () => {
   const [error] = configErrors(withService(`log: { level: ${"x".repeat(500)} }`));
   expect(error).toMatch(/found "x{60}…"; must be/);
 });
 
 describe("anchors", () => {
-  test("are spelt out, and merge keys fill in what is not given", () => {
+  test("are expanded, and merge keys add absent keys", () => {
     const text = [
       "collect:",
       "  nodes: &slow { every: 5m }",
@@ -81,10 +81,10 @@ describe("anchors", () => {
       { kind: "every", intervalMs: 300_000 },
       { kind: "every", intervalMs: 300_000 },
     ]);
-    expect(limits.session_monitoring).toEqual({ requests: 20, burst: 33, window: 10_000 });
+    expect(limits.session_monitoring).toEqual({ requests: 20, burst: 33, windowMs: 10_000 });
   });
 
-  test("lead to the place where the wrong value stands", () => {
+  test("lead to the position of the invalid value", () => {
     expect(
       configErrors(withService("collect:\n  nodes: &slow { every: 5 }\n  stats: { <<: *slow }\n")).map((line) =>
         line.slice(0, 27),
@@ -104,11 +104,11 @@ describe("anchors", () => {
       "2:12: log: found a merge key << of no mapping; must name the anchor of a mapping, as in <<: *base",
     ],
     ['log: { "<<": 5 }', "2:8: log.<<: unknown key; must be one of level, format"],
-  ])("that lead nowhere are told: %s", (text, expected) => {
+  ])("that name no anchor are reported: %s", (text, expected) => {
     expect(configErrors(withService(text)).map((error) => error.replace('["<<"]', ".<<"))).toContain(expected);
   });
 
-  test("of anchors that grow exponentially are refused", () => {
+  test("that grow exponentially are rejected", () => {
     const lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"];
     for (let level = 1; level < 30; level += 1) lines.push(`a${level}: &a${level} [${`*a${level - 1}, `.repeat(9)}]`);
     expect(configErrors(lines.join("\n")).filter((error) => error.includes("too large"))).toHaveLength(1);

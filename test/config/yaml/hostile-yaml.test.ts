@@ -113,7 +113,7 @@ test("2,000 wrong time zones are compared with the right ones only where they ar
   expect(found[0]?.suggestion).toBe("Europe/Paris");
 });
 
-test("more problems than a person reads are counted, in the line of the first that is left out", () => {
+test("a long list of problems is cut, and the rest is counted", () => {
   const text = withService(numberedLines(80, (index) => `k${index}: 1\n`));
   const found = configProblems(text);
   expect(found.slice(0, -1).map(({ line }) => line)).toEqual(Array.from({ length: PROBLEMS_MAX }, (_, i) => i + 2));
@@ -135,7 +135,7 @@ test("one problem over the limit is one problem", () => {
   expect(found.at(-1)?.message).toBe("and 1 more problem");
 });
 
-describe("a file that is too large is said to be, with the limit:", () => {
+describe("a file that is too large is rejected with the limit:", () => {
   test.each([
     ["x".repeat(131_073), "1:1: the file is too large: it has 131073 characters, and may have at most 131072"],
     [
@@ -165,7 +165,7 @@ describe("a file that is too large is said to be, with the limit:", () => {
   });
 });
 
-describe("a tag that makes something else of a value is refused, at its place:", () => {
+describe("a tag that changes a value is rejected with its position:", () => {
   test.each([
     "!!binary aGVsbG8=",
     "!!set {a: null}",

@@ -51,7 +51,7 @@ test("SIGHUP puts a good configuration in force, and leaves the old one there wh
 
   folder.write("proxywarden.yaml", "service:\n  base_url: 17\n");
   daemon.kill("SIGHUP");
-  await waitForStderr(daemon, /proxywarden\.yaml:2:13: service\.base_url: found 17.*the new configuration is refused/);
+  await waitForStderr(daemon, /proxywarden\.yaml:2:13: service\.base_url: found 17.*configuration rejected/);
   const refused = await scrape(url);
   expect(reloaded(refused)).toBe(0);
   expect(nodesOn(refused)).toBeGreaterThan(0);

@@ -101,7 +101,7 @@ test("a reload is refused whole where an address is taken, a key's file is missi
   daemon.configure(configText(network.url, { state: { path: "/var/lib/elsewhere" } }));
   expect(await reloadOf(daemon)).toMatchObject({
     status: 400,
-    text: expect.stringMatching(/^state\.path: .*can't change from \S+ while the daemon runs; restart it/),
+    text: expect.stringMatching(/^state\.path: .*can't change from \S+ while the daemon runs; restart the daemon/),
   });
   const before = network.service.serial;
   await waitUntil("the old one is at work", () => network.service.serial > before + 5);

@@ -58,11 +58,11 @@ describe("the reference of the configuration", () => {
     ["time_intervals[].times[].end_time", "HH:MM | required | When it ends"],
     ["prometheus.authorization.type", "string | `Bearer` | Type"],
     ["receivers[].alertmanager", "true | – | Sends notifications as alerts"],
-  ])("tells type, range, default and meaning of %s", (key, row) => {
+  ])("shows type, range, default and meaning of %s", (key, row) => {
     expect(rowOf(reference, key)).toContain(`| \`${key}\` | ${row}`);
   });
 
-  test("ends with the example it is given", () => {
+  test("ends with the example", () => {
     expect(reference).toContain("## Example\n\n```yaml\nlog: { level: info }\n```\n");
   });
 });
@@ -70,7 +70,7 @@ describe("the reference of the configuration", () => {
 describe("the reference of scenarios", () => {
   const reference = scenarioReference({ ...defaultScenario, seed: 4711 }, "seed: 3\n");
 
-  test("has every option of the JSON Schema, and the defaults it is given", () => {
+  test("has every option of the JSON Schema, with its defaults", () => {
     const keys = pathsOf(scenarioJsonSchema(defaultScenario)).filter((path) =>
       /^(?:service|rates|keys\[\])\./.test(path),
     );
@@ -79,7 +79,7 @@ describe("the reference of scenarios", () => {
     expect(rowOf(reference, "seed")).toContain("| `4711` |");
   });
 
-  test("has every kind of fault with the keys of its own", () => {
+  test("has every kind of fault with its keys", () => {
     type Alternative = { properties: { kind: { const: string } } };
     const faults = scenarioJsonSchema(defaultScenario).properties?.faults as { items: { oneOf: Alternative[] } };
     const kinds = faults.items.oneOf.map(({ properties }) => properties.kind.const);
@@ -152,7 +152,7 @@ const validConfigs = fc.record(
 );
 
 describe("the JSON Schema", () => {
-  test("takes every configuration that the loader takes", async () => {
+  test("accepts every configuration that the loader accepts", async () => {
     const judge = await validatorOf(configJsonSchema());
     await fc.assert(
       fc.asyncProperty(validConfigs, async (value) => {
@@ -192,7 +192,7 @@ describe("the JSON Schema", () => {
     [{ service, prometheus: { url: "http://h", basic_auth: { username: "u" } } }],
     [{ service, receivers: [{ name: "n" }] }],
     [{ service, receivers: [{ name: "n", webhook_url: "http://h", webhook_url_file: "f" }] }],
-  ])("refuses what the loader refuses: %j", async (value) => {
+  ])("rejects what the loader rejects: %j", async (value) => {
     const judge = await validatorOf(configJsonSchema());
     expect(configErrors(JSON.stringify(value))).not.toEqual([]);
     expect(await judge(value)).not.toBeNull();

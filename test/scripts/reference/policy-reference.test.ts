@@ -27,7 +27,7 @@ describe("the reference of policies", () => {
     expect(reference).toContain(row);
   });
 
-  test("has every action, with the keys and defaults of its own", () => {
+  test("has every action, with its keys and defaults", () => {
     for (const action of ["disconnect", "reboot", "quarantine", "notify"])
       expect(reference).toContain(`| \`${action}\` |`);
     expect(reference).toMatch(/\| `disconnect` .*`verify.within` \(duration, 1s to 1d, `3m` by default\)/);
@@ -40,7 +40,7 @@ describe("the reference of policies", () => {
     expect(reference).toMatch(/\| `notify` .*`receiver` \(name of a receiver\)/);
   });
 
-  test("says what expressions may name, and ends with the example it is given", () => {
+  test("lists the fields of expressions, and ends with the example", () => {
     expect(reference).toContain("| `node.disk_usage` | double | detail of the node |");
     expect(reference).toContain("| `ratio(a, b)` |");
     expect(reference).toContain("## Example\n\n```yaml\npolicies: []\n```\n");
@@ -48,7 +48,7 @@ describe("the reference of policies", () => {
 });
 
 describe("the JSON Schema of policies", () => {
-  test("takes every policy that the loader takes", async () => {
+  test("accepts every policy that the loader accepts", async () => {
     const judge = await validatorOf(policyJsonSchema());
     await fc.assert(
       fc.asyncProperty(validPolicy, async (policy) => {
@@ -77,7 +77,7 @@ describe("the JSON Schema of policies", () => {
     [{ ...policy, blocked_by: [{ query: "up", alerts: ["a=b"] }] }],
     [{ ...policy, blocked_by: [{ alerts: ["critical"] }] }],
     [{ ...policy, whan: "x" }],
-  ])("refuses what the loader refuses: %j", async (wrong) => {
+  ])("rejects what the loader rejects: %j", async (wrong) => {
     const judge = await validatorOf(policyJsonSchema());
     expect(policyErrors(JSON.stringify({ policies: [wrong] }), SECTIONS)).not.toEqual([]);
     expect(await judge({ policies: [wrong] })).not.toBeNull();
