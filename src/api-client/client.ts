@@ -24,13 +24,13 @@ import type { RateLimiter } from "./rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "./service-clock.ts";
 import { startTimeout } from "./timeout.ts";
 
-/** An answer of the service, read as JSON, and when it was observed. */
+/** A JSON response of the service, and when it was received. */
 export interface ApiResponse {
   readonly json: unknown;
   readonly at: MonotonicMs;
 }
 
-/** Reads the service, and acts through it, within the budget. */
+/** Client of the management API. All calls pass the rate limiter. */
 export interface ApiClient {
   /**
    * One GET, in its lane, with at most {@link RETRIES_MAX} further tries where a try could help. `onSending` is called
@@ -48,7 +48,7 @@ export interface ApiClient {
   clockSkewMs(): DurationMs | null;
 }
 
-/** What the client tells of each call. */
+/** Receives the result of each call. */
 export interface CallObserver {
   /** `code`: the status code, or the kind of failure. */
   onCall(endpoint: EndpointLabel, code: string, tookMs: DurationMs): void;
@@ -57,7 +57,7 @@ export interface CallObserver {
   onRejected(category: Category): void;
 }
 
-/** What a client stands on. */
+/** Dependencies of the API client. */
 export interface ApiClientDeps {
   readonly transport: Transport;
   readonly rateLimiter: RateLimiter;
@@ -74,14 +74,14 @@ export interface ApiClientDeps {
 
 type CallResult = Extract<Attempt, { kind: "answered" }>;
 
-/** Further tries of a GET after a 5xx, a reset or a time-out. */
+/** Retries of a GET after a 5xx, a reset or a time-out. */
 export const RETRIES_MAX = 2;
 /** The first wait between two tries; the second is twice as long. Each is spread over half to one and a half of it. */
 const RETRY_DELAY_MS: DurationMs = 500;
 /** A GET is not tried again where the answer asks for a longer wait: the next run of its collector comes soon enough. */
 const RETRY_AFTER_MS_MAX: DurationMs = 10 * SECOND_MS;
 
-/** A call that the budget leaves no room for is given up after this: what it was to bring is due again by then. */
+/** Maximum wait for a permit: by then the data of the call is due again. */
 const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 type Attempt =
@@ -89,7 +89,7 @@ type Attempt =
   /** `isUnsent`: surely nothing of it reached the service. */
   | { readonly kind: "failed"; readonly error: ApiError; readonly isUnsent: boolean };
 
-/** A client that has made no call yet. */
+/** Creates the API client. */
 export function createApiClient(parts: ApiClientDeps): ApiClient {
   const { clock, rateLimiter } = parts;
   const { serviceClock = createServiceClock() } = parts;
@@ -162,7 +162,7 @@ export function createApiClient(parts: ApiClientDeps): ApiClient {
       }
       const result = postResultOf(call, tried.response, tried.at, clock.now());
       if (result.kind !== "credentials" || result.status !== 401) return result;
-      // Whoever decides anew finds a renewed key in force.
+      // The next decision uses a renewed key.
       const read = parts.secret.refresh();
       return read.ok ? result : { ...result, message: `${result.message}; ${read.error}` };
     },
@@ -195,7 +195,7 @@ function requestOf(call: Call | ActionCall, method: "GET" | "POST", key: string,
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
 }
 
-/** Why a call with a permit must not go out after all; null: it may, now. */
+/** Why a call with a permit must not be sent; null: it may be sent. */
 function stopBefore(signal: AbortSignal, onSending?: () => void): string | null {
   if (signal.aborted) return UNSENT;
   try {
@@ -224,11 +224,11 @@ function callOutcomeOf(
   reading: LimitReading | null,
   now: EpochMs,
 ): CallOutcome {
-  // Without a valid key it was counted under none of ours, whatever limit it states.
+  // Without a valid key the call is not counted under our limits.
   if (response.status === 401) return { kind: "answered", reading: null };
   const retryAfterMs = parseRetryAfter(response.headers, now);
   if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
-  // A 5xx for one node may be that node's own: it holds no other call. Where many nodes fail, their reads slow down.
+  // A 5xx for one node may concern that node alone, and delays no other call.
   const holds = response.status >= 500 && endpoint !== "node";
   return { kind: "answered", reading, retryAfterMs: holds ? retryAfterMs : null };
 }
@@ -276,7 +276,7 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   }
 }
 
-/** Failures that another try may overcome. Where no connection comes about, the next run is soon enough. */
+/** Failures worth a retry. If no connection can be made, the next run is soon enough. */
 const isTransient: ReadonlySet<ApiError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
 function parseAnswer({ response, at }: CallResult): Result<ApiResponse, ApiError> {

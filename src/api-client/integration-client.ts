@@ -4,7 +4,7 @@ import type { Clock, Secret, TransportFailure, TransportRequest, TransportRespon
 import { createCurrentTransport } from "./current-transport.ts";
 import { startTimeout } from "./timeout.ts";
 
-/** How to reach a server beside the management service. Every secret is read anew for every request. */
+/** How to reach a server other than the management service. Secrets are re-read for every request. */
 export interface IntegrationAccess {
   /** An http or https URL; a {@link Secret} where knowing it is as good as a password. */
   readonly url: string | Secret;
@@ -26,23 +26,23 @@ export interface IntegrationTls {
   readonly insecureSkipVerify?: boolean;
 }
 
-/** One request to a peer. */
+/** One request to an integration. */
 export interface IntegrationRequest {
   readonly method: "GET" | "POST";
-  /** Goes behind the path of the URL; null: the URL itself, as it stands. */
+  /** Appended to the path of the URL; null: the URL is used as it is. */
   readonly path: string | null;
   /** JSON. */
   readonly body?: string;
 }
 
-/** A server beside the management service: Prometheus, Alertmanager, or whoever is told. */
+/** Client of a server other than the management service: Prometheus, Alertmanager or a webhook. */
 export interface IntegrationClient {
   /** One exchange. The error is for people and holds no secret. Never rejects. */
   request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, string>>;
   close(): Promise<void>;
 }
 
-/** What a peer stands on. */
+/** Dependencies of an integration client. */
 export interface IntegrationClientDeps {
   readonly access: IntegrationAccess;
   readonly clock: Pick<Clock, "sleep">;
@@ -50,10 +50,10 @@ export interface IntegrationClientDeps {
   readonly agent: string;
 }
 
-/** How long a peer may take, its whole answer included: policies and people wait behind it. */
+/** Time limit of a request, response body included. */
 export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
-/** A peer that nothing was sent to yet. */
+/** Creates a client; it connects with the first request. */
 export function createIntegrationClient({ access, clock, agent }: IntegrationClientDeps): IntegrationClient {
   const current = createCurrentTransport();
 

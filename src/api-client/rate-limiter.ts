@@ -18,27 +18,27 @@ import {
   trafficClassOf,
 } from "../scheduling/fair-queue.ts";
 
-/** Hands out permits, to actions first, to the rest by weight, and keeps the month's calls in the store. */
+/** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
 export interface RateLimiter {
-  /** Waits for leave to make one call; null if `signal` aborted first. Every permit must be given back. */
+  /** Waits for a permit for one call; null if `signal` aborts first. Every permit must be released. */
   acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
   release(permit: Permit, outcome: CallOutcome): void;
-  /** Sets in which ratio calls that wait at the same time get their permits; actions go before all of them. */
+  /** Sets the ratio in which waiting calls get permits; actions always have priority. */
   setShares(shares: TrafficShares): void;
-  /** New limits (a reload) hold from the next permit on; what was learned stays. */
+  /** Applies new limits from the next permit on; learned limits stay. */
   setLimits(limits: Limits, monthStartsOn: number): void;
-  /** Calls made in the plan's month that it is now: ours, and what was learned of others'. */
+  /** Calls in the plan's current month: ours, and those learned of other users. */
   monthUsed(): number;
-  /** Calls of the lane `action` of late. */
+  /** Recent calls of the lane `action`. */
   recentActions(): Readonly<Record<Category, RecentCalls>>;
-  /** Calls that other users of the key are expected to make in a window; of the plan, in a minute. */
+  /** Calls expected from other users of the key per window; for the plan, per minute. */
   externalCalls(): Readonly<Record<LimitScope, number>>;
-  /** Limits that were learned from refusals which no header explains, in calls a window; null: none was. */
+  /** Limits learned from 429s that no header explains, in calls per window; null: none. */
   learnedLimits(): Readonly<Record<Category, number | null>>;
   readonly ledger: Ledger;
 }
 
-/** What a permit office stands on. */
+/** Dependencies of the rate limiter. */
 export interface RateLimiterDeps {
   readonly limits: Limits;
   /** Day of the month on which the plan's month begins, 1 to 31 (UTC). */
@@ -47,9 +47,9 @@ export interface RateLimiterDeps {
   readonly random: Random;
   readonly calls: CallCounter;
   readonly log: Log;
-  /** Told how long each permit was waited for, also in vain. */
+  /** Called with the wait of each permit, granted or not. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
-  /** Told of calls of other users of the key, as they are learned. */
+  /** Called when calls of other users of the key are detected. */
   readonly onExternalCalls?: (scope: LimitScope, calls: number) => void;
 }
 
@@ -60,26 +60,26 @@ interface WaitingCall {
   grant(permit: Permit | null): void;
 }
 
-/** A wait that nothing in sight ends is looked at again after this. */
+/** A wait without a known end is rechecked after this. */
 const RECHECK_MS_MAX: DurationMs = HOUR_MS;
-/** Shortest nap between two looks at the queue, so that rounding can't spin it. */
+/** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
 const RECHECK_MS_MIN: DurationMs = 1;
 
-/** An office whose ledger begins anew, with the calls of the month that the store remembers. */
+/** Creates a rate limiter with a new ledger and the month's calls from the store. */
 export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
   const { clock, calls } = parts;
   let monthStartsOn = parts.monthStartsOn;
   let month = billingMonthOf(clock.now(), monthStartsOn);
   const ledger = createLedger(parts.limits, calls.since(month.firstDay), clock.monotonic());
-  /** Calls that the store refused to count, less those it counted and that never went out: they go with the next. */
+  /** Calls not yet in the store, less those counted there and never sent; added with the next call. */
   let uncounted = 0;
   let isStoreFailing = false;
   const actions = { node_management: createRecentCallCounter(), session_monitoring: createRecentCallCounter() };
-  /** Calls of others that were counted and told of. */
+  /** Calls of other users that were counted and reported. */
   const externalCounts = {} as Record<LimitScope, { likely: number; reported: number }>;
   for (const scope of LIMIT_SCOPES) externalCounts[scope] = { likely: 0, reported: 0 };
   const fairShare = createFairQueue();
-  // First come, first served within a queue, but suspects go before routine details.
+  // First in, first out within a queue, but suspects precede routine details.
   const queues: Readonly<Record<TrafficClass | "action", WaitingCall[]>> = {
     action: [],
     nodes: [],
@@ -99,8 +99,8 @@ export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
       ledger.monthUsed = calls.since(next.firstDay) + uncounted;
       month = next;
     } catch (error) {
-      // The old count stands until the store can be read: too few calls are better than too many.
-      parts.log.error({ err: error }, "the calls of the month could not be read");
+      // Keep the old count until the store is readable: too few calls are better than too many.
+      parts.log.error({ err: error }, "calls of the month not readable");
     }
   }
 
@@ -109,29 +109,29 @@ export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
     if (uncounted <= 0) return;
     try {
       calls.add(utcDay(clock.now()), uncounted);
-      if (isStoreFailing) parts.log.info({ calls: uncounted }, "calls are counted durably again");
+      if (isStoreFailing) parts.log.info({ calls: uncounted }, "calls stored again");
       isStoreFailing = false;
       uncounted = 0;
     } catch (error) {
-      // Without the store the ledger's own count holds for this process: watching goes on. Said once, not at each call.
-      if (!isStoreFailing) parts.log.error({ err: error }, "calls can't be counted durably; they are kept in memory");
+      // The count in memory suffices for this process, so polling continues. Logged once, not at each call.
+      if (!isStoreFailing) parts.log.error({ err: error }, "calls not stored; they are counted in memory");
       isStoreFailing = true;
     }
   }
 
   /**
-   * What others called counts in the month as ours does: the service makes no difference. There what is likely counts,
-   * for the month would end too soon; told is what is proved.
+   * Counts calls of other users in the month, since the service does. The month counts likely calls, so that it does not end
+   * too soon; proven ones are reported.
    */
   function countExternalCalls(): void {
     for (const scope of LIMIT_SCOPES) {
-      const { likely, reported: told } = externalCounts[scope];
+      const { likely, reported } = externalCounts[scope];
       const others = ledger.externalUsage[scope];
       externalCounts[scope] = { likely: others.likelyCalls(), reported: others.provenCalls() };
       const learned = others.likelyCalls() - likely;
       ledger.monthUsed += learned;
       if (learned > 0) countCalls(learned);
-      if (others.provenCalls() > told) parts.onExternalCalls?.(scope, others.provenCalls() - told);
+      if (others.provenCalls() > reported) parts.onExternalCalls?.(scope, others.provenCalls() - reported);
     }
   }
 
@@ -144,11 +144,11 @@ export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
     waiting.grant(permit);
   }
 
-  /** Grants all that may go now; returns when to look again. */
+  /** Grants all calls that may be sent now; returns the time until the next check. */
   function serve(): DurationMs {
     updateMonth(clock.now());
     let wakeIn: DurationMs = Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.endMs - clock.now()));
-    /** Grants a call if it may go now; else it is looked at again when it may. */
+    /** Grants a call if it may be sent now. */
     const tryGrant = (queue: WaitingCall[], index: number): boolean => {
       const waiting = queue[index]!;
       const now = clock.monotonic();
@@ -166,7 +166,7 @@ export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
     return Math.max(RECHECK_MS_MIN, wakeIn);
   }
 
-  /** Serves the first of the flows whose category is open; false: there is none. */
+  /** Grants one call of the first traffic class that may send; false: there is none. */
   function serveClass(tryGrant: (queue: WaitingCall[], index: number) => boolean): boolean {
     const trafficClass = fairShare
       .order(TRAFFIC_CLASSES.filter((each) => queues[each].length > 0))
@@ -234,7 +234,7 @@ export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
       });
     },
     release(permit, outcome) {
-      // It was counted when it was granted. The next one granted makes up for it.
+      // It was counted when it was granted; the next grant compensates.
       if (outcome.kind === "unused") uncounted--;
       settlePermit(ledger, permit, outcome, parts.random(), clock.monotonic());
       countExternalCalls();

@@ -9,45 +9,45 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /** How a run of a collector went. */
 export interface RunOutcome {
-  /** All that the collector is to bring is there. */
+  /** Whether the run brought everything it was to bring. */
   readonly complete: boolean;
-  /** Why the run, or a part of it, failed; null: it succeeded. */
+  /** Why the run, or part of it, failed; null: it succeeded. */
   readonly error: ApiError | null;
-  /** Of a list: share of its records that the walk has seen. */
+  /** For a list: share of its records that the walk has seen. */
   readonly shownShare?: Share;
-  /** Of a list: how many more records it always counts than it shows; negative: fewer. */
+  /** For a list: constant difference between its total and the records it shows. */
   readonly totalDifference?: number;
-  /** Whether the failure is one node's: it is counted, and says nothing about the collector. Absent: no. */
+  /** Whether the failure concerns one node only: it is counted, but the collector is healthy. Absent: false. */
   readonly isOfNode?: boolean;
 }
 
-/** How a collector fares, for people and for the status route. */
+/** Health of a collector, as the status route shows it. */
 export interface CollectorHealth {
   readonly lastSuccessAt: EpochMs | null;
   readonly lastDurationMs: DurationMs | null;
   readonly complete: boolean;
-  /** The failure that lasts; null while all is well. */
+  /** The current failure; null: none. */
   readonly failure: ApiError | null;
 }
 
-/** Keeps the books of one collector: metrics, the log, and its state. */
+/** Reports the runs of one collector to metrics and log, and keeps its health. */
 export interface CollectorReporter {
   run(job: () => Promise<RunOutcome>): Promise<boolean>;
   reportRemark(remark: RecordRemark): void;
   health(): CollectorHealth;
 }
 
-/** What an account writes to. */
+/** Dependencies of a reporter. */
 export interface CollectorReporterDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: DaemonMetrics;
 }
 
-/** A failure that comes and goes is said again after this. */
+/** Minimum time between two log lines about the same kind of failure. */
 export const LOG_REPEAT_MS: DurationMs = 10 * MINUTE_MS;
 
-/** An account of nothing yet. */
+/** Creates the reporter of a collector that has not run yet. */
 export function createCollectorReporter(
   collector: Collector,
   { clock, log, metrics }: CollectorReporterDeps,
@@ -60,7 +60,7 @@ export function createCollectorReporter(
   const loggedAt = new Map<ApiError["kind"], MonotonicMs>();
   let isDifferent = false;
 
-  /** A failure is said when it begins, changes or ends: not once a minute for as long as it lasts. */
+  /** Logs a failure when it begins, changes or ends, not at every run. */
   function logFailure(failure: ApiError | null): void {
     const now = clock.monotonic();
     if (failure === null) {
@@ -97,8 +97,8 @@ export function createCollectorReporter(
     if (difference === undefined || (difference !== 0) === isDifferent) return;
     isDifferent = difference !== 0;
     if (isDifferent)
-      log.info({ collector, difference }, "the list always counts more or fewer records than it shows: accepted");
-    else log.info({ collector }, "the list counts the records that it shows");
+      log.info({ collector, difference }, "constant difference between the list's total and its records accepted");
+    else log.info({ collector }, "the list's total matches its records again");
   }
 
   function finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
@@ -124,8 +124,8 @@ export function createCollectorReporter(
       try {
         return finishRun(await job(), clock.monotonic() - began);
       } catch (error) {
-        // A defect of ours in one collector must not take the daemon down with it: it is counted, and said with its stack.
-        log.error({ collector, err: error }, "a collector broke; it goes on with its next run");
+        // A bug in one collector must not stop the daemon: it is counted, and logged with its stack.
+        log.error({ collector, err: error }, "collector failed unexpectedly; it continues with its next run");
         metrics.inc("proxywarden_collect_failures_total", { collector, reason: "internal" });
         metrics.set("proxywarden_collect_complete", { collector }, 0);
         state = { ...state, complete: false, failure: { kind: "internal", message: String(error) } };

@@ -15,7 +15,7 @@ import type { CollectorPlan } from "../scheduling/planner.ts";
 import { type CollectorReporter, LOG_REPEAT_MS } from "./collector-health.ts";
 import { sleepStep } from "./schedule.ts";
 
-/** What detail reads stand on. */
+/** Dependencies of the detail collector. */
 export interface DetailCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
@@ -23,23 +23,23 @@ export interface DetailCollectorDeps {
   readonly metrics: DaemonMetrics;
   readonly reporter: CollectorReporter;
   readonly inventory: Inventory;
-  /** Most reads under way at once. */
+  /** Maximum number of concurrent reads. */
   readonly inFlightMax: number;
   /** The plan of details in force; null: none are read. */
   readonly plan: () => CollectorPlan | null;
-  /** Told after each read. */
+  /** Called after each read. */
   readonly onRead: () => void;
 }
 
-/** With nothing to read, or no plan, it is looked again after this. */
+/** Wait between two checks while there is nothing to read, or no plan. */
 const IDLE_POLL_MS: DurationMs = SECOND_MS;
-/** While there are nodes never tried and no limit binds, reads come this much faster than the wish asks for. */
+/** While nodes are unread and no limit binds, reads are this many times faster than requested. */
 const CATCH_UP_FACTOR = 3;
-/** Reads that were missed for up to this long are made up for, at {@link BACKLOG_INTERVALS_MAX} times the planned pace. */
+/** Reads missed during up to this time are caught up at {@link BACKLOG_INTERVALS_MAX} times the planned pace. */
 const BACKLOG_MS_MAX: DurationMs = MINUTE_MS;
 const BACKLOG_INTERVALS_MAX = 2;
 
-/** Failures that say nothing about the node that was read. */
+/** Failures of the service, not of the node that was read. */
 const SERVICE_FAILURES: ReadonlySet<ApiError["kind"]> = new Set([
   "unreachable",
   "unauthorized",
@@ -66,7 +66,7 @@ export async function runDetailCollector(parts: DetailCollectorDeps, signal: Abo
   const pacer = createPacer(clock.monotonic());
   const reads = createReader(parts, failures, signal);
   while (!signal.aborted) {
-    // Asked for anew at each look: the plan and the fleet move.
+    // Read in every iteration: the plan and the fleet change.
     const planned = parts.plan();
     if (planned === null || inventory.count() === 0) {
       await sleepStep(clock, IDLE_POLL_MS, signal);
@@ -74,7 +74,7 @@ export async function runDetailCollector(parts: DetailCollectorDeps, signal: Abo
     }
     const isProbe = failures.isServiceSuspected();
     const spacing = failures.probeSpacingMs(spacingOf(planned, inventory));
-    // Where no limit binds, a suspect need not wait for the place of another read.
+    // If no limit binds, a suspect is read in addition to the planned reads.
     const isUnpaced = planned.boundBy === null && !isProbe;
     const suspectAt = isUnpaced ? inventory.suspectAt() : Number.POSITIVE_INFINITY;
     const wait = Math.min(pacer.nextAt(spacing), suspectAt) - clock.monotonic();
@@ -102,7 +102,7 @@ function spacingOf(planned: CollectorPlan, inventory: Inventory): DurationMs {
   return inventory.hasUnreadNodes() && planned.boundBy === null ? spacing / CATCH_UP_FACTOR : spacing;
 }
 
-/** Spreads reads evenly, and makes up for missed ones without a burst. */
+/** Spaces reads evenly, and catches up on missed ones without a burst. */
 function createPacer(now: MonotonicMs) {
   let due = now;
   let startedAt = Number.NEGATIVE_INFINITY;
@@ -115,7 +115,7 @@ function createPacer(now: MonotonicMs) {
   };
 }
 
-/** Reads under way. What they bring goes to the inventory, the account, and what is known of failures and latency. */
+/** Runs reads concurrently, and records their results, failures and latency. */
 function createReader(parts: DetailCollectorDeps, failures: DetailFailures, signal: AbortSignal) {
   const { clock, reporter: account, inventory } = parts;
   const inFlight = new Map<NodeId, Promise<void>>();
@@ -148,7 +148,7 @@ function createReader(parts: DetailCollectorDeps, failures: DetailFailures, sign
 
   return {
     inFlight: () => inFlight.size,
-    /** Mean time from sending a read to its end, its retries included. */
+    /** Mean time of a read, retries included. */
     latencyMs: latency.meanMs,
     start(next: DetailPick, isProbe: boolean): void {
       if (inFlight.has(next.id)) return;
@@ -167,8 +167,8 @@ function createReader(parts: DetailCollectorDeps, failures: DetailFailures, sign
 }
 
 /**
- * Shows how many nodes have details that can't be read: in the gauge, and in the log where they begin, have doubled, and
- * end.
+ * Reports how many nodes have unreadable details: in the gauge, and in the log when the number leaves zero, doubles or
+ * returns to zero.
  */
 function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDeps) {
   let loggedNodes = 0;
@@ -210,7 +210,7 @@ export async function readNodeDetail(
   const remarks: RecordRemark[] = [];
   const detail = decodeNodeDetail(answer.value.json, (remark) => void remarks.push(remark));
   if (detail === null) {
-    // The failure is logged, with all other nodes' that fail: its remarks need no line of their own.
+    // The failure log covers this node; its remarks are only counted.
     for (const { reason } of remarks)
       metrics.inc("proxywarden_records_rejected_total", { collector: "details", reason });
     return wrongShapeError(`the detail of ${JSON.stringify(id)} can't be read: ${remarks[0]?.detail}`);

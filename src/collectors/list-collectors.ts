@@ -16,28 +16,28 @@ import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";
 
-/** What a walk needs beside the list itself. */
+/** Dependencies of a walk. */
 export interface ListCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly reporter: CollectorReporter;
   readonly listBehaviour: ListBehaviour;
   readonly metrics: DaemonMetrics;
-  /** Most pages under way at once. */
+  /** Maximum number of concurrent page reads. */
   readonly inFlightMax: number;
-  /** Between two pages at the rate that the limits allow. */
+  /** Time between two pages at the rate that the limits allow. */
   readonly spacingMs: DurationMs;
 }
 
-/** Nodes that the list does not show are looked up by id: as many as the walk had pages, and at least so many. */
+/** Unlisted nodes are looked up by id: as many as the walk had pages, and at least this many. */
 const LOOKUPS_MIN = 4;
-/** Lookups of one walk, however many pages it had. */
+/** Maximum number of lookups per walk. */
 const LOOKUPS_MAX = 50;
-/** Lookups in a row that may fail before the others are left to the next walk: each may take as long as its time-outs. */
+/** Consecutive failed lookups after which the rest waits for the next walk: each may take as long as a time-out. */
 const LOOKUP_FAILURES_MAX = 2;
-/** A detail that was read so long ago shows that single nodes can be read. */
+/** A detail read within this time shows that single nodes can be read. */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** Share of the sessions that a complete walk may miss: they come and go while they are walked. */
+/** Share of the sessions that a complete walk may miss: they come and go during the walk. */
 const SESSIONS_MISSING_MAX = 0.01;
 
 /**
@@ -54,13 +54,13 @@ export async function collectNodes(
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     const node = decodeNodeRecord(record, onRemark);
     if (node !== null) return inventory.recordListed(node, at);
-    // It accounts for one of the total, whichever node it is of.
+    // It accounts for one record of the total.
     rejected++;
     return true;
   };
   const walked = await readList(parts, listNodesCall, fold, signal);
   const report = walked.ok ? walked.value : null;
-  // Where a page has failed, lookups would be asked for every node on it.
+  // If a page failed, every node on it would be looked up.
   if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
     await lookUpMissing(parts, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
@@ -110,7 +110,7 @@ async function canLookUp(parts: ListCollectorDeps, inventory: Inventory, signal:
   return id === null || (await readNodeDetail({ ...parts, inventory }, { id, lane: "walk" }, signal)) === null;
 }
 
-/** Walks the sessions into the fold (spec, section 4.6). */
+/** Walks the session list into the totals (spec, section 4.6). */
 export async function collectSessions(
   parts: ListCollectorDeps,
   sessions: SessionTotals,
@@ -119,7 +119,7 @@ export async function collectSessions(
   sessions.beginWalk(parts.client.serviceTime(parts.clock.monotonic()) ?? parts.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
-    // One that can't be read still accounts for one of the total.
+    // An unreadable record still accounts for one record of the total.
     return session === null ? true : sessions.add(session);
   };
   const walked = await readList(parts, listSessionsCall, fold, signal);

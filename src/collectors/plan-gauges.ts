@@ -3,13 +3,13 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { PLAN_BOUNDS, type Plan } from "../scheduling/planner.ts";
 
-/** Sets the gauges of the plan in force. */
+/** Sets the gauges that show the current plan. */
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {
   for (const collector of COLLECTORS) {
-    const { requestedMs: wishMs, pacedMs, freshMs, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;
+    const { requestedMs, pacedMs, freshMs, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;
     metrics.set("proxywarden_plan_interval_seconds", { collector }, pacedMs / SECOND_MS);
     metrics.set("proxywarden_plan_fresh_seconds", { collector }, freshMs / SECOND_MS);
-    metrics.set("proxywarden_plan_stretch_ratio", { collector }, pacedMs / wishMs);
+    metrics.set("proxywarden_plan_stretch_ratio", { collector }, pacedMs / requestedMs);
     metrics.set("proxywarden_plan_calls_per_minute", { collector }, callsPerMinute);
     metrics.set("proxywarden_plan_age_seconds", { collector, age: "median" }, finiteOr(age.medianMs) / SECOND_MS);
     metrics.set("proxywarden_plan_age_seconds", { collector, age: "worst" }, finiteOr(age.worstMs) / SECOND_MS);
@@ -20,10 +20,10 @@ export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {
   }
 }
 
-/** Where nothing may be spent no age can be expected: the gauge is left out. */
+/** If no calls are left there is no expected age: NaN leaves the gauge out. */
 const finiteOr = (value: number): number => (Number.isFinite(value) ? value : Number.NaN);
 
-/** Gauges that are not a number are left out. */
+/** NaN leaves a gauge out. */
 const NOT_COLLECTED = {
   requestedMs: Number.NaN,
   pacedMs: Number.NaN,

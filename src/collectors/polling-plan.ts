@@ -12,37 +12,37 @@ import { callsPerRun, type Plan, type PlanInput, planPolling, pollingCapacityOf 
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 
-/** How much there is to be collected, by what was seen last. */
+/** How much there is to collect, as last seen. */
 export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "sessionPages"> {
   readonly sessions: number;
 }
 
-/** The plan in force: made anew as what it is made of moves. */
+/** The current plan, and the runs that follow it. */
 export interface PollingPlan {
   current(): Plan;
-  /** Makes the plan anew. */
+  /** Recomputes the plan. */
   refresh(): Plan;
   /**
    * Begins a run of a collector. What it calls by the client that is returned counts as its calls, and is bounded by a
    * share of what is left of the month: beyond it, calls fail with the kind `budget`.
    */
   beginRun(collector: Collector): ApiClient;
-  /** Ends it. Of a run that succeeded, the duration is taken as that of the collector's runs. */
+  /** Ends the run. The duration of a successful run becomes the measured duration of the collector. */
   endRun(collector: Collector, succeeded: boolean): void;
-  /** Extent of a collector's data was seen whole: from now on it counts, and no more what an earlier process saw. */
+  /** Marks a list as completely seen: from now on its size counts, not the size stored by an earlier process. */
   acceptRun(collector: "nodes" | "sessions"): void;
-  /** How long a collector waits for its first run, for the sake of the month. */
+  /** How long a collector delays its first run to save calls of the month. */
   firstWait(collector: Collector): DurationMs;
 }
 
-/** What planning stands on. */
+/** Dependencies of the plan. */
 export interface PollingPlanDeps {
   readonly history: CollectorHistory;
   readonly requestedIntervals: PlanInput["requestedIntervals"];
   readonly limits: PlanInput["limits"];
   readonly reads: ReadonlySet<Collector>;
   readonly monthStartsOn: number;
-  /** As far as this process has seen it. */
+  /** Size of the network as this process has seen it. */
   readonly networkSize: () => NetworkSize;
   readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
@@ -52,22 +52,22 @@ export interface PollingPlanDeps {
   readonly log: Log;
 }
 
-/** What was learned of the collectors. It outlives the planning of one configuration: a reload hands it to the next. */
+/** What was learned of the collectors. It survives a reload. */
 export interface CollectorHistory {
   readonly runs: Map<Collector, CollectorRun>;
-  /** How long the last run that succeeded took. */
+  /** Duration of the last successful run. */
   readonly measuredCalls: Map<Collector, DurationMs>;
-  /** Calls that a run takes on average, by {@link RUN_CALLS_SMOOTHING}: look-ups and repeated pages included. */
+  /** Mean calls of a run, smoothed by {@link RUN_CALLS_SMOOTHING}; lookups and repeated pages included. */
   readonly calls: Map<Collector, number>;
   /** The last {@link CollectorPlan.pacedMs}. */
   readonly pacedIntervals: Map<Collector, DurationMs>;
-  /** Lists whose extent this process has seen whole. */
+  /** Lists that this process has seen completely. */
   readonly seenCollectors: Set<"nodes" | "sessions">;
-  /** How many runs of each collector failed before one succeeded. */
+  /** Consecutive failed runs of each collector. */
   readonly failedRuns: Map<Collector, number>;
 }
 
-/** Creates a memory in which nothing was learned yet. */
+/** Creates an empty history. */
 export const createCollectorHistory = (): CollectorHistory => ({
   runs: new Map(),
   measuredCalls: new Map(),
@@ -77,29 +77,29 @@ export const createCollectorHistory = (): CollectorHistory => ({
   failedRuns: new Map(),
 });
 
-/** What is kept of the run that began last, for the process after this one. */
+/** The run that started last, stored for the next process. */
 interface StoredRun {
   readonly at: EpochMs;
   readonly calls: number;
 }
 
 /**
- * Where the month is scarce a new process runs a collector once this share of its interval has passed since the last
- * process did. A process that is restarted over and over then spends the month at most so many times faster than
- * planned; as the plan slows down with what is left, the month still lasts to its end.
+ * If the month limits polling, a new process runs a collector once this share of its interval has passed since the last
+ * process did. A process in a restart loop then spends at most 1 / RESTART_CALLS_SHARE times the planned calls, and since
+ * the plan slows down with what is left, the calls still last until the end of the month.
  */
 const RESTART_CALLS_SHARE = 0.25;
 
-/** A list of unknown length comes before routine reads until so many of its runs have failed. */
+/** A list of unknown length has priority over routine reads until this many of its runs have failed. */
 const FAILED_RUNS_BEFORE_SUCCESS_MAX = 3;
 
-/** Weight of the last run in the average number of calls: a few runs settle it, and a page more now and then counts in part. */
+/** Weight of the last run in the mean number of calls. */
 const RUN_CALLS_SMOOTHING = 0.2;
 
 const runFactKey = (collector: Collector): string => `collect.${collector}.run`;
 const NETWORK_SIZE_FACT = "collect.extent";
 
-/** A plan of what is known by now. */
+/** Creates the plan from what is known now. */
 export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
   const { clock, facts, rateLimiter } = parts;
   const {
@@ -122,7 +122,7 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
     return { nodes, nodePages, sessions, sessionPages };
   }
 
-  /** What the next runs take: no fewer calls than runs took on average. */
+  /** Expected cost of the next runs: no fewer calls than the mean of earlier runs. */
   function runCosts(): NetworkSize {
     const networkSize = currentNetworkSize();
     const usual = (collector: Collector) => calls.get(collector) ?? kept.get(collector)?.calls ?? 0;
@@ -178,7 +178,7 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
     return planned;
   }
 
-  /** Lists whose extent is unknown, except those whose runs keep failing: their first walk may never come. */
+  /** Lists of unknown size, except those whose runs keep failing. */
   function defaultNetworkSize(): ReadonlySet<TrafficClass> {
     const hasNoData = (list: "nodes" | "sessions", pagesBefore: number) =>
       !seen.has(list) && pagesBefore === 0 && (failed.get(list) ?? 0) < FAILED_RUNS_BEFORE_SUCCESS_MAX;
@@ -193,8 +193,7 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
       facts.write(key, JSON.stringify(value));
       isFailing = false;
     } catch (error) {
-      if (!isFailing)
-        parts.log.error({ err: error }, "the store refuses writes: a restart plans without what was seen");
+      if (!isFailing) parts.log.error({ err: error }, "fact not stored; after a restart planning starts without it");
       isFailing = true;
     }
   }
@@ -237,14 +236,14 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
       const planned = current[collector];
       const last = kept.get(collector) ?? null;
       if (planned?.boundBy !== "month" || last === null) return 0;
-      // A clock that was set back must not wait for the moment it once showed.
+      // After the clock was set back, do not wait for the time it showed before.
       const since = Math.max(0, clock.now() - last.at);
       return Math.max(0, planned.intervalMs * RESTART_CALLS_SHARE - since);
     },
   };
 }
 
-/** Pages of what is not walked whole yet: no fewer than the last process knew of. */
+/** Size of a list that was not completely seen: no smaller than the last process knew. */
 const largerOf = (now: NetworkSize, before: NetworkSize): NetworkSize => ({
   nodes: Math.max(now.nodes, before.nodes),
   nodePages: Math.max(now.nodePages, before.nodePages),
@@ -252,13 +251,13 @@ const largerOf = (now: NetworkSize, before: NetworkSize): NetworkSize => ({
   sessionPages: Math.max(now.sessionPages, before.sessionPages),
 });
 
-/** What the process before this one left; a text of another version is none. */
+/** The run stored by the previous process; null if there is none, or it is unreadable. */
 function storedRun({ facts }: PollingPlanDeps, collector: Collector): StoredRun | null {
   const { at, calls } = readFact(facts.read, runFactKey(collector)) as Partial<StoredRun>;
   return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;
 }
 
-/** The extent that a process has kept; all of it 0 where the text is none, or another version's. */
+/** The stored network size; 0 for whatever is missing or unreadable. */
 export function storedNetworkSize(read: (key: string) => string | null): NetworkSize {
   const kept = readFact(read, NETWORK_SIZE_FACT) as Partial<NetworkSize>;
   const count = (value: number | undefined) => (Number.isFinite(value) && value! >= 0 ? value! : 0);

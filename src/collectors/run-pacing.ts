@@ -7,19 +7,19 @@ import type { RunBudget } from "../rate-limit/monthly-budget.ts";
 import type { CollectorPlan } from "../scheduling/planner.ts";
 import { sleepStep } from "./schedule.ts";
 
-/** A run of a collector, under way or the last one. */
+/** The current or last run of a collector. */
 export interface CollectorRun {
   readonly startedAt: MonotonicMs;
-  /** Calls made so far, without further tries of one that failed. */
+  /** Calls made so far, not counting retries. */
   callsMade: number;
   isOver: boolean;
 }
 
-/** What paces a run. */
+/** Dependencies of a paced run. */
 export interface RunPaceDeps {
   readonly clock: Clock;
   readonly budget: RunBudget;
-  /** The plan in force of the run's collector. */
+  /** Current plan of the run's collector. */
   readonly plan: () => CollectorPlan | null;
 }
 
@@ -53,6 +53,6 @@ export function pacedClient(client: ApiClient, run: CollectorRun, { clock, budge
   };
 }
 
-/** Between two calls of a collector by its plan. Where nothing may be spent the permits decide, which wait only so long. */
+/** Planned time between two calls of a collector. If no calls are left, the rate limiter decides. */
 const callSpacingMs = (planned: CollectorPlan | null): DurationMs =>
   planned?.boundBy === "month" && planned.callsPerMinute > 0 ? MINUTE_MS / planned.callsPerMinute : 0;

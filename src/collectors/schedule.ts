@@ -6,137 +6,137 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/planner.ts";
 
 /**
- * When a collector runs: so long after it last began, or at the times of a cron schedule. `leastMs`: times sooner than this
- * after the last run began are skipped; absent: none are.
+ * When a collector runs: an interval after its last start, or at the times of a cron schedule. `minIntervalMs`: times sooner
+ * than this after the last start are skipped; absent: none.
  */
 export type Schedule =
   | { readonly kind: "every"; readonly intervalMs: DurationMs }
   | { readonly kind: "cron"; readonly expression: string; readonly minIntervalMs?: DurationMs };
 
-/** What is collected how often; null: not at all. Of details, the interval is the age that none should pass. */
+/** Schedule of each collector; null: not collected. For details, the interval is the maximum age. */
 export type Schedules = Readonly<Record<Collector, Schedule | null>>;
 
-/** What schedules stand on. */
+/** Dependencies of schedules. */
 export interface ScheduleDeps {
   readonly clock: Clock;
   readonly cron: Cron;
   readonly random: Random;
 }
 
-/** The first run is put off by up to this share of the interval, so that collectors don't start as one. */
+/** The first run is delayed by up to this share of the interval, so that collectors do not start at the same time. */
 const JITTER_SHARE = 0.1;
 const JITTER_MS_MAX: DurationMs = 2 * SECOND_MS;
-/** A wait is looked at again this often, for the plan may have moved under it. */
+/** A wait is recomputed this often, since the plan may have changed. */
 const SLEEP_STEP_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** No nap is shorter: what rounding leaves of a wait would be slept over and over. */
+/** Shortest sleep: rounding errors must not cause a busy loop. */
 const SLEEP_STEP_MS_MIN: DurationMs = 1;
-/** A failed run of a bell is tried again after this, doubled each time, until the bell rings. */
+/** A failed run of a cron schedule is retried after this, doubled each time, until the next scheduled time. */
 const FAILED_RUN_RETRY_MS: DurationMs = MINUTE_MS;
 
-/** When the last run of a job began, on both clocks, and how many runs in a row have failed since one succeeded. */
+/** When the last run of a job started, on both clocks, and how many runs have failed since the last success. */
 export interface LastStart {
   readonly monotonic: MonotonicMs;
   readonly epoch: EpochMs;
   readonly failures: number;
 }
 
-/** When a job runs. The cadence and the first wait are asked for anew while it waits. */
+/** When a job runs. The schedule and the first wait are re-read while it waits. */
 export interface JobSchedule {
   readonly schedule: () => Schedule;
-  /** Before the first run. */
+  /** Wait before the first run. */
   readonly firstWait: () => DurationMs;
-  /** The last run, where this goes on with what ran before; absent or null: there was none. */
+  /** The last run before this schedule started; absent or null: none. */
   readonly lastStart?: LastStart | null;
-  /** Told of each run that came to its end. */
-  readonly onStart?: (begun: LastStart) => void;
+  /** Called with each run that has ended. */
+  readonly onStart?: (lastStart: LastStart) => void;
 }
 
 /**
- * Runs `job` again and again until `signal` aborts: once soon after the start or when the last run makes it due, then by its
- * cadence. A run never overlaps the one before; one that took longer than the interval is followed at once.
- * `job` says whether it succeeded, and never throws.
+ * Runs `job` until `signal` aborts: first shortly after the start, or when it is due after `lastStart`, then by its schedule.
+ * Runs never overlap; a run that takes longer than the interval is followed immediately by the next.
+ * `job` returns whether it succeeded, and never throws.
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,
-  { schedule: cadence, firstWait, lastStart: last = null, onStart: onRun = () => {} }: JobSchedule,
+  { schedule, firstWait, lastStart: last = null, onStart: onRun = () => {} }: JobSchedule,
   job: (signal: AbortSignal) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = deps;
   let lastStart = last;
-  if (lastStart === null) await clock.sleep(startJitterMs(cadence()) * deps.random(), signal);
-  else await sleepUntilDue(deps, cadence, lastStart, signal);
+  if (lastStart === null) await clock.sleep(startJitterMs(schedule()) * deps.random(), signal);
+  else await sleepUntilDue(deps, schedule, lastStart, signal);
   for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await sleepStep(clock, wait, signal);
   while (!signal.aborted) {
     const [monotonic, epoch] = [clock.monotonic(), clock.now()];
     const succeeded = await job(signal);
-    // A run that was cut off is made up for by the next to go on from here.
+    // An aborted run is not recorded: the next schedule repeats it.
     if (!succeeded && signal.aborted) return;
     lastStart = { monotonic, epoch, failures: succeeded ? 0 : (lastStart?.failures ?? 0) + 1 };
     onRun(lastStart);
-    await sleepUntilDue(deps, cadence, lastStart, signal);
+    await sleepUntilDue(deps, schedule, lastStart, signal);
   }
 }
 
-function startJitterMs(cadence: Schedule): DurationMs {
-  const spread = cadence.kind === "every" ? cadence.intervalMs * JITTER_SHARE : JITTER_MS_MAX;
+function startJitterMs(schedule: Schedule): DurationMs {
+  const spread = schedule.kind === "every" ? schedule.intervalMs * JITTER_SHARE : JITTER_MS_MAX;
   return Math.min(JITTER_MS_MAX, spread);
 }
 
 async function sleepUntilDue(
-  timing: ScheduleDeps,
-  cadence: () => Schedule,
-  begun: LastStart,
+  deps: ScheduleDeps,
+  schedule: () => Schedule,
+  lastStart: LastStart,
   signal: AbortSignal,
 ): Promise<void> {
-  let { epoch } = begun;
+  let { epoch } = lastStart;
   for (;;) {
-    // A wall clock that was set back must not wait for the moment it once showed.
-    epoch = Math.min(epoch, timing.clock.now());
-    const wait = waitUntilDue(timing, cadence(), { ...begun, epoch });
+    // After the clock was set back, do not wait for the time it showed before.
+    epoch = Math.min(epoch, deps.clock.now());
+    const wait = waitUntilDue(deps, schedule(), { ...lastStart, epoch });
     if (signal.aborted || wait <= 0) return;
-    await sleepStep(timing.clock, wait, signal);
+    await sleepStep(deps.clock, wait, signal);
   }
 }
 
-/** Sleeps for a part of a wait that is to be looked at again. */
+/** Sleeps for at most one step of `wait`; the caller then recomputes it. */
 export const sleepStep = (clock: Clock, wait: DurationMs, signal: AbortSignal): Promise<void> =>
   clock.sleep(Math.min(SLEEP_STEP_MS_MAX, Math.max(SLEEP_STEP_MS_MIN, wait)), signal);
 
 function waitUntilDue(
   { clock, cron }: ScheduleDeps,
-  cadence: Schedule,
+  schedule: Schedule,
   { monotonic, epoch, failures }: LastStart,
 ): DurationMs {
   const sinceBegan = clock.monotonic() - monotonic;
-  if (cadence.kind === "every") return cadence.intervalMs - sinceBegan;
-  const { expression, minIntervalMs = 0 } = cadence;
-  // The last run began a moment after its time: a time that is due exactly is not skipped for that.
+  if (schedule.kind === "every") return schedule.intervalMs - sinceBegan;
+  const { expression, minIntervalMs = 0 } = schedule;
+  // The last run started slightly after its scheduled time; do not skip a time that is exactly due.
   const nextRunAt = Number.isFinite(minIntervalMs)
     ? cron.nextAfter(expression, epoch + Math.max(0, minIntervalMs - SECOND_MS))
     : null;
   const untilNextRun = nextRunAt === null ? Number.POSITIVE_INFINITY : nextRunAt - clock.now();
-  // Where times are skipped for the limits' sake, a failed run is not tried again before the next.
+  // If times are skipped because of limits, a failed run is not retried before the next.
   if (failures === 0 || minIntervalMs > 0) return untilNextRun;
   return Math.min(untilNextRun, FAILED_RUN_RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceBegan);
 }
 
-/** How far apart the runs of a cadence are; of a bell: its next two rings. */
-export function schedulePeriodMs(cadence: Schedule, timing: Pick<ScheduleDeps, "clock" | "cron">): DurationMs {
-  if (cadence.kind === "every") return cadence.intervalMs;
-  const next = timing.cron.nextAfter(cadence.expression, timing.clock.now());
-  const after = next === null ? null : timing.cron.nextAfter(cadence.expression, next);
+/** Time between two runs of a schedule; for cron, between its next two times. */
+export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "clock" | "cron">): DurationMs {
+  if (schedule.kind === "every") return schedule.intervalMs;
+  const next = deps.cron.nextAfter(schedule.expression, deps.clock.now());
+  const after = next === null ? null : deps.cron.nextAfter(schedule.expression, next);
   return next === null || after === null ? Number.POSITIVE_INFINITY : after - next;
 }
 
-/** What a planner is to fit into the limits. */
+/** The requested interval of each collector; null: not collected. */
 export function requestedIntervalsOf(
-  cadences: Schedules,
-  timing: Pick<ScheduleDeps, "clock" | "cron">,
+  schedules: Schedules,
+  deps: Pick<ScheduleDeps, "clock" | "cron">,
 ): Readonly<Record<Collector, RequestedInterval | null>> {
-  const requestedInterval = (cadence: Schedule | null): RequestedInterval | null =>
-    cadence === null ? null : { intervalMs: schedulePeriodMs(cadence, timing), isCron: cadence.kind === "cron" };
+  const requestedInterval = (schedule: Schedule | null): RequestedInterval | null =>
+    schedule === null ? null : { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
   return Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, requestedInterval(cadences[collector])]),
+    COLLECTORS.map((collector) => [collector, requestedInterval(schedules[collector])]),
   ) as unknown as Readonly<Record<Collector, RequestedInterval | null>>;
 }

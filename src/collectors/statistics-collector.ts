@@ -9,23 +9,23 @@ import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import type { Dated } from "../model/snapshot.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 
-/** Reads the aggregate statistics and hands them on. */
+/** Reads the aggregate statistics and passes them to `take`. */
 export const collectStats = (
   client: ApiClient,
-  account: CollectorReporter,
+  reporter: CollectorReporter,
   take: (stats: Dated<SessionStatistics>) => void,
   signal: AbortSignal,
 ): Promise<RunOutcome> =>
-  collectStatistics(client, readStatsCall, (json) => decodeStatistics(json, account.reportRemark), take, signal);
+  collectStatistics(client, readStatsCall, (json) => decodeStatistics(json, reporter.reportRemark), take, signal);
 
-/** Reads the last 24 hours and hands them on. */
+/** Reads the hourly statistics and passes them to `take`. */
 export const collectHourly = (
   client: ApiClient,
-  account: CollectorReporter,
+  reporter: CollectorReporter,
   take: (hours: Dated<readonly HourlyEntry[]>) => void,
   signal: AbortSignal,
 ): Promise<RunOutcome> =>
-  collectStatistics(client, readHourlyCall, (json) => decodeHourly(json, account.reportRemark), take, signal);
+  collectStatistics(client, readHourlyCall, (json) => decodeHourly(json, reporter.reportRemark), take, signal);
 
 async function collectStatistics<T>(
   client: ApiClient,
@@ -42,7 +42,7 @@ async function collectStatistics<T>(
   return { complete: true, error: null };
 }
 
-/** Keeps the top lists of the statistics within the caps of their labels, the same values from reading to reading. */
+/** Creates a function that caps the label values of the top lists; values keep their place between readings. */
 export function createTopListCaps(onFolded: OnLabelsFolded): (stats: SessionStatistics) => SessionStatistics {
   const countries = createLabelCounts("proxynet_stats_country_sessions", onFolded);
   const protocols = createLabelCounts("proxynet_stats_protocol_sessions", onFolded);

@@ -2,21 +2,21 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 
-/** What the walks of the nodes say of the inventory. */
+/** Facts about the inventory that decide whether it is trusted. */
 export interface InventoryStatus {
   /** Complete walks since the start of the process, or since a service was first asked. */
   readonly completeWalks: number;
   /** Whether the walk that ended last was complete: read to its end, and missing no more than is allowed. */
   readonly lastComplete: boolean;
-  /** Nodes that it missed of those that the list counts; null: it was cut off before the end of the list. */
+  /** Nodes that it missed, out of those that the list counts; null: it ended before the end of the list. */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk; null: there was none. */
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long a walk counts as fresh, by the plan: three of its intervals, or of its measured durations where those are longer. */
   readonly freshMs: DurationMs;
-  /** Nodes that the last walk met. */
+  /** Nodes that the last walk showed. */
   readonly nodes: number;
-  /** Records of it, those that could not be read among them. */
+  /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;
   /** Largest complete walk of the last days; 0: none yet. */
   readonly largestWalkNodes: number;
@@ -31,7 +31,7 @@ export interface InventoryStatus {
 /** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
 export interface TrustAssessment {
   readonly blockers: readonly Blocker[];
-  /** What we saw is not to be believed: pending timers start from zero, and a cool-down follows. */
+  /** Whether the data is untrusted: pending timers restart from zero, and a cooldown follows. */
   readonly isUntrusted: boolean;
 }
 
@@ -49,7 +49,7 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
   return { blockers: [...untrusted, ...notReady], isUntrusted: untrusted.length > 0 };
 }
 
-/** What was missed, and how the hold ends. */
+/** What the walk missed, and how the hold ends. */
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
     const share = percent(trust.maxMissing);
@@ -82,7 +82,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
     const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
-  // Nodes are of an unknown status whether or not a walk that failed came by them: it is no whole to take a share of.
+  // An incomplete walk is not the whole fleet: compare with the larger baseline.
   const known = inventory.lastComplete ? records : Math.max(records, baseline);
   if (unknown > trust.maxUnknown * known + 1e-9) {
     const detail = `${unknown} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;

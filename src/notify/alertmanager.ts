@@ -37,25 +37,25 @@ export async function hasFiringAlerts(
   return Array.isArray(alerts) ? ok(alerts.length > 0) : fail(`this is no answer of Alertmanager: ${excerpt(text)}`);
 }
 
-/** What a receiver that is an Alertmanager stands on. */
+/** Dependencies of an Alertmanager receiver. */
 export interface AlertmanagerDeps {
   readonly name: string;
   readonly access: IntegrationAccess;
   readonly clock: Clock;
   /** Sent as User-Agent. */
   readonly agent: string;
-  /** Where people find more: becomes the alerts' generatorURL. */
+  /** Becomes the generatorURL of the alerts. */
   readonly generatorUrl?: string;
 }
 
-/** What lasts is told again this often, as Prometheus does. */
+/** Active alerts are repeated this often, as Prometheus does. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
-/** An alert that isn't told again is over after this: some repetitions may fail, and none comes once we are dead. */
+/** An alert expires after this without repetition: some repetitions may fail, and none comes after the daemon stopped. */
 const ALERT_LIFETIME_MS: DurationMs = 5 * MINUTE_MS;
-/** An alert about a moment shows for this long: the slowest group_interval in use must see it fire. */
+/** How long an alert about a single event fires: longer than any common group_interval. */
 const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 
-/** The label `alertname` of each kind of notice. */
+/** The label `alertname` of each kind of notification. */
 export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
   episode: "ProxywardenEpisode",
   step: "ProxywardenNotifyStep",
@@ -71,7 +71,7 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
   approval: "ProxywardenApprovalWanted",
 };
 
-/** Makes notices alerts. The label `key` keeps apart what else has equal labels; what does not apply is no label. */
+/** Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are left out. */
 export function createAlertmanager(parts: AlertmanagerDeps): Receiver & { close(): Promise<void> } {
   const { name, clock, agent, access, generatorUrl } = parts;
   const peer = createIntegrationClient({ access, clock, agent });
@@ -103,7 +103,7 @@ function toAlert(notification: Notification, now: EpochMs, generatorUrl: string 
   return {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),
     annotations: { summary: notification.summary },
-    // An alert that ends before it starts is refused, and our clock may have been set in between.
+    // Alertmanager rejects an alert that ends before it starts, and our clock may have been set back.
     startsAt: formatIsoTime(Math.min(notification.startsAt, endsAt)),
     endsAt: formatIsoTime(endsAt),
     ...(generatorUrl === undefined ? {} : { generatorURL: generatorUrl }),

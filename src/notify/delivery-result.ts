@@ -2,10 +2,10 @@ import type { Result } from "../base/result.ts";
 import type { DeliveryResult } from "../model/remediation/notification.ts";
 import type { EpochMs } from "../model/time.ts";
 
-/** Statuses that another try may turn into another one: who we are, how much at once, and when. */
+/** 4xx statuses after which a retry may succeed. */
 const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 425, 429]);
 
-/** What the status of a receiver's answer, or its failure, comes to. `said`: what else it said, for people. */
+/** Result of a delivery by the status of the response. `said`: excerpt of the response for the error. */
 export function deliveryResultOf(answer: Result<number, string>, said = ""): DeliveryResult {
   if (!answer.ok) return { ok: false, error: answer.error, isFinal: false };
   const status = answer.value;
@@ -14,5 +14,5 @@ export function deliveryResultOf(answer: Result<number, string>, said = ""): Del
   return { ok: false, error: `it answered ${status}${said === "" ? "" : `: ${said}`}`, isFinal };
 }
 
-/** An instant as receivers read it: ISO 8601 in UTC. */
+/** Formats a time as ISO 8601 in UTC. */
 export const formatIsoTime = (at: EpochMs): string => new Date(at).toISOString();

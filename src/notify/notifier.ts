@@ -5,25 +5,25 @@ import type { Clock, Log } from "../model/ports.ts";
 import { isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
 import { createRetryQueue } from "./retry-queue.ts";
 
-/** Tells people. Whoever calls never waits for a receiver. */
+/** Sends notifications to receivers. Callers never wait for a receiver. */
 export interface Notifier {
   /**
-   * Queues a notice for one receiver by its name, or for all of them, and returns at once. What lasts is told again to
-   * receivers that want it so, until its end is told.
+   * Queues a notification for one receiver, or for all, and returns immediately. An active notification is repeated to
+   * receivers that want repetitions, until it is resolved.
    */
   notify(notification: Notification, receiver?: string): void;
-  /** Takes up what lasts since before this notifier: it is told again, to receivers that want it so, and not anew. */
+  /** Adopts notifications that an earlier notifier sent and that are still active: they are repeated, not sent anew. */
   resume(notifications: readonly Notification[]): void;
-  /** What was told to all receivers and lasts: what the next notifier resumes. */
+  /** Active notifications that were sent to all receivers, for the next notifier to resume. */
   activeNotifications(): readonly Notification[];
   /**
-   * Sends what waits, for at most so long, and no more after that. What lasts is not told to be over: the daemon comes
-   * back, or the receivers that want it told again notice.
+   * Sends what is queued for at most `graceMs`, then stops. Active notifications are not resolved: the daemon resumes them,
+   * or receivers that expect repetitions let them expire.
    */
   stop(graceMs: DurationMs): Promise<void>;
 }
 
-/** What a notifier stands on. */
+/** Dependencies of a notifier. */
 export interface NotifierDeps {
   readonly receivers: readonly Receiver[];
   readonly clock: Clock;
@@ -32,12 +32,12 @@ export interface NotifierDeps {
   readonly metrics?: Pick<DaemonMetrics, "inc">;
 }
 
-/** Things that last and are told again; over it the oldest is told no more, and looks over where that matters. */
+/** Maximum number of active notifications; beyond it the oldest is no longer repeated. */
 export const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
-/** A notifier with an outbox for each receiver, at work from now on. */
+/** Creates a notifier with a retry queue per receiver, and starts it. */
 export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
-  /** By key, oldest first; `receiver`: told to that one alone. */
+  /** By key, oldest first; `receiver`: the only one it was sent to. */
   const active = new Map<string, { readonly notice: Notification; readonly receiver: string | undefined }>();
   const retryQueues = new Map(
     receivers.map((receiver) => {
@@ -57,7 +57,7 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
   function keepActive(notification: Notification, receiver: string | undefined): void {
     const oldest = active.keys().next();
     if (active.size >= ACTIVE_NOTIFICATIONS_MAX && !active.has(notification.key) && oldest.done === false) {
-      log.error({ key: oldest.value }, "too much lasts at once: the oldest is told no more");
+      log.error({ key: oldest.value }, "too many active notifications; the oldest is no longer repeated");
       active.delete(oldest.value);
     }
     active.set(notification.key, { notice: notification, receiver });
@@ -66,14 +66,14 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
   return {
     notify(notification, receiver) {
       const begun = active.get(notification.key)?.notice;
-      // What an end is about must be as it was at the beginning, to the letter, or nobody knows what is over.
+      // A resolved notification must have the same labels as the one it resolves.
       const notified =
         begun === undefined ? notification : { ...begun, summary: notification.summary, endsAt: notification.endsAt };
       if (isActive(notified)) keepActive(notified, receiver);
       else active.delete(notified.key);
       if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(notified);
       else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(notified);
-      else log.error({ receiver, key: notification.key }, "a notice is for a receiver that there is not");
+      else log.error({ receiver, key: notification.key }, "notification for an unknown receiver");
     },
     resume(notifications) {
       for (const notification of notifications.filter(isActive)) keepActive(notification, undefined);

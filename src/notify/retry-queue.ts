@@ -4,44 +4,44 @@ import type { NotificationOutcome } from "../metrics/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
 
-/** What waits for one receiver, and the loop that sends it. */
+/** Queue of notifications for one receiver, and the loop that sends them. */
 export interface RetryQueue {
-  /** Queues a notice; over {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. Returns at once. */
+  /** Queues a notification and returns immediately; beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. */
   add(notification: Notification): void;
-  /** Sends what waits, each once more at the most, for as long as `cut` is not aborted; then the loop is over. */
+  /** Sends what is queued, one attempt each, until `cut` aborts; then the loop ends. */
   drain(cut: AbortSignal): Promise<void>;
 }
 
-/** What an outbox stands on. */
+/** Dependencies of a retry queue. */
 export interface RetryQueueDeps {
   readonly receiver: Receiver;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** What lasts now, for a receiver that wants it told again and again. */
+  /** Active notifications, for a receiver that wants them repeated. */
   readonly lasting: () => readonly Notification[];
   readonly count: (outcome: NotificationOutcome, notifications: number) => void;
 }
 
-/** Notices that wait for one receiver: a storm's worth, and still no burden. */
+/** Maximum length of the queue: enough for a storm, and small in memory. */
 export const QUEUED_NOTIFICATIONS_MAX = 1_000;
-/** Notices in one sending. */
+/** Maximum number of notifications per request. */
 export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
-/** Sendings of one batch, after which it is given up: some six minutes, by the waits below. */
+/** Attempts per batch: about six minutes with the waits below. */
 export const ATTEMPTS_MAX = 12;
-/** The wait after the first failure; each further one is twice as long, up to the most. Spread over half to one and a half. */
+/** Wait after the first failure, doubled up to the maximum, times a random factor of 0.5 to 1.5. */
 const RETRY_MS: DurationMs = SECOND_MS;
 const RETRY_MS_MAX: DurationMs = MINUTE_MS;
 
-/** An outbox that is at work from now on. */
+/** Creates a retry queue and starts its loop. */
 export function createRetryQueue({ receiver, clock, random, log, lasting, count }: RetryQueueDeps): RetryQueue {
   const about = { receiver: receiver.name };
   const repeatMs = receiver.repeatMs ?? Number.POSITIVE_INFINITY;
   const queue: Notification[] = [];
   const overflow = new AbortController();
-  /** Ends the waits between two tries. */
+  /** Ends the waits between attempts. */
   const skipWaits = new AbortController();
-  /** Ends the nap in which there is nothing to do. */
+  /** Ends the wait while the queue is empty. */
   let idle = new AbortController();
   let isDraining = false;
   let isFull = false;
@@ -65,7 +65,7 @@ export function createRetryQueue({ receiver, clock, random, log, lasting, count 
       const result = await send(batch);
       if (result.ok) return count("sent", batch.length);
       if (result.isFinal || isLast || overflow.signal.aborted) {
-        log.error({ ...about, notifications: batch.length, attempts, problem: result.error }, "notices are given up");
+        log.error({ ...about, notifications: batch.length, attempts, problem: result.error }, "notifications given up");
         return count("failed", batch.length);
       }
       const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (attempts - 1)) * (0.5 + random());
@@ -73,7 +73,7 @@ export function createRetryQueue({ receiver, clock, random, log, lasting, count 
     }
   }
 
-  /** What fails here is told again with the next repetition, or its end is: it is neither tried again nor counted. */
+  /** Repeats the active notifications. A failure is neither retried nor counted: the next repetition follows. */
   async function repeat(): Promise<void> {
     repeatAt = clock.monotonic() + repeatMs;
     const notifications = lasting();
@@ -95,8 +95,7 @@ export function createRetryQueue({ receiver, clock, random, log, lasting, count 
         await clock.sleep(Math.max(0, repeatAt - clock.monotonic()), idle.signal);
       }
     }
-    if (queue.length > 0)
-      log.error({ ...about, notifications: queue.length }, "notices are dropped: there is no time left");
+    if (queue.length > 0) log.error({ ...about, notifications: queue.length }, "notifications dropped at shutdown");
     count("dropped", queue.splice(0).length);
   }
 

@@ -4,10 +4,10 @@ import type { Clock, Secret } from "../model/ports.ts";
 import type { Notification, Receiver } from "../model/remediation/notification.ts";
 import { deliveryResultOf, formatIsoTime } from "./delivery-result.ts";
 
-/** What a webhook stands on. */
+/** Dependencies of a webhook. */
 export interface WebhookDeps {
   readonly name: string;
-  /** Never told to anybody: whoever knows it may post there. */
+  /** Never logged: it works like a password. */
   readonly url: Secret;
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
@@ -15,8 +15,8 @@ export interface WebhookDeps {
 }
 
 /**
- * Posts notices to a webhook, as JSON. The status of all together is `firing` if that of any is; `resolved` are those that
- * tell an end. What is null does not apply; times are ISO 8601 in UTC. A field that is added later changes no version.
+ * Posts notifications to a webhook, as JSON. The overall status is `firing` if any notification fires. A field that does not
+ * apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
  *
  *     {
  *       "version": "1",
@@ -38,7 +38,7 @@ export interface WebhookDeps {
  *       ]
  *     }
  *
- * Any 2xx takes them. The same notice may come twice: where an answer was lost, it is sent again.
+ * Any 2xx accepts them. A notification may arrive twice: it is sent again if the response was lost.
  */
 export function createWebhook({ name, url, clock, agent }: WebhookDeps): Receiver & { close(): Promise<void> } {
   const peer = createIntegrationClient({ access: { url }, clock, agent });
@@ -47,7 +47,7 @@ export function createWebhook({ name, url, clock, agent }: WebhookDeps): Receive
     async send(notifications, signal) {
       const body = JSON.stringify(webhookPayload(notifications));
       const answer = await peer.request({ method: "POST", path: null, body }, signal);
-      // What it says is not quoted: it may say its own URL.
+      // The response is not quoted: it may contain the URL.
       return deliveryResultOf(answer.ok ? ok(answer.value.status) : fail(answer.error));
     },
     close: () => peer.close(),

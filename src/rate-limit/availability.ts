@@ -19,7 +19,7 @@ import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
 import { paceAvailableAt } from "./pacing.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
 
-/** What holds a call back: the values of `reason` wherever a wait is explained. */
+/** Why a call has to wait. */
 export type WaitReason =
   | "refused"
   | "learning"
@@ -31,22 +31,22 @@ export type WaitReason =
   | "concurrency"
   | "month";
 
-/** When a call may go (Infinity: not before something else happens first), and what holds it until then. */
+/** When a call may be sent (Infinity: only after another event), and what delays it until then. */
 export interface Availability {
   readonly at: MonotonicMs;
   readonly waitReason: WaitReason | null;
 }
 
 /**
- * Share of what polling may spend in a window that may go at once where the service shows that it is there, but for the
- * first window of a process, and where others are about. Beyond that, and what a bucket saved up over its limit, calls
- * come evenly: others come unannounced, and are seen by what each answer says.
+ * Share of the polling calls of a window that may be sent at once if the service states that they are available. Not in the
+ * first window of a process, and not while others use the key. All further calls are spaced evenly, since external usage
+ * shows only in the responses.
  */
 const BURST_SHARE = 0.25;
-/** Where a call waits because of others, it is reckoned anew so often in a window. */
+/** How many times per window a wait for external usage is recomputed. */
 const RECHECKS_PER_WINDOW = 12;
 
-/** When a call of `lane` in `category` may go, and what holds it. All constraints are looked at; the last to open rules. */
+/** When a call of `lane` in `category` may be sent, and what delays it: the constraint that opens last. */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   settleLostCalls(ledger.accounts[category].headers, now);
   const left = remainingAtLeast(ledger.accounts[category].headers);
@@ -65,15 +65,15 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
   ];
   const last = constraints.reduce((latest, each) => (each.at > latest.at ? each : latest));
   if (last.at <= now) return { at: now, waitReason: null };
-  // What others are expected to do may turn out less, and only a call of ours tells.
+  // Others may use less than expected, which only a call of ours can show.
   const isExternal = last.waitReason === "others" || last.waitReason === "remaining";
   if (!isExternal || ledger.externalUsage[category].expectedCalls(now) === 0) return last;
   return { ...last, at: Math.min(last.at, now + ledger.limits.categories[category].windowMs / RECHECKS_PER_WINDOW) };
 }
 
 /**
- * Whether actions may run ahead of a pace, into the reserve, by what we reckon and nobody shows. Not in the first
- * window of a process: the one before may have done so just before it died, and a window has room for that once.
+ * Whether actions may exceed the pace and use the reserve without a stated limit. Not in the first window of a process: the
+ * previous process may have done so just before it ended, and a window has room for that only once.
  */
 const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
   lane === "action" && !isFirstWindow(ledger, windowMs, now);
@@ -81,7 +81,7 @@ const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: Mo
 const isFirstWindow = ({ startedAt }: Ledger, windowMs: DurationMs, now: MonotonicMs): boolean =>
   now - startedAt < windowMs;
 
-/** Whether the service itself shows what is left of the category, so that a burst is safe. */
+/** Whether the service states what is left of the category, so that a burst is safe. */
 function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
   const { headers: view } = ledger.accounts[category];
   if (view.lastStatement === null || statesWiderLimit(ledger, category, view.lastStatement)) return false;
@@ -121,10 +121,9 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
     return { at: now, waitReason: null };
   const { limit, remaining, resetAt, at } = view.lastStatement;
   const silentMs = at + windowMs + ROUNDING_MS;
-  // Where next to nothing is left, the one call that a reset may bring back is as likely another user's.
+  // If next to nothing is left, the first call after the reset is as likely another user's.
   const isSpent = remaining <= externalFloorOf(limit);
-  // Where it is others for whom much is kept, or who had their part of it, a look now and then is affordable, and tells
-  // whether it must be.
+  // If the remaining calls are kept for others, an occasional call is affordable and shows whether they still need them.
   const provenCalls = ledger.externalUsage[category].callsInWindow(now);
   const isKeptForExternalUsage = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
   const rechecks = isKeptForExternalUsage ? at + windowMs / OBSERVATIONS_PER_WINDOW : silentMs;
@@ -133,8 +132,7 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
 }
 
 /**
- * What is left unspent of what the service shows. What others have had of it in this window they need no more: there
- * our own calls are counted instead.
+ * Calls to leave of what the service states. What others have already used in this window is not kept for them again.
  */
 function reservedOf(
   { limits, externalUsage }: Ledger,

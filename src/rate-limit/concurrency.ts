@@ -12,7 +12,7 @@ const IN_FLIGHT_MIN = 4;
 /** Latency varies, and retries of a few calls take many times the mean. */
 const HEADROOM = 2;
 
-/** Most calls that one collector may have under way at once, from 1: the plan's concurrency less the reserve. */
+/** Maximum number of concurrent calls of one collector, at least 1: the plan's concurrency less the reserve. */
 export const callsInFlightMax = (limits: Limits): number =>
   Math.min(IN_FLIGHT_MAX, pollingConcurrency(limits) ?? IN_FLIGHT_MAX);
 
@@ -25,17 +25,17 @@ export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs
   return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
 }
 
-/** The mean of what calls took of late. */
+/** Mean latency of recent calls. */
 export interface MeanLatency {
   record(tookMs: DurationMs): void;
   /** 0 before the first call. */
   meanMs(): DurationMs;
 }
 
-/** Calls over which the mean is taken. */
+/** Number of calls in the mean. */
 const LATENCY_SAMPLE_CALLS = 32;
 
-/** A mean of no calls yet. */
+/** Creates a mean without samples. */
 export function createMeanLatency(): MeanLatency {
   let calls = 0;
   let mean: DurationMs = 0;

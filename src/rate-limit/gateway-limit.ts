@@ -11,25 +11,25 @@ import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates } from "./pace-rates.ts";
 import { payForCall } from "./pacing.ts";
 
-/** What the learned limit of `category` is measured against. */
+/** Upper bound and window of the learned limit of `category`. */
 export const limitBasisOf = ({ limits }: Ledger, category: Category): LimitBasis => ({
   most: categoryPaceRates(limits, category).polling,
   windowMs: limits.categories[category].windowMs,
 });
 
-/** Returns the limit that was learned from refusals in `category`, in calls a window; null: none was. */
+/** Returns the limit learned from 429s in `category`, in calls per window; null: none. */
 export function learnedLimitOf(ledger: Ledger, category: Category, now: MonotonicMs): number | null {
   const { learned } = ledger.accounts[category];
   return hasLearnedLimit(learned) ? currentLearnedLimit(learned, limitBasisOf(ledger, category), now) : null;
 }
 
-/** Returns the first moment at which what limits calls in front of the service lets one go, as far as was learned. */
+/** Returns when the learned limits allow the next call. */
 export function gatewayAvailableAt(ledger: Ledger, category: Category, lane: Lane): MonotonicMs {
   const opensAt = learnedLimitAvailableAt(ledger.accounts[category].learned, lane);
   return hasGatewayLimit(ledger) ? Math.max(opensAt, ledger.gatewayPace.paidUntil) : opensAt;
 }
 
-/** Pays for a call where something in front of the service limits calls. */
+/** Charges a call to the learned limits. */
 export function payGatewayLimit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): void {
   payLearnedLimit(ledger.accounts[category].learned, lane, limitBasisOf(ledger, category), now);
   if (hasGatewayLimit(ledger))
@@ -39,7 +39,7 @@ export function payGatewayLimit(ledger: Ledger, category: Category, lane: Lane, 
 const hasGatewayLimit = ({ accounts }: Ledger): boolean =>
   CATEGORIES.some((category) => hasLearnedLimit(accounts[category].learned));
 
-/** Calls a millisecond over all categories. */
+/** Calls per millisecond over all categories. */
 function gatewayRate(ledger: Ledger, now: MonotonicMs): number {
   return CATEGORIES.reduce((sum, category) => {
     const { most, windowMs } = limitBasisOf(ledger, category);

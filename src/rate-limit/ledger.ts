@@ -16,9 +16,8 @@ import { payForCall } from "./pacing.ts";
 import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /**
- * What became of a call. `answered`: by any status but 429; `retryAfterMs`: how long an overloaded service asks to be left
- * alone. `lost`: no answer, and the service may have counted it all the same; `unused`: nothing was sent, so that the
- * service counted nothing.
+ * Outcome of a call. `answered`: any status but 429; `retryAfterMs`: wait requested by an overloaded service. `refused`: 429.
+ * `lost`: no response, the service may have counted it. `unused`: not sent, and not counted.
  */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
@@ -44,7 +43,7 @@ export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: 
   return { category, lane, at: now, mark: recordSent(account.headers) };
 }
 
-/** Gives a permit back. `jitter` in [0, 1) spreads the back-off of a refusal that names no wait. */
+/** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */
 export function settlePermit(
   ledger: Ledger,
   permit: Permit,
@@ -55,7 +54,7 @@ export function settlePermit(
   const account = ledger.accounts[permit.category];
   ledger.inFlight--;
   if (outcome.kind === "unused") {
-    // What it paid stays paid: a pace that was paid for others since has no way back that can't be too early.
+    // The pace is not refunded: calls granted since then rely on it.
     ledger.monthUsed--;
     recordUnsent(account.headers);
     recordCallUnsent(ledger.externalUsage, permit.category, permit.at);
@@ -77,8 +76,8 @@ export function settlePermit(
 }
 
 /**
- * What polling may spend in a window of `category`: its requests less the reserve, and what others need beyond it, but no
- * more than `learned`, the limit that was learned from refusals; null: none was.
+ * Polling calls per window of `category`: its requests less the reserve and what others need beyond it, at most `learned`,
+ * the limit learned from 429s; null: none.
  */
 export const pollingCallsPerWindow = (
   limits: Limits,
@@ -91,18 +90,18 @@ export const pollingCallsPerWindow = (
     learned ?? Number.POSITIVE_INFINITY,
   );
 
-/** What polling may spend a minute over all categories; null: the plan has no such cap. */
+/** Polling calls per minute over all categories; null: the plan has no such limit. */
 export function pollingCallsPerMinute(limits: Limits, externalUsage = 0): number | null {
   const requests = limits.plan.requestsPerMinute;
   return requests === null ? null : allowanceOf(requests, limits.reserve, externalUsage).polling;
 }
 
-/** Polling calls that may be under way at once; null: any number. */
+/** Maximum number of concurrent polling calls; null: unlimited. */
 export function pollingConcurrency(limits: Limits): number | null {
   const cap = limits.plan.concurrentRequests;
   return cap === null ? null : Math.max(1, cap - reservedCalls(cap, limits.reserve));
 }
 
-/** Headers that state more than the category's own limit speak of something wider: they bind, but they don't lead. */
+/** Whether headers state a limit wider than the category's own: it binds, but does not allow bursts. */
 export const statesWiderLimit = (ledger: Ledger, category: Category, reading: LimitReading | null): boolean =>
   reading !== null && reading.limit > ledger.limits.categories[category].requests;

@@ -5,7 +5,7 @@ import type { Share } from "../base/percent.ts";
 export const CATEGORIES = ["node_management", "session_monitoring"] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** What a call is for. Actions go before everything else; the rest share the permits by the plan's weights. */
+/** Purpose of a call. Actions have priority; all other calls share the permits by the weights of the plan. */
 export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
 
 /** Limit of one category: `requests` a window; `burst` is what a full bucket may hold (spec, section 8.2). */
@@ -29,35 +29,35 @@ export const PLANS = {
   enterprise: { requestsPerMinute: null, concurrentRequests: null, callsPerMonth: null },
 } as const satisfies Record<string, PlanLimits>;
 
-/** All that bounds our calls. */
+/** All limits on our calls. */
 export interface Limits {
   readonly categories: Readonly<Record<Category, CategoryLimit>>;
   readonly plan: PlanLimits;
-  /** Share of every window that polling leaves unspent. */
+  /** Share of every window that polling leaves unused. */
   readonly reserve: Share;
 }
 
-/** Share of the month's calls that polling leaves to actions: an action must never find the month spent. */
+/** Share of the month's calls reserved for actions: polling must never use up the month. */
 export const MONTH_ACTION_SHARE: Share = 0.01;
 
 /** Calls of the month that polling may make. */
 export const pollingCallsPerMonth = (callsPerMonth: number): number =>
   Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
 
-/** Least share that is left unspent whatever is configured: the calls in flight of a process that was killed live there. */
+/** Minimum reserve, whatever is configured: it covers the calls in flight of a killed process. */
 const RESERVE_MIN: Share = 0.12;
 
-/** Requests of a window that polling leaves unspent, rounded up: never less than the share promised to others. */
+/** Requests of a window that polling leaves unused, rounded up. */
 export const reservedCalls = (requests: number, reserve: Share): number =>
   Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);
 
-/** Share of the reserve that actions may dip into. The rest of it is the others' at every moment, whatever we do. */
+/** Share of the reserve that actions may use. The rest is always left to other users of the key. */
 const ACTION_RESERVE_SHARE: Share = 0.5;
 
-/** Calls of a reserve of `kept` that actions may dip into, rounded down. */
+/** Calls of a reserve of `kept` that actions may use, rounded down. */
 export const actionReserveOf = (kept: number): number => Math.floor(kept * ACTION_RESERVE_SHARE);
 
-/** How a limit is shared out: what polling may spend of it, what it keeps unspent, and what actions may dip into. */
+/** How a limit is divided: calls for polling, unused reserve, and the part of the reserve that actions may use. */
 export interface Allowance {
   readonly polling: number;
   readonly reserved: number;
@@ -65,8 +65,8 @@ export interface Allowance {
 }
 
 /**
- * Shares out `requests` of a window. `others`: calls that others are expected to make in one. They live in the reserve;
- * those who need more of it get more, and what they use of it no action dips into.
+ * Divides the `requests` of a window. `externalCalls`: calls expected from other users of the key. They use the reserve,
+ * which grows if they need more; actions use none of what they need.
  */
 export function allowanceOf(requests: number, reserve: Share, externalCalls: number): Allowance {
   const least = reservedCalls(requests, reserve);
@@ -78,8 +78,8 @@ export function allowanceOf(requests: number, reserve: Share, externalCalls: num
   };
 }
 
-/** Share of a limit that is left to others however much of theirs is accounted for. */
+/** Share of a limit that is always left to other users of the key. */
 const EXTERNAL_FLOOR_SHARE: Share = 0.02;
 
-/** Calls of a limit that are left to others in any case. */
+/** Calls of a limit that are always left to other users of the key. */
 export const externalFloorOf = (limit: number): number => Math.ceil(limit * EXTERNAL_FLOOR_SHARE);

@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { type Limits, MONTH_ACTION_SHARE, pollingCallsPerMonth } from "./limits.ts";
 
-/** What is known of the plan's month. */
+/** Usage of the plan's current month. */
 export interface MonthUsage {
   /** Calls counted in it so far. */
   readonly callsUsed: number;
@@ -12,12 +12,12 @@ export interface MonthUsage {
 export interface LastRun {
   /** How long ago it began. */
   readonly sinceMs: DurationMs;
-  /** Calls that it takes in all, and those that it made so far. */
+  /** Expected calls of the whole run, and calls made so far. */
   readonly calls: number;
   readonly callsMade: number;
 }
 
-/** Of what is left of a month, actions are left half at most, however many there were of late. */
+/** Maximum share of the calls left in the month that is kept for actions. */
 const ACTION_SHARE_MAX = 0.5;
 
 /**
@@ -50,11 +50,11 @@ export function callsPaidAhead(
   return Math.max(0, Math.min(callsMade - perMs * sinceMs, perMs * leftMs));
 }
 
-/** How many calls a run may make. */
+/** Number of calls that a run may make. */
 export interface RunBudget {
   /** As fast as the rate limits let it; the rest at the planned rate of its collector, where the month keeps it from more. */
   readonly callsAtOnce: number;
-  /** In all: the run ends after them, incomplete. */
+  /** In total: the run then ends incomplete. */
   readonly calls: number;
 }
 

@@ -4,31 +4,31 @@ import type { LimitScope } from "./external-usage/external-usage.ts";
 import { allowanceOf, type Category, type Limits } from "./limits.ts";
 import { actionRate, evenRate, type PaceRate } from "./pacing.ts";
 
-/** At what paces a limit is spent. */
+/** Rates at which calls under a limit are sent. */
 export interface PaceRates {
-  /** What polling may spend in a window. */
+  /** Polling calls per window. */
   readonly polling: number;
   readonly evenPace: PaceRate;
-  /** What actions keep among themselves. */
+  /** Rate of actions among themselves. */
   readonly actionPace: PaceRate;
 }
 
-/** What a plan without such a cap has for terms: calls cost nothing. */
+/** Rates of a plan without a limit: calls cost nothing. */
 const UNLIMITED: PaceRates = {
   polling: 1,
   evenPace: { costMs: 0, capacity: 1 },
   actionPace: { costMs: 0, capacity: 1 },
 };
 
-/** The terms of a category. */
+/** Rates of a category. */
 export const categoryPaceRates = (limits: Limits, category: Category): PaceRates => allPaceRates(limits)[category];
 
-/** The terms of the plan over all categories. */
+/** Rates of the plan over all categories. */
 export const planPaceRates = (limits: Limits): PaceRates => allPaceRates(limits).plan;
 
 const known = new WeakMap<Limits, Readonly<Record<LimitScope, PaceRates>>>();
 
-/** Asked for at every call, and the same for as long as the limits are. */
+/** Cached: read at every call, and constant while the limits are. */
 function allPaceRates(limits: Limits): Readonly<Record<LimitScope, PaceRates>> {
   const before = known.get(limits);
   if (before !== undefined) return before;

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Calls that were made lately. */
+/** Calls in the last hour and the last day. */
 export interface RecentCalls {
   readonly hour: number;
   readonly day: number;
@@ -13,12 +13,12 @@ export interface RecentCallCounter {
   calls(now: MonotonicMs): RecentCalls;
 }
 
-/** What is counted together. */
+/** Length of one counter slot. */
 const SLOT_MS: DurationMs = 5 * MINUTE_MS;
 const HOUR_SLOTS = HOUR_MS / SLOT_MS;
 const DAY_SLOTS = 24 * HOUR_SLOTS;
 
-/** No calls yet. */
+/** Creates a counter without calls. */
 export function createRecentCallCounter(): RecentCallCounter {
   const slots = new Float64Array(DAY_SLOTS);
   let newest = 0;

@@ -1,14 +1,14 @@
 import type { MonotonicMs } from "../model/time.ts";
 import type { Lane } from "./limits.ts";
 
-/** What calls of one category are told apart by when some are refused and others are not. */
+/** Groups of calls in a category that may be limited separately. */
 export const ROUTES = ["action", "walk", "detail", "stats"] as const;
 export type Route = (typeof ROUTES)[number];
 
-/** Returns the route that calls of a lane take. */
+/** Returns the route of a lane. */
 export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : lane);
 
-/** What became of the recent calls of one route. */
+/** Outcomes of the recent calls of one route. */
 export interface RouteHistory {
   /** No call of the route may go before. */
   rejectedUntil: MonotonicMs;
@@ -30,7 +30,7 @@ const EXPECTED_MIN = 4;
 /** The others were refused at most at this share of what they were due. */
 const REJECTED_SHARE_MAX = 0.25;
 
-/** Creates the record of a route that was not called yet. */
+/** Creates the history of a route without calls. */
 export const createRouteHistory = (): RouteHistory => ({
   rejectedUntil: Number.NEGATIVE_INFINITY,
   rejectionsInRow: 0,
@@ -39,13 +39,13 @@ export const createRouteHistory = (): RouteHistory => ({
   refused: 0,
 });
 
-/** Takes in that a call sent at `sentAt` was answered. */
+/** Records that a call sent at `sentAt` was answered. */
 export function recordRouteAnswered(record: RouteHistory, sentAt: MonotonicMs): void {
   if (sentAt >= record.rejectedAt) record.rejectionsInRow = 0;
   recordRouteCall(record, 0);
 }
 
-/** Takes in that a call sent at `sentAt` was refused. Calls that were under way together count once. */
+/** Records that a call sent at `sentAt` got 429. Concurrent calls count once. */
 export function recordRouteRejected(record: RouteHistory, sentAt: MonotonicMs, now: MonotonicMs): void {
   if (sentAt < record.rejectedAt) return;
   record.rejectionsInRow++;
@@ -61,7 +61,7 @@ function recordRouteCall(record: RouteHistory, refused: 0 | 1): void {
   record.refused /= 2;
 }
 
-/** Whether `own` calls are refused so much more often than `others` that a limit on both of them is ruled out. */
+/** Whether `own` calls get 429 so much more often than `others` that a common limit is ruled out. */
 export function isRejectedAlone(own: readonly RouteHistory[], others: readonly RouteHistory[]): boolean {
   const refused = sum(own, "refused");
   const expected = (refused / Math.max(1, sum(own, "calls"))) * sum(others, "calls");

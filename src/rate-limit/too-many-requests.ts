@@ -15,28 +15,28 @@ import {
   routeOf,
 } from "./route-rejections.ts";
 
-/** A refusal waits for a random part of 1 s, then of twice as long each time, up to this; or for a longer Retry-After. */
+/** Maximum backoff: a random part of 1 s, doubled with each 429 in a row. A longer Retry-After takes precedence. */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** No Retry-After is believed beyond this: a spent month is waited for, a longer wait is a fault and no limit. */
+/** Maximum Retry-After: the length of a month. Anything longer is taken for a fault. */
 const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
-/** The Retry-After of a 5xx holds its category no longer than this: what is overloaded may recover sooner than it says. */
+/** Maximum wait after a 5xx with Retry-After: an overloaded service may recover earlier. */
 const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
-/** A refusal that may or may not concern other routes holds them no longer than this at a time. */
+/** Maximum hold of routes that a 429 may not concern. */
 const UNCERTAIN_HOLD_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 /** A 429. */
 export interface Rejection {
   readonly reading: LimitReading | null;
-  /** Null: it names no wait. */
+  /** Null: not stated. */
   readonly retryAfterMs: DurationMs | null;
   /** Whether headers explain it: see {@link headersExplainRejection}. */
   readonly isExplained: boolean;
-  /** In [0, 1): spreads the backoff. */
+  /** Random number from 0 to 1 for the backoff. */
   readonly jitter: number;
 }
 
-/** Takes in an answer other than 429. `retryAfterMs`: how long an overloaded service asks to be left alone; null: not at all. */
+/** Records a response other than 429. `retryAfterMs`: wait requested by an overloaded service; null: none. */
 export function recordAnswer(
   ledger: Ledger,
   { category, lane, at }: Permit,
@@ -54,7 +54,7 @@ export function recordAnswer(
   holdPace(account, account.rejectedUntil);
 }
 
-/** Takes in a 429: holds what it may concern, and learns from it where headers don't explain it. */
+/** Records a 429: holds what it may concern, and lowers the learned limit if headers do not explain it. */
 export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection: Rejection, now: MonotonicMs): void {
   const { category, lane, at } = permit;
   const account = ledger.accounts[category];
@@ -62,7 +62,7 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
   const wasRejectedBefore = account.rejections > 0 ? account.rejectedAt : Number.POSITIVE_INFINITY;
   recordRouteRejected(route, at, now);
   account.lastTriedAt = Math.max(account.lastTriedAt, at);
-  // Calls that were under way together are refused for one and the same reason: they double the wait once.
+  // 429s of concurrent calls have the same cause and double the wait once.
   if (at >= account.rejectedAt) {
     account.rejections++;
     account.rejectedAt = now;
@@ -92,17 +92,13 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
   learnFromRejection(account.learned, { sentAt: at, callsMade, otherRoutesAnsweredAt }, basis, now);
 }
 
-/** Returns the first moment at which earlier refusals let a call go. */
-export function rejectedUntil(
-  { accounts, planRejectedUntil: planRefusedUntil }: Ledger,
-  category: Category,
-  lane: Lane,
-): MonotonicMs {
+/** Returns when earlier 429s allow the next call. */
+export function rejectedUntil({ accounts, planRejectedUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
   const { rejectedUntil: ofCategory, uncertainHold, routes } = accounts[category];
-  return Math.max(planRefusedUntil, ofCategory, uncertainHold.until, routes[routeOf(lane)].rejectedUntil);
+  return Math.max(planRejectedUntil, ofCategory, uncertainHold.until, routes[routeOf(lane)].rejectedUntil);
 }
 
-/** The wait after so many refusals in a row: at least a second, the backoff, and what the refusal names. */
+/** Wait after this many 429s in a row: the longest of a second, the backoff and Retry-After. */
 function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number): DurationMs {
   const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.max(0, Math.min(rejections - 1, 30))) * jitter;
   const asked = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
@@ -113,9 +109,9 @@ const otherRoutesThan = ({ routes }: CategoryAccount, route: RouteHistory): Rout
   Object.values(routes).filter((each) => each !== route);
 
 /**
- * Holds a category that a refusal may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category stays
- * open for as long, and until a call was tried: a route that is always refused can't stop the others. Returns whether the
- * category is held.
+ * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category stays
+ * open for the same time, and until a call was tried, so that one route that always gets 429 cannot stop the others. Returns
+ * whether the category is held.
  */
 function holdUncertain(account: CategoryAccount, until: MonotonicMs, now: MonotonicMs): boolean {
   const { uncertainHold } = account;
@@ -130,12 +126,12 @@ function holdUncertain(account: CategoryAccount, until: MonotonicMs, now: Monoto
   return true;
 }
 
-/** After a hold not everything goes at once. */
+/** Prevents a burst after a hold. */
 function holdPace(account: CategoryAccount, until: MonotonicMs): void {
   account.pace.paidUntil = Math.max(account.pace.paidUntil, until);
 }
 
-/** One action may go as soon as a hold is over, and no more at once: how much has been freed by then is unknown. */
+/** Allows one action right after a hold, and spaces the others: how much is available by then is unknown. */
 function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
   const account = ledger.accounts[category];
   holdPace(account, until);
@@ -143,7 +139,7 @@ function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): vo
   account.actions.paidUntil = Math.max(account.actions.paidUntil, until + (actions.capacity - 1) * actions.costMs);
 }
 
-/** Whether headers say that a refusal concerns its category alone. One that states nothing may concern the whole account. */
+/** Whether headers say that a 429 concerns its category alone. Without headers it may concern the whole account. */
 const isCategoryLimit = (
   { limits, externalUsage }: Ledger,
   category: Category,
@@ -153,7 +149,7 @@ const isCategoryLimit = (
   reading.limit === limits.categories[category].requests &&
   limitScopeOf(externalUsage, limits, category, reading.limit) === category;
 
-/** Whether headers explain a refusal: nothing is left of a limit that is configured, or that answers stated before it. */
+/** Whether headers explain a 429: nothing remains of a limit that is configured or was stated before. */
 export function headersExplainRejection(
   { limits, accounts }: Ledger,
   category: Category,

@@ -9,15 +9,15 @@ import type { RecentCalls } from "../rate-limit/recent-calls.ts";
 import { readsBetweenMax } from "./detail-priority.ts";
 import { type Constraint, type Demand, type Grant, shareFairly } from "./max-min-fairness.ts";
 
-/** What a collector was asked to do. */
+/** The schedule that the configuration requests of a collector. */
 export interface RequestedInterval {
-  /** Between two runs; of details: the age that no node's detail should pass. */
+  /** Between two runs; for details, the maximum age of a node's detail. */
   readonly intervalMs: DurationMs;
-  /** It runs at the times of a cron schedule: a longer planned interval skips some of them. */
+  /** Whether it runs at the times of a cron schedule: a longer planned interval skips some of them. */
   readonly isCron: boolean;
 }
 
-/** What the planner knows. Unknown counts are taken for the least that one call brings. */
+/** Input of the planner. An unknown count is taken as the minimum, one call. */
 export interface PlanInput {
   /** Null: not collected. */
   readonly requestedIntervals: Readonly<Record<Collector, RequestedInterval | null>>;
@@ -26,74 +26,72 @@ export interface PlanInput {
   readonly sessionPages: number;
   readonly limits: Limits;
   readonly month: MonthUsage;
-  /** By collector the run that began last; absent: none that is known. */
+  /** Last started run by collector; absent: none known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
-  /** By collector how long its last complete run took; absent: not measured. */
+  /** Duration of the last complete run by collector; absent: not measured. */
   readonly measuredCalls?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** By collector the last {@link CollectorPlan.pacedMs}; absent: none. */
+  /** Last {@link CollectorPlan.pacedMs} by collector; absent: none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** Calls of actions of late; absent: none. */
+  /** Recent calls of actions; absent: none. */
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
   /** Calls that other users of the key are expected to make in a window, of the plan in a minute; absent: none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
-  /** Calls a window that refusals have shown to be the most, by category; null: the stated limits hold. Absent: none is known. */
+  /** Limits learned from 429s, in calls per window; null: the stated limit applies. Absent: none known. */
   readonly learnedLimits?: Readonly<Record<Category, number | null>>;
-  /** Collectors whose data the loaded policies read to find what is unhealthy; absent: none. */
+  /** Collectors whose data the loaded policies read; absent: none. */
   readonly reads?: ReadonlySet<Collector>;
 }
 
-/** The limit that keeps a wish from being met. */
+/** The limits that can slow a collector down. */
 export type Bound = LimitScope | "month";
-/** All of them. */
 export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
 
-/** How old data are to be expected. */
+/** Expected age of the data. */
 export interface ExpectedAge {
   readonly medianMs: DurationMs;
   readonly worstMs: DurationMs;
 }
 
-/** What a collector will do. */
+/** Plan of one collector. */
 export interface CollectorPlan {
   readonly requestedMs: DurationMs;
-  /** Between two runs; of details: a whole round of the fleet. Infinity where nothing may be spent. */
+  /** Between two runs; for details, one round of the fleet. Infinity if no calls are left. */
   readonly intervalMs: DurationMs;
   /**
-   * The interval without a wait for the next month. Always finite: where nothing may be spent, it is the last one at which
-   * something could, or the wish.
+   * The interval without a wait for the next month. Always finite: if no calls are left, the last finite one, or the
+   * requested interval.
    */
   readonly pacedMs: DurationMs;
   /**
-   * For how long a datum of this collector counts as fresh, for every reader: {@link FRESH_INTERVALS} times the longer of
-   * `pacedMs` and the measured duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} wishes.
+   * How long data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and the measured
+   * duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
    */
   readonly freshMs: DurationMs;
-  /** intervalMs over wishMs, from 1. */
+  /** `intervalMs` divided by `requestedMs`, at least 1. */
   readonly slowdown: number;
   readonly boundBy: Bound | null;
   readonly callsPerMinute: number;
   readonly age: ExpectedAge;
 }
 
-/** What will be polled how often. Null: not collected. */
+/** Plan of each collector; null: not collected. */
 export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 
 /**
- * Shares of a scarce limit, in calls: lists find what is offline and feed everything else, details find what lists
- * don't show, statistics repeat what sessions tell. Beside details alone lists get three quarters: an outage is then found
- * in at most one and a half times as long as if nothing else were read. Who needs less than its share leaves the rest to
- * the others.
+ * Weights by which collectors share a scarce limit. Lists find offline nodes and feed everything else, details show what
+ * lists do not, statistics repeat what sessions show. With lists at three quarters against details, an outage is found in at
+ * most 1.5 times the time that lists alone would take. A collector that needs less than its share leaves the rest to others.
  */
 const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, sessions: 5, stats: 2, hourly: 2 };
-/** What policies read to find the unhealthy counts so many times as much: there a late look is a late cure. */
+/** Factor on the weight of collectors that policies read: late data delays remediation. */
 const READ_WEIGHT = 2;
 
-/** Two runs may fail or come late before what a collector brought counts as stale. */
+/** Data counts as stale after this many intervals: two runs may fail or be late. */
 const FRESH_INTERVALS = 3;
 /**
- * The longest that a datum counts as fresh, however slowly the limits let it be read, unless the configuration itself asks
- * for rarer reads. Lists and statistics say what is so now. Sessions are walked in many pages, and details are read node by
- * node: a month of the Starter plan has one round over 5,000 nodes in about ten days.
+ * Maximum time that data counts as fresh, however slow the limits make polling, unless the configuration requests rarer
+ * reads. Sessions take many pages, and details one call per node: on the Starter plan a round of 5,000 nodes takes about ten
+ * days.
  */
 export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
   nodes: DAY_MS,
@@ -103,12 +101,12 @@ export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
   hourly: DAY_MS,
 };
 
-/** Rounds in which what was paid ahead and the rates settle. */
+/** Iterations after which the rates and the calls paid ahead have converged. */
 const PAID_AHEAD_ROUNDS = 8;
-/** Share of what is left of a month that one run may spend on time beyond it. */
+/** Share of the calls left in the month that one run may spend on time after its end. */
 const OVERRUN_SHARE_MAX = 0.2;
 
-/** The category that a collector's calls are of. */
+/** Rate limit category of each collector. */
 export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
   nodes: "node_management",
   details: "node_management",
@@ -117,7 +115,7 @@ export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
   hourly: "session_monitoring",
 };
 
-/** Fits the wishes into the limits: weighted max-min fairness over nested constraints. */
+/** Fits the requested intervals into the limits, by weighted max-min fairness over nested constraints. */
 export function planPolling(input: PlanInput): Plan {
   const demands = COLLECTORS.flatMap((collector): Demand<Collector>[] => {
     const requestedInterval = input.requestedIntervals[collector];
@@ -127,7 +125,7 @@ export function planPolling(input: PlanInput): Plan {
     return [{ name: collector, weight, wanted }];
   });
   let grants = shareFairly(demands, planConstraints(input, 0));
-  // What runs paid ahead follows from the rates, and those from it: a few rounds settle it.
+  // Calls paid ahead depend on the rates, and the rates on them: iterate until they converge.
   for (let round = 0, paidAheadCalls = 0; round < PAID_AHEAD_ROUNDS && input.runs !== undefined; round++) {
     paidAheadCalls = (paidAheadCalls + callsAheadOf(input, grants)) / 2;
     grants = shareFairly(demands, planConstraints(input, paidAheadCalls));
@@ -186,7 +184,7 @@ function planConstraints(input: PlanInput, ahead: number): Constraint<Collector,
   });
 }
 
-/** How often actions call: as often as in the last hour or the last day, whichever was more. */
+/** Rate of action calls: that of the last hour or the last day, whichever is higher. */
 function actionRates({ actions }: PlanInput): { perMinute: Readonly<Record<Category, number>>; aDay: number } {
   const rate = (category: Category) => {
     const { hour, day } = actions?.[category] ?? { hour: 0, day: 0 };
@@ -198,7 +196,7 @@ function actionRates({ actions }: PlanInput): { perMinute: Readonly<Record<Categ
   };
 }
 
-/** Calls of a run; of details, of a round. */
+/** Calls of one run; for details, of one round. */
 export function callsPerRun(
   collector: Collector,
   input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">,
@@ -256,8 +254,8 @@ function freshMsOf(collector: Collector, { intervalMs }: RequestedInterval, ever
 }
 
 /**
- * Whether a run is better put off to the next month: this one can't pay it to its end, so that it would come to nothing,
- * or it would take from the others what it pays for time beyond the month.
+ * Whether to postpone a run to the next month: this month has too few calls to finish it, or it would spend calls of other
+ * collectors on time after the month's end.
  */
 function isTooLate(collector: Collector, intervalMs: DurationMs, left: number, input: PlanInput): boolean {
   const calls = callsPerRun(collector, input);
@@ -272,14 +270,14 @@ function isTooLate(collector: Collector, intervalMs: DurationMs, left: number, i
 function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Grants, input: PlanInput): ExpectedAge {
   switch (collector) {
     case "details": {
-      // Where a limit binds, suspects take the place of others: nobody waits longer than that.
+      // If a limit binds, suspects take the place of other reads; this bounds the wait of every node.
       const nodes = Math.max(1, input.nodes);
       const worstMs =
         grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes, 0)) / nodes;
       return { medianMs: intervalMs / 2, worstMs };
     }
     case "sessions": {
-      // They are taken over as a whole once the walk ends. It gets what the others leave, and its own share at least.
+      // Sessions are published when the walk ends. The walk gets what others leave, and at least its own share.
       const { session_monitoring, plan: ofPlan } = pollingCapacityOf(input);
       const given = (other: Collector) => (other === collector ? 0 : (grants.get(other)?.given ?? 0));
       const total = (of: readonly Collector[]) => of.reduce((sum, other) => sum + given(other), 0);

@@ -112,7 +112,7 @@ test("a store that refuses to count is said once, the count goes on in memory, a
   await call();
   await call();
   expect(rateLimiter.ledger.monthUsed).toBe(9);
-  expect(log.lines).toMatchObject([{ level: "error", message: expect.stringContaining("can't be counted durably") }]);
+  expect(log.lines).toMatchObject([{ level: "error", message: expect.stringContaining("calls not stored") }]);
   isFull = false;
   await call();
   expect(counted).toBe(3);

@@ -27,10 +27,7 @@ const acceptedAnswer: Answer = { ok: true };
 const down: Answer = { ok: false, error: "connect ECONNREFUSED", isFinal: false };
 const refused: Answer = { ok: false, error: "it answered 400", isFinal: true };
 
-interface Sending {
-  readonly at: number;
-  readonly notices: readonly Notification[];
-}
+type Sending = Readonly<{ at: number; notices: readonly Notification[] }>;
 
 function open(answers: Record<string, (sending: number) => Answer>, repeats: Record<string, number> = {}) {
   const clock = createVirtualClock(START_MS);
@@ -291,7 +288,7 @@ describe("stop", () => {
     await stopped;
   });
 
-  test("doesn't tell that what lasts is over", async () => {
+  test("does not resolve active notifications when it stops", async () => {
     const { clock, notifier, sendings } = open({ alerts: () => acceptedAnswer }, { alerts: MINUTE });
     notifier.notify(storm);
     await clock.advance(1_000);

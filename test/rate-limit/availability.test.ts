@@ -1,11 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import {
-  availableBesideExternalUsage,
-  createExternalUsage,
-  type ExternalUsage,
-} from "../../src/rate-limit/external-usage/external-usage.ts";
 import type { ExternalUsageOfLimit } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
@@ -253,66 +248,5 @@ describe("under a plan of 100 calls a minute", () => {
     expect(of({ planActionsAhead: 12 }, "action")).toEqual({ at: LATER + 3 * ACTION_COST_MS, waitReason: "plan" });
     expect(of({ planActionsAhead: 12 }, "walk").waitReason).toBe(null);
     expect(of({ planAhead: 30, planActionsAhead: 12 }, "action").at).toBeCloseTo(LATER + 20 * COST_MS, 6);
-  });
-});
-
-describe("the room that others need", () => {
-  const stub = (said: Partial<ExternalUsageOfLimit>): ExternalUsageOfLimit => ({
-    ...createExternalUsage().plan,
-    ...{
-      expectedCalls: () => 0,
-      isTokenBucket: () => false,
-      lastOwnCallAt: () => NEVER,
-      ownCallsFewerThan: (calls) => calls * 1_000,
-    },
-    ...said,
-  });
-  const until = (
-    said: Partial<ExternalUsageOfLimit>,
-    {
-      lane = "walk",
-      left = null,
-      plan,
-      ofPlan = {},
-    }: { lane?: Lane; left?: number | null; plan?: number; ofPlan?: Partial<ExternalUsageOfLimit> } = {},
-  ) => {
-    const others: ExternalUsage = { ...createExternalUsage(), node_management: stub(said), plan: stub(ofPlan) };
-    return availableBesideExternalUsage(
-      others,
-      limitsWith(plan ?? null),
-      { category: "node_management", lane, left },
-      7,
-    );
-  };
-
-  test("is none where none are expected, or where a bucket's reserve has it", () => {
-    expect(until({})).toBe(7);
-    expect(until({ expectedCalls: () => 20, isTokenBucket: () => true })).toBe(7);
-    expect(until({ expectedCalls: () => 21, isTokenBucket: () => true })).toBe(79_000);
-  });
-
-  test("is left by our own calls of a window, and by actions as far as the reserve is theirs", () => {
-    expect(until({ expectedCalls: () => 10 })).toBe(80_000);
-    expect(until({ expectedCalls: () => 10 }, { lane: "action" })).toBe(90_000);
-    expect(until({ expectedCalls: () => 50 }, { lane: "action" })).toBe(52_000);
-  });
-
-  test("is left evenly where they need more than the reserve", () => {
-    expect(until({ expectedCalls: () => 20, lastOwnCallAt: () => 90_000 })).toBe(80_000);
-    expect(until({ expectedCalls: () => 50, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 50);
-    expect(until({ expectedCalls: () => 99, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 4);
-  });
-
-  test("is there in a bucket that holds more than a window's calls", () => {
-    const much = { expectedCalls: () => 50, isTokenBucket: () => true };
-    expect([until(much, { left: 100 }), until(much, { left: 101 }), until(much)]).toEqual([50_000, 7, 50_000]);
-    expect(until({ expectedCalls: () => 50 }, { left: 101 })).toBe(50_000);
-  });
-
-  test("is left under the plan too, by all that are expected in any category", () => {
-    expect(until({ expectedCalls: () => 10 }, { plan: 500 })).toBe(400_000);
-    expect(until({}, { plan: 500, ofPlan: { expectedCalls: () => 200 } })).toBe(300_000);
-    expect(until({}, { plan: 500 })).toBe(7);
-    expect(until({ expectedCalls: () => 50, isTokenBucket: () => true }, { left: 101, plan: 500 })).toBe(400_000);
   });
 });
