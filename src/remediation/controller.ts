@@ -29,32 +29,32 @@ import { createHoldGauges } from "./status/hold-gauges.ts";
 import { createStatusView, initializeCounters, removePolicyGauges, setStatusGauges } from "./status/status-view.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 
-/** Watches over the nodes: judges, decides, acts and verifies, snapshot by snapshot. */
+/** Remediates nodes: for each snapshot it evaluates policies, decides, acts and verifies. */
 export interface RemediationController {
-  /** Takes in what is seen now. Returns at once; rounds follow one another. */
+  /** Schedules a round over a new snapshot. Returns at once; rounds run one after another. */
   update(snapshot: Snapshot, plan: Plan): void;
   readonly view: RemediationView;
   readonly operatorCommands: OperatorCommands;
   /**
-   * Ends: nothing new begins; a POST that is under way may reach its answer within {@link POST_GRACE_MS}, and is then
-   * given up, in doubt.
+   * Stops: no action begins any more; a POST that is under way may finish within {@link POST_GRACE_MS} and is in doubt after
+   * that.
    */
   stop(): Promise<void>;
 }
 
-/** What a warden stands on. */
+/** Dependencies of the controller. */
 export interface RemediationControllerDeps extends RemediationContextDeps {
   readonly journal: Journal;
 }
 
-/** SIGTERM is to end in 10 s. */
+/** After SIGTERM the process must end within 10 s. */
 const POST_GRACE_MS: DurationMs = 7 * SECOND_MS;
-/** The journal forgets what ended so long ago. */
+/** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
 const POLICY_MEMORY_MS: DurationMs = 30 * DAY_MS;
 
-/** Starts a warden: first settles what the last one left. */
+/** Starts a controller. It first settles what the last process left under way. */
 export function startRemediationController(parts: RemediationControllerDeps): RemediationController {
   const context = createRemediationContext(parts);
   bindJournalToService(context);
@@ -92,7 +92,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
 
   function currentTrust(): InventoryTrust {
     if (context.observed.latest === null)
-      return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isUntrusted: false };
+      return { blockers: [{ reason: "warming_up", detail: "there is no snapshot yet" }], isUntrusted: false };
     const { snapshot, plan } = context.observed.latest;
     const trust = trustTracker.update(snapshot.fleet, {
       at: clock.monotonic(),
@@ -104,7 +104,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     return { ...trust, blockers: [{ reason: "service_clock", detail: dispute }, ...trust.blockers] };
   }
 
-  /** A round is wanted: at once, or as soon as the one under way is over. */
+  /** Starts a round now, or as soon as the current one is over. */
   function requestRound(): void {
     isRoundRequested = true;
     if (isRunning || noNewSteps.signal.aborted) return;
@@ -120,8 +120,8 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
       try {
         await runRound();
       } catch (error) {
-        // A defect of ours must neither end the watching nor act: the round is left, and said with its stack.
-        log.error({ err: error }, "a round of the warden broke; no node was touched by it after this");
+        // An unexpected error ends the round, and neither the daemon nor later rounds.
+        log.error({ err: error }, "remediation round failed; no further action was taken in it");
       }
     }
   }
@@ -131,7 +131,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     remediationState.checkClock(context.client.serviceTime(clock.monotonic()));
     // Writes the time, and what could not be written before.
     remediationState.record([]);
-    // Before the list was seen whole once, a node that is not there is not gone.
+    // Before the first complete walk a node that is not listed is not gone.
     if (context.observed.latest.snapshot.fleet.settledAt === null) {
       setAllGauges();
       return;
@@ -227,7 +227,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     try {
       parts.journal.prune(remediationState.now() - JOURNAL_RETENTION_MS);
     } catch (error) {
-      log.warn({ err: error }, "the journal could not forget what is old");
+      log.warn({ err: error }, "journal prune failed");
     }
     remediationState.records.prune(remediationState.now() - POLICY_MEMORY_MS);
   }

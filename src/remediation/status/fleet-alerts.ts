@@ -5,15 +5,15 @@ import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { InventoryTrust } from "../evaluation/inventory-trust.ts";
 
-/** Tells people what holds the whole fleet, or a place of it: when it begins, and when it is over. */
+/** Sends notifications about everything that holds the whole fleet or a region, when it begins and when it ends. */
 export interface FleetAlerts {
-  /** Compares what is so now with what was told. */
+  /** Notifies of what changed since the last call. */
   update(trust: InventoryTrust): void;
 }
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
 
-/** Alarms of which none is told yet. What still lasts after a restart is told again: receivers know it by its key. */
+/** Creates alerts of which none is sent yet. What still lasts after a restart is sent again: receivers recognize the key. */
 export function createFleetAlerts(
   context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
   fleetHealth: FleetHealth,
@@ -71,7 +71,7 @@ export function createFleetAlerts(
       for (const [key, alert] of sentAlerts) {
         if (alerts.has(key)) continue;
         sentAlerts.delete(key);
-        log.info({ alert: alert.kind, region: alert.region }, "an alarm is over");
+        log.info({ alert: alert.kind, region: alert.region }, "alert resolved");
         sendAlert(alert, now);
       }
     },
