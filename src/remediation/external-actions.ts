@@ -13,23 +13,23 @@ export interface ExternalActions {
 
 /**
  * How long a node is held after others acted on it: the longest time that the shipped policies give a reboot to be verified.
- * A node that restarted after a crash is held as well, for the two can't be told apart.
+ * A node that restarted after a crash is held as well, because it looks the same.
  */
 export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A hold is written again only if it ends later by this: nodes are looked at every few seconds. */
+/** A hold is extended only by at least this: nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
-/** Creates a watch on the actions of others that has seen no fleet yet. */
+/** Creates a detector of the actions of others that has seen no fleet yet. */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
 ): ExternalActions {
   const { remediationState } = context;
   const { records } = remediationState;
   let before: Fleet | null = null;
-  /** Nodes that were timed at the look before: a reboot by others ends what was pending. */
+  /** Nodes that had timers before: a reboot by others ends a pending one. */
   let timersBefore: ReadonlySet<NodeId> = new Set();
 
-  /** What others did to a node; null: nothing that shows. */
+  /** Returns what others did to a node; null: nothing that is visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
@@ -47,7 +47,7 @@ export function createExternalActions(
     const until = now + EXTERNAL_ACTION_HOLD_MS;
     const known = records.holdsOn(node).find(({ policy }) => policy === null);
     if (known !== undefined && (known.until === null || known.until > until - HOLD_REWRITE_MS)) return [];
-    if (known?.kind !== "ownership") context.log.warn({ node, reason }, "a node is held, for others act on it");
+    if (known?.kind !== "ownership") context.log.warn({ node, reason }, "node held: others act on it");
     return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
   }
 

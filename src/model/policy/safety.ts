@@ -2,16 +2,16 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { Mode } from "./policy.ts";
 
-/** What a place is counted by. */
+/** What nodes are counted by, besides the whole fleet. */
 export const FAILURE_DOMAINS = ["region", "country"] as const;
 export type FailureDomain = (typeof FAILURE_DOMAINS)[number];
 
-/** A number of nodes for each kind of place; null: no such limit. */
+/** A number of nodes for each failure domain; null: no such limit. */
 export type PerFailureDomain = Readonly<Record<FailureDomain, number | null>>;
 
 /** The limits over all policies: the section `safety` of the configuration. */
 export interface Safety {
-  /** The ceiling over every policy's own mode. */
+  /** The highest mode of any policy. */
   readonly mode: Mode;
   readonly trust: {
     /** Of the largest complete walk in 7 days. */
@@ -28,7 +28,7 @@ export interface Safety {
   /** Nodes that our actions make unavailable at once; the smaller holds. */
   readonly maxDisrupted: { readonly share: Share; readonly amount: number };
   readonly maxDisruptedPer: PerFailureDomain;
-  /** An online node is not taken out where fewer than this would stay online. */
+  /** An online node is not acted on if fewer than this would stay online. */
   readonly minOnlinePer: PerFailureDomain;
   /** Actions sent and not yet verified. */
   readonly maxInFlight: number;
@@ -41,7 +41,7 @@ export interface Safety {
   /** Between two episodes of one node. */
   readonly cooldownMs: DurationMs;
   readonly stormCooldownMs: DurationMs;
-  /** The smaller of both, at least 2, of one place going bad together: one incident, not acted on. */
+  /** The smaller of both, at least 2, failing together in one region or country: one incident, not acted on. */
   readonly correlated: {
     readonly by: FailureDomain;
     readonly nodes: number;
@@ -50,7 +50,7 @@ export interface Safety {
   };
   /** Under a changed policy the first action is verified before a second is sent. */
   readonly canary: boolean;
-  /** CEL: never touched; null: nobody is protected. */
+  /** CEL: nodes that are never acted on; null: none. */
   readonly protected: string | null;
   /** Share of the last episodes that must have healed; below it the policy falls back to dry_run. */
   readonly efficacy: { readonly window: number; readonly minSuccess: Share };

@@ -15,7 +15,7 @@ export interface Onset {
 }
 
 /**
- * Nodes of one place that went bad together; they are not acted on.
+ * Nodes of one region or country that failed together; they are not acted on.
  *
  *   begins: enough onsets in one place within the time ──▶ lasts ◀──▶ cools down ──▶ over
  *   lasts → cools down: fewer of its nodes are bad than {@link nodesToContinue}
@@ -65,7 +65,7 @@ export function addOnsets(
   return incidents;
 }
 
-/** The incidents with another one, which is one with those of its place that it overlaps. */
+/** Returns the incidents with one more, merged with those of its region or country that it overlaps. */
 export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
   const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
@@ -118,10 +118,10 @@ export function updateIncidents(
 export const findIncident = (incidents: readonly Incident[], node: NodeId): Incident | null =>
   incidents.find(({ nodes }) => nodes.has(node)) ?? null;
 
-/** Spans of onsets in which at least `size` different nodes lie within `withinMs` of each other. */
+/** Returns spans of onsets in which at least `size` different nodes fail within `withinMs`. */
 function findClusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) {
   const sorted = onsets.toSorted((a, b) => a.at - b.at);
-  // On most days there is none, which is seen without counting nodes.
+  // Usually there is none, which is found without counting nodes.
   if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
   const found: { from: EpochMs; to: EpochMs }[] = [];
   // Onsets of each node within the window that ends with the one looked at: a node is counted once.

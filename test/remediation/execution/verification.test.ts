@@ -197,7 +197,7 @@ test("a node under verification whose detail can't be read is asked for no more 
   await context.advanceUntil(() => context.postCount() > 0);
   context.setFault({ kind: "status", status: 404 }, `GET /v1/nodes/${node}`);
   await context.advance(6 * MINUTE_MS);
-  const failed = context.daemon.log.lines.filter(({ message }) => message === "an action could not be looked after");
+  const failed = context.daemon.log.lines.filter(({ message }) => message === "verification read failed");
   // Eight looks in the ten minutes of a step.
   expect(failed.length).toBeGreaterThan(2);
   expect(failed.length).toBeLessThanOrEqual(6);
