@@ -63,11 +63,11 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const fleetHealth = createFleetHealth(context, externalBlockers);
   const trustTracker = createInventoryTrustTracker(remediationState, () => context.rules.safety, context.inventory);
   const ruleEvaluator = createRuleEvaluator(context);
-  const externalActions = createExternalActions(context);
+  const detectExternalActions = createExternalActions(context);
   const episodeTracker = new EpisodeTracker(context);
   const identities = createNodeIdentities(context);
   const actionPlanner = createActionPlanner(context);
-  const fleetAlerts = createFleetAlerts(context, fleetHealth);
+  const sendFleetAlerts = createFleetAlerts(context, fleetHealth);
   const episodes = createEpisodeGauge(context);
   const holds = createHoldGauges(context, actionPlanner.lastDecisions);
   const noNewSteps = new AbortController();
@@ -141,7 +141,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     else {
       const replaced = identities.findReplaced();
       await ruleEvaluator.evaluate(replaced, fleetHealth.recordChanges);
-      externalActions.update();
+      detectExternalActions();
       remediationState.runBatched(() => {
         episodeTracker.update(replaced);
         releaseRecoveredNodes(context);
@@ -149,7 +149,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     }
     context.inventory.setDetailDeadlines(detailDeadlines(context));
     fleetHealth.update(trust.isUntrusted);
-    fleetAlerts.update(trust);
+    sendFleetAlerts(trust);
     await queryBlockers();
     const facts = createFactsCache();
     const steps = await actionPlanner.plan(facts.of);
@@ -211,7 +211,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   function checkPrecondition(action: Action): string | null {
     if (identities.isReplaced(action.node)) return "the node is gone";
     // The node has just been read: others may have acted on it since the last walk.
-    externalActions.update();
+    detectExternalActions();
     const candidate = actionPlanner.candidateOf(action.policy, action.node);
     return precondition(action, candidate, fleetHealth.guardFacts(action.shadow, currentTrust()));
   }

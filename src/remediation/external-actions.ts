@@ -5,12 +5,6 @@ import type { Fleet } from "../model/snapshot.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
-/** Notices what others do to nodes that a policy times: another daemon with a state of its own, or an operator. */
-export interface ExternalActions {
-  /** Compares the fleet with the one before, and holds each node on which others acted. */
-  update(): void;
-}
-
 /**
  * How long a node is held after others acted on it: the longest time that the shipped policies give a reboot to be verified.
  * A node that restarted after a crash is held as well, because it looks the same.
@@ -19,10 +13,13 @@ export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended only by at least this: nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
-/** Creates a detector of the actions of others that has seen no fleet yet. */
+/**
+ * Returns a function that compares the fleet with the one before, and holds each node with a timer on which others acted:
+ * another daemon with a state of its own, or an operator.
+ */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
-): ExternalActions {
+): () => void {
   const { remediationState } = context;
   const { records } = remediationState;
   let before: Fleet | null = null;
@@ -51,18 +48,16 @@ export function createExternalActions(
     return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
   }
 
-  return {
-    update() {
-      const { fleet } = context.observed;
-      const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
-      const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
-        const slot = context.observed.slotOf(node);
-        const action = slot === null ? null : detectAction(node, slot, fleet);
-        return action === null ? [] : holdNode(node, action);
-      });
-      [before, timersBefore] = [fleet, timed];
-      if (changes.length > 0) remediationState.record(changes);
-    },
+  return () => {
+    const { fleet } = context.observed;
+    const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
+    const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
+      const slot = context.observed.slotOf(node);
+      const action = slot === null ? null : detectAction(node, slot, fleet);
+      return action === null ? [] : holdNode(node, action);
+    });
+    [before, timersBefore] = [fleet, timed];
+    if (changes.length > 0) remediationState.record(changes);
   };
 }
 

@@ -106,6 +106,7 @@ export const trustGuard: GuardRow = {
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after that time",
       policyWide: true,
+      alert: null,
     },
   },
   appliesToNotify: true,
