@@ -106,13 +106,13 @@ test("a policy that is new or gone counts where it touches nodes", () => {
   expect(comparePolicies([], [dry, { ...telling, name: "b" }]).map(({ effect }) => effect)).toEqual(["other", "other"]);
 });
 
-test("another order gives some nodes to another policy, and is told once", () => {
+test("another order gives some nodes to another policy, and is reported once", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(differenceTexts([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);
   expect(comparePolicies([a!, b!], [a!, c!, b!]).map(({ key }) => key)).toEqual(["policy"]);
 });
 
-test("steps in another order, or verified in another way, are told as a whole", () => {
+test("steps in another order, or verified in another way, are reported as a whole", () => {
   expect(
     differencesAfterChange({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] }),
   ).toEqual(["other steps: reboot, disconnect, was disconnect, reboot: order, number or verification"]);
@@ -133,7 +133,7 @@ test("a change of match and when together is shown under both", () => {
   ]);
 });
 
-test("the policy that another order is told of is the first one that moved", () => {
+test("the policy that a changed order reports is the first one that moved", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(comparePolicies([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
 });

@@ -75,7 +75,7 @@ describe("the past of a node", () => {
     expect(idsOf(book.closedEpisodes())).toEqual(["ep-1", "ep-2", "ep-3", "ep-4"]);
   });
 
-  test("is told in the order in which episodes closed, whenever they were opened", () => {
+  test("is returned in the order in which episodes closed, whenever they were opened", () => {
     const [first, second] = [1, 2].map((number) => episodeOf(number, { node: `node_${number}` }));
     const book = bookOf({ episodes: [first!, second!] });
     for (const [at, episode] of [second!, first!].entries()) {

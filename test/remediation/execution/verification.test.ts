@@ -158,7 +158,7 @@ test("how long a quarantine lasts is what the service said, where that is not wh
   await context.stop();
 });
 
-test("a person who ends a quarantine while it is still being judged ends the episode, and what was under way holds nobody", async () => {
+test("an operator who ends a quarantine while it is still being judged ends the episode, and what was under way holds nobody", async () => {
   const step = expecting({ ...hide, verify: { withinMs: 20 * MINUTE_MS, expect: null } }, "node.uptime_hours < 0");
   const rules = [
     rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', steps: [step] }),
