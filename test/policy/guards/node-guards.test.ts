@@ -139,7 +139,7 @@ describe("work of others on a node", () => {
       "ownership: our quarantine should have ended 0s ago, but the node is still quarantined",
     ]);
     expect(told("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
-      "ownership: our quarantine of it should have ended 1m30s ago, and it is still in one",
+      "ownership: our quarantine should have ended 1m30s ago, but the node is still quarantined",
     ]);
   });
 });
