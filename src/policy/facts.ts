@@ -104,7 +104,7 @@ export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean):
   return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
 }
 
-/** A reboot of ours explains that a node reboots, or that its uptime fell, for so long after it was sent. */
+/** How long after we sent a reboot it explains a rebooting node, or a fallen uptime. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
 /** Whether an action is a reboot of ours that a node may show now. */
@@ -218,6 +218,6 @@ export interface NodeObservation {
   readonly status: NodeStatus;
   readonly country: string;
   readonly region: string;
-  /** What `safety.protected` says of it. */
+  /** The verdict of `safety.protected` on it. */
   readonly protected: "true" | "false" | "unknown";
 }

@@ -4,7 +4,7 @@ import type { EpochMs } from "../../model/time.ts";
 
 /**
  * A node went bad: a policy's condition became true that was observed not to hold before. What was true when it was looked
- * at for the first time (after a start, under another text, after untrusted data) is none.
+ * at for the first time (after a start, under another text, after untrusted data) is not an onset.
  */
 export interface Onset {
   readonly policy: string;
@@ -33,10 +33,10 @@ export interface Incident {
   readonly until: EpochMs | null;
 }
 
-/** An incident ends this long after its last onset: what is bad for so long is for the policies, or for an operator. */
+/** An incident ends this long after its last onset: after that, the policies or an operator handle its nodes. */
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** As long as so many of its nodes are bad an incident lasts: half of them, and as many as make one (`size`). */
+/** Returns how many of its nodes must be unhealthy for an incident to last: half of them, but at least `size`. */
 export const nodesToContinue = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
 
 /** Onsets that can still be part of an incident that begins. */

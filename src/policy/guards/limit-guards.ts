@@ -54,7 +54,7 @@ export const disruptedGuard: GuardRow = {
   },
 };
 
-/** What a limit says of lost nodes among those that it counts. */
+/** Describes the lost nodes among those that a limit counts. */
 function describeLostNodes(lost: readonly Episode[]): string {
   if (lost.length === 0) return "";
   const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);

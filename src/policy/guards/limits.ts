@@ -30,7 +30,7 @@ const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
  * Returns when actions were sent that a new journal can't know of: a state folder that was lost, or moved, must not give
- * max_actions back at once. The limit is taken for used up, evenly over its time. `beganAt`: null where the journal knows all.
+ * max_actions back at once. The limit counts as used up, evenly over its time. `beganAt`: null if the journal has all actions.
  */
 export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;
