@@ -36,7 +36,7 @@ export const protectedGuard: GuardRow = {
 export const holdGuard: GuardRow = {
   reasons: {
     held: {
-      counts: "orders",
+      counts: "operator commands",
       condition: "an operator holds the node",
       ends: "with `release`",
       operatorAction: "`release` once the node may be acted on",
