@@ -84,7 +84,7 @@ function compareSelection(was: Policy, is: Policy): readonly PolicyDifference[] 
   const policy = is.rule.name;
   const found: PolicyDifference[] = [];
   if (examples.more !== null)
-    found.push({ policy, key, effect: "more", text: `newly meant: ${stateText(examples.more)}` });
+    found.push({ policy, key, effect: "more", text: `newly matched: ${stateText(examples.more)}` });
   if (examples.less !== null)
     found.push({ policy, key, effect: "less", text: `no longer matched: ${stateText(examples.less)}` });
   if (found.length > 0) return found;
