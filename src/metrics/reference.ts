@@ -214,7 +214,7 @@ export function insertHoldTable(text: string): string {
       operatorAction: todo = "–",
       alert,
     }: HoldReasonRow = HOLD_REASON_ROWS[reason];
-    return [code(reason), counts, when, ends, todo, alert === undefined ? "–" : code(alert)];
+    return [code(reason), counts, when, ends, todo, alert == null ? "–" : code(alert)];
   });
   const holds = table(
     ["reason", "what it counts", "when it holds", "how that ends", "what to do", "alert within 6 h"],

@@ -15,9 +15,9 @@ export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly 
 }
 
 /**
- * The episode on which a policy is tried that was not proven under its current text: the one that has an action under way,
- * also if its node has left the list since; else the oldest that has sent one and can proceed. Null: there is none, and
- * the next to act becomes it.
+ * Returns the canary episode of a policy that is not proven under its current text: the one with an action in flight, even if
+ * its node has left the list; otherwise the oldest one that has sent an action and can proceed. Null: the next episode to act
+ * becomes the canary.
  */
 export function findCanary(
   { rule, fingerprint }: Policy,
@@ -40,7 +40,7 @@ export const canProceed = (candidate: Candidate, facts: GuardFacts): boolean =>
     ({ reason }) => HOLD_REASON_ROWS[reason].policyWide,
   );
 
-/** Whether there is anything to act on: it is ill for as long as the policy asks, and no step of it is under way. */
+/** Whether a step is due: the timer fires, `when` is still true, and no step is under way. */
 const isDue = ({ evaluation, timer, episode }: Candidate): boolean =>
   evaluation.verdict === "true" && timer.state === "firing" && (episode === null || episode.state === "firing");
 
@@ -61,7 +61,7 @@ export function decide(candidate: Candidate, facts: GuardFacts): Decision {
   };
 }
 
-/** Whether an episode may begin, by what a decision said. */
+/** Whether the decision allows an episode to begin. */
 export const mayBeginEpisode = ({ blockers }: Decision): boolean =>
   blockers.every(({ reason }) => !HOLD_REASON_ROWS[reason].preventsEpisode);
 

@@ -59,9 +59,9 @@ export interface GuardFacts {
   readonly fleetCounts: FleetCounts;
   readonly records: RemediationRecords;
   readonly pauseDetail: string | null;
-  /** Why nothing can be written down; null: it can. */
+  /** Why the journal can't be written; null: it can. */
   readonly journalError: string | null;
-  /** Why the service takes no action of ours; null: it does, as far as we know. */
+  /** Why the service rejects our actions; null: it accepts them, as far as is known. */
   readonly credentialsError: string | null;
   readonly trustBlockers: readonly Blocker[];
   readonly storm: Storm | null;
@@ -71,15 +71,15 @@ export interface GuardFacts {
   readonly inFlight: readonly Action[];
   /** When actions were sent, within the time that max_actions counts. */
   readonly sentAtTimes: readonly EpochMs[];
-  /** How many of them are assumed, because the journal is new. */
+  /** How many of them are assumed because the journal is new. */
   readonly assumedActionCount: number;
-  /** What a policy's windows and obstacles say now. */
+  /** Returns what the windows and external blockers of a policy hold now. */
   policyBlockers(policy: Policy): readonly Blocker[];
-  /** The episode on which a policy is tried that was not proven yet; null: none, the next to act is it. */
+  /** Returns the canary episode of an unproven policy; null: there is none, and the next episode to act becomes it. */
   canaryEpisode(active: ActivePolicy): Episode | null;
 }
 
-/** Whether an action is being sent, or was sent and is not yet judged. */
+/** Whether an action is being sent, or was sent and is not yet verified. */
 export const isInFlight = ({ state }: Action): boolean => state === "posting" || state === "sent";
 
 /** Whether the node of an episode has left the list. */
@@ -105,7 +105,7 @@ export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean):
   return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
 }
 
-/** A reboot of ours explains that a node reboots, or that its uptime fell, for so long after it was sent. */
+/** How long after we sent a reboot it explains a rebooting node, or a fallen uptime. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
 /** Whether an action is a reboot of ours that a node may show now. */
@@ -132,9 +132,8 @@ const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
- * Surveys the fleet. `policies`: those whose firing counts; for dry runs all of them, else those that are none.
- *
- * Counts go by place index first, for a fleet has many nodes and few places: the thread is held all the while.
+ * Counts the nodes of the fleet. Firing nodes of `policies` count: for dry runs those of all, otherwise those of policies that
+ * act. Counts by location first, because a fleet has many nodes and few locations and this blocks the event loop.
  */
 export function countFleet(
   fleet: Fleet,
@@ -187,7 +186,7 @@ type LocationCounters = Readonly<Record<keyof DomainCount, Uint32Array>>;
 
 const newCounter = (places: Fleet["locations"]): Uint32Array => new Uint32Array(places.length);
 
-/** What was counted by index of the place, by region and by country. */
+/** Sums the counts of locations by region and by country. */
 function countByDomain(
   { locations: places }: Fleet,
   totals: LocationCounters,
@@ -220,6 +219,6 @@ export interface NodeObservation {
   readonly status: NodeStatus;
   readonly country: string;
   readonly region: string;
-  /** What `safety.protected` says of it. */
+  /** The verdict of `safety.protected` on it. */
   readonly protected: "true" | "false" | "unknown";
 }

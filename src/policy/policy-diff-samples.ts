@@ -11,7 +11,7 @@ export type SampledState = ReadonlyMap<Field, Value>;
 /** The moment that samples are of; timestamps lie around it. */
 export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
 
-/** States that are looked at: every combination up to so many, and so many drawn ones of more. */
+/** Most states that are compared: all combinations up to this number, otherwise this many random ones. */
 const STATES_MAX = 20_000;
 const SEED = 1;
 /** Distance of a sample from a bound. */

@@ -68,7 +68,7 @@ function comparePolicy(was: PolicyRule, is: PolicyRule): readonly PolicyDifferen
   return found;
 }
 
-/** Nodes that one version is about and the other is not, shown by a state of such a node. */
+/** Nodes that only one of the versions selects, with a state of such a node as an example. */
 function compareSelection(was: Policy, is: Policy): readonly PolicyDifference[] {
   const expressions = [was.match, was.when, is.match, is.when].flatMap((each) => each ?? []);
   const expressionOf = ({ match, when }: Policy, state: SampledState) =>
@@ -84,7 +84,7 @@ function compareSelection(was: Policy, is: Policy): readonly PolicyDifference[] 
   const policy = is.rule.name;
   const found: PolicyDifference[] = [];
   if (examples.more !== null)
-    found.push({ policy, key, effect: "more", text: `newly meant: ${stateText(examples.more)}` });
+    found.push({ policy, key, effect: "more", text: `newly matched: ${stateText(examples.more)}` });
   if (examples.less !== null)
     found.push({ policy, key, effect: "less", text: `no longer matched: ${stateText(examples.less)}` });
   if (found.length > 0) return found;

@@ -7,15 +7,15 @@ export interface Policy {
   readonly rule: PolicyRule;
   readonly match: Expression | null;
   readonly when: Expression;
-  /** By step, what its verification expects; null: what its action expects by itself. */
+  /** By step, its `expect`; null: the default of its action. */
   readonly expects: readonly (Expression | null)[];
-  /** Canonical text of all but the mode: a policy with another one is another policy to the canary and to efficacy. */
+  /** Canonical text of everything except the mode. Canary and efficacy start over when it changes. */
   readonly fingerprint: string;
-  /** Canonical text of what it is about: timers run on under the same one. */
+  /** Canonical text of `match` and `when`: timers continue while it is the same. */
   readonly conditionKey: string;
 }
 
-/** Compiles a policy that the configuration's loader has taken; throws where an expression is none. */
+/** Compiles a policy that was validated; throws if an expression is invalid. */
 export function compilePolicy(rule: PolicyRule): Policy {
   const { mode: _, ...rest } = rule;
   return {
@@ -30,7 +30,7 @@ export function compilePolicy(rule: PolicyRule): Policy {
   };
 }
 
-/** Compiles an expression that was taken before; throws where it is none. */
+/** Compiles an expression that was validated; throws if it is invalid. */
 export function mustCompile(text: string): Expression {
   const expression = compileExpression(text);
   if (!expression.ok) throw new Error(`${JSON.stringify(text)}: ${expression.error.message}`);
@@ -49,7 +49,7 @@ export const policySources = ({ match, when }: Pick<Policy, "match" | "when">): 
 /** The lesser of two modes. */
 export const lowerMode = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;
 
-/** What the policy of a fingerprint was about: see {@link Policy.conditionKey}. */
+/** Returns the {@link Policy.conditionKey} of a fingerprint. */
 export function conditionKeyOf(fingerprint: string): string {
   const { match, when } = JSON.parse(fingerprint) as { match: string | null; when: string };
   return JSON.stringify([match, when]);

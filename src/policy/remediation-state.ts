@@ -59,7 +59,7 @@ const UNFINISHED_STATES: ReadonlySet<Action["state"]> = new Set([
 /** Whether an action is not over yet. */
 export const isUnfinished = ({ state }: Action): boolean => UNFINISHED_STATES.has(state);
 
-/** A casebook of what a journal holds. */
+/** Creates the records from the contents of a journal. */
 export function createRemediationRecords(contents: JournalContents): RemediationRecords {
   const timers = new Map<string, Map<NodeId, Timer>>();
   const activeEpisodes = [new Map<NodeId, Episode>(), new Map<NodeId, Episode>()] as const;

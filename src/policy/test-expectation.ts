@@ -44,7 +44,7 @@ export const ACTION_TEXTS = ["disconnect", "reboot", "forced reboot", "quarantin
 const outcomeText = ({ request, outcome }: ObservedOutcome["actions"][number]): string =>
   outcome === null ? actionText(request) : `${actionText(request)}: ${outcome}`;
 
-/** An outcome that is not named is not looked at. */
+/** An outcome that is not named is not compared. */
 const actionsMatch = (expected: readonly string[], seen: ObservedOutcome["actions"]): boolean =>
   expected.length === seen.length &&
   expected.every((text, index) =>

@@ -29,9 +29,9 @@ import { createHoldGauges } from "./status/hold-gauges.ts";
 import { createStatusView, initializeCounters, removePolicyGauges, setStatusGauges } from "./status/status-view.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 
-/** Watches over the nodes: judges, decides, acts and verifies, snapshot by snapshot. */
+/** Remediates nodes: for each snapshot it evaluates policies, decides, acts and verifies. */
 export interface RemediationController {
-  /** Takes in what is seen now. Returns at once; rounds follow one another. */
+  /** Schedules a round over a new snapshot. Returns at once; rounds run one after another. */
   update(snapshot: Snapshot, plan: Plan): void;
   readonly view: RemediationView;
   readonly operatorCommands: OperatorCommands;
@@ -42,17 +42,17 @@ export interface RemediationController {
   stop(postGraceMs: DurationMs): Promise<void>;
 }
 
-/** What a warden stands on. */
+/** Dependencies of the controller. */
 export interface RemediationControllerDeps extends RemediationContextDeps {
   readonly journal: Journal;
 }
 
-/** The journal forgets what ended so long ago. */
+/** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
 const POLICY_MEMORY_MS: DurationMs = 30 * DAY_MS;
 
-/** Starts a warden: first settles what the last one left. */
+/** Starts a controller. It first settles what the last process left under way. */
 export function startRemediationController(parts: RemediationControllerDeps): RemediationController {
   const context = createRemediationContext(parts);
   bindJournalToService(context);
@@ -61,11 +61,11 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   const fleetHealth = createFleetHealth(context, externalBlockers);
   const trustTracker = createInventoryTrustTracker(remediationState, () => context.rules.safety, context.inventory);
   const ruleEvaluator = createRuleEvaluator(context);
-  const externalActions = createExternalActions(context);
+  const detectExternalActions = createExternalActions(context);
   const episodeTracker = new EpisodeTracker(context);
   const identities = createNodeIdentities(context);
   const actionPlanner = createActionPlanner(context);
-  const fleetAlerts = createFleetAlerts(context, fleetHealth);
+  const sendFleetAlerts = createFleetAlerts(context, fleetHealth);
   const episodes = createEpisodeGauge(context);
   const holds = createHoldGauges(context, actionPlanner.lastDecisions);
   const noNewSteps = new AbortController();
@@ -90,7 +90,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
 
   function currentTrust(): InventoryTrust {
     if (context.observed.latest === null)
-      return { blockers: [{ reason: "warming_up", detail: "nothing was seen yet" }], isUntrusted: false };
+      return { blockers: [{ reason: "warming_up", detail: "there is no snapshot yet" }], isUntrusted: false };
     const { snapshot, plan } = context.observed.latest;
     const trust = trustTracker.update(snapshot.fleet, {
       at: clock.monotonic(),
@@ -102,7 +102,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     return { ...trust, blockers: [{ reason: "service_clock", detail: dispute }, ...trust.blockers] };
   }
 
-  /** A round is wanted: at once, or as soon as the one under way is over. */
+  /** Starts a round now, or as soon as the current one is over. */
   function requestRound(): void {
     isRoundRequested = true;
     if (isRunning || noNewSteps.signal.aborted) return;
@@ -118,8 +118,8 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
       try {
         await runRound();
       } catch (error) {
-        // A defect of ours must neither end the watching nor act: the round is left, and said with its stack.
-        log.error({ err: error }, "a round of the warden broke; no node was touched by it after this");
+        // An unexpected error ends the round, and neither the daemon nor later rounds.
+        log.error({ err: error }, "remediation round failed; no further action was taken in it");
       }
     }
   }
@@ -129,7 +129,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     remediationState.checkClock(context.client.serviceTime(clock.monotonic()));
     // Writes the time, and what could not be written before.
     remediationState.record([]);
-    // Before the list was seen whole once, a node that is not there is not gone.
+    // Before the first complete walk a node that is not listed is not gone.
     if (context.observed.latest.snapshot.fleet.settledAt === null) {
       setAllGauges();
       return;
@@ -139,7 +139,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     else {
       const replaced = identities.findReplaced();
       await ruleEvaluator.evaluate(replaced, fleetHealth.recordChanges);
-      externalActions.update();
+      detectExternalActions();
       remediationState.runBatched(() => {
         episodeTracker.update(replaced);
         releaseRecoveredNodes(context);
@@ -147,7 +147,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     }
     context.inventory.setDetailDeadlines(detailDeadlines(context));
     fleetHealth.update(trust.isUntrusted);
-    fleetAlerts.update(trust);
+    sendFleetAlerts(trust);
     await queryBlockers();
     const facts = createFactsCache();
     const steps = await actionPlanner.plan(facts.of);
@@ -209,7 +209,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
   function checkPrecondition(action: Action): string | null {
     if (identities.isReplaced(action.node)) return "the node is gone";
     // The node has just been read: others may have acted on it since the last walk.
-    externalActions.update();
+    detectExternalActions();
     const candidate = actionPlanner.candidateOf(action.policy, action.node);
     return precondition(action, candidate, fleetHealth.guardFacts(action.shadow, currentTrust()));
   }
@@ -225,7 +225,7 @@ export function startRemediationController(parts: RemediationControllerDeps): Re
     try {
       parts.journal.prune(remediationState.now() - JOURNAL_RETENTION_MS);
     } catch (error) {
-      log.warn({ err: error }, "the journal could not forget what is old");
+      log.warn({ err: error }, "journal prune failed");
     }
     remediationState.records.prune(remediationState.now() - POLICY_MEMORY_MS);
   }

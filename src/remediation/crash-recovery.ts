@@ -25,7 +25,7 @@ export function recoverFromCrash(context: RecoveryDeps): void {
     } else if (action.state === "posting") changes.push(...markInDoubt(context, action));
   }
   if (changes.length > 0) {
-    context.log.warn({ rows: changes.length }, "settled what the last run left under way");
+    context.log.warn({ rows: changes.length }, "settled actions that the last process left under way");
     remediationState.record(changes);
   }
   adoptPolicyChanges(context);
@@ -42,8 +42,8 @@ function markInDoubt({ remediationState, metrics }: RecoveryDeps, action: Action
 }
 
 /**
- * Timers and episodes run on under the policies as they are now: of a policy that is about something else all of them
- * begin anew; a raised `for` takes back what it would not have let begin, as long as nothing was done.
+ * Continues timers and episodes under the current policies. Those of a policy with another condition start over. A raised
+ * `for` withdraws episodes that it would not have let begin, unless an action was sent.
  */
 function adoptPolicyChanges(context: RecoveryDeps): void {
   const { remediationState, policies } = context;

@@ -5,31 +5,28 @@ import type { Fleet } from "../model/snapshot.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
-/** Notices what others do to nodes that a policy times: another daemon with a state of its own, or an operator. */
-export interface ExternalActions {
-  /** Compares the fleet with the one before, and holds each node on which others acted. */
-  update(): void;
-}
-
 /**
  * How long a node is held after others acted on it: the longest time that the shipped policies give a reboot to be verified.
- * A node that restarted after a crash is held as well, for the two can't be told apart.
+ * A node that restarted after a crash is held as well, because it looks the same.
  */
 export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A hold is written again only if it ends later by this: nodes are looked at every few seconds. */
+/** A hold is extended only by at least this: nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
-/** Creates a watch on the actions of others that has seen no fleet yet. */
+/**
+ * Returns a function that compares the fleet with the one before, and holds each node with a timer on which others acted:
+ * another daemon with a state of its own, or an operator.
+ */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
-): ExternalActions {
+): () => void {
   const { remediationState } = context;
   const { records } = remediationState;
   let before: Fleet | null = null;
-  /** Nodes that were timed at the look before: a reboot by others ends what was pending. */
+  /** Nodes that had timers before: a reboot by others ends a pending one. */
   let timersBefore: ReadonlySet<NodeId> = new Set();
 
-  /** What others did to a node; null: nothing that shows. */
+  /** Returns what others did to a node; null: nothing that is visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
@@ -47,22 +44,20 @@ export function createExternalActions(
     const until = now + EXTERNAL_ACTION_HOLD_MS;
     const known = records.holdsOn(node).find(({ policy }) => policy === null);
     if (known !== undefined && (known.until === null || known.until > until - HOLD_REWRITE_MS)) return [];
-    if (known?.kind !== "ownership") context.log.warn({ node, reason }, "a node is held, for others act on it");
+    if (known?.kind !== "ownership") context.log.warn({ node, reason }, "node held: others act on it");
     return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
   }
 
-  return {
-    update() {
-      const { fleet } = context.observed;
-      const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
-      const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
-        const slot = context.observed.slotOf(node);
-        const action = slot === null ? null : detectAction(node, slot, fleet);
-        return action === null ? [] : holdNode(node, action);
-      });
-      [before, timersBefore] = [fleet, timed];
-      if (changes.length > 0) remediationState.record(changes);
-    },
+  return () => {
+    const { fleet } = context.observed;
+    const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
+    const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
+      const slot = context.observed.slotOf(node);
+      const action = slot === null ? null : detectAction(node, slot, fleet);
+      return action === null ? [] : holdNode(node, action);
+    });
+    [before, timersBefore] = [fleet, timed];
+    if (changes.length > 0) remediationState.record(changes);
   };
 }
 

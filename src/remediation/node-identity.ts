@@ -9,13 +9,13 @@ import { withdraw } from "./execution/episode-transitions.ts";
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
 /**
- * Tells nodes apart that have had the same id: `created_at` (spec, section 2.1) is another one. It is in the detail alone, so
- * it is known from the first read of a detail on, and before each action.
+ * Detects that another node has an id: its `created_at` (spec, section 2.1) differs. Only the detail has it, so it is known
+ * after the first read of a detail, and before each action.
  */
 export interface NodeIdentities {
-  /** Nodes whose id another node has had since the call before, or since what the journal holds of them. */
+  /** Returns the nodes whose id another node got since the last call, or since the journal was written. */
   findReplaced(): ReadonlySet<NodeId>;
-  /** The same of one node, and nothing is remembered. */
+  /** Returns the same for one node, without remembering it. */
   isReplaced(node: NodeId): boolean;
 }
 
@@ -23,7 +23,7 @@ export interface NodeIdentities {
 export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
   context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
 
-/** Creates the identities of the nodes that the ward sees. */
+/** Creates a tracker of node identities that has seen no fleet yet. */
 export function createNodeIdentities(context: IdentityDeps): NodeIdentities {
   const { records } = context.remediationState;
   let before: Fleet | null = null;
@@ -33,7 +33,7 @@ export function createNodeIdentities(context: IdentityDeps): NodeIdentities {
     return known !== undefined && now !== null && known !== now;
   };
 
-  /** Notes of whom an open episode is, as soon as that is known. Of a suspended one it may be another node by now. */
+  /** Records `created_at` in open episodes once it is known. A suspended one may be of another node by now. */
   function recordIdentity(): void {
     const changes = records.openEpisodes().flatMap((row) => {
       const nodeCreatedAt = row.state === "suspended" ? null : context.observed.createdAtOf(row.node);
@@ -72,13 +72,13 @@ export function createNodeIdentities(context: IdentityDeps): NodeIdentities {
   };
 }
 
-/** Whether a slot has the same id, and another node. What is not a number is not known. */
+/** Whether a slot has the same id but another node. NaN: unknown. */
 function isChanged(before: Fleet, now: Fleet, slot: number): boolean {
   const [one, other] = [before.createdAtMs[slot]!, now.createdAtMs[slot]!];
   return one !== other && before.ids[slot] === now.ids[slot] && !Number.isNaN(one) && !Number.isNaN(other);
 }
 
-/** Drops what the journal says of a node whose id another node has by now: it says nothing of that one. */
+/** Drops what the journal has about a node whose id another node has by now. */
 export function forgetReplacedNode(context: TransitionDeps, node: NodeId): void {
   const { remediationState } = context;
   const { records } = remediationState;

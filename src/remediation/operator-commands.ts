@@ -12,16 +12,16 @@ import { acceptLosses, actionChange, lostNodes } from "./execution/episode-trans
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { CommandRejection, OperatorCommands } from "./status/views.ts";
 
-/** What orders read and change. */
+/** Dependencies of the operator commands. */
 export interface OperatorCommandsDeps {
   readonly context: TransitionDeps & Pick<RemediationContext, "observed">;
   readonly fleetHealth: FleetHealth;
   readonly trust: InventoryTrustTracker;
-  /** Called after each order that was carried out. */
+  /** Called after each command that succeeded. */
   onCommand(): void;
 }
 
-/** An order to be written down: its name, and what it is about. */
+/** A command to journal, with the node or action that it is about. */
 interface CommandTarget {
   readonly command: OperatorCommandName;
   readonly node?: NodeId | null;
@@ -29,14 +29,13 @@ interface CommandTarget {
 }
 
 /**
- * Nodes that are not listed can be held in advance, at most so many: a hold lasts until it is released, and an id that
- * was mistyped is never listed.
+ * Most holds of nodes that are not listed. A hold lasts until it is released, and a mistyped id is never listed.
  */
 export const UNLISTED_HOLDS_MAX = 100;
 
 /**
- * Creates the orders of one operator; null: no operators are configured. An order that can't be journalled is refused, because it
- * would be forgotten.
+ * Creates the commands of one operator; null: no operators are configured. A command that can't be journaled is rejected,
+ * because a restart would lose it.
  */
 export function createOperatorCommands(parts: OperatorCommandsDeps, operator: string | null = null): OperatorCommands {
   const { context, fleetHealth, trust, onCommand: onOrder } = parts;

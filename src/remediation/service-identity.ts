@@ -34,7 +34,7 @@ export function bindJournalToService(context: ServiceDeps): void {
   remediationState.runBatched(() => {
     if (before !== null) {
       const detail = `service.base_url changed from ${before} to ${service}`;
-      log.warn({ before, service }, "another service: timers, episodes and approvals of the one before end");
+      log.warn({ before, service }, "service changed: timers, episodes and approvals of the previous one end");
       closeEverything(context, detail);
     }
     remediationState.record([{ kind: "fact", key: SERVICE_FACT, value: service }]);

@@ -164,7 +164,7 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
     kill: () => process.kill(),
     isAlive: () => process.isAlive(),
     async stop() {
-      const defect = run.daemon.log.lines.find(({ message }) => message.startsWith("a round of the warden broke"));
+      const defect = run.daemon.log.lines.find(({ message }) => message.startsWith("remediation round failed"));
       // A dead one is told many things that are not so.
       if (defect !== undefined && process.isAlive()) throw defect.fields.err;
       if (process.isAlive()) await stopVirtualDaemon(run.daemon);

@@ -33,7 +33,7 @@ const reasonsGiven = (all: readonly Reason[], rule = {}) =>
   new Set(decideWith(all, rule).blockers.map(({ reason }) => reason));
 
 describe("every reason to hold", () => {
-  test.each(CAUSED_REASONS)("%s alone holds, and is the only one told", (reason) => {
+  test.each(CAUSED_REASONS)("%s alone holds, and is the only reason reported", (reason) => {
     const { verdict, blockers } = decideWith([reason]);
     expect(verdict).toBe("hold");
     expect(blockers.map((each) => each.reason)).toEqual([reason]);
@@ -44,7 +44,7 @@ describe("every reason to hold", () => {
     expect(new Set(CAUSED_REASONS)).toEqual(new Set(HOLD_REASONS));
   });
 
-  test("is told where many hold, and no other is: none hides behind another", () => {
+  test("is reported when many hold, and no other is", () => {
     fc.assert(
       fc.property(someReasons, (all) => {
         expect(reasonsGiven(all)).toEqual(new Set(all));
@@ -53,7 +53,7 @@ describe("every reason to hold", () => {
     );
   });
 
-  test("is told as its guard says it alone", () => {
+  test("is reported exactly as its guard returns it", () => {
     fc.assert(
       fc.property(someReasons, (all) => {
         const { candidate, facts } = guardCase(all);
@@ -119,7 +119,7 @@ describe("a node is acted on", () => {
   });
 });
 
-test("a step that only tells people is held by doubt and repetition alone, and by nothing else", () => {
+test("a step that only notifies is held by doubt and repetition only", () => {
   const doubts: readonly Reason[] = [
     ...(["journal", "verdict_unknown", "other_episode", "cooldown", "retry_wait", "retry_limit", "backoff"] as const),
     ...EXCLUSIVE_REASONS.at(-1)!,

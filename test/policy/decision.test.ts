@@ -26,7 +26,7 @@ const decisionText = (candidate: Partial<Candidate> = {}, facts: GuardCaseOption
 const NO_BLOCKERS: readonly string[] = [];
 
 describe("a decision", () => {
-  test("says whom it is about, under which policy, in which mode, by what evidence, and when", () => {
+  test("names the node that it is about, under which policy, in which mode, by what evidence, and when", () => {
     const episode = openEpisode({ step: 1, acted: 1 });
     const active = activePolicy({}, { mode: "approve" });
     expect(decide(buildCandidate({ episode, active, approved: true }), buildFacts())).toEqual({
@@ -43,7 +43,7 @@ describe("a decision", () => {
     expect(decide(buildCandidate(), buildFacts())).toMatchObject({ episode: null, step: 0, mode: "enforce" });
   });
 
-  test("holds a node whose timer does not fire, or that is not ill now, or whose step is under way", () => {
+  test("holds a node whose timer does not fire, or that is not unhealthy now, or whose step is under way", () => {
     const verdict = (candidate: Partial<Candidate>) => decide(buildCandidate(candidate), buildFacts()).verdict;
     expect(verdict({})).toBe("act");
     expect(verdict({ timer: { ...firingTimer(), state: "pending" } })).toBe("hold");
@@ -63,7 +63,7 @@ describe("a decision", () => {
 });
 
 describe("the daemon's own state", () => {
-  test("holds everybody, in its own words", () => {
+  test("holds every node, in its own words", () => {
     expect(decisionText({}, { facts: { pauseDetail: "since noon: a release" } })).toEqual([
       "paused: since noon: a release",
     ]);
@@ -113,7 +113,7 @@ test("a verdict that is unknown holds, and names every field that is", () => {
   expect(decisionText({ evaluation })).toEqual(["verdict_unknown: node.cpu_usage: stale, the expression: error"]);
 });
 
-describe("approve: a person says yes to each action", () => {
+describe("approve: an operator approves each action", () => {
   const active = activePolicy({}, { mode: "approve" });
   const asked = (state: Action["state"], more: Partial<Action> = {}) =>
     actionOf(2, "ep-1", { node: "node_0", state, sentAt: null, outcome: null, detail: null, ...more });
@@ -194,7 +194,7 @@ describe("an episode begins", () => {
   const may = (...held: readonly HoldReason[]) =>
     mayBeginEpisode(decisionOf(NOON, { blockers: held.map((reason) => ({ reason, detail: "…" })) }));
 
-  test("unless the node had one a while ago, has another, was given up, or is ill with many others", () => {
+  test("unless the node had one a while ago, has another, was given up, or is unhealthy with many others", () => {
     expect(may()).toBe(true);
     expect(HOLD_REASONS.filter((reason) => !may(reason))).toEqual([
       ...["other_episode", "cooldown", "retry_wait", "retry_limit"],

@@ -54,20 +54,20 @@ describe("what makes a policy act more, or sooner, makes it act less, or later, 
     [
       { match: 'node.country == "DE"' },
       { match: null },
-      "match: newly meant: node.status = offline, node.country = another",
-      "match: no longer meant: node.status = offline, node.country = another",
+      "match: newly matched: node.status = offline, node.country = another",
+      "match: no longer matched: node.status = offline, node.country = another",
     ],
     [
       { when: "node.cpu_usage > 0.9" },
       { when: "node.cpu_usage > 0.8" },
-      "when: newly meant: node.cpu_usage = 0.801",
-      "when: no longer meant: node.cpu_usage = 0.801",
+      "when: newly matched: node.cpu_usage = 0.801",
+      "when: no longer matched: node.cpu_usage = 0.801",
     ],
     [
       { when: 'node.status == "offline" && now - node.last_seen > duration("10m")' },
       { when: 'node.status == "offline" && now - node.last_seen > duration("5m")' },
-      "when: newly meant: node.status = offline, node.last_seen 10m ago",
-      "when: no longer meant: node.status = offline, node.last_seen 10m ago",
+      "when: newly matched: node.status = offline, node.last_seen 10m ago",
+      "when: no longer matched: node.status = offline, node.last_seen 10m ago",
     ],
   ])("%j and %j", (less, more, ifMore, ifLess) => {
     expect(differencesAfterChange(less, more)).toEqual([`more ${ifMore}`]);
@@ -78,14 +78,17 @@ describe("what makes a policy act more, or sooner, makes it act less, or later, 
 test("a condition that is moved is shown by a node on each side", () => {
   expect(
     differencesAfterChange({ when: 'node.status == "offline"' }, { when: 'node.status == "maintenance"' }),
-  ).toEqual(["more when: newly meant: node.status = maintenance", "less when: no longer meant: node.status = offline"]);
+  ).toEqual([
+    "more when: newly matched: node.status = maintenance",
+    "less when: no longer matched: node.status = offline",
+  ]);
 });
 
 test("a condition that is only written differently is said to be that", () => {
   const one = 'node.status == "offline" && node.uptime_hours > 5';
   const other = '!(node.uptime_hours <= 5 || node.status != "offline")';
   expect(differencesAfterChange({ when: one }, { when: other })).toEqual([
-    "other when: written differently; no node was found that only one of both means",
+    "other when: changed text; no sampled node is matched by only one of the two versions",
   ]);
 });
 
@@ -94,7 +97,7 @@ test("many fields are sampled, and what differs by one of them is still found", 
   const when = (hours: number) => `${rest.join(" && ")} && node.uptime_hours > ${hours} && node.active_sessions > 3`;
   const [line, ...more] = differencesAfterChange({ when: when(20) }, { when: when(10) });
   expect(more).toEqual([]);
-  expect(line).toMatch(/^more when: newly meant: .*node\.uptime_hours = (?:11|19|20)\b/);
+  expect(line).toMatch(/^more when: newly matched: .*node\.uptime_hours = (?:11|19|20)\b/);
 });
 
 test("a policy that is new or gone counts where it touches nodes", () => {
@@ -106,13 +109,13 @@ test("a policy that is new or gone counts where it touches nodes", () => {
   expect(comparePolicies([], [dry, { ...telling, name: "b" }]).map(({ effect }) => effect)).toEqual(["other", "other"]);
 });
 
-test("another order gives some nodes to another policy, and is told once", () => {
+test("another order gives some nodes to another policy, and is reported once", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(differenceTexts([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);
   expect(comparePolicies([a!, b!], [a!, c!, b!]).map(({ key }) => key)).toEqual(["policy"]);
 });
 
-test("steps in another order, or verified in another way, are told as a whole", () => {
+test("steps in another order, or verified in another way, are reported as a whole", () => {
   expect(
     differencesAfterChange({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] }),
   ).toEqual(["other steps: reboot, disconnect, was disconnect, reboot: order, number or verification"]);
@@ -128,18 +131,18 @@ test("a change of match and when together is shown under both", () => {
   const before = { match: 'node.country == "DE"', when: 'node.status == "offline"' };
   const after = { match: 'node.country == "FR"', when: 'node.status == "maintenance"' };
   expect(differencesAfterChange(before, after)).toEqual([
-    "more match and when: newly meant: node.status = maintenance, node.country = FR",
-    "less match and when: no longer meant: node.status = offline, node.country = DE",
+    "more match and when: newly matched: node.status = maintenance, node.country = FR",
+    "less match and when: no longer matched: node.status = offline, node.country = DE",
   ]);
 });
 
-test("the policy that another order is told of is the first one that moved", () => {
+test("the policy that a changed order reports is the first one that moved", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(comparePolicies([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
 });
 
 test("numbers of a state are written without the noise of binary fractions", () => {
   expect(differencesAfterChange({ when: "node.cpu_usage > 0.31" }, { when: "node.cpu_usage > 0.3" })).toEqual([
-    "more when: newly meant: node.cpu_usage = 0.301",
+    "more when: newly matched: node.cpu_usage = 0.301",
   ]);
 });

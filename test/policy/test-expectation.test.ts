@@ -24,7 +24,7 @@ test("what is as expected falls short of nothing: reasons in any order, outcomes
   expect(findMismatches(about, seen)).toEqual([]);
 });
 
-describe("what falls short is told with what came instead, and why:", () => {
+describe("a failed expectation names the actual outcome and why:", () => {
   test.each<readonly [expected: object, lines: readonly string[]]>([
     [{ verdict: "true" }, ["verdict: expected true, got unknown (node.cpu_usage: stale)"]],
     [{ timer: "pending" }, ["timer: expected pending, got firing"]],

@@ -4,7 +4,7 @@ import { actionLines, episodeLines, holdReasonsOf, nodesActedOn, notificationLin
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
 
-test("dry_run takes the whole ladder on paper: nothing is posted, and every step is written down as one", async () => {
+test("dry_run records every step and posts nothing", async () => {
   const stepsInOrder = [
     steps.disconnect,
     steps.reboot,
@@ -57,7 +57,7 @@ test("dry runs have limits of their own: they use nothing of the real ones, and 
 
 const approving = rebootOffline({ mode: "approve" });
 
-test("approve asks a person, once, and acts on exactly what was shown once it is approved", async () => {
+test("approve requests approval once, and acts on exactly what was shown once it is approved", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -86,7 +86,7 @@ test("approve asks a person, once, and acts on exactly what was shown once it is
   await context.stop();
 });
 
-test("what waits for a person lapses with its evidence", async () => {
+test("a request for approval lapses with its evidence", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = context.nodes("us-east");
   const healAt = context.daemon.clock.now() + 15 * MINUTE_MS;
@@ -138,7 +138,7 @@ test("a rejected step is not asked for again in its episode", async () => {
   await context.stop();
 });
 
-test("what waits for a person, and what was approved, outlives a restart", async () => {
+test("requests for approval and approvals survive a restart", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [first, second] = onePerRegion(context, 2);
   context.failedNodes(first!);
@@ -171,7 +171,7 @@ test("an approval says yes to one step alone: the next one is asked for anew", a
   await context.stop();
 });
 
-test("a policy that comes to be in force while a step waits for a person needs the person no more", async () => {
+test("a policy that switches to enforce while a step waits for approval needs it no more", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);

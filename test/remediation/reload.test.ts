@@ -22,7 +22,7 @@ test("a policy that was not changed keeps its timers and its episodes when other
   await context.stop();
 });
 
-test("a raised for takes a firing timer back to pending, and withdraws an episode in which nothing was done; people are told", async () => {
+test("a raised for takes a firing timer back to pending, and withdraws an episode in which nothing was done, and a notification is sent", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -50,7 +50,7 @@ test("a raised for takes nothing back from an episode in which something was don
   await context.stop();
 });
 
-test("a policy that is about something else begins anew: its timers start from zero, its episodes are withdrawn", async () => {
+test("a policy that is about something else starts over: its timers start from zero, its episodes are withdrawn", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -77,7 +77,7 @@ test("an action that was under way when its policy came to be about something el
   await context.stop();
 });
 
-test("an action that was under way when its step left the policy is judged all the same, and holds nobody for ever", async () => {
+test("an action that was under way when its step left the policy is verified all the same, and holds no node forever", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
@@ -156,7 +156,7 @@ test("from enforce to dry_run in mid-episode: the step under way is judged, and 
   await context.stop();
 });
 
-test("from enforce to dry_run while a quarantine of ours lasts: it is watched to its end, and a person who ends it is heeded", async () => {
+test("from enforce to dry_run while a quarantine of ours lasts: it is watched to its end, and an operator may end it", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
@@ -192,7 +192,7 @@ test("a reload in the same process loses no time that a timer has counted", asyn
   await context.stop();
 });
 
-test("one and the same record is one look, also before and after a reload: it frees nobody", async () => {
+test("one and the same record is one observation, also before and after a reload: it lifts no quarantine", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([hide]) });
   const [node] = context.nodes("us-east");
   context.interventions.startFailure(node!, {
@@ -211,7 +211,7 @@ test("one and the same record is one look, also before and after a reload: it fr
   await context.stop();
 });
 
-test("alarms and episodes that go on over a reload are not told anew as something else", async () => {
+test("alarms and episodes that go on over a reload keep their notification keys", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   context.failedNodes(context.nodes("us-east")[0]!);
   context.setFault({ kind: "region_dark", region: "ap-southeast" });

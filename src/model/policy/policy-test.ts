@@ -22,7 +22,7 @@ export interface ScriptedNode {
   readonly status: Series<NodeStatus>;
   /** Null: heard of while it is online. */
   readonly lastSeen: Series<"now" | "frozen"> | null;
-  /** Null: it grows, and begins anew when a reboot is over. */
+  /** Null: it grows, and restarts at 0 after a reboot. */
   readonly uptimeHours: Series<number> | null;
   readonly activeSessions: Series<number>;
   readonly bandwidthGb: Series<number>;
@@ -33,7 +33,7 @@ export interface ScriptedNode {
   readonly sessions: Readonly<Partial<Record<SessionStatus, Series<number>>>>;
 }
 
-/** What is expected of a node at a moment; what is absent is not looked at. */
+/** What is expected of a node at a moment; absent fields are not compared. */
 export interface Expectation {
   readonly atMs: DurationMs;
   readonly node: NodeId;

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
 
-/** How far a policy may go, rising: it writes down what it would do; a person says yes to each action; it acts. */
+/** What a policy may do, ascending: record what it would do; act after an approval of each action; act. */
 export const MODES = ["dry_run", "approve", "enforce"] as const;
 export type Mode = (typeof MODES)[number];
 
@@ -8,17 +8,17 @@ export type Mode = (typeof MODES)[number];
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
 
-/** How a step is judged: it ends after `withinMs`, or as soon as `expect` holds. */
+/** How a step is verified: it ends after `withinMs`, or as soon as `expect` holds. */
 export interface StepVerification {
   readonly withinMs: DurationMs;
-  /** A CEL expression; null: what is expected of that action by itself. */
+  /** A CEL expression; null: the default of the action. */
   readonly expect: string | null;
 }
 
 /** What a quarantine's reason may name, as in `{{policy}}`. */
 export const REASON_PLACEHOLDERS = ["policy", "when", "episode", "node"] as const;
 
-/** One rung of a policy's ladder. */
+/** One step of a policy. */
 export type Step =
   | { readonly action: "disconnect"; readonly verify: StepVerification }
   | { readonly action: "reboot"; readonly force: boolean; readonly verify: StepVerification }
@@ -32,7 +32,7 @@ export type Step =
     }
   | { readonly action: "notify"; readonly receiver: string };
 
-/** What must be quiet before anybody is touched: a Prometheus query that gives nothing, or no such alert firing. */
+/** What blocks a policy: a Prometheus query with a result, or firing alerts with these matchers. */
 export type ExternalBlocker =
   | { readonly kind: "query"; readonly query: string }
   | { readonly kind: "alerts"; readonly matchers: readonly string[] };
@@ -41,9 +41,9 @@ export type ExternalBlocker =
 export interface PolicyRule {
   readonly name: string;
   readonly mode: Mode;
-  /** CEL: whom it is about; null: every node. */
+  /** CEL: which nodes it applies to; null: every node. */
   readonly match: string | null;
-  /** CEL: what is wrong with a node. */
+  /** CEL: the condition of an unhealthy node. */
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
@@ -66,6 +66,6 @@ export interface Threshold {
   readonly usage: Usage;
   /** 0 to 1, as usages are. */
   readonly value: number;
-  /** On which side of the line the policy sees trouble. */
+  /** The side of the threshold on which the policy matches. */
   readonly side: "above" | "below";
 }

@@ -30,7 +30,7 @@ export interface TimeInterval {
 /** The zone of the machine that the process runs on. */
 export const LOCAL_ZONE = "Local";
 
-/** Whether the lists of days fit a day of the zone's calendar, counted from 1970-01-01. Times are not looked at. */
+/** Whether the lists of days fit a day of the zone's calendar, counted from 1970-01-01. Times are ignored. */
 export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
   const date = new Date(day * DAY_MS);
   const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];

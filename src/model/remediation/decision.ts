@@ -57,12 +57,12 @@ export interface Evidence {
   readonly observedAt: EpochMs;
 }
 
-/** Whether a node is acted on or held, and why. Whoever executes it has no choice left. */
+/** Whether a node is acted on or held, and why. */
 export interface Decision {
   readonly at: EpochMs;
   readonly policy: string;
   readonly node: NodeId;
-  /** Null: none has begun, for what holds the node forbids it. */
+  /** Null: none has begun, because of a blocker. */
   readonly episode: string | null;
   /** Index of the policy's step that it is about. */
   readonly step: number;

@@ -20,7 +20,7 @@ export interface TimerRow {
 }
 
 /**
- * Where an episode stands. Open ones: `firing`: its next step waits until nothing holds it; `acting`: a step is under way;
+ * The state of an episode. Open ones: `firing`: its next step waits until nothing holds it; `acting`: a step is under way;
  * `recovering`: a step has healed it, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: it ended, and
  * `clear_for` runs; `suspended`: the node left the list, or its verdict was unknown for too long: it has the node no more.
  * Closed ones: `healed`; `cleared`: it passed without a step of ours that healed it; `given_up`: refused, or no step was
@@ -31,7 +31,7 @@ export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "pr
 export const CLOSED_STATES = ["healed", "cleared", "given_up", "freed", "withdrawn"] as const;
 export type EpisodeState = (typeof OPEN_STATES)[number] | (typeof CLOSED_STATES)[number];
 
-/** One trouble of one node under one policy, from firing until it is over. */
+/** One failure of one node under one policy, from firing until it is over. */
 export interface Episode {
   readonly id: string;
   readonly policy: string;
@@ -90,8 +90,8 @@ export const ACTION_OUTCOMES = ["verified", "ineffective", "refused", "failed", 
 export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
 
 /**
- * Where an action stands. `awaiting`: a person is to approve it; `approved`; `intended`: written down, nothing sent;
- * `posting`: written down that it is being sent; `sent`: an answer came, or is in doubt; it is being verified; `ended`:
+ * The state of an action. `awaiting`: an operator must approve it; `approved`; `intended`: journaled, nothing sent;
+ * `posting`: journaled that it is being sent; `sent`: an answer came, or is in doubt; it is being verified; `ended`:
  * with an outcome. Never sent: `withdrawn`: decided otherwise before it was sent; `rejected`: by an operator; `lapsed`:
  * its evidence is gone, or the approval or the request for it expired.
  */

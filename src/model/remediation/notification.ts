@@ -2,7 +2,7 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../node.ts";
 import type { EpochMs } from "../time.ts";
 
-/** What is told to people: an alert that begins and ends, as Alertmanager's do. */
+/** A notification: an alert that begins and ends, as in Alertmanager. */
 export interface Notification {
   /**
    * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `lost`: a node left the list
@@ -20,7 +20,7 @@ export interface Notification {
   readonly episode: string | null;
   readonly region: string | null;
   readonly startsAt: EpochMs;
-  /** Null: it lasts until a notice of the same key tells its end; of a kind that doesn't last: it is over once said. */
+  /** Null: it lasts until a notification with the same key ends it. Kinds that don't last need no end. */
   readonly endsAt: EpochMs | null;
 }
 
@@ -42,8 +42,8 @@ export const NOTIFICATION_KINDS = [
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
 /**
- * Kinds that last until their end is told. All others are told once, and nobody need tell an end: they are about a
- * moment, or about what a person ends without us. An end that is told of one all the same is passed on.
+ * Kinds that last until a second notification ends them. All others are sent once: they are about a moment, or about something
+ * that an operator ends.
  */
 const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "episode",
@@ -54,13 +54,13 @@ const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "credentials",
 ]);
 
-/** Whether what the notice tells lasts, for all that it says. */
+/** Whether a notification is about something that still lasts. */
 export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
 
-/** Where notices go. Each is tried once a call: whoever calls keeps the bounds of retries. Never rejects. */
+/** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
-  /** What lasts is to be told again this often, or the receiver takes it for over; absent: once is enough. */
+  /** How often to repeat what lasts, so that the receiver does not resolve it; absent: never. */
   readonly repeatMs?: DurationMs;
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }

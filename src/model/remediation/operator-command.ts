@@ -2,7 +2,7 @@ import type { NodeId } from "../node.ts";
 import type { Secret } from "../ports.ts";
 import type { EpochMs } from "../time.ts";
 
-/** What an operator may order. */
+/** The commands of operators. */
 export const OPERATOR_COMMANDS = [
   "pause",
   "resume",
@@ -16,7 +16,7 @@ export const OPERATOR_COMMANDS = [
 ] as const;
 export type OperatorCommandName = (typeof OPERATOR_COMMANDS)[number];
 
-/** An order that was carried out, or a reload that was tried, as the journal keeps it. */
+/** The journal's row of a command that succeeded, or of a reload that was tried. */
 export interface OperatorCommandRow {
   readonly at: EpochMs;
   readonly order: OperatorCommandName;

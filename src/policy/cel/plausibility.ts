@@ -42,7 +42,7 @@ function firstProblem<T>(items: readonly T[], find: (item: T) => ExpressionProbl
 
 const namesField = (term: Term): boolean => term.kind === "field" || childTerms(term).some(namesField);
 
-/** A condition that reads no field says the same of every node. */
+/** A condition that reads no field has the same result on every node. */
 function constantProblem(term: Term): ExpressionProblem | null {
   if (namesField(term)) return null;
   return { message: "this reads no field, so it has the same value for every node", offset: term.offset };

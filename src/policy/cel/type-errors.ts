@@ -1,4 +1,4 @@
-/** Why a text is no condition of a policy. */
+/** Why a text is not a valid condition. */
 export interface ExpressionProblem {
   /** One sentence, without a full stop. */
   readonly message: string;
@@ -6,7 +6,7 @@ export interface ExpressionProblem {
   readonly offset: number;
 }
 
-/** What CEL's errors tell. */
+/** An error of the CEL parser or type checker. */
 interface CelError {
   readonly code: string;
   readonly summary: string;
@@ -50,7 +50,7 @@ export function typeProblem({ summary, node, range }: CelError, text: string): E
 
 const wordAfter = (word: string, summary: string): string => new RegExp(`^${word} (\\w+)`).exec(summary)?.[1] ?? "";
 
-/** What people write who know other languages. */
+/** Syntax of other languages, with the CEL syntax to use instead. */
 const SUGGESTED_OPERATORS: ReadonlyMap<string, string> = new Map(
   Object.entries({ "=": "==", "&": "&&", "|": "||", and: "&&", or: "||" }),
 );

@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** How the last nodes that a policy treated went. */
+/** How many of the nodes that a policy treated last were healed. */
 export interface Efficacy {
   /** Different nodes that count, at most the window. */
   readonly nodes: number;
@@ -13,7 +13,7 @@ export interface Efficacy {
 }
 
 /**
- * How much a policy heals. Of each node the last real episode under the same text counts that closed after `since`, or
+ * Measures how many nodes a policy heals. Of each node the last real episode under the same text counts that closed after `since`, or
  * whose node is lost (it is suspended), in which something was done and that ended by itself: what an operator lifted or
  * repaired, or a change of the policy, says nothing about it.
  */
@@ -30,7 +30,7 @@ export function measureEfficacy(
     .sort((a, b) => endedAt(a) - endedAt(b));
   const lastOfNode = new Map<NodeId, Episode>();
   for (const episode of counted) {
-    // Last of all, so that the map is in the order in which the nodes were treated last.
+    // Deleted and set again, so that the map is in the order of the last treatments.
     lastOfNode.delete(episode.node);
     lastOfNode.set(episode.node, episode);
   }

@@ -6,24 +6,24 @@ import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
 import type { StepResult } from "./verification.ts";
 
-/** Sends that never left are tried again after this, doubled each time, up to the most. */
+/** Delay before an action that was not sent is tried again, doubled each time up to the maximum. */
 const SEND_BACKOFF_MS = MINUTE_MS;
 const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 /** The wait after the first 429, doubled with each. */
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
 /** Attempts of one step that may be answered with 429: more would only add to what the service refuses. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
-/** A quarantine that ends this much before its time has ended by itself: clocks differ, and minutes are whole. */
+/** A quarantine that ends at most this early was not lifted: clocks differ, and durations are whole minutes. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
-/** One that is still on this long after its end is overdue. */
+/** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
-/** So many looks in a row that show a node online, and it was freed: one may come from a moment before. */
+/** Observations in a row of an online node that show that its quarantine was lifted: one may be outdated. */
 const FREED_OBSERVATIONS_MIN = 2;
 
-/** What an episode remembers of the attempts of a step, before the first. */
+/** The attempts of a step before the first one. */
 const NO_ATTEMPTS = { failures: 0, limited: 0, retryAt: null } as const;
 
-/** An episode that begins. */
+/** Returns a new episode. */
 export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: string, now: EpochMs): Episode {
   return {
     id,
@@ -115,7 +115,7 @@ export const EPISODE_TRANSITIONS: Readonly<Record<OpenState, Readonly<Partial<Re
   },
 };
 
-/** The episode after an event. Throws where the event can't happen in its state. */
+/** Returns the episode after an event. Throws if the event can't happen in its state. */
 function transition(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
   const { id, state: before } = episode;
   const state = EPISODE_TRANSITIONS[before as OpenState]?.[event];
@@ -161,7 +161,7 @@ export function recordSent(episode: Episode, action: Action, minutes: number | n
   return transition(sent, "sent", now);
 }
 
-/** After a step that never left: the same one is decided on again, later. */
+/** After a step that was not sent: it is decided on again later. */
 export function recordUnsent(episode: Episode, now: EpochMs): Episode {
   const wait = Math.min(SEND_BACKOFF_MS_MAX, SEND_BACKOFF_MS * 2 ** Math.min(episode.failures, 16));
   return transition({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);
@@ -220,7 +220,7 @@ export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): E
   return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
 }
 
-/** What a look at the node's status makes of our quarantine. */
+/** Returns the episode after an observation of the node's status. */
 export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs): Episode {
   const episode = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
   const { quarantine } = episode;
@@ -244,7 +244,7 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
-/** Whether a look at the node's status is the first to show that an operator works on it while our step lasts. */
+/** Whether an observation is the first to show that an operator works on the node during our step. */
 const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&

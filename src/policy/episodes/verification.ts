@@ -20,7 +20,7 @@ export interface StepObservation {
 /** How a step ended. `in_doubt`: the result can't be determined, and waiting longer would not help. */
 export type StepResult = "verified" | "ineffective" | "in_doubt";
 
-/** What can't be judged when the time is up gets so much longer, at least. */
+/** Minimum extension of a step whose result is unknown when its time is up. */
 const EXTENSION_MS_MIN: DurationMs = 10 * MINUTE_MS;
 
 /**
@@ -29,7 +29,7 @@ const EXTENSION_MS_MIN: DurationMs = 10 * MINUTE_MS;
  */
 export const UNOBSERVED_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** When a step is over, and when it is given up waiting to tell how it ended. */
+/** Returns when the time of a step is up, and when an unknown result becomes final. */
 export function stepDeadlines(
   { sentAt }: Action,
   { withinMs }: StepVerification,
@@ -39,7 +39,7 @@ export function stepDeadlines(
 }
 
 /**
- * Judges a step by what is seen: it ends as soon as what is expected holds, or when its time is up; ended with `when`
+ * Evaluates a step by what was observed: it ends as soon as what is expected holds, or when its time is up; ended with `when`
  * false it is verified, with `when` true ineffective. Null: it goes on.
  */
 export function evaluateStep(action: Action, verify: StepVerification, seen: StepObservation): StepResult | null {
@@ -48,12 +48,12 @@ export function evaluateStep(action: Action, verify: StepVerification, seen: Ste
   const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true";
   if (!isMet && seen.now < end) return null;
   if (action.request.kind === "quarantine" && seen.status === "quarantined") {
-    // Whether it is still ill inside of a quarantine may well be unknown; that it is in there is what was asked for.
+    // In quarantine `when` may be unknown. That the node is quarantined is what was asked for.
     return seen.when === "true" ? "ineffective" : "verified";
   }
   if (seen.when === "true") return "ineffective";
   if (seen.when === "unknown") return seen.now >= last ? "in_doubt" : null;
-  // A node that is not back is not healed, though what ailed it can't be seen.
+  // A node that has not come back is not healed, even if `when` is false.
   if (action.request.kind === "reboot" && !isMet && seen.status !== "online" && seen.status !== "maintenance") {
     return seen.now >= last ? "ineffective" : null;
   }
@@ -74,7 +74,7 @@ function meetsDefaultExpectation({ request }: Action, { when, status }: StepObse
   }
 }
 
-/** What is known of a reboot, before and after it was sent. Instants are on the service's clock. */
+/** Evidence of a reboot, from before and after it was sent. Instants are on the service's clock. */
 export interface RebootEvidence {
   readonly uptimeHoursBefore: number | null;
   readonly uptimeHoursNow: number | null;

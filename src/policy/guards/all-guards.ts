@@ -1,7 +1,7 @@
 import { HOLD_REASONS, type HoldReason } from "../../model/remediation/decision.ts";
 import { credentialsGuard, journalGuard, pauseGuard, trustGuard } from "./daemon-guards.ts";
 import { breakerGuard, correlatedGuard, stormGuard } from "./fleet-guards.ts";
-import type { GuardRow, HoldReasonRow } from "./guard.ts";
+import { type GuardRow, HELD_TOO_LONG, type HoldReasonRow } from "./guard.ts";
 import {
   disruptedDomainGuard,
   disruptedGuard,
@@ -42,7 +42,7 @@ export const GUARDS: readonly GuardRow[] = [
 
 const rows: Partial<Record<HoldReason, HoldReasonRow>> = Object.assign({}, ...GUARDS.map(({ reasons }) => reasons));
 
-/** The row of every hold reason: `explain`, the status page and the documentation read it. */
-export const HOLD_REASON_ROWS = Object.fromEntries(HOLD_REASONS.map((reason) => [reason, rows[reason]])) as Readonly<
-  Record<HoldReason, HoldReasonRow>
->;
+/** The row of every hold reason, with its alert: `explain`, the status page and the documentation read it. */
+export const HOLD_REASON_ROWS = Object.fromEntries(
+  HOLD_REASONS.map((reason) => [reason, { alert: HELD_TOO_LONG, ...rows[reason] }]),
+) as Readonly<Record<HoldReason, HoldReasonRow>>;

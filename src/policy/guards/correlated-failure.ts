@@ -4,7 +4,7 @@ import type { EpochMs } from "../../model/time.ts";
 
 /**
  * A node went bad: a policy's condition became true that was observed not to hold before. What was true when it was looked
- * at for the first time (after a start, under another text, after untrusted data) is none.
+ * at for the first time (after a start, under another text, after untrusted data) is not an onset.
  */
 export interface Onset {
   readonly policy: string;
@@ -15,7 +15,7 @@ export interface Onset {
 }
 
 /**
- * Nodes of one place that went bad together; they are not acted on.
+ * Nodes of one region or country that failed together; they are not acted on.
  *
  *   begins: enough onsets in one place within the time ──▶ lasts ◀──▶ cools down ──▶ over
  *   lasts → cools down: fewer of its nodes are bad than {@link nodesToContinue}
@@ -33,10 +33,10 @@ export interface Incident {
   readonly until: EpochMs | null;
 }
 
-/** An incident ends this long after its last onset: what is bad for so long is for the policies, or for an operator. */
+/** An incident ends this long after its last onset: after that, the policies or an operator handle its nodes. */
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** As long as so many of its nodes are bad an incident lasts: half of them, and as many as make one (`size`). */
+/** Returns how many of its nodes must be unhealthy for an incident to last: half of them, but at least `size`. */
 export const nodesToContinue = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
 
 /** Onsets that can still be part of an incident that begins. */
@@ -65,7 +65,7 @@ export function addOnsets(
   return incidents;
 }
 
-/** The incidents with another one, which is one with those of its place that it overlaps. */
+/** Returns the incidents with one more, merged with those of its region or country that it overlaps. */
 export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
   const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
@@ -118,10 +118,10 @@ export function updateIncidents(
 export const findIncident = (incidents: readonly Incident[], node: NodeId): Incident | null =>
   incidents.find(({ nodes }) => nodes.has(node)) ?? null;
 
-/** Spans of onsets in which at least `size` different nodes lie within `withinMs` of each other. */
+/** Returns spans of onsets in which at least `size` different nodes fail within `withinMs`. */
 function findClusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) {
   const sorted = onsets.toSorted((a, b) => a.at - b.at);
-  // On most days there is none, which is seen without counting nodes.
+  // Usually there is none, which is found without counting nodes.
   if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
   const found: { from: EpochMs; to: EpochMs }[] = [];
   // Onsets of each node within the window that ends with the one looked at: a node is counted once.

@@ -6,7 +6,7 @@ const UNTRUSTED = "ProxywardenUntrusted";
 export const pauseGuard: GuardRow = {
   reasons: {
     paused: {
-      counts: "orders",
+      counts: "operator commands",
       condition: "an operator paused all actions",
       ends: "with `resume`",
       operatorAction: "`resume` once the reason that `status` shows is gone",
@@ -106,6 +106,7 @@ export const trustGuard: GuardRow = {
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after that time",
       policyWide: true,
+      alert: null,
     },
   },
   appliesToNotify: true,

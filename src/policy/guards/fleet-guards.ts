@@ -1,6 +1,6 @@
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import { findIncident, INCIDENT_MS_MAX, nodesToContinue } from "./correlated-failure.ts";
-import { type GuardRow, HELD_TOO_LONG } from "./guard.ts";
+import type { GuardRow } from "./guard.ts";
 import { incidentNodesMin } from "./limits.ts";
 
 /** Holds the fleet while too many nodes are unhealthy at once. Nodes observed since the last round count as well. */
@@ -11,7 +11,6 @@ export const stormGuard: GuardRow = {
       condition: "there are more than `safety.max_unhealthy`",
       ends: "automatically, `safety.storm_cooldown` after there are fewer",
       operatorAction: "find the common cause: network, service or upstream",
-      alert: HELD_TOO_LONG,
       policyWide: true,
       preventsEpisode: true,
     },
@@ -20,6 +19,7 @@ export const stormGuard: GuardRow = {
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after that time",
       policyWide: true,
+      alert: null,
     },
   },
   check: (_candidate, { storm, fleetCounts, limits, now }) => {
@@ -45,7 +45,6 @@ export const correlatedGuard: GuardRow = {
       condition: "there are as many as the smaller of `nodes` and `percent` of `safety.correlated`",
       ends: "automatically, once most of them have recovered, or 6 h after the last one went bad",
       operatorAction: "find the common cause in that region or country",
-      alert: HELD_TOO_LONG,
       preventsEpisode: true,
     },
   },

@@ -45,10 +45,10 @@ export interface HoldReasonRow {
   /** What an operator does about it; absent: nothing. */
   readonly operatorAction?: string;
   /**
-   * The alert of `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}; absent: with the default
-   * `safety` the hold ends automatically before that.
+   * The alert of `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}; absent:
+   * {@link HELD_TOO_LONG}; null: with the default `safety` the hold ends automatically before that.
    */
-  readonly alert?: string;
+  readonly alert?: string | null;
   /** Whether it holds every node of a policy alike, or ends with an approval: a canary that it holds stays the canary. */
   readonly policyWide?: true;
   /** Whether no episode begins while it holds; otherwise it holds an episode that has begun. */

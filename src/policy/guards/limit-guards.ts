@@ -4,8 +4,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
-import type { Candidate } from "./guard.ts";
-import { type GuardRow, HELD_TOO_LONG } from "./guard.ts";
+import type { Candidate, GuardRow } from "./guard.ts";
 
 /** Nodes or actions that a detail names; the rest is only counted. */
 const NAMES_MAX = 3;
@@ -17,7 +16,6 @@ export const inFlightGuard: GuardRow = {
       counts: "actions that are sent and not yet verified, also of lost nodes",
       condition: "there are `safety.max_in_flight`",
       ends: "automatically, once one is verified or its time is up",
-      alert: HELD_TOO_LONG,
       policyWide: true,
     },
   },
@@ -45,7 +43,6 @@ export const disruptedGuard: GuardRow = {
       condition: "there would be more than the smaller of `amount` and `percent` of `safety.max_disrupted`",
       ends: "automatically, once one of them is available again; of lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
-      alert: HELD_TOO_LONG,
       policyWide: true,
     },
   },
@@ -57,7 +54,7 @@ export const disruptedGuard: GuardRow = {
   },
 };
 
-/** What a limit says of lost nodes among those that it counts. */
+/** Describes the lost nodes among those that a limit counts. */
 function describeLostNodes(lost: readonly Episode[]): string {
   if (lost.length === 0) return "";
   const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);
@@ -73,7 +70,6 @@ export const disruptedDomainGuard: GuardRow = {
       condition: "there would be more than `safety.max_disrupted_per`",
       ends: "automatically, once one of them is available again; of lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
-      alert: HELD_TOO_LONG,
     },
   },
   check: (candidate, facts) => {
@@ -98,7 +94,6 @@ export const minOnlineGuard: GuardRow = {
       condition: "fewer than `safety.min_online_per` would stay online, and the node is online",
       ends: "automatically, once more nodes are online; the only node of a region or country is held while it is online",
       operatorAction: "act by hand, or lower `safety.min_online_per`, where too few nodes exist",
-      alert: HELD_TOO_LONG,
     },
   },
   check: (candidate, { fleetCounts, safety }) => {
@@ -122,7 +117,6 @@ export const maxActionsGuard: GuardRow = {
       counts: "actions sent, of any kind: every POST that the service answered, or may have received",
       condition: "there were `amount` within `per` of `safety.max_actions`",
       ends: "automatically, once the oldest of them is older than `per`",
-      alert: HELD_TOO_LONG,
       policyWide: true,
     },
   },

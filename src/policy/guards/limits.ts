@@ -4,7 +4,7 @@ import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** What each limit comes to, in nodes or actions, for a fleet of some size. */
+/** The limits in nodes or actions, for a fleet of some size. */
 export interface EffectiveLimits {
   /** More nodes than this unhealthy at once are a storm. */
   readonly maxUnhealthy: number;
@@ -31,7 +31,7 @@ const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
  * Returns when actions were sent that a new journal can't know of: a state folder that was lost, or moved, must not give
- * max_actions back at once. The limit is taken for used up, evenly over its time. `beganAt`: null where the journal knows all.
+ * max_actions back at once. The limit counts as used up, evenly over its time. `beganAt`: null if the journal has all actions.
  */
 export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;
@@ -44,7 +44,7 @@ export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safe
   });
 }
 
-/** Nodes of one place that must go bad together to be one incident. */
+/** Returns how many nodes of a region or country must fail together to be one incident. */
 export function incidentNodesMin({ correlated }: Safety, nodesOfPlace: number): number {
   return Math.max(INCIDENT_NODES_MIN, Math.min(correlated.nodes, nodesOfShare(correlated.share, nodesOfPlace)));
 }
@@ -71,8 +71,8 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
 const INCIDENT_NODES_MIN = 2;
 
 /**
- * A share of a fleet or place in whole nodes, rounded down; but a share above zero is never nobody: a fleet of three
- * must not be frozen by its size.
+ * Returns a share in whole nodes, rounded down. A share above zero is at least one node: a small fleet must not be frozen by
+ * its size.
  */
 function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;

@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isRecentReboot, wasRebootedByUs } from "../facts.ts";
-import { type GuardRow, HELD_TOO_LONG, type HoldReasonRow } from "./guard.ts";
+import type { GuardRow, HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions of others on the node",
@@ -11,7 +11,6 @@ const OWNERSHIP: HoldReasonRow = {
     "it is in a quarantine that is not ours or outlasts ours, or someone else rebooted it in the last 15 minutes",
   ends: "automatically, 15 minutes after the action was last seen, or with `release`",
   operatorAction: "check that no second daemon or script acts on this fleet",
-  alert: HELD_TOO_LONG,
 };
 
 /** Holds nodes that `safety.protected` matches, and nodes for which the expression is unknown. */
@@ -21,7 +20,6 @@ export const protectedGuard: GuardRow = {
       counts: "the node, by `safety.protected`",
       condition: "the expression holds, or is unknown",
       ends: "with a change of `safety.protected`",
-      alert: HELD_TOO_LONG,
     },
   },
   check: ({ node }) => {
@@ -38,17 +36,15 @@ export const protectedGuard: GuardRow = {
 export const holdGuard: GuardRow = {
   reasons: {
     held: {
-      counts: "orders",
+      counts: "operator commands",
       condition: "an operator holds the node",
       ends: "with `release`",
       operatorAction: "`release` once the node may be acted on",
-      alert: HELD_TOO_LONG,
     },
     vetoed: {
       counts: "quarantines of ours that an operator lifted",
       condition: "one was lifted within `retry.every`",
       ends: "automatically, after `retry.every`, or with `release`",
-      alert: HELD_TOO_LONG,
     },
     ownership: OWNERSHIP,
   },
@@ -79,7 +75,6 @@ export const statusGuard: GuardRow = {
       condition:
         "it is in maintenance, of an unknown status, or rebooting or in a quarantine of ours, but not for this policy",
       ends: "automatically, with the status",
-      alert: HELD_TOO_LONG,
     },
     ownership: OWNERSHIP,
   },
@@ -136,7 +131,6 @@ export const otherEpisodeGuard: GuardRow = {
       counts: "open episodes of the node",
       condition: "another policy has one",
       ends: "automatically, once that episode ends or is suspended",
-      alert: HELD_TOO_LONG,
       preventsEpisode: true,
     },
   },

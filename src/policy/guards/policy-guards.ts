@@ -1,6 +1,6 @@
 import { formatDuration } from "../../base/duration.ts";
 import { isDryRun } from "../facts.ts";
-import { type GuardRow, HELD_TOO_LONG } from "./guard.ts";
+import type { GuardRow } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */
 export const verdictGuard: GuardRow = {
@@ -9,7 +9,6 @@ export const verdictGuard: GuardRow = {
       counts: "the fields that decide whether `when` holds",
       condition: "one is missing, null, of an unknown scale, or older than `max_age`",
       ends: "automatically, once all of them are known and fresh",
-      alert: HELD_TOO_LONG,
     },
   },
   appliesToNotify: true,
@@ -27,7 +26,6 @@ export const policyBlockersGuard: GuardRow = {
       counts: "the time of day",
       condition: "it is outside of the `windows` of the policy",
       ends: "automatically, when the next window opens",
-      alert: HELD_TOO_LONG,
       policyWide: true,
     },
     blocked_by: {
@@ -35,7 +33,6 @@ export const policyBlockersGuard: GuardRow = {
       condition: "one of them blocks, or can't be asked",
       ends: "automatically, once none of them does",
       operatorAction: "check Prometheus or Alertmanager if it can't be asked",
-      alert: HELD_TOO_LONG,
       policyWide: true,
     },
   },
@@ -50,14 +47,12 @@ export const approvalGuard: GuardRow = {
       condition: "the policy or `safety.mode` is `approve`, and the step is not approved",
       ends: "with `approve` or `reject`; an approval expires after `safety.approval_ttl`",
       operatorAction: "`approvals` lists what waits",
-      alert: HELD_TOO_LONG,
       policyWide: true,
     },
     rejected: {
       counts: "approvals",
       condition: "an operator rejected the step",
       ends: "automatically, with the end of the episode",
-      alert: HELD_TOO_LONG,
     },
   },
   check: ({ active, episode, approved }, { records }) => {
@@ -83,7 +78,6 @@ export const canaryGuard: GuardRow = {
       condition: "another node is, and no action under this text is verified (`safety.canary`)",
       ends: "automatically, once an action is verified, or the other episode ends or can't proceed",
       operatorAction: "look at the other node if it takes long",
-      alert: HELD_TOO_LONG,
     },
   },
   check: ({ active, node }, facts) => {

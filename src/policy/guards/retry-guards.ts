@@ -3,7 +3,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
 import { type GuardFacts, isDryRun } from "../facts.ts";
-import { type Candidate, type GuardRow, HELD_TOO_LONG, nextStep } from "./guard.ts";
+import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 
@@ -15,6 +15,7 @@ export const cooldownGuard: GuardRow = {
       condition: "it is shorter than `safety.cooldown`",
       ends: "automatically, after that time",
       preventsEpisode: true,
+      alert: null,
     },
   },
   appliesToNotify: true,
@@ -97,7 +98,6 @@ export const backoffGuard: GuardRow = {
       counts: "attempts of the step that were not executed",
       condition: "the wait after the last one is not over; after 5 answers of 429 the node is given up",
       ends: "automatically, after 1 s to 30 min, or after Retry-After",
-      alert: HELD_TOO_LONG,
     },
   },
   appliesToNotify: true,

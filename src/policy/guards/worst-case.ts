@@ -4,14 +4,14 @@ import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { lowerMode } from "../policy.ts";
 
-/** The most nodes that something can happen to: in the fleet, and in any one region or country. */
+/** Most nodes that can be affected: in the fleet, and in any one region or country. */
 export type MaxNodes = Readonly<Record<"fleet" | FailureDomain, number>>;
 
 /** What could happen at worst under one `safety.mode`, whatever the nodes do and however large the fleet is. */
 export interface ModeWorstCase {
-  /** Policies that touch nodes by themselves. */
+  /** Policies that act automatically. */
   readonly automaticPolicies: readonly string[];
-  /** Policies that touch nodes after a person's yes. */
+  /** Policies that act after an approval. */
   readonly approvalPolicies: readonly string[];
   /** Nodes acted on in any hour: as many as actions, for each may be on another node. */
   readonly nodesPerHour: MaxNodes;
@@ -25,7 +25,7 @@ export interface WorstCase {
   readonly modes: Readonly<Record<Mode, ModeWorstCase>>;
 }
 
-/** The worst case that follows from the limits alone: no look at a fleet, no trust in any expression. */
+/** Returns the worst case that the limits allow, for any fleet and any conditions. */
 export function worstCase(safety: Safety, rules: readonly PolicyRule[]): WorstCase {
   const reaches = MODES.map((mode) => [mode, modeWorstCase(mode, safety, rules)] as const);
   return { activeMode: safety.mode, modes: Object.fromEntries(reaches) as Record<Mode, ModeWorstCase> };
@@ -39,7 +39,7 @@ function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule
   const isIdle = acting.length + asking.length === 0 || holdsEveryNode(safety);
   const atOnce = isIdle ? 0 : safety.maxDisrupted.amount;
   const anHour = isIdle ? 0 : safety.maxActions.amount * windowsPerHour(safety.maxActions.perMs);
-  // A place may be touched as often as the fleet: as soon as one node of it is well again, the next one has its turn.
+  // All actions may be in one region or country: as soon as one node is healthy again, the next one may follow.
   const limitOf = (domain: FailureDomain) => safety.maxDisruptedPer[domain] ?? Number.POSITIVE_INFINITY;
   return {
     automaticPolicies: acting,

@@ -14,13 +14,13 @@ export interface DetailFreshness {
 
 /** A detail is read again after this share of its max_age, so that it does not grow stale under the timer. */
 const REREAD_AGE_SHARE = 0.75;
-/** A timer that fires on, and one whose verdict is not known, are looked at so many times a round. */
+/** Reads a round for a firing timer, and for one whose verdict is unknown. */
 const FIRING_READS_PER_ROUND = 2;
 const UNKNOWN_READS_PER_ROUND = 4;
 
 /**
- * From when on a look at the detail brings a timer on: one that is pending to fire, or one that fires to its end.
- * A look before that would tell nothing that counts, but for what has changed since. Infinity: nothing waits.
+ * Returns from when on a read of the detail can change a timer: let a pending one fire, or clear a firing one. Infinity: no
+ * timer waits.
  */
 export function nextUsefulReadAt(
   timer: Timer,

@@ -59,13 +59,13 @@ export interface Timer {
   readonly clearMs: DurationMs;
   /** When this run of it began, on the journal's clock; null: inactive. */
   readonly since: EpochMs | null;
-  /** What this process saw last in this run of it; null: nothing yet. */
+  /** The last observation by this process; null: none yet. */
   readonly last: LastObservation | null;
-  /** Since when nothing is known of `when`, on the journal's clock; null: the last look knew it. */
+  /** Since when `when` is unknown, on the journal's clock; null: the last observation knew it. */
   readonly unknownSince: EpochMs | null;
 }
 
-/** Where an observation is to take up from. */
+/** What the next observation continues from. */
 export interface LastObservation {
   /** `unknown`: continuity is lost, and counting restarts with the next observation. */
   readonly verdict: Observation["verdict"];
@@ -75,7 +75,7 @@ export interface LastObservation {
   readonly newest: MonotonicMs;
 }
 
-/** What a timer is judged by. */
+/** The durations of a policy that a timer follows. */
 export interface TimerRule {
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
@@ -83,7 +83,7 @@ export interface TimerRule {
   readonly gapMsMax: DurationMs;
 }
 
-/** One look at a node under a policy. Looks at one node come in the order in which they were made. */
+/** One evaluation of a policy on a node. Evaluations of a node come in order. */
 export interface Observation {
   readonly verdict: "true" | "false" | "unknown";
   /** When the oldest datum that was read was observed: nothing is counted beyond it. Means nothing where unknown. */
@@ -100,7 +100,7 @@ export const INACTIVE: Timer = Object.freeze({
 });
 
 /**
- * The timer after one more look; the same object where nothing changes.
+ * Returns the timer after one more observation; the same object if nothing changes.
  *
  * `clearFrozen`: while an action or a quarantine of ours is under way, a false says nothing about the node's health, so
  * it does not drive `clear_for`; and the timer does not lapse.
@@ -119,7 +119,7 @@ export function observeCondition(
   const newest = newestDatumAt(observation);
   if (before.last !== null && newest < before.last.newest) return before;
   if (verdict === "false" && before.state !== "pending" && clearFrozen) {
-    // The look is remembered, so that the same data don't clear the timer as soon as it thaws.
+    // The observation is remembered, so that the same data does not clear the timer later.
     return { ...before, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
   }
   if (before.last !== null && newest === before.last.newest) return reobserve(before, verdict);
@@ -260,7 +260,7 @@ export const presentTimer = (row: TimerRow): PresentedTimer => ({
 /**
  * The timer under a changed rule, for where nothing was done about it yet. A raised `for` that is not reached any more
  * takes a firing one back to pending, or, if it was seen false since, to inactive, as a pending one would be. A lowered
- * one fires nothing by itself: the next look that finds `when` true does.
+ * `for` fires nothing at once: the next observation of a true `when` does.
  */
 export function applyRuleChange(timer: Timer, rule: TimerRule): Timer {
   if (timer.state !== "firing" || timer.trueMs >= rule.forMs) return timer;

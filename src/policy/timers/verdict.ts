@@ -17,10 +17,10 @@ export interface UnknownCause {
   readonly why: MissingReason | "stale" | "error";
 }
 
-/** What an expression says of a node, and on what grounds. */
+/** The result of an expression on a node, with its evidence. */
 export interface ExpressionResult {
   readonly verdict: Verdict;
-  /** All of them, in the order of the text; none: the verdict is known. */
+  /** In the order of the text; empty: the verdict is known. */
   readonly unknowns: readonly UnknownCause[];
   /**
    * When the oldest datum that was read was observed: of those that are fresh, or, of an unknown verdict, of all. Where
@@ -33,20 +33,20 @@ export interface ExpressionResult {
   fields(): Readonly<Record<string, Value>>;
 }
 
-/** What a policy says of a node. */
+/** The result of a policy on a node. */
 export interface PolicyEvaluation extends ExpressionResult {
-  /** Whether the policy is about the node at all; null: not known. */
+  /** Whether `match` selects the node; null: unknown. */
   readonly matched: boolean | null;
 }
 
-/** How old what a collector brings may be. */
+/** Returns how old the data of a collector may be. */
 export type MaxAgeOf = (source: Collector) => DurationMs;
 
 /**
- * Judges a node by a policy: `match && when`, of three values. A node that `match` rules out is `false`, and `when` is not
+ * Evaluates a policy on a node: `match && when`, of three values. A node that `match` rules out is `false`, and `when` is not
  * read.
  *
- * `now` is best the same for all nodes that are judged together.
+ * `now` should be the same for all nodes that are evaluated together.
  */
 export function evaluatePolicy(
   policy: { readonly match: Expression | null; readonly when: Expression },

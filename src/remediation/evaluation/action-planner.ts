@@ -21,7 +21,7 @@ export interface ActionPlanner {
   /** Decides on all of them; returns the steps to take, the longest-firing node first. */
   plan(factsOf: (dryRun: boolean) => GuardFacts): Promise<readonly PlannedStep[]>;
   /**
-   * Returns the candidate of a planned step if it may still be taken, and records the decision. It is decided on anew only
+   * Returns the candidate of a planned step if it may still be taken, and records the decision. It is decided on again only
    * if `facts` are not the ones that it was planned on, because an earlier step of the round changed them.
    */
   confirm(planned: PlannedStep, facts: GuardFacts): Candidate | null;
@@ -97,7 +97,7 @@ export function createActionPlanner(context: PlannerDeps): ActionPlanner {
     return planOrHold({ candidate, decision, facts });
   }
 
-  /** Begins an episode. That it has begun changes nothing that was decided. */
+  /** Begins an episode. The decision does not depend on it, so it stays valid. */
   function planEpisode(candidate: Candidate, decision: Decision, facts: GuardFacts): PlannedStep | null {
     const { active, node } = candidate;
     const createdAt = context.observed.createdAtOf(node.id);
@@ -146,7 +146,7 @@ export function createActionPlanner(context: PlannerDeps): ActionPlanner {
     notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
   }
 
-  /** What waits for a person lapses with its evidence. */
+  /** Lets requests for approval lapse when their evidence is gone. */
   function withdrawRequest(): void {
     for (const action of remediationState.records.actions()) {
       if (action.state !== "awaiting" && action.state !== "approved") continue;

@@ -10,10 +10,10 @@ import type { RemediationContext } from "../context.ts";
 /** What the functions of this file read. */
 export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
 
-/** Of a walk of the sessions, when a node is touched by what it showed. */
+/** Maximum age of a walk of the sessions when a node is acted on by what it showed. */
 const WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 
-/** What is seen of a node now, as guards see it; null: it is not in the fleet. */
+/** Returns the last observation of a node, as guards read it; null: it is not listed. */
 export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {
   const slot = context.observed.slotOf(node);
   if (slot === null) return null;
@@ -28,7 +28,7 @@ export function observeNode(context: CandidateDeps, node: NodeId): NodeObservati
   };
 }
 
-/** The node under a policy, as everything that is known now makes it; null: it is not in the fleet. */
+/** Returns a node under a policy, by everything that is known now; null: it is not listed. */
 export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
   const trust = observeNode(context, node);
   if (trust === null) return null;
@@ -50,8 +50,8 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
 }
 
 /**
- * Whether it may be acted on at this moment. No read of a node shows its sessions, so that what they say can't be seen
- * again before it is touched: it is then touched right after they were walked, or after they are walked next.
+ * Whether a candidate may be acted on now. Reading a node does not show its sessions, so a policy that reads them acts only
+ * right after a walk of the sessions.
  */
 export function isCurrentEnough(
   { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
@@ -62,7 +62,7 @@ export function isCurrentEnough(
   return clock.monotonic() - walkedAt <= WALK_AGE_MS_MAX;
 }
 
-/** The action of a step that an operator has approved and that was not sent yet; null: none, or it has expired. */
+/** Returns the approved action of a step that was not sent yet; null: there is none, or its approval has expired. */
 export const findApprovedAction = (context: CandidateDeps, episode: string, step: number): Action | null =>
   context.remediationState.records
     .actionsOf(episode)
@@ -71,8 +71,8 @@ export const findApprovedAction = (context: CandidateDeps, episode: string, step
     ) ?? null;
 
 /**
- * Why an approval, or a request for one, is too old (`safety.approval_ttl`, on the journal's clock: downtime counts); null:
- * it is not.
+ * Returns why an approval, or a request for one, has expired (`safety.approval_ttl`, on the journal's clock: downtime counts);
+ * null: it has not.
  */
 export function approvalExpiry(
   { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,

@@ -6,11 +6,11 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Policy } from "../../policy/policy.ts";
 
-/** What Prometheus and Alertmanager last said about what blocks policies. */
+/** The last results of `blocked_by` queries to Prometheus and Alertmanager. */
 export interface ExternalBlockerCache {
-  /** What blocks a policy as far as is known; what is not known blocks. */
+  /** Returns what blocks a policy. A query without a recent result blocks as well. */
   blockers(policy: Policy): readonly Blocker[];
-  /** Asks anew for a policy; `within`: an answer that young will do. Never rejects. */
+  /** Runs the queries of a policy whose results are older than `within`. Never rejects. */
   refresh(policy: Policy, signal: AbortSignal, within?: DurationMs): Promise<void>;
 }
 
@@ -20,12 +20,12 @@ interface CachedAnswer {
   readonly blocks: string | null;
 }
 
-/** An answer that is older says nothing. */
+/** Older results are not used. */
 const ANSWER_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
-/** While a policy has candidates it is asked for this often. */
+/** Interval of the queries while a policy has candidates. */
 export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;
 
-/** A cache that knows nothing. */
+/** Creates an empty cache. */
 export function createExternalBlockerCache(externalBlockers: ExternalBlockers, clock: Clock): ExternalBlockerCache {
   const answers = new Map<string, CachedAnswer>();
   const keyOf = (blockedBy: ExternalBlocker): string => JSON.stringify(blockedBy);

@@ -34,22 +34,22 @@ import type { InventoryTrust } from "./inventory-trust.ts";
 
 type FleetHealthDeps = CandidateDeps & Pick<RemediationContext, "apiKey" | "client">;
 
-/** What a look at the fleet brought, by policy. */
+/** What an evaluation of the fleet observed, by policy. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
   readonly firing: ReadonlyMap<string, readonly NodeId[]>;
-  /** Nodes that went bad, and were observed not to be so before. */
+  /** Nodes that became unhealthy and were observed to be healthy before. */
   readonly onsets: ReadonlyMap<string, readonly NodeId[]>;
 }
 
-/** Everything beyond the single node that decisions rest on: real ones, and dry runs on their own. */
+/** The state of the fleet that decisions depend on, for real actions and for dry runs. */
 export interface FleetHealth {
   /**
-   * Counts what a look brought. Returns what is to be written in the same transaction as the timers of that look, so that
+   * Counts observed changes. Returns what to write in the same transaction as the timers of that evaluation, so that
    * a kill between two transactions loses nothing that limits count.
    */
   recordChanges(news: ObservedChanges): readonly JournalChange[];
-  /** Brings alarms up to date with the fleet and the timers. `isBroken`: fleet data is not trusted. */
+  /** Updates storm, breaker and incidents. `isBroken`: fleet data is not trusted. */
   update(isBroken: boolean): void;
   guardFacts(dryRun: boolean, trust: InventoryTrust): GuardFacts;
   breaker(): Breaker;
@@ -77,7 +77,7 @@ export const PAUSED = "warden.paused";
 /** How long the end of a storm may move on before it is written down again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
-/** The situation as the books remember it. */
+/** Creates the fleet health that the journal remembers. */
 export function createFleetHealth(context: FleetHealthDeps, externalBlockers: ExternalBlockerCache): FleetHealth {
   const { remediationState, rules, clock, client } = context;
   const { records } = remediationState;
@@ -88,13 +88,13 @@ export function createFleetHealth(context: FleetHealthDeps, externalBlockers: Ex
     breaker: parseFact<Breaker>(records.fact(BREAKER)) ?? CLOSED_BREAKER,
     storm: resumedStorm(),
   };
-  // Dry runs have a breaker and a storm of their own, which begin anew with the process.
+  // Dry runs have a breaker and a storm of their own, which start over with the process.
   const dryRunAlerts: AlertState = { breaker: CLOSED_BREAKER, storm: null };
   /** Losses after this instant are new to the breaker. Those of the last hour are counted again after a restart. */
   let lossesCountedUntil = remediationState.now() - rules.safety.breaker.withinMs;
   const written = new Map<string, { at: EpochMs; text: string }>();
 
-  /** A storm that lasted when the process stopped may have lasted until now: its cool-down begins anew. */
+  /** A storm that lasted when the process stopped may have lasted until now: its cool-down starts over. */
   function resumedStorm(): Storm | null {
     const storm = parseFact<Storm>(records.fact(STORM));
     return storm?.blowing === true ? { ...storm, until: remediationState.now() + rules.safety.stormCooldownMs } : storm;
@@ -148,7 +148,7 @@ export function createFleetHealth(context: FleetHealthDeps, externalBlockers: Ex
     return [...changed(ACTING, counted), ...changed(BREAKER, real.breaker), ...changed(INCIDENTS, incidents.row())];
   }
 
-  /** The end of a storm moves on at every look: that alone is not worth a write each time. */
+  /** The end of a storm moves with every evaluation, which alone is not written each time. */
   function changedStorm(before: Storm | null): JournalChange[] {
     const hasChanged = (real.storm === null) !== (before === null) || real.storm?.blowing !== before?.blowing;
     const isDue = remediationState.now() - (written.get(STORM)?.at ?? Number.NEGATIVE_INFINITY) >= STORM_REWRITE_MS;
@@ -159,7 +159,7 @@ export function createFleetHealth(context: FleetHealthDeps, externalBlockers: Ex
     return [...records.actions()].filter((action) => action.shadow === dryRun && isInFlight(action));
   }
 
-  /** Windows are looked up once a policy: many candidates ask. */
+  /** Evaluates the windows of each policy once, because many candidates ask. */
   function policyBlockersNow(): GuardFacts["policyBlockers"] {
     const at = instants();
     const known = new Map<Policy, readonly Blocker[]>();
@@ -205,14 +205,14 @@ export function createFleetHealth(context: FleetHealthDeps, externalBlockers: Ex
       );
       lossesCountedUntil = remediationState.now();
       updateBreaker(dryRunAlerts, []);
-      // A breaker of dry runs closes by itself, once nothing fired for its time.
+      // The breaker of dry runs closes automatically when its time is over.
       const { open } = dryRunAlerts.breaker;
       if (open !== null && remediationState.now() - open.openedAt > rules.safety.breaker.withinMs) {
         dryRunAlerts.breaker = CLOSED_BREAKER;
       }
       updateStorm(real, seen);
       updateStorm(dryRunAlerts, fleetCounts(true));
-      // Timers that were taken back because nothing is trusted don't show that a node recovered.
+      // Timers that were reset because data is not trusted don't show that a node recovered.
       if (!isBroken) incidents.end(policies);
       const changes = [...changedCounts(), ...changedStorm(before)];
       if (changes.length > 0) remediationState.record(changes);
@@ -277,7 +277,7 @@ export function createFleetHealth(context: FleetHealthDeps, externalBlockers: Ex
   };
 }
 
-/** When actions were sent since then. */
+/** Returns when actions were sent after `since`. */
 function actionTimesSince(actions: Iterable<Action>, dryRun: boolean, since: EpochMs): EpochMs[] {
   const instants: EpochMs[] = [];
   for (const { shadow: isShadow, sentAt } of actions) {

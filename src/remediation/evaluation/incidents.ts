@@ -16,11 +16,11 @@ import { observeNode } from "./candidates.ts";
 export interface IncidentTracker {
   /** Of dry runs, which all policies count for, or of the policies that act. */
   current(dryRun: boolean): readonly Incident[];
-  /** Takes in nodes that went bad now, by policy. */
+  /** Adds nodes that became unhealthy now, by policy. */
   add(onsets: ReadonlyMap<string, readonly NodeId[]>, policies: readonly ActivePolicy[]): void;
-  /** Takes over what a dry run saw: incidents with a node that is bad under `policies`, which act from now on. */
+  /** Adopts incidents of dry runs that have an unhealthy node under `policies`, which act from now on. */
   adoptPolicies(policies: readonly ActivePolicy[]): void;
-  /** Ends what is over. Not to be called while fleet data is not trusted: timers that were taken back show no recovery. */
+  /** Ends incidents that are over. Not to be called while fleet data is not trusted: reset timers show no recovery. */
   end(policies: readonly ActivePolicy[]): void;
   /** What the journal keeps. */
   row(): unknown;
@@ -28,7 +28,7 @@ export interface IncidentTracker {
 
 /** The fact that keeps incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
-/** Nodes that go dark as one are not all seen in one walk. */
+/** Nodes that fail together are not all observed in one walk. */
 const WALKS_PER_INCIDENT = 2;
 
 interface IncidentsFact {
@@ -39,7 +39,7 @@ interface IncidentsFact {
 
 type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
-/** Creates a tracker of what the journal keeps. */
+/** Creates a tracker with the incidents of the journal. */
 export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
   const { remediationState, rules } = context;
   const { records } = remediationState;
@@ -56,7 +56,7 @@ export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
       WALKS_PER_INCIDENT * (context.observed.latest?.plan.nodes?.pacedMs ?? 0),
     );
 
-  /** How many nodes of a place make an incident. */
+  /** Returns how many nodes of a region or country make an incident. */
   function nodesMinByDomain(): (domain: string) => number {
     const fleetCounts = countFleet(context.observed.fleet, records, context.policies.active(), false);
     const domains = fleetCounts.domains[rules.safety.correlated.by];

@@ -8,27 +8,27 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { PendingUpdate, RemediationState } from "../state/journaled-state.ts";
 
-/** What is thought of our own eyes. */
+/** Whether fleet data is trusted. */
 export interface InventoryTrust {
-  /** Everything that speaks against believing what is seen; none: it is trusted. */
+  /** Every reason not to trust it; empty: it is trusted. */
   readonly blockers: readonly Blocker[];
-  /** Whether what is seen is not to be believed, rather than merely not all there yet. */
+  /** Whether the data is wrong, and not merely incomplete so far. */
   readonly isUntrusted: boolean;
 }
 
-/** The trust gate over time: keeps the baseline of the inventory, and the cool-down after broken sight. */
+/** Tracks trust over time: the largest walk of the last days, and the cool-down after untrusted data. */
 export interface InventoryTrustTracker {
   update(fleet: Fleet, context: TrustContext): InventoryTrust;
   /** The largest complete walk that counts; 0: none yet. */
   largestWalkNodes(): number;
   /**
-   * Takes the inventory as it is now for the right one: so many nodes, and so many of those that the list counts not shown.
-   * In force once it is written to the journal.
+   * Accepts the inventory as it is: `nodes` listed, and `missing` that the list counts but does not show. In force once it
+   * is written to the journal.
    */
   acceptMissing(nodes: number, missing: number): PendingUpdate;
 }
 
-/** What a look needs beside the fleet. */
+/** What an update needs besides the fleet. */
 export interface TrustContext {
   readonly at: MonotonicMs;
   /** How long a walk of the nodes counts as fresh, by the plan. */
@@ -44,12 +44,12 @@ export const ACCEPTED_MISSING = "warden.accepted_missing";
 const BASELINE_DAYS = 7;
 /** Fleet data is not trusted now: the cool-down has not begun. */
 const UNTRUSTED_REASONS = "broken";
-/** `BROKEN`, or when the cool-down ends, on the journal's clock; 0: there was none. */
+/** `broken`, or when the cool-down ends, on the journal's clock; 0: there was none. */
 type Cooldown = typeof UNTRUSTED_REASONS | EpochMs;
-/** A last_seen this far after its own observation is still one: clocks differ. */
+/** How far a last_seen may lie after its own observation: clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
-/** Creates the trust gate from what the journal remembers. */
+/** Creates a tracker with the state of the journal. */
 export function createInventoryTrustTracker(
   remediationState: RemediationState,
   safety: () => Safety,
@@ -58,7 +58,7 @@ export function createInventoryTrustTracker(
   /** Largest complete walk of each day, by the number of the day. */
   let days = readDays(remediationState.records.fact(BASELINE));
   let cooldown = readCooldown(remediationState.records.fact(COOLDOWN));
-  /** When this process first looked. */
+  /** When this process first received a snapshot. */
   let startedAt: MonotonicMs | null = null;
   let isWarmedUp = false;
   let countedAt: MonotonicMs | null = null;
@@ -113,7 +113,7 @@ export function createInventoryTrustTracker(
     update(fleet, context) {
       startedAt ??= context.at;
       const { blockers, isUntrusted } = assessTrust(inventoryStatusOf(fleet, context, largestWalk()), safety().trust);
-      // A walk that is itself not believed is no measure of later ones, unless it is larger.
+      // Only complete walks count for the baseline.
       if (fleet.lastWalk?.complete === true) recordWalk(fleet);
       return { blockers: [...blockers, ...updateCooldown(isUntrusted, fleet, context.freshMs)], isUntrusted };
     },
@@ -150,7 +150,7 @@ function inventoryStatusOf(
     if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
     const observedAt = serviceTime(fleet.listedAt[slot]!);
     const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs[slot]!;
-    // A node whose clock is ahead says nothing of what the service hears now.
+    // A node whose clock is ahead does not show that the service receives reports.
     if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
   }
   return {

@@ -23,44 +23,44 @@ import type { FleetHealth } from "./fleet-health.ts";
 
 type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
 
-/** Runs the timers of all policies over what is seen. */
+/** Runs the timers of all policies over the observed nodes. */
 export interface RuleEvaluator {
   /**
-   * Looks at every node of which there is something new. `replaced`: nodes whose id another node has by now; their timers
-   * begin anew. What `note` returns is written in the same transaction as the timers that it was called for. Works in slices.
+   * Evaluates every node that was observed again. `replaced`: nodes whose id another node has by now; their timers start
+   * over. What `note` returns is written in the same transaction as the timers. Yields to the event loop in between.
    */
   evaluate(replaced: ReadonlySet<NodeId>, note: FleetHealth["recordChanges"]): Promise<void>;
-  /** The fleet's data can't be trusted: what is pending starts from zero once it can. */
+  /** Resets pending timers, because fleet data is not trusted. */
   markUntrusted(): void;
 }
 
-/** One policy, and how it looks at a snapshot. */
+/** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
   readonly policy: Policy;
   readonly scope: EvaluationScope;
   readonly ages: MaxAgeOf;
   readonly rule: TimerRule;
   readonly dryRun: boolean;
-  /** What was seen under it before. */
+  /** What was observed under it before. */
   readonly before: LastFalseObservation;
 }
 
-/** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
+/** When each node last did not meet a policy's condition, by slot. A slot may get another node. */
 interface LastFalseObservation {
   readonly nodes: (NodeId | undefined)[];
   readonly at: MonotonicMs[];
 }
 
-/** Looks between two breaths: some milliseconds of work. */
+/** Evaluations between two yields to the event loop: a few milliseconds of work. */
 const EVALUATIONS_PER_SLICE = 2_000;
 /** Timer rows written in one transaction. */
 const ROWS_PER_COMMIT_MAX = 20_000;
 
-/** A judging over what the ward sees. */
+/** Creates an evaluator that has evaluated nothing yet. */
 export function createRuleEvaluator(context: EvaluatorDeps): RuleEvaluator {
   const { remediationState } = context;
   const { records } = remediationState;
-  /** By policy; empty where this process has looked at nothing, or trusts nothing that it saw. */
+  /** By policy; empty until this process has evaluated trusted data. */
   const lastFalse = new Map<string, LastFalseObservation>();
   let lastEvaluated: { fleet: Fleet; sessionsAt: MonotonicMs | null } | null = null;
 
@@ -74,7 +74,7 @@ export function createRuleEvaluator(context: EvaluatorDeps): RuleEvaluator {
     return { policy, scope, ages, rule: { forMs, clearForMs, gapMsMax }, dryRun, before };
   }
 
-  /** The slots of which something is new since the look before. */
+  /** Returns the slots that were observed again since the last evaluation. */
   function slotsToEvaluate({ fleet, sessions }: Snapshot): number[] {
     const before = lastEvaluated;
     lastEvaluated = { fleet, sessionsAt: sessions?.settledAt ?? null };
@@ -89,7 +89,7 @@ export function createRuleEvaluator(context: EvaluatorDeps): RuleEvaluator {
     return slots;
   }
 
-  /** The timer of a node after a look, and whether it was observed to go bad; null: the timer is as it was. */
+  /** Returns a node's timer, and whether it was observed to become unhealthy; null: the timer is unchanged. */
   function evaluateNode(
     { policy, scope, ages, rule, dryRun, before }: PolicyPass,
     node: NodeId,
@@ -120,7 +120,7 @@ export function createRuleEvaluator(context: EvaluatorDeps): RuleEvaluator {
     if (changes.length > 0) remediationState.record(changes);
   };
 
-  /** Takes back the timers of nodes that left the fleet, and drops those of nodes whose id another node has. */
+  /** Lets the timers of nodes that left the list lapse, and drops those of nodes whose id another node has. */
   function forgetRemovedNodes(replaced: ReadonlySet<NodeId>): JournalChange[] {
     return records.policiesWithTimers().flatMap((policy) =>
       [...records.timersOf(policy)].flatMap(([node, timer]) => {

@@ -21,8 +21,8 @@ export type TransitionDeps = Pick<
 >;
 
 /**
- * Writes down how an episode stands now, with what else belongs to it and with what follows from it, in one transaction;
- * and tells people what they should know.
+ * Journals an episode's new state, the other changes that belong to it and what follows from it, in one transaction, and sends
+ * the notifications.
  */
 export function commitTransition(
   context: TransitionDeps,
@@ -34,13 +34,13 @@ export function commitTransition(
     context.remediationState.record([...otherChanges, { kind: "episode", row: after }]);
     context.log.info(
       { episode: after.id, policy: after.policy, node: after.node, state: after.state, dryRun: after.shadow },
-      before === null ? "an episode begins" : "an episode moves on",
+      before === null ? "episode began" : "episode changed",
     );
     if (!after.shadow) recordFollowUps(context, before, after);
   });
 }
 
-/** What follows from a change of a real episode. */
+/** What follows from a transition of an episode that is not a dry run. */
 function recordFollowUps(context: TransitionDeps, before: Episode | null, after: Episode): void {
   if (before === null) context.notifier.notify(episodeNotification(after));
   const policy = context.policies.find(after.policy);
@@ -56,7 +56,7 @@ function recordFollowUps(context: TransitionDeps, before: Episode | null, after:
   }
 }
 
-/** Writes down how an action stands now. */
+/** The journal change of an action's new state. */
 export const actionChange = (row: Action): JournalChange => ({ kind: "action", row });
 
 /** Returns the row of an action that ended, and counts it. Null: it was never sent. */
@@ -75,7 +75,7 @@ export function finishAction(
     if (outcome === "verified") {
       metrics.observe("proxywarden_action_duration_seconds", { action: request.kind }, seconds);
     }
-    log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "an action ended");
+    log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "action ended");
   }
   return actionChange({ ...action, ...more, state: "ended", outcome, endedAt });
 }
@@ -107,7 +107,7 @@ export function acceptLosses(context: TransitionDeps): void {
     withdraw(context, episode, "an operator accepted the loss of the node");
 }
 
-/** Tells people about an episode, once; `receiver`: only that one. */
+/** Sends one notification about an episode; `receiver`: to that one only. */
 export function notifyOfEpisode(
   context: TransitionDeps,
   episode: Episode,
@@ -128,7 +128,7 @@ export function notifyOfEpisode(
   else context.notifier.notify(notification, receiver);
 }
 
-/** What was told of open episodes before a restart goes on being told. */
+/** Continues the notifications about open episodes after a restart. */
 export function resumeEpisodeNotifications({ remediationState, notifier }: TransitionDeps): void {
   notifier.resume(
     remediationState.records
@@ -178,7 +178,7 @@ export function releaseRecoveredNodes(context: TransitionDeps & CandidateDeps): 
     if (candidate === null || candidate.node.status !== "online") continue;
     if (candidate.evaluation.verdict !== "false" || candidate.timer.state !== "inactive") continue;
     remediationState.record([{ kind: "hold_gone", node, policy: name }]);
-    context.log.info({ node, policy: name }, "a node that was given up is healthy again");
+    context.log.info({ node, policy: name }, "node released: healthy again");
   }
 }
 
@@ -195,6 +195,6 @@ function updateEfficacy(context: TransitionDeps, policy: Policy, episode: Episod
   if (!isPoor) return;
   context.remediationState.record([{ kind: "fact", key: fallbackFactKey(name), value: fingerprint }]);
   const summary = `The policy ${name} healed ${healed} of the last ${nodes} nodes that it treated, and falls back to dry_run until its text changes or an operator orders reset-breaker`;
-  context.log.warn({ policy: name, healed, nodes }, "a policy heals too little: it falls back to dry_run");
+  context.log.warn({ policy: name, healed, nodes }, "policy fell back to dry_run: it heals too few nodes");
   notifyOfEpisode(context, episode, { kind: "efficacy", severity: "critical", summary });
 }

@@ -107,7 +107,7 @@ export function sendNotifyStep(context: ExecutorDeps, { active, episode }: Candi
   commitTransition(context, episode, advanceStep(episode!, rule, context.remediationState.now()));
 }
 
-/** Reads the node itself, past every list; null: done, else why not. */
+/** Reads the node with a call of its own; returns why that failed, or null. */
 async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: AbortSignal): Promise<string | null> {
   const { client, clock, inventory } = context;
   const answer = await client.get(readNodeCall(node), "action", signal);
@@ -124,7 +124,7 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
   return null;
 }
 
-/** How the node stands before something is done to it. */
+/** Returns the node's status and uptime before the action. */
 function stateBeforeAction(context: ExecutorDeps, node: NodeId): Pick<Action, "uptimeHoursBefore" | "statusBefore"> {
   const slot = context.observed.slotOf(node);
   if (slot === null) return { uptimeHoursBefore: null };
@@ -143,7 +143,7 @@ function withdrawAction(context: ExecutorDeps, action: Action, detail: string, i
   else context.remediationState.record([actionChange(row)]);
 }
 
-/** Writes down what came of a sending, by what the service answered. */
+/** Records the outcome of a POST. */
 function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
@@ -159,7 +159,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "done": {
       const reply = decodeActionReply(result.json);
       const row: Action = { ...action, state: "sent", detail: reply.message };
-      context.log.info({ ...log, message: reply.message }, "an action was sent");
+      context.log.info({ ...log, message: reply.message }, "action sent");
       const minutes = (reply.durationMinutes ?? 0) > 0 ? reply.durationMinutes : null;
       commitTransition(context, episode, recordSent(episode, row, minutes, now), [actionChange(row)]);
       return;
@@ -167,14 +167,14 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "in_doubt": {
       count("in_doubt");
       const row: Action = { ...action, state: "sent", inDoubt: true, detail: result.message };
-      context.log.warn({ ...log, problem: result.message }, "an action is in doubt; what is seen will settle it");
+      context.log.warn({ ...log, problem: result.message }, "action in doubt; observation will settle it");
       commitTransition(context, episode, recordSent(episode, row, null, now), [actionChange(row)]);
       return;
     }
     case "refused": {
       count("refused");
       const row: Action = { ...action, state: "ended", endedAt: now, outcome: "refused", detail: result.message };
-      context.log.warn({ ...log, problem: result.message }, "the service refused an action; its episode is given up");
+      context.log.warn({ ...log, problem: result.message }, "action refused by the service; episode given up");
       const rule = context.policies.find(policy)!.rule;
       const attempted = { ...episode, acted: episode.acted + 1 };
       commitTransition(context, episode, recordRefused(attempted, rule, now), [actionChange(row)]);
@@ -193,7 +193,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       return;
     case "not_sent":
       count("failed");
-      context.log.warn({ ...log, problem: result.message }, "an action could not be sent");
+      context.log.warn({ ...log, problem: result.message }, "action not sent");
       commitTransition(context, episode, recordUnsent(episode, now), [actionChange(failed(result.message, null))]);
       return;
     default:
@@ -201,7 +201,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
   }
 }
 
-/** After a 429: the same step is tried again after a wait, and its episode is given up after too many of them. */
+/** After a 429 the step is sent again later; after too many of them its episode is given up. */
 function recordRateLimitedAction(
   context: ExecutorDeps,
   episode: Episode,
@@ -213,10 +213,10 @@ function recordRateLimitedAction(
   commitTransition(context, episode, recordAfter, [actionChange(action)]);
   const log = { action: action.id, policy: action.policy, node: action.node, attempts: recordAfter.limited };
   if (recordAfter.closedAt === null) {
-    context.log.warn({ ...log, problem: action.detail }, "an action was rate limited; it is sent again later");
+    context.log.warn({ ...log, problem: action.detail }, "action rate limited; it is sent again later");
     return;
   }
-  context.log.warn({ ...log, problem: action.detail }, "an action was rate limited too often; its episode is given up");
+  context.log.warn({ ...log, problem: action.detail }, "action rate limited too often; episode given up");
   const summary = `${action.node}: the service answered 429 to ${recordAfter.limited} attempts of ${action.policy} (${episode.id}); it is given up for now`;
   notifyOfEpisode(context, recordAfter, { kind: "given_up", severity: "critical", summary });
 }

@@ -12,16 +12,15 @@ type ReadDeps = Pick<
   "client" | "clock" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
 >;
 
-/** A step's time is looked into so many times. */
+/** Reads of a node within the time of a step. */
 const READS_PER_STEP = 8;
 const READ_INTERVAL_MS_MIN: DurationMs = 15 * SECOND_MS;
 const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;
-/** Looked for something due this often. */
+/** How often due reads are looked for. */
 const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
 
 /**
- * Reads the nodes that something was done to, wherever the collectors would not bring it soon enough to verify it. Ends
- * when `signal` aborts.
+ * Reads nodes on which actions are in flight if the collectors are too slow to verify them. Ends when `signal` aborts.
  */
 export async function startVerificationReads(context: ReadDeps, signal: AbortSignal): Promise<void> {
   const { remediationState, clock } = context;
@@ -60,8 +59,7 @@ function isReadDue(context: ReadDeps, action: Action, triedAt: MonotonicMs): boo
 async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<void> {
   const answer = await context.client.get(readNodeCall(node), "action", signal);
   if (!answer.ok) {
-    if (!signal.aborted)
-      context.log.warn({ node, problem: answer.error.message }, "an action could not be looked after");
+    if (!signal.aborted) context.log.warn({ node, problem: answer.error.message }, "verification read failed");
     return;
   }
   const detail = decodeNodeDetail(answer.value.json, () => {});

@@ -11,7 +11,7 @@ export interface RemediationState {
   readonly clock: Pick<JournalClock, "isSettled" | "problem">;
   /** Compares the journal's clock with the service's Date; null: not known yet. */
   checkClock(serviceNow: EpochMs | null): void;
-  /** When the journal was begun, where nothing is known of actions sent before; null: it knows of all. */
+  /** When the journal was created, if actions may have been sent before; null: it has all of them. */
   firstStartedAt(): EpochMs | null;
   /** The journal's clock: it goes on from what was written last, and never goes back behind it. */
   now(): EpochMs;
@@ -37,7 +37,7 @@ export interface PendingUpdate {
   apply(): void;
 }
 
-/** What books stand on. */
+/** Dependencies of the remediation state. */
 export interface RemediationStateDeps {
   readonly journal: Journal;
   readonly clock: Clock;
@@ -50,19 +50,19 @@ export interface RemediationStateDeps {
   onChange?(changes: readonly JournalChange[]): void;
 }
 
-/** Closed episodes and actions are remembered so long: longer than any policy looks back. */
+/** How long closed episodes and actions stay in memory: longer than any policy looks back. */
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
-/** Rows that wait to be written while the journal refuses. Beyond it the oldest decisions go: they are only told. */
+/** Rows that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing depends on them. */
 const PENDING_CHANGES_MAX = 50_000;
 /** The time is written at least this often: what a restart finds older than that it takes for downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /** The fact that keeps the journal's clock from going back. */
 const CLOCK_FACT = "warden.clock";
 
-/** The fact that says when a journal was begun of whose past nothing is known. */
+/** Fact: when a journal was created of whose past nothing is known. */
 const FIRST_START_FACT = "warden.began";
 
-/** Opens the books: reads what the journal holds. Throws where it can't be read. */
+/** Reads the state from the journal. Throws if it can't be read. */
 export function openRemediationState({
   journal,
   clock,

@@ -5,9 +5,9 @@ import type { RemediationState } from "../state/journaled-state.ts";
 
 /** Shows each open episode as a series, by its node. */
 export interface EpisodeGauge {
-  /** Brings the series up to date with the casebook. */
+  /** Updates the series to the open episodes. */
   show(): void;
-  /** Takes all of them away. */
+  /** Removes all series. */
   clear(): void;
 }
 
@@ -21,12 +21,12 @@ const FAMILY = "proxywarden_node_episode";
 
 type Labels = LabelsOf<typeof FAMILY>;
 
-/** What the gauge is read off, and where it is set. */
+/** Dependencies of the gauge. */
 export type EpisodeGaugeDeps = Pick<RemediationContext, "metrics"> & {
   readonly remediationState: Pick<RemediationState, "records">;
 };
 
-/** A gauge of no episode yet. */
+/** Creates a gauge without series. */
 export function createEpisodeGauge({ remediationState, metrics }: EpisodeGaugeDeps): EpisodeGauge {
   const { records } = remediationState;
   let shown: ReadonlyMap<string, Labels> = new Map();
@@ -34,7 +34,7 @@ export function createEpisodeGauge({ remediationState, metrics }: EpisodeGaugeDe
   const labelsOf = ({ id, node, policy, state }: Episode): Labels => ({
     node_id: node,
     policy,
-    // Only closed episodes stand elsewhere.
+    // Closed episodes, which have other states, are not shown.
     state: state as Labels["state"],
     action: records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null)?.request.kind ?? "none",
   });

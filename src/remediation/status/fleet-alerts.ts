@@ -5,19 +5,16 @@ import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { InventoryTrust } from "../evaluation/inventory-trust.ts";
 
-/** Tells people what holds the whole fleet, or a place of it: when it begins, and when it is over. */
-export interface FleetAlerts {
-  /** Compares what is so now with what was told. */
-  update(trust: InventoryTrust): void;
-}
-
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
 
-/** Alarms of which none is told yet. What still lasts after a restart is told again: receivers know it by its key. */
+/**
+ * Returns a function that sends a notification about everything that holds the whole fleet or a region, when it begins and
+ * when it ends. What still lasts after a restart is sent again: receivers recognize the key.
+ */
 export function createFleetAlerts(
   context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
   fleetHealth: FleetHealth,
-): FleetAlerts {
+): (trust: InventoryTrust) => void {
   const { remediationState, notifier, log } = context;
   const sentAlerts = new Map<string, FleetAlert>();
   let untrustedSince: EpochMs | null = null;
@@ -57,23 +54,21 @@ export function createFleetAlerts(
     notifier.notify({ ...subject, ...alert, severity: "critical", endsAt });
   }
 
-  return {
-    update(trust) {
-      const now = remediationState.now();
-      untrustedSince = trust.isUntrusted ? (untrustedSince ?? now) : null;
-      const alerts = new Map([...currentAlerts(trust)].map((alert) => [alert.key, alert]));
-      for (const [key, alert] of alerts) {
-        if (sentAlerts.has(key)) continue;
-        sentAlerts.set(key, alert);
-        log.error({ alert: alert.kind, region: alert.region }, alert.summary);
-        sendAlert(alert, null);
-      }
-      for (const [key, alert] of sentAlerts) {
-        if (alerts.has(key)) continue;
-        sentAlerts.delete(key);
-        log.info({ alert: alert.kind, region: alert.region }, "an alarm is over");
-        sendAlert(alert, now);
-      }
-    },
+  return (trust) => {
+    const now = remediationState.now();
+    untrustedSince = trust.isUntrusted ? (untrustedSince ?? now) : null;
+    const alerts = new Map([...currentAlerts(trust)].map((alert) => [alert.key, alert]));
+    for (const [key, alert] of alerts) {
+      if (sentAlerts.has(key)) continue;
+      sentAlerts.set(key, alert);
+      log.error({ alert: alert.kind, region: alert.region }, alert.summary);
+      sendAlert(alert, null);
+    }
+    for (const [key, alert] of sentAlerts) {
+      if (alerts.has(key)) continue;
+      sentAlerts.delete(key);
+      log.info({ alert: alert.kind, region: alert.region }, "alert resolved");
+      sendAlert(alert, now);
+    }
   };
 }

@@ -22,20 +22,20 @@ import {
 
 type ViewDeps = CandidateDeps & Pick<RemediationContext, "metrics">;
 
-/** What a portrait is drawn from. */
+/** Dependencies of the status view. */
 export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
   readonly journal: Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands">;
-  /** What is thought of our eyes now. */
+  /** Whether fleet data is trusted now. */
   readonly trust: () => InventoryTrust;
 }
 
-/** Rows of each kind in an explanation. */
+/** Most rows of each kind in an explanation. */
 const ROWS_PER_NODE_MAX = 50;
 
-/** Shows the warden as it stands. */
+/** Creates the status view of remediation. */
 export function createStatusView(parts: StatusViewDeps): RemediationView {
   const { context, journal } = parts;
   const { records } = context.remediationState;
@@ -165,7 +165,7 @@ function nodeMarksOf({ remediationState, policies }: ViewDeps): ReadonlyMap<stri
   return marks;
 }
 
-/** Sets the gauges of what a portrait shows. */
+/** Sets the gauges of the status and the policies. */
 export function setStatusGauges(context: ViewDeps, view: RemediationView): void {
   const { metrics } = context;
   const status = view.status();
@@ -183,7 +183,7 @@ export function setStatusGauges(context: ViewDeps, view: RemediationView): void 
   }
 }
 
-/** Begins the counters of a policy at zero, so that their first increase is one. */
+/** Initializes the counters of each policy at 0, so that `increase()` sees their first increment. */
 export function initializeCounters({ metrics, policies }: ViewDeps): void {
   for (const { rule } of policies.all) {
     metrics.inc("proxywarden_decisions_total", { policy: rule.name, verdict: "act", reason: "all_clear" }, 0);
@@ -195,7 +195,7 @@ export function initializeCounters({ metrics, policies }: ViewDeps): void {
   }
 }
 
-/** Takes away the gauges of policies that are no more. */
+/** Removes the gauges of all policies. */
 export function removePolicyGauges({ metrics, policies }: ViewDeps): void {
   for (const { rule } of policies.all) {
     for (const state of EPISODE_STATES) metrics.remove("proxywarden_episodes", { policy: rule.name, state });

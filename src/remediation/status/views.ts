@@ -8,30 +8,30 @@ import type { OperatorCommandRow } from "../../model/remediation/operator-comman
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 
-/** How the warden stands: what holds everything, and what each limit comes to. */
+/** Status of remediation: what holds every action, and the effective limits. */
 export interface RemediationStatus {
-  /** The ceiling over every policy's mode. */
+  /** `safety.mode`: no policy exceeds it. */
   readonly mode: Mode;
   readonly paused: { readonly at: EpochMs; readonly reason: string; readonly operator?: string } | null;
   readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
-  /** Why our sight is not trusted; none: it is. */
+  /** Why fleet data is not trusted; empty: it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
-  /** Why nothing can be written down; null: it can. */
+  /** Why the journal can't be written; null: it can. */
   readonly journal: string | null;
-  /** The largest complete walk that the inventory is measured by; 0: none yet. */
+  /** Nodes of the largest complete walk that the inventory is compared with; 0: none yet. */
   readonly largestWalkNodes: number;
-  /** Nodes, by name of the limit: what each comes to for the fleet as it is. */
+  /** The effective limits for the current fleet, in nodes or actions, by name. */
   readonly limits: Readonly<Record<string, number>>;
   readonly inFlight: number;
 }
 
-/** One policy, as it runs. */
+/** Status of one policy. */
 export interface PolicyStatus {
   readonly rule: PolicyRule;
-  /** In force: the least of its own, the ceiling, and what its efficacy leaves it. */
+  /** The mode in force: the lowest of its own, `safety.mode`, and `dry_run` after a fallback. */
   readonly mode: Mode;
-  /** Fallen back to dry_run for healing too little, until its text changes. */
+  /** Whether it fell back to `dry_run` because it healed too few nodes. Ends when its text changes. */
   readonly hasFallenBack: boolean;
   /** Whether an action under this text was verified. */
   readonly isProven: boolean;
@@ -41,27 +41,27 @@ export interface PolicyStatus {
   readonly episodes: Readonly<Record<string, number>>;
 }
 
-/** What one policy makes of one node at this moment. */
+/** The state of one policy on one node. */
 export interface PolicyExplanation {
   readonly policy: string;
   readonly mode: Mode;
   readonly verdict: "true" | "false" | "unknown";
-  /** Whether the policy is about the node; null: unknown. */
+  /** Whether `match` selects the node; null: unknown. */
   readonly matched: boolean | null;
-  /** Why the verdict is unknown: field, and what is the matter with it. */
+  /** Why the verdict is unknown: each field and its problem. */
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
   readonly forMs: number;
   readonly episode: Episode | null;
-  /** Everything that would hold an action on the node now, whether or not the policy fires. */
+  /** Everything that would hold an action now, whether or not the policy fires. */
   readonly blockers: readonly Blocker[];
 }
 
-/** Why a node was, or was not, acted on. */
+/** Why a node was or was not acted on. */
 export interface NodeExplanation {
   readonly node: NodeId;
-  /** Whether the node is in the fleet now. */
+  /** Whether the node is listed now. */
   readonly known: boolean;
   readonly at: EpochMs;
   readonly policies: readonly PolicyExplanation[];
@@ -73,8 +73,8 @@ export interface NodeExplanation {
 }
 
 /**
- * Why an order of a person was not carried out. `not_found`: there is nothing of that name; `conflict`: it stands
- * otherwise, such as an action that is not waiting; `journal`: it could not be written down.
+ * Why an operator command was rejected. `not_found`: no such node or action; `conflict`: its state does not allow it, for
+ * example an action that is not waiting; `journal`: it could not be journaled.
  */
 export interface CommandRejection {
   readonly kind: "not_found" | "conflict" | "journal";
@@ -82,11 +82,11 @@ export interface CommandRejection {
 }
 
 /**
- * What an operator may order. The text says what is so now. Every order that is carried out is journalled, with the name
- * of the operator where `of` has said it.
+ * The commands of an operator. Each returns a sentence with the result. Every command that succeeds is journaled, with the
+ * operator's name if {@link OperatorCommands.as} was called.
  */
 export interface OperatorCommands {
-  /** The same orders, given by the operator of that name. */
+  /** Returns the commands as given by the operator of that name. */
   as(operator: string): OperatorCommands;
   pause(reason: string): Result<string, CommandRejection>;
   resume(): Result<string, CommandRejection>;
@@ -101,7 +101,7 @@ export interface OperatorCommands {
 }
 
 /**
- * What the warden has to do with a node, from the least to the weightiest. `pending`: a policy's `for` runs; `firing`: a
+ * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` runs; `firing`: a
  * policy fires, and nothing is under way: it is held, or was given up; `shadow`: an episode of a dry run; `episode`: a real
  * one; `acting`: a step of it is under way; `held`: a person holds the node, or a veto does; `awaiting`: an action waits for
  * a person.
@@ -109,7 +109,7 @@ export interface OperatorCommands {
 export const NODE_MARKS = ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** What the warden shows. All of it from memory, but for the rows, which the journal has. */
+/** Read access to remediation. Everything comes from memory, except rows, which the journal has. */
 export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
@@ -117,8 +117,8 @@ export interface RemediationView {
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
   operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
-  /** Actions that wait for a person. */
+  /** Actions that wait for approval. */
   approvals(): readonly Action[];
-  /** The nodes that it has anything to do with: of each, what weighs most. */
+  /** The nodes that remediation is concerned with, each with its most important mark. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
 }

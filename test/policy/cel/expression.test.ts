@@ -27,7 +27,7 @@ function evaluate(text: string, values: Readonly<Record<string, Value>>): boolea
 
 const namesIn = (text: string) => compiledExpression(text).fields.map(({ name }) => name);
 
-describe("this CEL by itself", () => {
+describe("CEL on its own", () => {
   test("wants a BigInt for an int: a plain number fails", () => {
     const run = new Environment().registerVariable("n", "int").parse("n > 1");
     expect(run({ n: 2n })).toBe(true);

@@ -26,7 +26,7 @@ describe("an expression is refused, at its place,", () => {
   test.each([
     ["@node == node", "node is no value by itself; name a field of it, such as node.id"],
     ["0.5 < @fleet.median", "fleet.median is no value by itself; name a field of it, such as fleet.median.cpu_usage"],
-    ['@node["status"] == "offline"', "what is read must be written out, as in node.status"],
+    ['@node["status"] == "offline"', "fields must be written as node.status, not with [ ]"],
     ["@has(node.status)", "has is refused: a field that is missing is unknown by itself"],
     ["node.name == @null", "null is refused: a field that is missing is unknown by itself"],
     ["@dyn(node.name) == 1", "dyn is refused: it would hide the type of what it wraps"],
@@ -49,7 +49,7 @@ describe("an expression is refused, at its place,", () => {
       "@node.name ? node.uptime_hours > 1 : node.uptime_hours > 2",
       "ternary condition must be bool, got 'string', in node.name",
     ],
-    ['@node.name + "x" == "yx"', "texts are not joined"],
+    ['@node.name + "x" == "yx"', "strings can't be concatenated"],
   ])("for its types: %s", (text, message) => {
     expect(refusal(text)).toBe(message);
   });
@@ -67,20 +67,20 @@ describe("an expression is refused, at its place,", () => {
   test.each([
     [
       '@node.name.matches("(a+)+$")',
-      "matches is refused: a regular expression may take forever; use contains, startsWith or endsWith",
+      "matches is refused: regular expressions can take unbounded time; use contains, startsWith or endsWith",
     ],
     [
       "@node.active_sessions / node.uptime_hours > 2",
-      "/ is refused: dividing by 0 has no answer; write ratio(a, b), which is unknown there",
+      "/ is refused: division by 0 is undefined; use ratio(a, b), which is unknown if b is 0",
     ],
-    ["@node.uptime_hours % 24 == 0", "% is refused: a remainder by 0 has no answer"],
+    ["@node.uptime_hours % 24 == 0", "% is refused: the remainder by 0 is undefined"],
     ['@["a"].exists(x, node.name == x)', "exists is refused: write the cases out, joined by || or &&"],
     ["@node.last_seen.getHours() > 3", expect.stringMatching(/^unknown function getHours; there are duration,/)],
     ['@contans(node.name, "a")', "unknown function contans; did you mean contains?"],
     ['@contains(node.name, "a")', 'contains is written TEXT.contains("eu")'],
     ["@ratio(node.uptime_hours) > 1", "ratio is written ratio(a, b)"],
     ["now - node.last_seen > @duration(node.name)", 'duration takes a text that is written out, as in duration("10m")'],
-    ["@[1] == [node.uptime_hours]", "a list stands only after in"],
+    ["@[1] == [node.uptime_hours]", "a list is only allowed after in"],
     ["node.uptime_hours in @{1: 2}", expect.anything()],
     ["node.uptime_hours == @5u", "neither bytes nor unsigned numbers are of use here"],
     ["node.uptime_hours < @9007199254740992", "a whole number is at most 2^53 - 1"],
@@ -100,13 +100,13 @@ describe("an expression is refused, at its place,", () => {
     ["fleet.online_ratio < @50", "fleet.online_ratio is a ratio from 0 to 1, so 90 % is written 0.9"],
     ["node.cpu_usage > @-1", "node.cpu_usage is a ratio from 0 to 1, so 90 % is written 0.9"],
     ['node.region != @""', expect.stringContaining("node.region is never an empty text")],
-    ['node.name.startsWith(@"")', "every text has the empty text within it"],
-    ["node.name in @[]", "nothing is in an empty list"],
-    ["node.uptime_hours > 1 || @true", "this reads no field, so it says the same of every node"],
-    ["@1 == 1", "this reads no field, so it says the same of every node"],
-    ["@true", "this reads no field, so it says the same of every node"],
-    ['node.uptime_hours > 1 && @"a" in ["a"]', "this reads no field, so it says the same of every node"],
-    ['@node.version < "1.10"', expect.stringContaining('"1.10" comes before "1.9"')],
+    ['node.name.startsWith(@"")', "every string contains the empty string"],
+    ["node.name in @[]", "an empty list never matches"],
+    ["node.uptime_hours > 1 || @true", "this reads no field, so it has the same value for every node"],
+    ["@1 == 1", "this reads no field, so it has the same value for every node"],
+    ["@true", "this reads no field, so it has the same value for every node"],
+    ['node.uptime_hours > 1 && @"a" in ["a"]', "this reads no field, so it has the same value for every node"],
+    ['@node.version < "1.10"', expect.stringContaining('"1.10" sorts before "1.9"')],
   ])("for what would hold always or never: %s", (text, message) => {
     expect(refusal(text)).toEqual(message);
   });

@@ -67,7 +67,7 @@ describe("the efficacy of a policy", () => {
       expect(efficacyOfEpisodes([...bad, otherOf(more)])).toEqual({ nodes: 3, healed: 0, isTooLow: false });
   });
 
-  test("counts what passed by itself after a step as not healed", () => {
+  test("counts what recovered without after a step as not healed", () => {
     expect(efficacyOfEpisodes(closedEpisodes(["cleared", "cleared", "cleared", "healed"]))).toMatchObject({
       healed: 1,
       isTooLow: true,

@@ -152,7 +152,7 @@ describe("whatever becomes of the steps", () => {
     return course;
   };
 
-  test("no episode takes more steps than its ladder has, nor one of them twice, nor an earlier one after a later", () => {
+  test("no episode takes more steps than its policy has, nor one of them twice, nor an earlier one after a later", () => {
     let most = 0;
     fc.assert(
       fc.property(rules, draws, (rule, all) => {

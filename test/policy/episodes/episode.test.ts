@@ -4,16 +4,12 @@ import type { Action, Episode, Quarantine } from "../../../src/model/remediation
 import {
   advanceStep,
   beginEpisode,
-  clearEpisode,
   observeStatus,
   recordRateLimited,
   recordRefused,
   recordSent,
   recordStepResult,
   recordUnsent,
-  refireEpisode,
-  resumeEpisode,
-  suspendEpisode,
   withdrawEpisode,
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
@@ -61,7 +57,7 @@ test("a state's time begins when it is entered, not with every look", () => {
   expect(recordSent(episode, reboot, null, NOON).stateAt).toBe(NOON);
 });
 
-describe("ended with when false: healed, the ladder is over", () => {
+describe("ended with when false: healed, no further step follows", () => {
   test("the episode recovers, at the step that healed it", () => {
     expect(recordStepResult(actingEpisode({ step: 1 }), reboot, "verified", rule, LATER)).toMatchObject({
       state: "recovering",
@@ -79,7 +75,7 @@ describe("ended with when false: healed, the ladder is over", () => {
     });
   });
 
-  test("a quarantine that nobody saw did not come about", () => {
+  test("a quarantine that was not observed did not come about", () => {
     const unseen = actingEpisode({ step: 2, quarantine: quarantine({ seen: false }) });
     expect(recordStepResult(unseen, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
       state: "recovering",
@@ -118,14 +114,14 @@ describe("ended with when true: ineffective, the next step", () => {
   });
 });
 
-describe("only ineffective advances the ladder", () => {
+describe("only ineffective advances to the next step", () => {
   test("refused gives the episode up", () => {
     expect(recordRefused(openEpisode({ step: 0 }), rule, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
     const inside = openEpisode({ step: 2, quarantine: quarantine() });
     expect(recordRefused(inside, rule, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
   });
 
-  test("an end that can't be told gives it up as well: nobody knows what a next step would meet", () => {
+  test("an unknown result gives it up as well: the effect of a next step is unknown", () => {
     expect(recordStepResult(actingEpisode({ step: 0 }), reboot, "in_doubt", rule, LATER)).toMatchObject({
       state: "given_up",
     });
@@ -203,7 +199,7 @@ describe("a quarantine of ours", () => {
     expect(observeStatus(asked, "quarantined", LATER).quarantine).toMatchObject({ seen: true });
   });
 
-  test("in which the node is seen online twice was lifted by a person", () => {
+  test("in which the node is seen online twice was lifted by an operator", () => {
     const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine() });
     expect(observeStatus(inside, "quarantined", LATER)).toBe(inside);
     const once = observeStatus(inside, "online", LATER);
@@ -215,12 +211,12 @@ describe("a quarantine of ours", () => {
     expect(observeStatus(once, "maintenance", LATER)).toEqual({ ...once, repaired: true });
   });
 
-  test("of a dry run is lifted by nobody", () => {
+  test("of a dry run is not lifted", () => {
     const madeUp = openEpisode({ state: "quarantined", shadow: true, acted: 1, quarantine: quarantine() });
     expect(observeStatus(observeStatus(madeUp, "online", LATER), "online", LATER)).toBe(madeUp);
   });
 
-  test("ends on the journal's clock, then probation: a minute early is its end, not a person", () => {
+  test("ends on the journal's clock, then probation: a minute early is its end, not an operator", () => {
     const { endsAt } = quarantine();
     const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine({ seenOnline: 1 }) });
     expect(observeStatus(inside, "online", endsAt - MINUTE_MS - 1)).toMatchObject({ state: "freed" });
@@ -243,7 +239,7 @@ describe("a quarantine of ours", () => {
     }
   });
 
-  test("that outlasts its duration is overdue: told, and not touched", () => {
+  test("that outlasts its duration is overdue: it is reported, and the node is not acted on", () => {
     const { endsAt } = quarantine();
     const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine() });
     expect(observeStatus(inside, "quarantined", endsAt + 5 * MINUTE_MS)).toBe(inside);
@@ -256,43 +252,6 @@ describe("a quarantine of ours", () => {
   test("that is none of ours is nothing to an episode", () => {
     const episode = openEpisode();
     expect(observeStatus(episode, "quarantined", LATER)).toBe(episode);
-  });
-});
-
-describe("a suspended episode", () => {
-  const back = (overrides: Partial<Episode>, hasActionUnderWay = false) =>
-    resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionUnderWay, LATER).state;
-
-  test("goes on at once only where an action of ours or our quarantine is under way", () => {
-    expect(back({}, true)).toBe("acting");
-    expect(back({ quarantine: quarantine() })).toBe("quarantined");
-    expect(back({ healed: true })).toBe("suspended");
-    expect(back({})).toBe("suspended");
-  });
-
-  test("goes on with its step once `for` is proven again, and with the next one if a step had healed it", () => {
-    const waiting = openEpisode({ state: "suspended", step: 1, acted: 1 });
-    expect(refireEpisode(waiting, rule, LATER)).toMatchObject({ state: "firing", step: 1 });
-    expect(refireEpisode({ ...waiting, healed: true }, rule, LATER)).toMatchObject({
-      state: "firing",
-      step: 2,
-      healed: false,
-    });
-    expect(refireEpisode({ ...waiting, step: 2, healed: true }, rule, LATER)).toMatchObject({ state: "given_up" });
-  });
-
-  test("is closed by `clear_for`: healed if a step had healed it", () => {
-    const waiting = openEpisode({ state: "suspended", acted: 1 });
-    expect(clearEpisode(waiting, LATER).state).toBe("cleared");
-    expect(clearEpisode({ ...waiting, healed: true }, LATER).state).toBe("healed");
-  });
-
-  test("on probation, is not put into quarantine once more", () => {
-    const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantine() });
-    const probation = observeStatus(inside, "online", quarantine().endsAt);
-    const vanished = suspendEpisode(probation, LATER);
-    expect(resumeEpisode(vanished, false, LATER)).toMatchObject({ state: "suspended", step: 2 });
-    expect(refireEpisode(vanished, rule, LATER).state).toBe("given_up");
   });
 });
 

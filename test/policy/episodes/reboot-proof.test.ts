@@ -37,7 +37,7 @@ describe("a reboot is proved", () => {
   });
 });
 
-describe("nothing is proved: pain 8, assumed rebooted", () => {
+describe("nothing is proved", () => {
   test("by a recovery alone", () => {
     expect(proof({})).toBe("none");
   });

@@ -113,7 +113,7 @@ describe("ended with", () => {
     expect(stepResultOf("reboot", { when: "false", status: "maintenance", now: END })).toBe("verified");
   });
 
-  test("a quarantine that nobody saw, when false is verified: the trouble is over", () => {
+  test("a quarantine that was not observed, when false is verified: the trouble is over", () => {
     expect(stepResultOf("quarantine", { when: "false", status: "online", now: END })).toBe("verified");
   });
 });
@@ -131,7 +131,7 @@ describe("a record from before the step", () => {
   });
 });
 
-test("what can't be told is waited for as long again, and ten minutes at least", () => {
+test("an unknown result extends the step by its own time, at least ten minutes", () => {
   const of = (minutes: number) => stepDeadlines(sentAction("reboot"), { withinMs: minutes * MINUTE_MS, expect: null });
   expect(of(3)).toEqual({ end: NOON + 3 * MINUTE_MS, last: NOON + 13 * MINUTE_MS });
   expect(of(10)).toEqual({ end: NOON + 10 * MINUTE_MS, last: NOON + 20 * MINUTE_MS });

@@ -154,14 +154,14 @@ describe("an incident over time", () => {
     expect(nodesToContinue(incident({}, ...Array.from({ length: 138 }, (_, index) => `n${index}`)), 5)).toBe(69);
   });
 
-  test("ends six hours after its last onset, whatever is still bad", () => {
+  test("ends six hours after its last onset, whatever is still unhealthy", () => {
     const end = 102 + INCIDENT_MS_MAX;
     expect(as("abcdefghij", end - 1)).toEqual([tenNodes]);
     expect(as("abcdefghij", end)).toEqual([]);
   });
 });
 
-test("a node is of the incident that it went bad with", () => {
+test("a node is of the incident that it failed with", () => {
   const all = [incident({}, "a", "b"), incident({ place: "s" }, "c")];
   expect(["a", "c", "d"].map((node) => findIncident(all, node))).toEqual([all[0], all[1], null]);
 });

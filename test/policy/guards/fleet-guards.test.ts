@@ -39,7 +39,7 @@ const withOffline = (count: number): readonly NodeFixture[] =>
 const actingEpisodes = (...nodes: readonly string[]): Episode[] =>
   nodes.map((node, index) => episodeOf(10 + index, { node, state: "acting", acted: 1 }));
 
-describe("a storm: pain 1, too many healthy nodes killed", () => {
+describe("a storm", () => {
   test("is more than the share of the fleet that is unhealthy, and the share itself is none", () => {
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
@@ -61,7 +61,7 @@ describe("a storm: pain 1, too many healthy nodes killed", () => {
     }
   });
 
-  test("is none on a fleet of three for the one node that is ill: pain 12, small fleets frozen by percentages", () => {
+  test("is none on a fleet of three for the one node that is unhealthy", () => {
     const three = hundredNodes.slice(0, 3);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
@@ -70,7 +70,7 @@ describe("a storm: pain 1, too many healthy nodes killed", () => {
   });
 });
 
-describe("one incident: pain 11, a whole domain dark", () => {
+describe("one incident", () => {
   const incident: Incident = {
     place: "r-0",
     from: NOON - 20 * MINUTE_MS,
@@ -81,7 +81,7 @@ describe("one incident: pain 11, a whole domain dark", () => {
   const told = (changed: Partial<Incident> = {}, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
     blockersOfGuard(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
 
-  test("holds the nodes that went bad with it, names their number and place, and says how it ends", () => {
+  test("holds the nodes that failed with it, names their number and place, and says how it ends", () => {
     expect(told()).toEqual([
       "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, at the latest at 2026-03-01T17:41:00.000Z",
     ]);
@@ -95,13 +95,13 @@ describe("one incident: pain 11, a whole domain dark", () => {
     expect(told({}, { active: activePolicy({ name: "other" }) })).toHaveLength(1);
   });
 
-  test("of nodes that name no place is told as such, and is by country where safety says so", () => {
+  test("of nodes without a region are reported as such, and are grouped by country if safety says so", () => {
     const safety = { correlated: { by: "country", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS } } as const;
     expect(told({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) failed/);
   });
 });
 
-test("an open breaker holds everybody until a person resets it", () => {
+test("an open breaker holds every node until an operator resets it", () => {
   const open = { firings: [], open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 } };
   expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
     "breaker: it opened at 2026-02-27T03:04:05.000Z when 11 nodes fired; reset-breaker closes it",
@@ -124,12 +124,12 @@ describe("max_in_flight", () => {
     ]);
   });
 
-  test("0 means nobody", () => {
+  test("0 allows none", () => {
     expect(told(0, 0)).toEqual(["in_flight: 0 of 0 actions in flight are not yet verified"]);
   });
 });
 
-describe("max_disrupted: pain 10, limits on the second action only", () => {
+describe("max_disrupted", () => {
   const told = (share: number, amount: number, ...nodes: string[]) =>
     blockersOfGuard(
       disruptedGuard,
@@ -149,7 +149,7 @@ describe("max_disrupted: pain 10, limits on the second action only", () => {
     expect(told(0.01, 5, "node_0", "node_1")).toHaveLength(1);
   });
 
-  test("0 means nobody; above 0 it is one node at least", () => {
+  test("0 allows none; above 0 it is one node at least", () => {
     expect(told(0, 5)).toEqual(["disrupted: 0 nodes are disrupted, of 0 at most"]);
     expect(told(0.5, 0)).toHaveLength(1);
     expect(told(0.0001, 5)).toEqual(NO_BLOCKERS);
@@ -175,7 +175,7 @@ describe("max_disrupted_per", () => {
     expect(told({ region: null, country: null }, all)).toEqual(NO_BLOCKERS);
   });
 
-  test("counts the candidate's own node once, and 0 means nobody", () => {
+  test("counts the candidate's own node once, and 0 allows none", () => {
     expect(told({ region: 1, country: null }, actingEpisodes("node_0"))).toEqual(NO_BLOCKERS);
     expect(told({ region: 0, country: null }, [])).toHaveLength(1);
   });
@@ -212,7 +212,7 @@ describe("min_online_per", () => {
     expect(told(0, 5, { node: buildObservation({ status: "offline" }) })).toEqual(NO_BLOCKERS);
   });
 
-  test("a node that we have in hand does not stay online, though the list still says so", () => {
+  test("a node that is disrupted does not count as online, though the list still says so", () => {
     expect(told(3, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual([
       "min_online: 1 nodes of the region r-0 would stay online; the minimum is 2",
     ]);
@@ -220,7 +220,7 @@ describe("min_online_per", () => {
     expect(told(3, 2, {}, { episodes: actingEpisodes("node_5") })).toEqual(NO_BLOCKERS);
   });
 
-  test("holds by country as by region, and tells both", () => {
+  test("holds by country as by region, and reports both", () => {
     const two = hundredNodes.map((node) => ({
       ...node,
       status: node.id === "node_5" ? ("online" as const) : "offline",
@@ -256,7 +256,7 @@ describe("max_actions", () => {
     ]);
   });
 
-  test("0 means nobody, and there will be no room", () => {
+  test("0 allows no action, and none becomes free", () => {
     expect(told(0, [])).toEqual(["max_actions: 0 actions within 1h, of 0 at most"]);
     expect(told(0, [NOON])).toEqual(["max_actions: 1 actions within 1h, of 0 at most"]);
   });

@@ -11,7 +11,7 @@ import { defaultSafety } from "../../harness/policies.ts";
 
 const limits = (nodes: number, safety: Partial<Safety> = {}) => effectiveLimits({ ...defaultSafety, ...safety }, nodes);
 
-describe("what limits come to: pain 12, small fleets frozen by percentages", () => {
+describe("effective limits", () => {
   test.each([
     [1, { maxUnhealthy: 1, maxDisrupted: 1, breaker: 10 }],
     [3, { maxUnhealthy: 1, maxDisrupted: 1, breaker: 10 }],
@@ -30,14 +30,14 @@ describe("what limits come to: pain 12, small fleets frozen by percentages", () 
     expect(limits(1_000, { maxUnhealthy: { share: 0.007 } }).maxUnhealthy).toBe(7);
   });
 
-  test("a share of 0 is nobody, and so is an amount of 0", () => {
+  test("a share of 0 allows no node, and so does an amount of 0", () => {
     const none = { maxUnhealthy: { share: 0 }, maxDisrupted: { share: 0, amount: 5 } };
     expect(limits(100_000, none)).toMatchObject({ maxUnhealthy: 0, maxDisrupted: 0 });
     expect(limits(100, { maxDisrupted: { share: 1, amount: 0 } }).maxDisrupted).toBe(0);
     expect(limits(100, { breaker: { share: 0, amount: 0, withinMs: 1 } }).breaker).toBe(0);
   });
 
-  test("a share above 0 is never nobody, nor more than the fleet, nor more in a smaller fleet", () => {
+  test("a share above 0 is never zero nodes, nor more than the fleet, nor more in a smaller fleet", () => {
     const shares = fc.integer({ min: 1, max: 10_000 }).map((hundredths) => hundredths / 10_000);
     fc.assert(
       fc.property(shares, fc.integer({ min: 1, max: 200_000 }), (share, nodes) => {

@@ -27,7 +27,7 @@ describe("a protected node", () => {
   const told = (answer: "true" | "false" | "unknown") =>
     blockersOfGuard(protectedGuard, { node: buildObservation({ protected: answer }) });
 
-  test("is not touched, nor one of which it can't be said", () => {
+  test("is not acted on, nor one for which that is unknown", () => {
     expect(told("true")).toEqual(["protected: the node is protected by safety.protected"]);
     expect(told("unknown")).toEqual(["protected: the fields that safety.protected reads are unknown"]);
     expect(told("false")).toEqual(NO_BLOCKERS);
@@ -37,7 +37,7 @@ describe("a protected node", () => {
 describe("a hold", () => {
   const held = (hold: Partial<NodeHold>) => blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_0", hold)] });
 
-  test("of a person lasts until it is released", () => {
+  test("of an operator lasts until it is released", () => {
     expect(held({ kind: "held", reason: "disk is being swapped" })).toEqual(["held: disk is being swapped"]);
   });
 
@@ -61,7 +61,7 @@ describe("a hold", () => {
     expect(held({ ...veto, policy: "another", until: NOON + HOUR_MS })).toEqual(NO_BLOCKERS);
   });
 
-  test("and a veto are both told", () => {
+  test("and a veto are both reported", () => {
     const holds = [holdOf("node_0"), holdOf("node_0", { kind: "vetoed", policy: "reboot-offline", until: NOON + 1 })];
     expect(holdGuard.check(buildCandidate(), buildFacts({ holds })).map(({ reason }) => reason)).toEqual([
       "held",
@@ -70,7 +70,7 @@ describe("a hold", () => {
   });
 });
 
-describe("somebody else's work on a node: pain 9, fighting humans", () => {
+describe("work of others on a node", () => {
   const told = (status: NodeStatus, episode: Episode | null = null, facts: GuardCaseOptions = {}) =>
     blockersOfGuard(statusGuard, { node: buildObservation({ status }), episode }, facts);
 
@@ -84,7 +84,7 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
     expect(told("unknown")).toEqual(["status: its status is unknown"]);
   });
 
-  test.each(["online", "offline"] as const)("one that is %s is nobody's", (status) => {
+  test.each(["online", "offline"] as const)("one that is %s is not held", (status) => {
     expect(told(status)).toEqual(NO_BLOCKERS);
   });
 
@@ -139,7 +139,7 @@ describe("somebody else's work on a node: pain 9, fighting humans", () => {
       "ownership: our quarantine should have ended 0s ago, but the node is still quarantined",
     ]);
     expect(told("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
-      "ownership: our quarantine of it should have ended 1m30s ago, and it is still in one",
+      "ownership: our quarantine should have ended 1m30s ago, but the node is still quarantined",
     ]);
   });
 });
@@ -205,7 +205,7 @@ describe("the cool-down between two episodes of a node", () => {
   });
 });
 
-describe("retry: pain 7, endless loops", () => {
+describe("retry", () => {
   const past = (number: number, agoMs: number, more: Partial<Episode> = {}) =>
     closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...more });
   const told = (episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
@@ -253,7 +253,7 @@ describe("retry: pain 7, endless loops", () => {
     expect(blockersOfGuard(retryGuard, {}, { holds: [other] })).toEqual(NO_BLOCKERS);
   });
 
-  test("both are told where both hold", () => {
+  test("both are reported when both hold", () => {
     const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up", acted: 0 })];
     expect(told(failed)).toEqual([
       "retry_limit: 2 episodes within 1d, of 2 allowed; the next in 22h",

@@ -64,7 +64,7 @@ describe("a storm", () => {
   });
 });
 
-describe("the breaker: pain 14, one that a restart forgets", () => {
+describe("the breaker", () => {
   const count = (breaker: Breaker, nodes: readonly string[], now: number, limit = 2) =>
     recordFirings(breaker, nodes, { now, withinMs: 60, limit });
 

@@ -40,7 +40,7 @@ test("each safety.mode says who acts, who asks, and how many nodes that could be
   });
 });
 
-test("policies that only tell people, or never begin an episode, touch nobody", () => {
+test("policies that only notify, or never begin an episode, act on no node", () => {
   const rules = [
     rule("tells", "enforce", { steps: [NOTIFY] }),
     rule("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
@@ -62,7 +62,7 @@ test.each([
   expect(reach.nodesPerHour).toEqual({ fleet: nodes, region: nodes, country: nodes });
 });
 
-describe("a limit of 0 means nobody:", () => {
+describe("a limit of 0 allows none:", () => {
   test.each<[string, Partial<Safety>]>([
     ["max_unhealthy", { maxUnhealthy: { share: 0 } }],
     ["max_disrupted, its share", { maxDisrupted: { share: 0, amount: 5 } }],

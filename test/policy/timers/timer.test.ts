@@ -83,13 +83,13 @@ test("data that comes and goes resets no timer (prometheus#14085)", () => {
 });
 
 describe("the same data", () => {
-  test("looked at again is no observation: the very same timer comes back", () => {
+  test("without new data there is no observation: the same timer is returned", () => {
     const timer = observeAll("ttt");
     expect(observeCondition(timer, observation(2, "true"), rule)).toBe(timer);
     expect(observeCondition(timer, observation(1, "false"), rule)).toBe(timer);
   });
 
-  test("looked at again after an unknown bridges no gap", () => {
+  test("without new data after an unknown bridges no gap", () => {
     const frozen = observeAll("tttu");
     const again = observeCondition(frozen, observation(2, "true"), rule);
     expect(timerText(observeAll("t", again, rule, 4))).toBe("pending 2m 0m");
@@ -255,7 +255,7 @@ describe("a reload", () => {
     expect(applyRuleChange(observeAll(verdicts, firingTimer, rule, 16), longer)).toBe(INACTIVE);
   });
 
-  test("that lowers `for` fires nothing by itself, but the next true does", () => {
+  test("that lowers `for` fires nothing at once, but the next true does", () => {
     const pending = observeAll("t".repeat(10));
     const shorter = { ...rule, forMs: 5 * MINUTE_MS };
     expect(applyRuleChange(pending, shorter)).toBe(pending);

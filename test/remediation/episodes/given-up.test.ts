@@ -32,7 +32,7 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
   await context.stop();
 });
 
-test("a node given up by a ladder that takes longer than forget_after stays given up", async () => {
+test("a node given up by steps that take longer than forget_after stays given up", async () => {
   const quarantine = { ...steps.quarantine, durationMs: 90 * MINUTE_MS };
   const quarantineThenNotify = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
   const context = await startQuietNetwork({ rules: remediationRules([quarantineThenNotify]), scenario });

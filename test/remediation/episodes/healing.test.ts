@@ -18,7 +18,7 @@ test("a node that a reboot heals is rebooted once, verified with proof, and its 
   await context.stop();
 });
 
-test("a node is not touched before `when` was observed true for `for`", async () => {
+test("a node is not acted on before `when` was observed true for `for`", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 15 * MINUTE_MS })]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -45,7 +45,7 @@ test("a node that only a forced reboot heals gets both, the second only after th
 
 const allSteps = [steps.disconnect, steps.reboot, steps.force, steps.quarantine, steps.notify];
 
-test("a node that nothing heals gets the whole ladder, a step at a time, and is then given up, and that is said", async () => {
+test("a node that nothing heals gets every step, one at a time, and is then given up, which is reported", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: allSteps, retry: withoutRetries })]),
   });
@@ -91,7 +91,7 @@ test("a node that was not healed is tried again after retry.every, and is given 
   await context.stop();
 });
 
-test("a node that falls ill again within clear_for stays in its episode, and gets the next step after `for`", async () => {
+test("a node that becomes unhealthy again within clear_for stays in its episode, and gets the next step after `for`", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -106,7 +106,7 @@ test("a node that falls ill again within clear_for stays in its episode, and get
   await context.stop();
 });
 
-test("a node that recovers by itself before its step is not touched, and its episode closes as cleared", async () => {
+test("a node that recovers without an action before its step is not acted on, and its episode closes as cleared", async () => {
   const nowhere = { maxActions: { amount: 0, perMs: HOUR_MS } };
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], nowhere) });
   const [node] = context.nodes("us-east");

@@ -135,7 +135,7 @@ describe("after downtime", () => {
     await context.stop();
   });
 
-  test("a timer begins anew on a node that has the id of the old one and another created_at", async () => {
+  test("a timer starts over on a node that has the id of the old one and another created_at", async () => {
     const context = await startQuietNetwork({
       rules: remediationRules([slow]),
       scenario: reusingIds,

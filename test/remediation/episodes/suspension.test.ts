@@ -65,7 +65,7 @@ describe("an episode whose verdict stays unknown", () => {
     await context.stop();
   });
 
-  test("ends by itself after retry.forget_after", async () => {
+  test("ends after retry.forget_after", async () => {
     const context = await startUnknown(24 * HOUR_MS);
     await context.advance(6 * HOUR_MS);
     expect(episodeLines(context)).toEqual(["suspended"]);

@@ -144,7 +144,7 @@ describe("alerts of Alertmanager", () => {
   });
 });
 
-test("what is not configured, and what nobody answers for, is an error", async () => {
+test("a server that is not configured or does not answer is an error", async () => {
   const parts = { clock: createVirtualClock(0), agent: "proxywarden/test" };
   const none = createExternalBlockers({ ...parts, prometheus: null, alertmanager: null });
   expect(await none.hasQueryResult("up", neverAnswers)).toEqual({

@@ -91,7 +91,7 @@ test("blocked_by: it is asked again right before the POST, and what blocks by th
   await context.stop();
 });
 
-test("blocked_by: nobody is asked while no node is ill", async () => {
+test("blocked_by: no query runs while no node is unhealthy", async () => {
   const { asked, obstacles: externalBlockers } = oracle();
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ blockedBy: [query] })]),

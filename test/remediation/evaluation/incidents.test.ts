@@ -98,7 +98,7 @@ test("an incident ends half an hour after most of its nodes came back, and the o
   await context.stop();
 });
 
-test("an incident whose nodes stay unhealthy ends six hours after the last of them went bad, also over a kill", async () => {
+test("an incident whose nodes stay unhealthy ends six hours after the last of them failed, also over a kill", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], withoutFailures),
     scenario: { nodes: 60 },

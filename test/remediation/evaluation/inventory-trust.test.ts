@@ -22,7 +22,7 @@ async function vanishing(context: QuietNetwork, share: number): Promise<readonly
   return context.nodes().filter((id) => !listed.has(id));
 }
 
-test("after the inventory had vanished pending timers start from zero, and a cool-down passes before anybody is touched", async () => {
+test("after the inventory had vanished pending timers start from zero, and a cool-down passes before any node is acted on", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })], { stormCooldownMs: HOUR_MS }),
   });
@@ -77,7 +77,7 @@ test("an episode whose step is under way while the inventory vanishes goes on: i
   await context.stop();
 });
 
-test("a last_seen that is frozen for the whole fleet makes nobody stale: our sight is broken, and timers start over", async () => {
+test("a last_seen that is frozen for the whole fleet makes no single node stale: fleet data is not trusted, and timers start over", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'now - node.last_seen > duration("2m")', forMs: 5 * MINUTE_MS })]),
   });
@@ -92,7 +92,7 @@ test("a last_seen that is frozen for the whole fleet makes nobody stale: our sig
   await context.stop();
 });
 
-test("one walk that fails holds everybody until the next whole one, and resets nothing", async () => {
+test("one walk that fails holds every node until the next whole one, and resets nothing", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -129,7 +129,7 @@ test("too many records that can't be read hold everybody", async () => {
   await context.stop();
 });
 
-test("nobody is touched before as many whole walks as warmup_walks says, though a node fired before the restart", async () => {
+test("no node is acted on before as many whole walks as warmup_walks says, though a node fired before the restart", async () => {
   const trust = {
     minInventory: 0.8,
     maxMissing: 0.02,
@@ -151,7 +151,7 @@ test("nobody is touched before as many whole walks as warmup_walks says, though 
   await context.stop();
 });
 
-test("a fleet that was made smaller on purpose is held until a person accepts its inventory", async () => {
+test("a fleet that was made smaller on purpose is held until an operator accepts its inventory", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const gone = new Set(await vanishing(context, 0.3));
   const node = context.nodes("us-east").find((id) => !gone.has(id))!;
@@ -279,7 +279,7 @@ test("a service that answers nothing from the start on is a break of trust: a co
   await context.stop();
 });
 
-test("a node that was acted on and does not come back stays lost after forget_after, and begins anew once it is back", async () => {
+test("a node that was acted on and does not come back stays lost after forget_after, and starts over once it is back", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: forgetful })]) });
   const gone = await vanishing(context, 0.05);
   context.failedNodes(gone[0]!, "person");

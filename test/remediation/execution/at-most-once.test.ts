@@ -71,7 +71,7 @@ test("what is on the disk before a POST names all that is sent, and by when", as
   await context.stop();
 });
 
-test("under a policy that reads sessions a node is touched only right after a walk of them: no read of the node shows them", async () => {
+test("under a policy that reads sessions a node is acted on only right after a walk of them: no read of the node shows them", async () => {
   const SESSIONS_EVERY_MS = 10 * MINUTE_MS;
   const cadences = {
     ...listsOnlySettings.schedules!,
@@ -97,7 +97,7 @@ test("under a policy that reads sessions a node is touched only right after a wa
   await context.stop();
 });
 
-test("while the journal refuses writes nobody is touched, the watching and the metrics go on, and it is said once", async () => {
+test("while the journal refuses writes no node is acted on, the watching and the metrics go on, and it is said once", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   context.injectedFailures.writeError = "database or disk is full";

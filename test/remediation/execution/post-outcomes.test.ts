@@ -214,7 +214,7 @@ test("a service that restarts in mid-episode changes nothing: what was sent is j
   await context.stop();
 });
 
-test("a service that is down for hours is a reason to touch nobody, and what was sent before is judged when it is back", async () => {
+test("a service that is down for hours is a reason to act on no node, and what was sent before is judged when it is back", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   context.failedNodes(context.nodes("us-east")[0]!);
   await context.advanceUntil(() => context.postCount() > 0);

@@ -158,7 +158,7 @@ test("how long a quarantine lasts is what the service said, where that is not wh
   await context.stop();
 });
 
-test("a person who ends a quarantine while it is still being judged ends the episode, and what was under way holds nobody", async () => {
+test("an operator who ends a quarantine while it is still being judged ends the episode, and what was under way holds nobody", async () => {
   const step = expecting({ ...hide, verify: { withinMs: 20 * MINUTE_MS, expect: null } }, "node.uptime_hours < 0");
   const rules = [
     rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', steps: [step] }),
@@ -197,7 +197,7 @@ test("a node under verification whose detail can't be read is asked for no more 
   await context.advanceUntil(() => context.postCount() > 0);
   context.setFault({ kind: "status", status: 404 }, `GET /v1/nodes/${node}`);
   await context.advance(6 * MINUTE_MS);
-  const failed = context.daemon.log.lines.filter(({ message }) => message === "an action could not be looked after");
+  const failed = context.daemon.log.lines.filter(({ message }) => message === "verification read failed");
   // Eight looks in the ten minutes of a step.
   expect(failed.length).toBeGreaterThan(2);
   expect(failed.length).toBeLessThanOrEqual(6);

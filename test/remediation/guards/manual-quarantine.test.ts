@@ -12,7 +12,7 @@ import { fixedKey } from "../../harness/virtual-daemon.ts";
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
 const now = (context: QuietNetwork) => context.daemon.clock.now();
 
-test("a person's quarantine in mid-episode holds the next step for as long as it lasts", async () => {
+test("an operator's quarantine in mid-episode holds the next step for as long as it lasts", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
@@ -27,7 +27,7 @@ test("a person's quarantine in mid-episode holds the next step for as long as it
   await context.stop();
 });
 
-test("a node in maintenance is not touched", async () => {
+test("a node in maintenance is not acted on", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
@@ -46,7 +46,7 @@ test("a node in maintenance is not touched", async () => {
   await context.stop();
 });
 
-test("our quarantine lifted early by a person is seen twice before it is believed, and then the episode is theirs", async () => {
+test("our quarantine lifted early by an operator is seen twice before it is believed, and then the episode is theirs", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([{ ...hide, when: 'node.status != "online"' }]) });
   const [node] = context.nodes("us-east");
   const passes = { recoverAt: now(context) + 12 * MINUTE_MS };
@@ -62,7 +62,7 @@ test("our quarantine lifted early by a person is seen twice before it is believe
   await context.stop();
 });
 
-test("the veto of a person who freed a node outlives a restart, and release ends it", async () => {
+test("the veto of an operator who freed a node outlives a restart, and release ends it", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
@@ -113,7 +113,7 @@ test("a node that is well after our quarantine is healed once it stays so for cl
   await context.stop();
 });
 
-test("pause holds everybody, outlives a restart, and says why; resume lets them go", async () => {
+test("pause holds every node, outlives a restart, and says why; resume lets them go", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   context.controller().operatorCommands.pause("a release");
@@ -185,7 +185,7 @@ test("a pause while the POST waits for leave to be sent is heeded: all is decide
   await context.stop();
 });
 
-test("a held node is not touched by any policy until it is released; others are", async () => {
+test("a held node is not acted on by any policy until it is released; others are", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [held, other] = [context.nodes("us-east")[0]!, context.nodes("eu-west")[0]!];
   expect(context.controller().operatorCommands.hold(held, "looking into it")).toMatchObject({ ok: true });

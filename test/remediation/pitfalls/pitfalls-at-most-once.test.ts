@@ -6,7 +6,7 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-test("pain 6: an intent that a crash left is withdrawn, and a node that has recovered is not touched (NVSentinel#1280)", async () => {
+test("an intent that a crash left is withdrawn, and a node that has recovered is not acted on (NVSentinel#1280)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   const healAt = context.daemon.clock.now() + 8 * MINUTE_MS;
@@ -26,7 +26,7 @@ test("pain 6: an intent that a crash left is withdrawn, and a node that has reco
   await context.stop();
 });
 
-test("pain 8: a node that is well again by the time of the action is read once more, and left alone (draino#50)", async () => {
+test("a node that is well again by the time of the action is read once more, and left alone (draino#50)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   expect(context.controller().operatorCommands.pause("a test")).toMatchObject({ ok: true });
@@ -43,7 +43,7 @@ test("pain 8: a node that is well again by the time of the action is read once m
   await context.stop();
 });
 
-test("pain 8: a reboot is not assumed: one that changed nothing is ineffective, whatever its answer was (self-node-remediation#258)", async () => {
+test("a reboot is not assumed: one that changed nothing is ineffective, whatever its answer was (self-node-remediation#258)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
   context.failedNodes(context.nodes("us-east")[0]!, "forced_reboot");
   await context.advance(30 * MINUTE_MS);
@@ -52,7 +52,7 @@ test("pain 8: a reboot is not assumed: one that changed nothing is ineffective, 
   await context.stop();
 });
 
-test("pain 9: a node that a person has quarantined is theirs, though a policy fires on it (draino#17)", async () => {
+test("a node that an operator has quarantined is theirs, though a policy fires on it (draino#17)", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
@@ -64,7 +64,7 @@ test("pain 9: a node that a person has quarantined is theirs, though a policy fi
   await context.stop();
 });
 
-test("pain 9: who lifts our quarantine early is not fought: the node is vetoed for retry.every (NVSentinel#1424)", async () => {
+test("a quarantine that is lifted early is not repeated: the node is vetoed for retry.every (NVSentinel#1424)", async () => {
   const retry = { episodes: 5, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const policy = rebootOffline({ when: "node.uptime_hours >= 0", match: null, steps: [steps.quarantine], retry });
   const [node] = ["node_caffe390"];
@@ -83,7 +83,7 @@ test("pain 9: who lifts our quarantine early is not fought: the node is vetoed f
   await context.stop();
 });
 
-test("pain 13: data that come and go freeze a timer and don't reset it (prometheus#14085)", async () => {
+test("data that come and go freeze a timer and don't reset it (prometheus#14085)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -112,7 +112,7 @@ const nights: TimeInterval = {
   ],
 };
 
-test("pain 13: a window that goes on past midnight has no gap at midnight (kured's Friday 23:59 to 00:01)", async () => {
+test("a window that goes on past midnight has no gap at midnight (kured's Friday 23:59 to 00:01)", async () => {
   const context = await startQuietNetwork({
     rules: { ...remediationRules([rebootOffline({ windows: ["nights"] })]), intervals: [nights] },
   });
@@ -129,7 +129,7 @@ test("pain 13: a window that goes on past midnight has no gap at midnight (kured
   await context.stop();
 });
 
-test("pain 13: outside of its window a policy holds, and says which one", async () => {
+test("outside of its window a policy holds, and says which one", async () => {
   const days: TimeInterval = { name: "days", intervals: [{ times: [{ startMinute: 8 * 60, endMinute: 20 * 60 }] }] };
   const context = await startQuietNetwork({
     rules: { ...remediationRules([rebootOffline({ windows: ["days"] })]), intervals: [days] },

@@ -4,7 +4,7 @@ import { actionLines, episodeLines, nodesActedOn, notificationLines } from "../.
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 
-test("pain 4: every kind of action counts against every limit, the quarantine as well as the reboot (c7n#3477, #4347)", async () => {
+test("every kind of action counts against every limit, the quarantine as well as the reboot (c7n#3477, #4347)", async () => {
   const policies = [
     rebootOffline({ name: "a", match: 'node.region == "us-east"', steps: [steps.disconnect] }),
     rebootOffline({ name: "b", match: 'node.region == "eu-west"', steps: [steps.quarantine] }),
@@ -20,7 +20,7 @@ test("pain 4: every kind of action counts against every limit, the quarantine as
   await context.stop();
 });
 
-test("pain 4: the ceiling over all policies can't be passed by any of them (c7n#9153)", async () => {
+test("the ceiling over all policies can't be passed by any of them (c7n#9153)", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
   });
@@ -34,7 +34,7 @@ test("pain 4: the ceiling over all policies can't be passed by any of them (c7n#
   await context.stop();
 });
 
-test("pain 7: a node that nothing heals is not rebooted without end (NVSentinel#1543, CAPI#7353)", async () => {
+test("a node that nothing heals is not rebooted without end (NVSentinel#1543, CAPI#7353)", async () => {
   const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS };
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
@@ -45,7 +45,7 @@ test("pain 7: a node that nothing heals is not rebooted without end (NVSentinel#
   await context.stop();
 });
 
-test("pain 7: a node that a reboot heals for a while only is not rebooted without end either (NVSentinel#1543)", async () => {
+test("a node that a reboot heals for a while only is not rebooted without end either (NVSentinel#1543)", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
@@ -61,7 +61,7 @@ test("pain 7: a node that a reboot heals for a while only is not rebooted withou
   await context.stop();
 });
 
-test("pain 7: with no episode allowed nothing is done at all, not even once (CAPI's retryLimit 0)", async () => {
+test("with no episode allowed nothing is done at all, not even once (CAPI's retryLimit 0)", async () => {
   const retry = { episodes: 0, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry })]) });
   const [node] = context.nodes("us-east");
@@ -72,7 +72,7 @@ test("pain 7: with no episode allowed nothing is done at all, not even once (CAP
   await context.stop();
 });
 
-test("pain 10: limits hold from the first action on, however many nodes are ill as one looks for the first time (draino#89)", async () => {
+test("limits hold from the first action on, however many nodes are ill as one looks for the first time (draino#89)", async () => {
   const loose = {
     maxInFlight: 10,
     maxDisrupted: { share: 1, amount: 2 },
@@ -90,7 +90,7 @@ test("pain 10: limits hold from the first action on, however many nodes are ill 
   await context.stop();
 });
 
-test("pain 10: no more than max_actions are sent in an hour, though all else would allow it (draino#89)", async () => {
+test("no more than max_actions are sent in an hour, though all else would allow it (draino#89)", async () => {
   const loose = {
     maxInFlight: 10,
     maxDisrupted: { share: 1, amount: 10 },
@@ -107,7 +107,7 @@ test("pain 10: no more than max_actions are sent in an hour, though all else wou
   await context.stop();
 });
 
-test("pain 12: a fleet of three is not frozen by percentages: its sick node is healed (karpenter#2134)", async () => {
+test("a fleet of three is not frozen by percentages: its sick node is healed (karpenter#2134)", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline()]),
     scenario: { nodes: 3, sessions: 3 },
@@ -119,7 +119,7 @@ test("pain 12: a fleet of three is not frozen by percentages: its sick node is h
   await context.stop();
 });
 
-test("pain 12: whatever is refused is seen: in the decision, in the metrics, and in what explains the node (CAPI#5451, kured#563)", async () => {
+test("whatever is refused is seen: in the decision, in the metrics, and in what explains the node (CAPI#5451, kured#563)", async () => {
   const rules = remediationRules([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
   const context = await startQuietNetwork({ rules });
   const [node] = context.nodes("us-east");
@@ -141,7 +141,7 @@ test("pain 12: whatever is refused is seen: in the decision, in the metrics, and
 
 const eager = { breaker: { share: 0, amount: 2, withinMs: HOUR_MS } };
 
-test("pain 14: an open breaker outlives restarts, until a person resets it (NVSentinel)", async () => {
+test("an open breaker outlives restarts, until an operator resets it (NVSentinel)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], eager) });
   const unhealthy = onePerRegion(context, 3);
   for (const node of unhealthy) context.failedNodes(node);
@@ -158,7 +158,7 @@ test("pain 14: an open breaker outlives restarts, until a person resets it (NVSe
   await context.stop();
 });
 
-test("pain 14: what the breaker has counted outlives a restart, too: a crash does not empty it (NVSentinel)", async () => {
+test("what the breaker has counted outlives a restart, too: a crash does not empty it (NVSentinel)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { ...eager, maxInFlight: 0 }) });
   const [first, second, third] = onePerRegion(context, 3);
   context.failedNodes(first!);
@@ -172,7 +172,7 @@ test("pain 14: what the breaker has counted outlives a restart, too: a crash doe
   await context.stop();
 });
 
-test("pain 14: a breaker of zero is one that opens at the first node, not one that is off (NVSentinel)", async () => {
+test("a breaker of zero is one that opens at the first node, not one that is off (NVSentinel)", async () => {
   const none = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], none) });
   const [node] = context.nodes("us-east");

@@ -11,7 +11,7 @@ const storms = {
   correlated: { by: "region", nodes: 1_000, share: 1, withinMs: 5 * MINUTE_MS },
 } as const;
 
-test("pain 1: a signal that calls the whole fleet unhealthy touches nobody, and is told once (karpenter#2811)", async () => {
+test("a signal that calls the whole fleet unhealthy holds every node, and is reported once (karpenter#2811)", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: "node.uptime_hours >= 0" })], storms),
   });
@@ -22,7 +22,7 @@ test("pain 1: a signal that calls the whole fleet unhealthy touches nobody, and 
   await context.stop();
 });
 
-test("pain 1: when a storm is over nobody stampedes: first a cool-down, then one node at a time (karpenter PR#3192)", async () => {
+test("when a storm is over a cool-down comes first, then one node at a time (karpenter PR#3192)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], storms) });
   const unhealthy = context.nodes().slice(0, 18);
   const healAt = context.daemon.clock.now() + 30 * MINUTE_MS;
@@ -50,7 +50,7 @@ test("pain 1: when a storm is over nobody stampedes: first a cool-down, then one
   await context.stop();
 });
 
-test("pain 2: while half of the inventory is missing nobody is touched, though a node fires (Reddit, 2016-08-11)", async () => {
+test("while half of the inventory is missing no node is acted on, though a node fires (Reddit, 2016-08-11)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = context.nodes("us-east");
   context.failedNodes(node!);
@@ -76,7 +76,7 @@ test("pain 2: while half of the inventory is missing nobody is touched, though a
   await context.stop();
 });
 
-test("pain 3: an empty list is not a fleet of nodes that are gone: everything holds (Google's Diskerase, draino#29)", async () => {
+test("an empty list is not a fleet of nodes that are gone: everything holds (Google's Diskerase, draino#29)", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 0, perMs: HOUR_MS } }),
   });
@@ -91,13 +91,13 @@ test("pain 3: an empty list is not a fleet of nodes that are gone: everything ho
   await context.stop();
 });
 
-test("pain 3: an empty selector is an error, not every node (Joyent, 2014)", () => {
+test("an empty selector is an error, not every node (Joyent, 2014)", () => {
   expect(compileExpression("")).toMatchObject({ ok: false });
   expect(compileExpression("  ")).toMatchObject({ ok: false });
   expect(compileExpression('node.country in [""]')).toMatchObject({ ok: false });
 });
 
-test("pain 5: a service that fails to answer makes no node unhealthy (kured#976)", async () => {
+test("a service that fails to answer makes no node unhealthy (kured#976)", async () => {
   const context = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
@@ -116,7 +116,7 @@ test("pain 5: a service that fails to answer makes no node unhealthy (kured#976)
   await context.stop();
 });
 
-test("pain 5: records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
+test("records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
   const trust = {
     minInventory: 0.8,
     maxMissing: 0.02,
@@ -134,7 +134,7 @@ test("pain 5: records that can't be read make their nodes unknown, never unhealt
   await context.stop();
 });
 
-test("pain 11: a region that goes dark is one incident, told once, and none of its nodes is touched (kubernetes#131314)", async () => {
+test("a region that goes dark is one incident, reported once, and none of its nodes is acted on (kubernetes#131314)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   context.setFault({ kind: "region_dark", region: "ap-southeast" });
   await context.advance(HOUR_MS);
@@ -150,7 +150,7 @@ test("pain 11: a region that goes dark is one incident, told once, and none of i
   await context.stop();
 });
 
-test("pain 11: a node elsewhere is healed while a region is dark (karpenter#3193)", async () => {
+test("a node elsewhere is healed while a region is dark (karpenter#3193)", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   context.setFault({ kind: "region_dark", region: "ap-southeast" });
   const [node] = context.nodes("us-east");

@@ -31,7 +31,7 @@ test("a timer goes on after a restart where it stood; the time in which the daem
   await context.stop();
 });
 
-test("an intent that a crash left is withdrawn at the start, and a node that is still ill is acted on by a new one", async () => {
+test("an intent that a crash left is withdrawn at the start, and a node that is still unhealthy is acted on by a new one", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   context.failedNodes(context.nodes("us-east")[0]!);
   dieAt(context, "intended");

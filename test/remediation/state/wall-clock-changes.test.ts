@@ -82,7 +82,7 @@ for (const minutes of [-90, 90]) {
   });
 }
 
-test("a node that is ill while our clock is wrong by days is healed all the same", async () => {
+test("a node that is unhealthy while our clock is wrong by days is healed all the same", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([byLastSeen]) });
   context.daemon.clock.stepWallClock(100 * HOUR_MS);
   const [node] = context.nodes("us-east");

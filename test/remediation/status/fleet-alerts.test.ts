@@ -18,7 +18,7 @@ function makeUnhealthy(context: QuietNetwork, nodes: readonly string[], minutes:
     context.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt: healAt });
 }
 
-test("a storm: 30 % of the fleet are offline, nobody is touched, and a cool-down follows", async () => {
+test("a storm: 30 % of the fleet are offline, no node is acted on, and a cool-down follows", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = context.nodes("us-east").slice(-1);
   context.failedNodes(node!);
@@ -46,7 +46,7 @@ test("nodes count towards a storm as soon as they are offline, whatever the poli
   await context.stop();
 });
 
-test("a new breach ends the cool-down: it is the same storm, told once, and it outlives a restart", async () => {
+test("a new breach ends the cool-down: it is the same storm, reported once, and it outlives a restart", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = context.nodes("us-east").slice(-1);
   context.failedNodes(node!);
@@ -85,7 +85,7 @@ test("nodes under our hand count as unhealthy: healing does not hide a storm", a
   await context.stop();
 });
 
-test("a region that went dark is not touched while its nodes come back one by one, and nothing is done twice over", async () => {
+test("a region that went dark is not acted on while its nodes come back one by one, and nothing is done twice over", async () => {
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   for (const [index, node] of context.nodes("ap-southeast").entries()) makeUnhealthy(context, [node], 30 + 4 * index);
   await context.advance(90 * MINUTE_MS);
@@ -126,7 +126,7 @@ test("an incident outlives a restart", async () => {
   await context.stop();
 });
 
-test("nodes of one region that fall ill far apart from each other are no incident", async () => {
+test("nodes of one region that become unhealthy far apart in time are no incident", async () => {
   const loose = { maxDisruptedPer: { region: null, country: null } };
   const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
   for (const node of context.nodes("us-west").slice(0, 6)) {

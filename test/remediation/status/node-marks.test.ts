@@ -48,7 +48,7 @@ test("dry runs, and nodes that fire while nothing is done about them, have marks
   await context.stop();
 });
 
-test("whoever is told of changes is told of each, once it is so: what could not be written was none", () => {
+test("listeners get each change once it is written, and none that could not be written", () => {
   const recorded: JournalChange[] = [];
   const { journal } = createMemoryStateStore();
   const disk = { isFull: false };

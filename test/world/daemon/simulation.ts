@@ -260,7 +260,7 @@ function createCountingLog(logLines: Map<string, number>, parts: SimulationParts
   const count = (level: string, message: string) => {
     const line = `${level}: ${message}`;
     logLines.set(line, (logLines.get(line) ?? 0) + 1);
-    if (message.startsWith("a round of the warden broke")) parts.addViolation("no round breaks", message);
+    if (message.startsWith("remediation round failed")) parts.addViolation("no round breaks", message);
   };
   return {
     debug: () => {},

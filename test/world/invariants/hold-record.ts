@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
 import { HOLD_REASON_ROWS } from "../../../src/policy/guards/all-guards.ts";
-import { HOLD_MS_MAX, type HoldReasonRow } from "../../../src/policy/guards/guard.ts";
+import { HOLD_MS_MAX } from "../../../src/policy/guards/guard.ts";
 import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
 /** A time in which a policy held an unhealthy node. Times are since the beginning. */
@@ -35,7 +35,7 @@ export function createHoldRecord(everyMs: DurationMs): HoldRecord {
     hold.until = at + everyMs;
     const reasons = new Set(blockers.map(({ reason }) => reason));
     for (const reason of reasons) hold.reasons.set(reason, (hold.reasons.get(reason) ?? 0) + 1);
-    const hasAlert = [...reasons].some((reason) => alerts.has((HOLD_REASON_ROWS[reason] as HoldReasonRow).alert ?? ""));
+    const hasAlert = [...reasons].some((reason) => alerts.has(HOLD_REASON_ROWS[reason].alert ?? ""));
     if (hold.until - hold.from > HOLD_MS_MAX && !hasAlert) hold.hasNoAlert = true;
     return [key, hold] as const;
   }

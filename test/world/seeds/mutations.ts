@@ -20,7 +20,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/execution/executor.ts",
-        find: "const problem = await readNodeNow(context, intent, stopping);",
+        find: "const problem = await readNodeNow(context, intent, noNewSteps);",
         replace: "const problem = noNewSteps.aborted ? await readNodeNow(context, intent, noNewSteps) : null;",
       },
     ],
@@ -94,14 +94,14 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "canary never released",
     edits: [
       {
-        file: "src/remediation/context.ts",
-        find: "proven: remediationState.records.fact(canaryFactKey(name)) === policy.fingerprint",
+        file: "src/remediation/policy-set.ts",
+        find: "proven: this.#records.fact(canaryFactKey(name)) === policy.fingerprint",
         replace: "proven: false",
       },
       {
         file: "src/policy/decision.ts",
         find: ".openEpisodes()",
-        replace: ".openEpisodes()\n    .concat([...records.closed()])",
+        replace: ".openEpisodes()\n    .concat([...records.closedEpisodes()])",
       },
       {
         file: "src/policy/decision.ts",

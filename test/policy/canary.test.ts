@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
-import { findCanary } from "../../../src/policy/decision.ts";
-import { createRemediationRecords } from "../../../src/policy/remediation-state.ts";
-import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
-import { activePolicy, NOON } from "../guard-case.ts";
+import type { Action, Episode } from "../../src/model/remediation/episode.ts";
+import { findCanary } from "../../src/policy/decision.ts";
+import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
+import { activePolicy, NOON } from "./guard-case.ts";
 
 const { policy } = activePolicy();
 const { fingerprint } = policy;

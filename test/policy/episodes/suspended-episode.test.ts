@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Episode, Quarantine } from "../../../src/model/remediation/episode.ts";
+import {
+  clearEpisode,
+  observeStatus,
+  refireEpisode,
+  resumeEpisode,
+  suspendEpisode,
+} from "../../../src/policy/episodes/episode.ts";
+import { rebootOffline, steps } from "../../harness/policies.ts";
+import { NOON, openEpisode } from "../guard-case.ts";
+
+const rule = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
+const LATER = NOON + 5 * MINUTE_MS;
+
+const quarantine = (overrides: Partial<Quarantine> = {}): Quarantine => ({
+  action: "act-3",
+  endsAt: NOON + 2 * HOUR_MS,
+  seen: true,
+  seenOnline: 0,
+  overdue: false,
+  ...overrides,
+});
+
+describe("a suspended episode", () => {
+  const back = (overrides: Partial<Episode>, hasActionUnderWay = false) =>
+    resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionUnderWay, LATER).state;
+
+  test("goes on at once only where an action of ours or our quarantine is under way", () => {
+    expect(back({}, true)).toBe("acting");
+    expect(back({ quarantine: quarantine() })).toBe("quarantined");
+    expect(back({ healed: true })).toBe("suspended");
+    expect(back({})).toBe("suspended");
+  });
+
+  test("goes on with its step once `for` is proven again, and with the next one if a step had healed it", () => {
+    const waiting = openEpisode({ state: "suspended", step: 1, acted: 1 });
+    expect(refireEpisode(waiting, rule, LATER)).toMatchObject({ state: "firing", step: 1 });
+    expect(refireEpisode({ ...waiting, healed: true }, rule, LATER)).toMatchObject({
+      state: "firing",
+      step: 2,
+      healed: false,
+    });
+    expect(refireEpisode({ ...waiting, step: 2, healed: true }, rule, LATER)).toMatchObject({ state: "given_up" });
+  });
+
+  test("is closed by `clear_for`: healed if a step had healed it", () => {
+    const waiting = openEpisode({ state: "suspended", acted: 1 });
+    expect(clearEpisode(waiting, LATER).state).toBe("cleared");
+    expect(clearEpisode({ ...waiting, healed: true }, LATER).state).toBe("healed");
+  });
+
+  test("on probation, is not put into quarantine once more", () => {
+    const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantine() });
+    const probation = observeStatus(inside, "online", quarantine().endsAt);
+    const vanished = suspendEpisode(probation, LATER);
+    expect(resumeEpisode(vanished, false, LATER)).toMatchObject({ state: "suspended", step: 2 });
+    expect(refireEpisode(vanished, rule, LATER).state).toBe("given_up");
+  });
+});
