@@ -1,16 +1,16 @@
-# The daemon with its production dependencies, and nothing else: no shell, no package manager, no tests.
+# The daemon with its production dependencies only: no shell, no package manager, no tests.
 #
 #   docker build -t proxywarden .
 #   docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden proxywarden
 #
-# Only the volume is ever written. Whoever releases an image replaces the last tag by its digest:
+# Only the volume is written. For a release, replace the tag of the last stage by its digest:
 # docker buildx imagetools inspect gcr.io/distroless/nodejs24-debian13:nonroot
 
 FROM node:24.21.0-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
-# Some packages bring their own tests, sources, types and source maps: nothing loads them.
+# Removes tests, sources, types and source maps of packages, which are not loaded at run time.
 RUN find node_modules -depth \( \
       -type d \( -name test -o -name tests -o -name __tests__ -o -name benchmark -o -name benchmarks -o -name .github \) \
       -o -type f \( -name '*.map' -o -name '*.ts' -o -name '*.cts' -o -name '*.mts' -o -name '*.test.js' -o -name '*.md' \) \
@@ -24,7 +24,7 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY scripts scripts
 RUN npm run build -- --sourceMap false
-# There is no /usr/bin/env down there; so `docker exec … proxywarden explain node_42` starts as the entrypoint does.
+# The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute interpreter.
 RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
  && install -d -m 700 /state/proxywarden
@@ -36,17 +36,17 @@ LABEL org.opencontainers.image.title="proxywarden" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
 ENV NODE_ENV=production
-# Root owns all of it: the daemon can't rewrite itself, whatever it is talked into. What changes least comes first.
+# Root owns all files, so the daemon can't modify itself. Layers that change least come first.
 COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules
 COPY --chown=0:0 package.json LICENSE /app/
 COPY --chown=0:0 config /app/config
 COPY --from=build --chown=0:0 /app/dist /app/dist
 COPY --from=build --chown=0:0 /image /
-# A new volume takes its owner and its mode from here.
+# A new volume inherits owner and mode from this folder.
 COPY --from=build --chown=65532:65532 /state /var/lib
 VOLUME /var/lib/proxywarden
 WORKDIR /app
-# By number: so Kubernetes can tell that it is not root.
+# By number, so that Kubernetes can verify that it is not root.
 USER 65532:65532
 EXPOSE 9713
 STOPSIGNAL SIGTERM

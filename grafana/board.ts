@@ -60,7 +60,7 @@ export const board = ({ uid, title, description, from }: BoardText): DashboardBu
       valuesVariable({
         name: "instance",
         label: "Daemon",
-        description: "The daemons shown: each watches a network of its own.",
+        description: "Filters by daemon. Each daemon monitors its own network.",
         query: "label_values(proxywarden_build_info, instance)",
       }),
     );
@@ -95,18 +95,18 @@ export const placeVariables = (): readonly QueryVariableBuilder[] => [
   valuesVariable({
     name: "region",
     label: "Region",
-    description: "The regions shown, where what is shown has a region.",
+    description: "Filters panels that have a region.",
     query: `label_values(${pick("proxynet_nodes")}, region)`,
   }),
   valuesVariable({
     name: "country",
     label: "Country",
-    description: "The countries shown, of the regions shown.",
+    description: "Filters by country, within the selected regions.",
     query: `label_values(${pick("proxynet_nodes", AT_PLACE[0])}, country)`,
   }),
 ];
 
-/** Nodes to choose from at most: nobody scrolls through more, and a browser hardly bears it. */
+/** Most nodes in the list of the variable: more make the browser slow. */
 const CHOICES_MAX = 10_000;
 
 /**
@@ -116,7 +116,7 @@ const CHOICES_MAX = 10_000;
 export const nodeVariable = (): QueryVariableBuilder =>
   asking("node", `query_result(topk(${CHOICES_MAX}, ${pick("proxynet_node_info", ...AT_PLACE)}))`)
     .label("Node")
-    .description("The node shown. Of a large network, choose the region first: ten thousand nodes are listed at most.")
+    .description("The node to show. At most ten thousand nodes are listed; in a large network select the region first.")
     .refresh(VariableRefresh.OnDashboardLoad)
     .regex('/(?:[{,]name="(?<text>[^"]+)".*?)?[{,]node_id="(?<value>[^"]+)"/');
 

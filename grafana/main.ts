@@ -18,7 +18,7 @@ export const compiledBoards = (): readonly CompiledBoard[] => [
   { file: "warden.json", dashboard: finished(wardenBoard()) },
 ];
 
-/** Their files. */
+/** The files of the dashboards. */
 export const boardFiles = (): readonly GeneratedFile[] =>
   compiledBoards().map(({ file, dashboard }) => ({
     path: `grafana/dashboards/${file}`,

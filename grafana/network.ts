@@ -12,14 +12,14 @@ export function networkBoard(): DashboardBuilder {
   const dashboard = board({
     uid: UIDS.network,
     title: "Proxy network overview",
-    description: "Health of the network by place, its sessions and traffic, and the nodes in trouble.",
+    description: "Health of the network by region and country, sessions and traffic, and unhealthy nodes.",
     from: "now-6h",
   });
   for (const variable of placeVariables()) dashboard.withVariable(variable);
   for (const panel of glance()) dashboard.withPanel(panel);
   dashboard.withRow(new RowBuilder("Health"));
   for (const panel of healthPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Trouble"));
+  dashboard.withRow(new RowBuilder("Unhealthy nodes"));
   for (const panel of troublePanels()) dashboard.withPanel(panel);
   dashboard.withRow(new RowBuilder("Sessions"));
   for (const panel of sessionPanels()) dashboard.withPanel(panel);
@@ -27,7 +27,7 @@ export function networkBoard(): DashboardBuilder {
   for (const panel of trafficPanels()) dashboard.withPanel(panel);
   dashboard.withRow(new RowBuilder("Capacity"));
   for (const panel of capacityPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("As the service counts"));
+  dashboard.withRow(new RowBuilder("Statistics of the service"));
   for (const panel of servicePanels()) dashboard.withPanel(panel);
   return dashboard;
 }
@@ -39,7 +39,7 @@ const glance = () => [
     {
       ...size,
       title: "Nodes online",
-      description: "Share of the nodes at the places shown that are online. Nodes in maintenance count as not online.",
+      description: "Share of the selected nodes that are online. Nodes in maintenance count as not online.",
       unit: "percentunit",
       queries: [
         {
@@ -53,7 +53,7 @@ const glance = () => [
     {
       ...size,
       title: "Nodes",
-      description: "Nodes at the places shown, in whatever state. Absent unless a complete walk of the list is recent.",
+      description: "Selected nodes in any state. Absent unless there was a complete walk of the list recently.",
       unit: "none",
       queries: [{ expr: `sum(${pick("proxynet_nodes", ...AT_PLACE)})` }],
     },
@@ -63,7 +63,7 @@ const glance = () => [
     {
       ...size,
       title: "Nodes offline",
-      description: "Nodes at the places shown that do not answer.",
+      description: "Selected nodes that are offline.",
       unit: "none",
       queries: [{ expr: `sum(${pick("proxynet_nodes", ...AT_PLACE, 'status="offline"')})` }],
     },
@@ -73,7 +73,7 @@ const glance = () => [
     {
       ...size,
       title: "Active sessions",
-      description: "Sessions that the session list shows as active, in the whole network.",
+      description: "Active sessions of the whole network, from the session list.",
       unit: "short",
       queries: [{ expr: `sum(${pick("proxynet_sessions", 'status="active"')})` }],
     },
@@ -83,7 +83,7 @@ const glance = () => [
     {
       ...size,
       title: "Traffic",
-      description: "Bytes a second that sessions of the nodes at the places shown were seen to send and to receive.",
+      description: "Bytes per second sent and received by sessions of the selected nodes.",
       unit: "Bps",
       queries: [bytesPerSecond("", undefined, "sent", "received")],
     },
@@ -93,8 +93,7 @@ const glance = () => [
     {
       ...size,
       title: "Open episodes",
-      description:
-        "Nodes with trouble that a policy is about, in the whole network. What is done is on the warden's dashboard.",
+      description: "Nodes of the whole network with an open episode. The dashboard Proxywarden shows the actions.",
       unit: "none",
       queries: [{ expr: `sum(${pick("proxywarden_episodes", 'state!~"pending|given_up"')})` }],
     },

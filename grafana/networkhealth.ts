@@ -7,13 +7,13 @@ import { worldMap } from "./worldmap.ts";
 const shareOnline = (by: string): string =>
   `sum by (${by}) (${pick("proxynet_nodes", ...AT_PLACE, 'status="online"')}) / sum by (${by}) (${pick("proxynet_nodes", ...AT_PLACE)})`;
 
-/** Where the network is well, and where it was not. */
+/** Health of the network by region and country. */
 export const healthPanels = () => [
   stateTimeline(
     {
-      title: "Online, by region",
+      title: "Nodes online by region",
       description:
-        "Share of each region's nodes that are online. A whole row that turns red at once is one incident, not many.",
+        "Share of each region's nodes that are online. A region whose nodes go offline together is one incident.",
       unit: "percentunit",
       width: 12,
       height: 9,
@@ -23,7 +23,7 @@ export const healthPanels = () => [
   ),
   stateTimeline(
     {
-      title: "Online, by country",
+      title: "Nodes online by country",
       description: "Share of each country's nodes that are online.",
       unit: "percentunit",
       width: 12,
@@ -34,8 +34,8 @@ export const healthPanels = () => [
   ),
   worldMap(
     {
-      title: "Online, by country, now",
-      description: "A circle a country: its colour is the share of nodes online, its size how many nodes there are.",
+      title: "Nodes online by country, now",
+      description: "One circle per country. Colour: share of nodes online. Size: number of nodes.",
       unit: "none",
       width: 12,
       height: 12,
@@ -55,7 +55,7 @@ function nodesByStatus() {
   const panel = stacked({
     title: "Nodes by status",
     description:
-      "Nodes at the places shown, by the status that the service gives them. Unknown: a status that is none of its own.",
+      "Selected nodes by the status that the service reports. Unknown: a status that proxywarden does not know.",
     unit: "none",
     width: 12,
     height: 12,
@@ -65,19 +65,19 @@ function nodesByStatus() {
   return panel;
 }
 
-/** Rows at most: whoever has more in trouble has one trouble, and no use for a longer list. */
+/** Most rows: more unhealthy nodes have a common cause, and a longer list does not help. */
 const ROWS_MAX = 200;
 
 const notOnline = `(${pick("proxynet_node_status", 'status!="online"')} == 1)`;
 const withStatus = (expr: string, status: string): string =>
   `${expr} * on (instance, node_id) group_left (status) ${status}`;
 
-/** The nodes that want looking at. */
+/** The nodes that need attention. */
 export const troublePanels = () => [
   table({
-    title: "Nodes in trouble",
+    title: "Unhealthy nodes",
     description:
-      "Nodes that are not online, longest unseen first, and nodes with an open episode: under which policy, where it stands, and what was done last. A node's id leads to its own dashboard.",
+      "Nodes that are not online, longest unseen first, and nodes with an open episode: policy, state and last action. The id links to the node's dashboard.",
     unit: "none",
     width: 24,
     height: 11,

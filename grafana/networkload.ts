@@ -15,21 +15,21 @@ export const sessionPanels = () => [
     ...third,
     title: "Sessions by status",
     description:
-      "Sessions of the whole network, counted in the session list. Where that list never showed a failed one, error and timeout are not known, and absent.",
+      "Sessions of the whole network, from the session list. Error and timeout are absent until the list has shown a failed session.",
     unit: "short",
     queries: [{ expr: `sum by (status) (${pick("proxynet_sessions")})`, legend: "{{status}}" }],
   }),
   stacked({
     ...third,
     title: "Sessions by type",
-    description: "Sessions of the whole network by protocol, in whatever status.",
+    description: "Sessions of the whole network by protocol, in any status.",
     unit: "short",
     queries: [{ expr: `sum by (session_type) (${pick("proxynet_sessions")})`, legend: "{{session_type}}" }],
   }),
   timeSeries({
     ...third,
     title: "Failed sessions",
-    description: "Share of the sessions in the list that ended by error or timeout, by protocol.",
+    description: "Share of the listed sessions that ended with error or timeout, by protocol.",
     unit: "percentunit",
     queries: [
       {
@@ -41,14 +41,14 @@ export const sessionPanels = () => [
   stacked({
     ...third,
     title: "Sessions by country",
-    description: "Sessions of the ten countries shown with most of them, counted in the session list.",
+    description: "Sessions of the ten selected countries with the most sessions, from the session list.",
     unit: "short",
     queries: [{ expr: `topk(10, ${pick("proxynet_country_sessions", AT_PLACE[1])})`, legend: "{{country}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Duration of sessions",
-    description: "Of the sessions that left the list: how long half, and all but 5 %, had lasted when last seen.",
+    title: "Session duration",
+    description: "Duration of sessions that left the list, as last observed: median and 95th percentile.",
     unit: "s",
     queries: [
       { expr: durationQuantile(0.5), legend: "half", step: SESSION_STEP },
@@ -58,7 +58,7 @@ export const sessionPanels = () => [
   bars({
     ...third,
     title: "Top customers",
-    description: "The ten customers with most sessions now. export.top_customers says how many are told apart at all.",
+    description: "The ten customers with the most sessions. export.top_customers limits how many are exported.",
     unit: "short",
     queries: [
       {
@@ -75,22 +75,21 @@ export const trafficPanels = () => [
   stacked({
     ...half,
     title: "Traffic by region",
-    description: "Bytes a second that sessions of each region's nodes were seen to send and to receive.",
+    description: "Bytes per second sent and received by sessions, by region of the node.",
     unit: "Bps",
     queries: [bytesPerSecond("region", "{{region}}", "sent", "received")],
   }),
   timeSeries({
     ...half,
     title: "Sent and received",
-    description: "The same of all places shown, by direction.",
+    description: "Bytes per second of the selected nodes, by direction.",
     unit: "Bps",
     queries: [bytesPerSecond("", "sent", "sent"), bytesPerSecond("", "received", "received")],
   }),
   timeSeries({
     ...half,
-    title: "Bandwidth by region, as records state",
-    description:
-      "Sum of the bandwidth that each node's own record states. Over which time that counts, the service does not say.",
+    title: "Reported bandwidth by region",
+    description: "Sum of the bandwidth in the node records. The service does not define the period.",
     unit: "decbytes",
     queries: [
       { expr: `sum by (region) (${placed(pick("proxynet_node_bandwidth_bytes"), "region")})`, legend: "{{region}}" },
@@ -99,7 +98,7 @@ export const trafficPanels = () => [
   bars({
     ...half,
     title: "Busiest nodes",
-    description: "The ten nodes with most sessions by their own records.",
+    description: "The ten nodes with the most sessions, by their own records.",
     unit: "short",
     queries: [
       {
@@ -117,20 +116,20 @@ const usagePanel = ([usage, name]: readonly [string, string]) => {
   const values = placed(pick(`proxynet_node_${usage}_usage_ratio`), "region");
   return timeSeries({
     ...third,
-    title: `${name} in use`,
-    description: `Of the nodes at the places shown, as far as their details are fresh: the half, the 95 % and the one with most ${name} in use.`,
+    title: `${name} usage`,
+    description: `${name} usage of the selected nodes with fresh details: median, 95th percentile and maximum.`,
     unit: "percentunit",
     queries: [
-      { expr: `quantile(0.5, ${values})`, legend: "half of the nodes under" },
-      { expr: `quantile(0.95, ${values})`, legend: "95 % under" },
-      { expr: `max(${values})`, legend: "most" },
+      { expr: `quantile(0.5, ${values})`, legend: "median" },
+      { expr: `quantile(0.95, ${values})`, legend: "95th percentile" },
+      { expr: `max(${values})`, legend: "maximum" },
     ],
   })
     .max(1)
     .thresholds(USAGE_STEPS);
 };
 
-/** How full the nodes are. */
+/** Usage of the nodes. */
 export const capacityPanels = () => Object.entries(USAGES).map(usagePanel);
 
 const counted = (title: string, description: string, unit: string, family: string, over: "sum" | "avg" = "sum") =>
@@ -143,31 +142,26 @@ const counted = (title: string, description: string, unit: string, family: strin
 export const servicePanels = () => [
   counted(
     "Active",
-    "Active sessions, as the statistics of the service state.",
+    "Active sessions, as reported by the service's statistics.",
     "short",
     "proxynet_stats_active_sessions",
   ),
-  counted(
-    "Sessions today",
-    "Sessions of today, as the service counts its day.",
-    "short",
-    "proxynet_stats_sessions_today",
-  ),
+  counted("Sessions today", "Sessions of today, as counted by the service.", "short", "proxynet_stats_sessions_today"),
   counted(
     "Bandwidth today",
-    "Bandwidth of today, stated in gigabytes by the service.",
+    "Bandwidth of today, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_stats_bandwidth_today_bytes",
   ),
   counted(
     "Peak",
-    "Most sessions at one time, as the service states.",
+    "Most concurrent sessions, as reported by the service.",
     "short",
     "proxynet_stats_peak_concurrent_sessions",
   ),
   counted(
     "Mean duration",
-    "Mean duration of a session, as the service states.",
+    "Mean session duration, as reported by the service.",
     "s",
     "proxynet_stats_session_duration_average_seconds",
     "avg",
@@ -175,16 +169,16 @@ export const servicePanels = () => [
   stat({
     width: 4,
     height: 4,
-    title: "Last whole hour",
-    description: "Start of the last whole hour that the service reports: what the panels of the hour are about.",
+    title: "Last full hour",
+    description: "Start of the last full hour that the service reports. The hourly panels refer to it.",
     unit: "dateTimeAsLocalNoDateIfToday",
     queries: [{ expr: `max(${pick("proxynet_hourly_timestamp_seconds")}) * 1000` }],
   }).thresholds(steps("text")),
-  counted("Active in the hour", "Active sessions of the last whole hour.", "short", "proxynet_hourly_active_sessions"),
-  counted("New in the hour", "Sessions that began in the last whole hour.", "short", "proxynet_hourly_new_sessions"),
+  counted("Active in the hour", "Active sessions in the last full hour.", "short", "proxynet_hourly_active_sessions"),
+  counted("New in the hour", "Sessions that began in the last full hour.", "short", "proxynet_hourly_new_sessions"),
   counted(
     "Bandwidth of the hour",
-    "Bandwidth of the last whole hour, stated in gigabytes by the service.",
+    "Bandwidth of the last full hour, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_hourly_bandwidth_bytes",
   ),
@@ -192,7 +186,7 @@ export const servicePanels = () => [
     width: 6,
     height: 8,
     title: "Countries",
-    description: "Sessions of the countries with most, as the service states.",
+    description: "Countries with the most sessions, as reported by the service.",
     unit: "short",
     queries: [
       {
@@ -206,7 +200,7 @@ export const servicePanels = () => [
     width: 6,
     height: 8,
     title: "Protocols",
-    description: "Sessions of the protocols with most, as the service states.",
+    description: "Protocols with the most sessions, as reported by the service.",
     unit: "short",
     queries: [{ expr: `sort_desc(${pick("proxynet_stats_protocol_sessions")})`, legend: "{{protocol}}", shape: "now" }],
   }),

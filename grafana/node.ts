@@ -7,12 +7,12 @@ import { columns, stacked, stat, stateTimeline, table, timeSeries } from "./pane
 import { ON_NODE, pick, rate, stateNumber } from "./query.ts";
 import { SESSION_STEP } from "./traffic.ts";
 
-/** One node: all that is known of it, what was wrong with it, and what was done. */
+/** One node: its data, its episodes and the actions on it. */
 export function nodeBoard(): DashboardBuilder {
   const dashboard = board({
     uid: UIDS.node,
     title: "Proxy node",
-    description: "All that is known of one node, what was wrong with it, and what was done about it.",
+    description: "One node: its data, its episodes and the actions on it.",
     from: "now-24h",
   });
   for (const variable of [...placeVariables(), nodeVariable()]) dashboard.withVariable(variable);
@@ -29,9 +29,9 @@ export function nodeBoard(): DashboardBuilder {
 
 const onNode = (family: string, ...matchers: readonly string[]): string => pick(family, ON_NODE, ...matchers);
 
-/** Grafana asks for marks a minute apart: what came and went in between is looked back for. */
+/** Grafana queries annotations a minute apart; the range includes what began and ended in between. */
 const lately = (series: string): string => `max_over_time(${series}[1m])`;
-/** Two minutes hold the last sample before a boot as well. */
+/** Two minutes also contain the last sample before a boot. */
 const BOOT_WINDOW = "[2m]";
 
 const marks = () => [
@@ -40,28 +40,28 @@ const marks = () => [
     color: "blue",
     query: { expr: lately(onNode("proxywarden_node_episode", 'state="acting"')) },
     title: "{{action}}",
-    text: "{{action}} by the policy {{policy}}, until it is seen to have worked or not",
+    text: "{{action}} by the policy {{policy}}, until it is verified",
   }),
   annotation({
     name: "Episodes",
     color: "orange",
     query: { expr: `max by (node_id, policy) (${lately(onNode("proxywarden_node_episode"))})` },
     title: "Episode",
-    text: "unhealthy by the policy {{policy}}",
+    text: "unhealthy under the policy {{policy}}",
   }),
   annotation({
     name: "Not online",
     color: "red",
     query: { expr: `${lately(onNode("proxynet_node_status", 'status!="online"'))} == 1` },
     title: "{{status}}",
-    text: "the service gives the node as {{status}}",
+    text: "the service reports the node as {{status}}",
   }),
   annotation({
     name: "Boots",
     color: "purple",
     query: { expr: `resets(${onNode("proxynet_node_uptime_seconds")}${BOOT_WINDOW}) > 0` },
     title: "Boot",
-    text: "its uptime fell: it was booted, by us or by somebody else",
+    text: "the uptime fell: the node was booted, by proxywarden or otherwise",
   }),
 ];
 
@@ -74,8 +74,8 @@ const identity = () => [
   table({
     width: 12,
     height: 4,
-    title: "Who it is",
-    description: "What the service calls the node, as far as export.node_labels lets it through.",
+    title: "Identity",
+    description: "Labels of the node that export.node_labels allows.",
     unit: "none",
     queries: [{ expr: onNode("proxynet_node_info"), shape: "table" }],
   }).transformations(
@@ -90,27 +90,27 @@ const identity = () => [
   ),
   stat({
     ...small,
-    title: "Status now",
-    description: "The status that the service gives the node.",
+    title: "Current status",
+    description: "Status of the node, as reported by the service.",
     unit: "none",
     queries: [{ expr: statusNumber() }],
   }).mappings([STATUS_NUMBERS]),
   plain(
     "Last seen",
-    "When the service last saw the node, on the service's clock.",
+    "When the service last saw the node, by the service's clock.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_last_seen_timestamp_seconds")} * 1000`,
   ),
-  plain("Up for", "Uptime of the node; the service counts whole hours.", "s", onNode("proxynet_node_uptime_seconds")),
+  plain("Uptime now", "Uptime of the node, in whole hours.", "s", onNode("proxynet_node_uptime_seconds")),
   plain(
-    "Usage read",
-    "When the details of the node were read: how old what is shown of CPU, memory and disk is.",
+    "Details read",
+    "When CPU, memory and disk usage of the node were read.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_detail_timestamp_seconds")} * 1000`,
   ),
   plain(
     "Record changed",
-    "When the record of the node was last updated, as the service states.",
+    "When the node record was last updated, as reported by the service.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_updated_timestamp_seconds")} * 1000`,
   ),
@@ -120,15 +120,10 @@ const identity = () => [
     "dateTimeAsIso",
     `${onNode("proxynet_node_created_timestamp_seconds")} * 1000`,
   ),
-  plain(
-    "Sessions",
-    "Sessions on the node, as its own record states.",
-    "short",
-    onNode("proxynet_node_active_sessions"),
-  ),
+  plain("Sessions", "Sessions on the node, by its own record.", "short", onNode("proxynet_node_active_sessions")),
   plain(
     "Bandwidth",
-    "Bandwidth of the node, as its record states; over which time, the service does not say.",
+    "Bandwidth of the node, by its own record. The service does not define the period.",
     "decbytes",
     onNode("proxynet_node_bandwidth_bytes"),
   ),
@@ -145,7 +140,7 @@ const health = () => [
     width: 24,
     height: 5,
     title: "Status",
-    description: "The status that the service gave the node, over time.",
+    description: "Status of the node over time, as reported by the service.",
     unit: "none",
     queries: [{ expr: statusNumber(), legend: "status" }],
   }).mappings([STATUS_NUMBERS]),
@@ -154,7 +149,7 @@ const health = () => [
     height: 5,
     title: "Episodes",
     description:
-      "Where the node's open episode stood, by policy: firing waits for leave to act, acting has an action under way, recovering was healed and must stay so, probation follows a quarantine. `proxywarden explain` has every action and reason, also of what was over between two scrapes.",
+      "State of the node's open episode by policy. firing: the next step waits until nothing holds it. acting: an action is in progress. recovering: healthy again, not yet for clear_for. probation: after a quarantine. `proxywarden explain` also shows what happened between two scrapes.",
     unit: "none",
     queries: [{ expr: episodeNumber(), legend: "{{policy}}" }],
   }).mappings([EPISODE_NUMBERS]),
@@ -163,7 +158,7 @@ const health = () => [
     height: 7,
     title: "Not seen for",
     description:
-      "Age of the service's last sight of the node, by the clock of Prometheus: clocks that differ show as an offset.",
+      "Time since the service last saw the node, by the clock of Prometheus. Different clocks appear as an offset.",
     unit: "s",
     queries: [{ expr: `time() - ${onNode("proxynet_node_last_seen_timestamp_seconds")}`, legend: "not seen for" }],
   }),
@@ -171,7 +166,7 @@ const health = () => [
     width: 12,
     height: 7,
     title: "Uptime",
-    description: "A line that falls is a boot.",
+    description: "Uptime of the node. A drop is a boot.",
     unit: "s",
     queries: [{ expr: onNode("proxynet_node_uptime_seconds"), legend: "uptime" }],
   }),
@@ -185,7 +180,7 @@ const usage = () =>
       width: 8,
       height: 8,
       title: name,
-      description: `${name} in use. It costs a call to read, so it is read every few minutes; the line stands still in between.`,
+      description: `${name} usage. Each read costs an API call, so the value changes only every few minutes.`,
       unit: "percentunit",
       queries: [{ expr: onNode(`proxynet_node_${resource}_usage_ratio`), legend: name }],
     })
@@ -198,7 +193,7 @@ const load = () => [
     width: 8,
     height: 8,
     title: "Sessions by status",
-    description: "Sessions on the node, counted in the session list.",
+    description: "Sessions on the node, from the session list.",
     unit: "short",
     queries: [{ expr: onNode("proxynet_node_sessions"), legend: "{{status}}" }],
   }),
@@ -206,7 +201,7 @@ const load = () => [
     width: 8,
     height: 8,
     title: "Traffic",
-    description: "Bytes a second that the node's sessions were seen to send and to receive.",
+    description: "Bytes per second sent and received by the node's sessions.",
     unit: "Bps",
     queries: (["sent", "received"] as const).map((direction) => ({
       expr: rate(`proxynet_session_${direction}_bytes_total`, ON_NODE),
@@ -217,8 +212,8 @@ const load = () => [
   timeSeries({
     width: 8,
     height: 8,
-    title: "By its own record",
-    description: "Sessions and bandwidth as the node's record states them.",
+    title: "Node record",
+    description: "Sessions and bandwidth from the node's own record.",
     unit: "short",
     queries: [
       { expr: onNode("proxynet_node_active_sessions"), legend: "sessions" },

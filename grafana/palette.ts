@@ -9,7 +9,7 @@ import type { EPISODE_STATES } from "../src/metrics/label-values.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 
-/** States of nodes and of episodes look the same on every dashboard. */
+/** States of nodes and episodes have the same colours on every dashboard. */
 const STATUS_COLOURS: Readonly<Record<(typeof NODE_STATUSES)[number], string>> = {
   online: "green",
   offline: "red",
@@ -48,35 +48,35 @@ const named = (colours: Readonly<Record<string, string>>): ValueMapping => ({
 export const STATUS_NUMBERS = numbered(NODE_STATUSES, STATUS_COLOURS);
 export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLOURS);
 
-/** Colours of the states where they are written out. */
+/** Colours of the states in tables. */
 export const STATUS_NAMES = named(STATUS_COLOURS);
 export const EPISODE_NAMES = named(EPISODE_COLOURS);
 
-/** What 1 and 0 mean, and which of them is well. */
-export const truth = (one: string, zero: string, well: 0 | 1): ValueMapping => ({
+/** Names of 1 and 0; `good` is the value shown in green. */
+export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => ({
   type: MappingType.ValueToText,
   options: {
-    0: { text: zero, color: well === 0 ? "green" : "red", index: 0 },
-    1: { text: one, color: well === 1 ? "green" : "red", index: 1 },
+    0: { text: zero, color: good === 0 ? "green" : "red", index: 0 },
+    1: { text: one, color: good === 1 ? "green" : "red", index: 1 },
   },
 });
 
 const fixed = (color: string): DynamicConfigValue[] => [{ id: "color", value: { mode: "fixed", fixedColor: color } }];
 
-/** Colours for series that are called by a status of nodes. */
+/** Colours of series that are named after a node status. */
 export const statusSeries: readonly (readonly [name: string, properties: DynamicConfigValue[]])[] = Object.entries(
   STATUS_COLOURS,
 ).map(([status, color]) => [status, fixed(color)]);
 
-/** Colours by value: the first from the bottom up, each other from its value on. */
+/** Thresholds: the base colour, then colours with the value from which they apply. */
 export const steps = (first: string, ...others: readonly (readonly [from: number, color: string])[]) =>
   new ThresholdsConfigBuilder()
     .mode(ThresholdsMode.Absolute)
     .steps([{ value: null, color: first }, ...others.map(([value, color]) => ({ value, color }))]);
 
-/** A share of nodes online. */
+/** Thresholds of the share of nodes online. */
 export const ONLINE_STEPS = steps("red", [0.8, "orange"], [0.95, "green"]);
-/** Nothing but zero is well. */
+/** Any value but 0 is red. */
 export const NONE_STEPS = steps("green", [1e-9, "red"]);
-/** Usage of a node: the last of it is worth a look. */
+/** Thresholds of the usage of a node. */
 export const USAGE_STEPS = steps("green", [0.8, "orange"], [0.95, "red"]);

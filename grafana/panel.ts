@@ -28,16 +28,16 @@ import { PanelBuilder as TableBuilder } from "@grafana/grafana-foundation-sdk/ta
 import { PanelBuilder as TimeSeriesBuilder } from "@grafana/grafana-foundation-sdk/timeseries";
 import { DATASOURCE, type Query, targetOf } from "./query.ts";
 
-/** What every panel says. */
+/** What every panel has. */
 export interface PanelText {
   readonly title: string;
-  /** What is shown, and what to make of it: the panel's tooltip. */
+  /** What is shown and how to read it: the panel's tooltip. */
   readonly description: string;
-  /** One of Grafana's units; `none` for a mere count. */
+  /** One of Grafana's units; `none` for a count. */
   readonly unit: string;
-  /** Of 24 columns. */
+  /** Width in columns, of 24. */
   readonly width: number;
-  /** In rows of the grid. */
+  /** Height in rows of the grid. */
   readonly height: number;
   readonly queries: readonly Query[];
 }
@@ -52,7 +52,7 @@ interface AnyPanel {
   height(height: number): this;
 }
 
-/** Gives a panel of any kind its text, size and queries. */
+/** Sets text, size and queries of a panel. */
 export function furnish<Panel extends AnyPanel>(panel: Panel, text: PanelText): Panel {
   panel.title(text.title).description(text.description).datasource(DATASOURCE).unit(text.unit);
   panel.span(text.width).height(text.height);
@@ -81,11 +81,11 @@ export const timeSeries = (text: PanelText): TimeSeriesBuilder =>
     )
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending));
 
-/** Areas over time that add up. */
+/** Stacked areas over time. */
 export const stacked = (text: PanelText): TimeSeriesBuilder =>
   timeSeries(text).fillOpacity(60).lineWidth(0).stacking(new StackingConfigBuilder().mode(StackingMode.Normal));
 
-/** One number, or one a series; with a line of its past where that tells something. */
+/** One number per series; with `past`, a line of its past values. */
 export const stat = (text: PanelText, { past = false } = {}): StatBuilder =>
   furnish(new StatBuilder(), text)
     .graphMode(past ? BigValueGraphMode.Area : BigValueGraphMode.None)
@@ -93,7 +93,7 @@ export const stat = (text: PanelText, { past = false } = {}): StatBuilder =>
     .colorScheme(byThreshold())
     .reduceOptions(lastValue());
 
-/** States over time, a row a series, coloured by thresholds or by the mapping of values. */
+/** States over time, one row per series, coloured by thresholds or value mappings. */
 export const stateTimeline = (text: PanelText, thresholds?: Builder<ThresholdsConfig>): StateTimelineBuilder => {
   const panel = furnish(new StateTimelineBuilder(), text)
     .colorScheme(byThreshold())
@@ -110,7 +110,7 @@ export const stateTimeline = (text: PanelText, thresholds?: Builder<ThresholdsCo
   return thresholds === undefined ? panel : panel.thresholds(thresholds);
 };
 
-/** Bars, a row a series, longest first where the query sorts them. */
+/** Bars, one row per series, in the order of the query. */
 export const bars = (text: PanelText): BarGaugeBuilder =>
   furnish(new BarGaugeBuilder(), text)
     .orientation(VizOrientation.Horizontal)
@@ -119,10 +119,10 @@ export const bars = (text: PanelText): BarGaugeBuilder =>
     .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.ContinuousBlues))
     .reduceOptions(lastValue());
 
-/** Rows, of queries in the shape of tables. */
+/** A table of queries of the shape `table`. */
 export const table = (text: PanelText): TableBuilder => furnish(new TableBuilder(), text).showHeader(true);
 
-/** Joins the rows of a table's queries that speak of the same thing, and says which columns stay, and as what. */
+/** Joins the rows of a table's queries by their labels, and names the columns to keep. */
 export const columns = (names: Readonly<Record<string, string>>) => [
   { id: "merge", options: {} },
   { id: "filterFieldsByName", options: { include: { names: Object.keys(names) } } },

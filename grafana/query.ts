@@ -3,39 +3,39 @@ import { DataqueryBuilder, PromQueryFormat } from "@grafana/grafana-foundation-s
 /** One query of a panel. */
 export interface Query {
   readonly expr: string;
-  /** How its series are called; absent: by their labels. */
+  /** Name of its series; absent: their labels. */
   readonly legend?: string;
-  /** `series`: over the time shown, and the default; `now`: its last value alone; `table`: that, a row a series. */
+  /** `series` (default): over the time range; `now`: the last value; `table`: the last value, one row per series. */
   readonly shape?: "series" | "now" | "table";
-  /** What its values are no finer than, such as `1m`: rates are taken over four times as much at least. */
+  /** Resolution of its values, such as `1m`. Rates use at least four times this range. */
   readonly step?: string;
 }
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is Grafana that puts a value in its place
 const CHOSEN = "${datasource}";
-/** The data source that the dashboard's variable names. */
+/** The data source of the dashboard's variable. */
 export const DATASOURCE = { type: "prometheus", uid: CHOSEN };
 
-/** Every query is about the daemons that the variable names: several may be in one Prometheus. */
+/** Matcher of the selected daemons, which every query has: one Prometheus may scrape several. */
 const INSTANCE = 'instance=~"$instance"';
 
-/** Matchers of the places that the variables name. */
+/** Matchers of the selected regions and countries. */
 export const AT_PLACE = ['region=~"$region"', 'country=~"$country"'] as const;
-/** The matcher of the node that the variable names. */
+/** Matcher of the selected node. */
 export const ON_NODE = 'node_id="$node"';
 
-/** A family's series of the daemons shown, by further matchers. */
+/** Selector of a family's series of the selected daemons, with further matchers. */
 export const pick = (family: string, ...matchers: readonly string[]): string =>
   `${family}{${[INSTANCE, ...matchers].join(", ")}}`;
 
-/** The window of rates and increases: as wide as the scrapes and the step of the query want it. */
+/** Range of rates and increases: set by Grafana from the scrape interval and the step. */
 export const RATE_WINDOW = "[$__rate_interval]";
 
-/** A counter's growth a second. */
+/** Rate of a counter per second. */
 export const rate = (family: string, ...matchers: readonly string[]): string =>
   `rate(${pick(family, ...matchers)}${RATE_WINDOW})`;
 
-/** Gives the series of nodes at the places shown further labels, such as `region`, of what is known of the node. */
+/** Adds labels of proxynet_node_info, such as `region`, to series of the selected nodes. */
 export const placed = (expr: string, ...labels: readonly string[]): string =>
   `${expr} * on (instance, node_id) group_left (${labels.join(", ")}) ${pick("proxynet_node_info", ...AT_PLACE)}`;
 

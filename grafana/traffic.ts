@@ -2,10 +2,10 @@ import { placed, type Query, rate } from "./query.ts";
 
 type Direction = "sent" | "received";
 
-/** Sessions are walked more rarely than nodes are scraped: rates are taken over four minutes at least. */
+/** Sessions are walked less often than they are scraped, so rates use at least four minutes. */
 export const SESSION_STEP = "1m";
 
-/** Bytes a second of the nodes at the places shown. `by`: the labels that stay; none: all is summed. */
+/** Bytes per second of the selected nodes. `by`: labels to keep; empty: the sum over all. */
 export const bytesPerSecond = (by: string, legend: string | undefined, ...directions: readonly Direction[]): Query => {
   const rates = directions.map((direction) => rate(`proxynet_session_${direction}_bytes_total`)).join(" + ");
   const sum = by === "" ? "sum" : `sum by (${by})`;

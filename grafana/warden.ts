@@ -8,22 +8,22 @@ import { budgetPanels } from "./wardenbudget.ts";
 import { collectPanels, processPanels } from "./wardencollect.ts";
 import { healingPanels } from "./wardenhealing.ts";
 
-/** The daemon itself: what it may spend, how fresh what it sees is, what it decides and does. */
+/** The daemon: API budget, data freshness, decisions and actions. */
 export function wardenBoard(): DashboardBuilder {
   const dashboard = board({
     uid: UIDS.warden,
     title: "Proxywarden",
-    description: "The daemon itself: its budget, how fresh what it sees is, and what it decides and does.",
+    description: "The daemon: API budget, data freshness, decisions and actions.",
     from: "now-6h",
   });
   for (const panel of glance()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Budget"));
+  dashboard.withRow(new RowBuilder("API budget"));
   for (const panel of budgetPanels()) dashboard.withPanel(panel);
   dashboard.withRow(new RowBuilder("Freshness"));
   for (const panel of collectPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Healing"));
+  dashboard.withRow(new RowBuilder("Remediation"));
   for (const panel of healingPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("The process"));
+  dashboard.withRow(new RowBuilder("Process"));
   for (const panel of processPanels()) dashboard.withPanel(panel);
   return dashboard;
 }
@@ -36,40 +36,40 @@ const flag = (title: string, description: string, expr: string, mapping: Mapping
 const glance = () => [
   flag(
     "Trust",
-    "Whether what is seen is to be believed. While it is not, no node is touched.",
+    "Whether fleet data is trusted. While it is not, no node is acted on.",
     `min(${pick("proxywarden_trusted")})`,
     truth("trusted", "not trusted", 1),
   ),
   flag(
     "Pause",
-    "Whether a person paused all actions; `proxywarden resume` ends it.",
+    "Whether an operator paused all actions. `proxywarden resume` ends the pause.",
     `max(${pick("proxywarden_paused")})`,
     truth("paused", "not paused", 0),
   ),
   flag(
-    "Breaker",
-    "Open: too many nodes fired, and no node is touched until a person resets it.",
+    "Circuit breaker",
+    "Open: too many nodes fired, and no node is acted on until an operator runs `proxywarden reset-breaker`.",
     `max(${pick("proxywarden_breaker_open")})`,
     truth("open", "closed", 0),
   ),
   flag(
     "Journal",
-    "Whether the journal takes writes. While it does not, no node is touched.",
+    "Whether the journal can be written. While it can't, no node is acted on.",
     `min(${pick("proxywarden_journal_writable")})`,
     truth("writable", "not writable", 1),
   ),
   flag(
     "Configuration",
-    "Whether the last reload succeeded. If not, the configuration from before is in force. Absent before the first.",
+    "Whether the last reload succeeded. If not, the previous configuration stays active. Absent before the first reload.",
     `min(${pick("proxywarden_config_last_reload_successful")})`,
-    truth("in force", "refused", 1),
+    truth("active", "rejected", 1),
   ),
   stat({
     width: 3,
     height: 4,
-    title: "429 in a day",
+    title: "429 in the last day",
     description:
-      "Calls that the service refused for exceeded limits. Anything but none is a defect, or another user of the key.",
+      "Calls that the service answered with 429. Any is a defect, a wrong limit, or another client with the same key.",
     unit: "none",
     queries: [{ expr: `sum(increase(${pick("proxywarden_ratelimit_exceeded_total")}[1d]))` }],
   }).thresholds(NONE_STEPS),
@@ -77,7 +77,7 @@ const glance = () => [
     width: 3,
     height: 4,
     title: "Running since",
-    description: "When the process began.",
+    description: "Start time of the process.",
     unit: "dateTimeFromNow",
     queries: [{ expr: `min(${pick("process_start_time_seconds")}) * 1000` }],
   }).thresholds(steps("text")),
@@ -85,7 +85,7 @@ const glance = () => [
     width: 3,
     height: 4,
     title: "Version",
-    description: "The version that runs.",
+    description: "Version of the daemon.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_build_info"), legend: "{{version}}" }],
   })

@@ -9,34 +9,34 @@ const used = pick("proxywarden_month_calls");
 const limit = pick("proxywarden_month_calls_limit");
 const reset = pick("proxywarden_month_reset_timestamp_seconds");
 
-/** What may be spent, what is, and what is left. */
+/** The API budget: limits, use, and what remains. */
 export const budgetPanels = () => [
   stat({
     ...quarter,
-    title: "Calls of the month",
-    description: "Share of the plan's calls of this month that is spent. Absent where the plan sets no limit.",
+    title: "Monthly calls used",
+    description: "Share of the monthly calls that is used. Absent if the plan has no limit.",
     unit: "percentunit",
     queries: [{ expr: `max(${used} / ${limit})` }],
   }).thresholds(steps("green", [0.8, "orange"], [0.95, "red"])),
   stat({
     ...quarter,
-    title: "Calls left",
-    description: "Calls that the plan leaves for the rest of the month.",
+    title: "Monthly calls left",
+    description: "Calls left for the rest of the month.",
     unit: "short",
     queries: [{ expr: `min(${limit} - ${used})` }],
   }).thresholds(steps("red", [1, "text"])),
   stat({
     ...quarter,
     title: "Month ends in",
-    description: "When the calls of the month are counted from zero.",
+    description: "Time until the monthly calls are reset.",
     unit: "s",
     queries: [{ expr: `min(${reset} - time())` }],
   }).thresholds(steps("text")),
   stat({
     ...quarter,
-    title: "Widest stretch",
+    title: "Largest slowdown",
     description:
-      "By how much the plan stretches the interval that was wished for, at worst: 1 where the limits carry all wishes.",
+      "Planned interval over requested interval, maximum over all collectors. 1: the limits allow all requested intervals.",
     unit: "none",
     queries: [{ expr: `max(${pick("proxywarden_plan_stretch_ratio")})` }],
   })
@@ -44,8 +44,8 @@ export const budgetPanels = () => [
     .thresholds(steps("green", [1.5, "orange"], [4, "red"])),
   timeSeries({
     ...third,
-    title: "The month",
-    description: "Calls made in the month of the plan, and all that it allows.",
+    title: "Monthly calls",
+    description: "Calls made in the plan's month, and its limit.",
     unit: "short",
     queries: [
       { expr: used, legend: "made" },
@@ -54,17 +54,17 @@ export const budgetPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Left in the window",
+    title: "Requests remaining",
     description:
-      "Requests left in each category's window, as the service last stated. Polling leaves the reserve; actions may dip into it.",
+      "Requests remaining by category, as last reported by the service. Polling leaves the reserve unused; actions may use it.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_ratelimit_remaining"), legend: "{{category}}" }],
   }),
   bars({
     ...third,
-    title: "Allowed in a window",
+    title: "Request limits",
     description:
-      "Requests allowed in each category's window, as the service last stated; of `plan`, requests a minute as configured. Effective: the limit learned from refusals, where something in front of the service refuses sooner.",
+      "Requests per window by category, as last reported by the service; `plan`: configured requests per minute. Effective: the limit learned from 429s, if a gateway in front of the service allows less.",
     unit: "none",
     queries: [
       { expr: pick("proxywarden_ratelimit_limit"), legend: "{{category}}", shape: "now" },
@@ -78,43 +78,42 @@ export const budgetPanels = () => [
   stacked({
     ...third,
     title: "Requests by endpoint",
-    description: "Requests a minute to the management service.",
+    description: "Requests per minute to the management service.",
     unit: "reqpm",
     queries: [{ expr: `60 * sum by (endpoint) (${rate("proxywarden_api_requests_total")})`, legend: "{{endpoint}}" }],
   }),
   stacked({
     ...third,
-    title: "Requests by answer",
-    description: "Requests a minute by the status code of the answer, or why none came.",
+    title: "Requests by status code",
+    description: "Requests per minute by status code, or by the reason for which there was no response.",
     unit: "reqpm",
     queries: [{ expr: `60 * sum by (code) (${rate("proxywarden_api_requests_total")})`, legend: "{{code}}" }],
   }),
   stacked({
     ...third,
     title: "Planned calls",
-    description: "Calls a minute that the plan gives each collector.",
+    description: "Calls per minute that are planned for each collector.",
     unit: "reqpm",
     queries: [{ expr: pick("proxywarden_plan_calls_per_minute"), legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Calls of others",
-    description:
-      "Calls a minute that others made with the same key, as far as what the service says is left proves them.",
+    title: "External usage",
+    description: "Calls per minute of other clients with the same key, as far as the rate limit headers prove them.",
     unit: "reqpm",
     queries: [{ expr: `60 * ${rate("proxywarden_foreign_calls_total")}`, legend: "{{category}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Calls waiting for their turn",
-    description: "Calls that wait for the limits to let them go, on average.",
+    title: "Calls waiting for a permit",
+    description: "Calls that wait for the rate limiter, on average.",
     unit: "none",
     queries: [{ expr: rate("proxywarden_ratelimit_wait_seconds_total"), legend: "{{category}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Refused for exceeded limits",
-    description: "Answers with status 429. Anything but zero is a defect, or another user of the key.",
+    title: "429 responses",
+    description: "Responses with status 429. Any is a defect, a wrong limit, or another client with the same key.",
     unit: "none",
     queries: [
       { expr: `increase(${pick("proxywarden_ratelimit_exceeded_total")}[$__rate_interval])`, legend: "{{category}}" },
@@ -124,7 +123,7 @@ export const budgetPanels = () => [
     ...third,
     title: "Window resets in",
     description:
-      "Time until each category's window resets, on the clock of the service: never negative while calls are made.",
+      "Time until each category's window resets, by the service's clock. Never negative while calls are made.",
     unit: "s",
     queries: [
       {
@@ -135,8 +134,8 @@ export const budgetPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "How long requests take",
-    description: "All but 5 % of the requests are answered within this, the whole body included.",
+    title: "Request duration",
+    description: "Request duration including the body, 95th percentile.",
     unit: "s",
     queries: [
       {

@@ -9,13 +9,13 @@ const succeeded = pick("proxywarden_collect_last_success_timestamp_seconds");
 const interval = pick("proxywarden_plan_interval_seconds");
 const fresh = pick("proxywarden_plan_fresh_seconds");
 
-/** How fresh what is seen is, collector by collector. */
+/** Freshness of the data of each collector. */
 export const collectPanels = () => [
   timeSeries({
     ...third,
-    title: "Age over the age that counts as fresh",
+    title: "Age relative to the freshness limit",
     description:
-      "Time since each collector last succeeded, over the age up to which its data count as fresh. Above 1, they leave the page.",
+      "Time since the last success of each collector, relative to the age up to which its data is fresh. Above 1 its data is no longer exported.",
     unit: "none",
     queries: [{ expr: `(time() - ${succeeded}) / on (instance, collector) ${fresh}`, legend: "{{collector}}" }],
   }).thresholds(steps("green", [1, "red"])),
@@ -29,45 +29,43 @@ export const collectPanels = () => [
   timeSeries({
     ...third,
     title: "Planned interval",
-    description:
-      "How often each collector runs, or, for details, how long a round over all nodes takes, by the plan in force.",
+    description: "Planned interval of each collector. Details: planned time for a round over all nodes.",
     unit: "s",
     queries: [{ expr: interval, legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Stretch",
-    description: "Planned interval over the one wished for: 1 where the limits carry the wish.",
+    title: "Slowdown",
+    description: "Planned interval over requested interval. 1: the limits allow the requested interval.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_plan_stretch_ratio"), legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
-    title: "How long a collection takes",
-    description: "The last collection of each collector, successful or not.",
+    title: "Collection duration",
+    description: "Duration of the last run of each collector, successful or not.",
     unit: "s",
     queries: [{ expr: pick("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
   }),
   stateTimeline({
     ...third,
     title: "Complete",
-    description: "Whether the last collection accounted for every record. No node is touched on half an inventory.",
+    description: "Whether the last run accounted for every record. No node is acted on with an incomplete inventory.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
   timeSeries({
     ...third,
-    title: "Share of the list seen",
+    title: "Completeness of lists",
     description:
-      "Share of the records of a list that the last walk has seen. Below 1 the list changes while it is walked, or the service does not show all that it counts.",
+      "Share of a list's records that the last walk saw. Below 1 the list changes during the walk, or the service does not list all records that it counts.",
     unit: "percentunit",
     queries: [{ expr: pick("proxywarden_collect_completeness_ratio"), legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
     title: "Age of the last complete collection",
-    description:
-      "Time since each collector last accounted for every record. It grows while collections are incomplete.",
+    description: "Time since each collector last accounted for every record. It grows while runs are incomplete.",
     unit: "s",
     queries: [
       { expr: `time() - ${pick("proxywarden_collect_last_complete_timestamp_seconds")}`, legend: "{{collector}}" },
@@ -75,9 +73,9 @@ export const collectPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Nodes and sessions remembered",
+    title: "Nodes and sessions in memory",
     description:
-      "Nodes that the last walk listed, nodes that only an earlier walk listed and that are not yet known to be gone, and sessions remembered between walks.",
+      "Nodes in the last walk, nodes only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
     unit: "short",
     queries: [
       { expr: pick("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },
@@ -86,23 +84,23 @@ export const collectPanels = () => [
   }),
   timeSeries({
     ...half,
-    title: "Held by",
+    title: "Limiting factor",
     description:
-      "The limit that keeps a collector from what it is wished to do: 1 while it does. Nothing is drawn above 0 where all wishes are met.",
+      "The limit that slows a collector down: 1 while it does. All 0: the limits allow all requested intervals.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_plan_bound"), legend: "{{collector}}: {{limit}}" }],
   }),
   timeSeries({
     ...half,
-    title: "Age to be expected",
-    description: "How old what each collector brings gets by the plan: half of it at most, and all of it at most.",
+    title: "Expected age",
+    description: "Expected age of each collector's data: median and maximum.",
     unit: "s",
     queries: [{ expr: pick("proxywarden_plan_age_seconds"), legend: "{{collector}}: {{age}}" }],
   }),
   stacked({
     ...half,
     title: "Failures",
-    description: "Collections that brought nothing or not everything, by reason; docs/metrics.md says what each means.",
+    description: "Failed or incomplete runs by reason; docs/metrics.md explains the reasons.",
     unit: "none",
     queries: [
       {
@@ -115,15 +113,14 @@ export const collectPanels = () => [
     ...half,
     title: "Nodes without details",
     description:
-      "Nodes whose last detail reads failed, twice or more in a row, while those of others succeeded. They are read less often until a read succeeds; the log names one of them and the reason.",
+      "Nodes whose detail reads failed at least twice in a row while others succeeded. They are read less often until a read succeeds. The log names one of them and the reason.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_details_failing_nodes"), legend: "nodes" }],
   }),
   stacked({
     ...half,
     title: "Records rejected",
-    description:
-      "Records that were skipped, or taken in spite of an odd value; docs/metrics.md says what each reason means.",
+    description: "Records that were skipped or had unreadable fields, by reason; docs/metrics.md explains the reasons.",
     unit: "none",
     queries: [
       {
@@ -134,7 +131,7 @@ export const collectPanels = () => [
   }),
 ];
 
-/** The process, and what it costs to be scraped. */
+/** The process, and the cost of scrapes. */
 export const processPanels = () => [
   timeSeries({
     ...third,
@@ -146,29 +143,28 @@ export const processPanels = () => [
   timeSeries({
     ...third,
     title: "CPU",
-    description: "Processors in use by the process.",
+    description: "CPU cores used by the process.",
     unit: "none",
     queries: [{ expr: `rate(${pick("process_cpu_seconds_total")}[$__rate_interval])`, legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Delay of the event loop",
-    description: "How late the process gets to its work: all but 1 % of it is later by no more than this.",
+    title: "Event loop delay",
+    description: "Event loop delay, 99th percentile.",
     unit: "s",
     queries: [{ expr: pick("nodejs_eventloop_lag_p99_seconds"), legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Series on the page",
-    description: "Series of the proxynet families that a scrape brings.",
+    title: "Exported series",
+    description: "Series of the proxynet families in a scrape.",
     unit: "short",
     queries: [{ expr: pick("proxywarden_export_series"), legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
-    title: "Rendering a snapshot",
-    description:
-      "How long the last rendering of a snapshot took, other work in between included. No scrape waits for it.",
+    title: "Render duration",
+    description: "Duration of the last rendering, including other work in between. Scrapes do not wait for it.",
     unit: "s",
     queries: [{ expr: pick("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
   }),
@@ -176,7 +172,7 @@ export const processPanels = () => [
     width: 4,
     height: 8,
     title: "Families dropped",
-    description: "Families left out because all together passed export.series_max.",
+    description: "Metric families left out because all together exceed export.series_max.",
     unit: "none",
     queries: [{ expr: `max(${pick("proxywarden_export_families_dropped")})` }],
   }).thresholds(NONE_STEPS),
@@ -193,15 +189,15 @@ export const processPanels = () => [
     width: 4,
     height: 8,
     title: "Clock skew",
-    description: "How far the clock of the service is ahead of the daemon's.",
+    description: "Time by which the service's clock is ahead of the daemon's.",
     unit: "s",
     queries: [{ expr: pick("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
   }),
   stacked({
     width: 12,
     height: 8,
-    title: "Refused by the web server",
-    description: "Requests and connections that the daemon's own web server refused, by why.",
+    title: "Rejected by the web server",
+    description: "Requests and connections that the daemon's web server rejected, by reason.",
     unit: "none",
     queries: [
       {
@@ -214,16 +210,15 @@ export const processPanels = () => [
     width: 4,
     height: 8,
     title: "Web configuration",
-    description:
-      "Whether the file of TLS and users was read without an error when it changed last. Absent without one.",
+    description: "Whether the last change of the web configuration file was loaded. Absent without such a file.",
     unit: "none",
     queries: [{ expr: `min(${pick("proxywarden_web_config_last_reload_successful")})` }],
-  }).mappings([truth("in force", "refused", 1)]),
+  }).mappings([truth("active", "rejected", 1)]),
   stat({
     width: 4,
     height: 8,
-    title: "Certificate ends in",
-    description: "Until the certificate of the daemon's own web server ends. Absent without TLS.",
+    title: "Certificate expires in",
+    description: "Time until the certificate of the daemon's web server expires. Absent without TLS.",
     unit: "s",
     queries: [{ expr: `min(${pick("proxywarden_web_certificate_expiration_timestamp_seconds")} - time())` }],
   }).thresholds(steps("red", [604_800, "text"])),

@@ -6,48 +6,49 @@ import { pick, rate } from "./query.ts";
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 9 };
 
-/** What is decided and done, and what holds it. */
+/** Decisions, holds and actions. */
 export const healingPanels = () => [
   stateTimeline({
     ...third,
-    title: "May it act?",
+    title: "Actions possible",
     description:
-      "What holds every node: sight that is not trusted, a pause, an open breaker, a journal that takes no writes.",
+      "What holds every node: untrusted fleet data, a pause, an open circuit breaker, a journal that can't be written.",
     unit: "none",
     queries: [
-      { expr: `min(${pick("proxywarden_trusted")})`, legend: "sight is trusted" },
+      { expr: `min(${pick("proxywarden_trusted")})`, legend: "fleet data trusted" },
       { expr: `1 - max(${pick("proxywarden_paused")})`, legend: "not paused" },
-      { expr: `1 - max(${pick("proxywarden_breaker_open")})`, legend: "breaker is closed" },
-      { expr: `min(${pick("proxywarden_journal_writable")})`, legend: "journal is writable" },
+      { expr: `1 - max(${pick("proxywarden_breaker_open")})`, legend: "breaker closed" },
+      { expr: `min(${pick("proxywarden_journal_writable")})`, legend: "journal writable" },
     ],
   }).mappings([truth("yes", "no", 1)]),
   stacked({
     ...third,
     title: "Episodes by state",
     description:
-      "Nodes by where they stand: pending waits for `for`, firing for leave to act, given_up is still unhealthy and not tried again for now.",
+      "Nodes by state. pending: `for` is running. firing: the next step waits until nothing holds it. given_up: still unhealthy, and not retried for now.",
     unit: "none",
     queries: [{ expr: `sum by (state) (${pick("proxywarden_episodes")})`, legend: "{{state}}" }],
   }),
   stacked({
     ...third,
     title: "Episodes by policy",
-    description: "Nodes that a policy is about now, pending ones too.",
+    description: "Nodes that are pending or have an episode, by policy.",
     unit: "none",
     queries: [{ expr: `sum by (policy) (${pick("proxywarden_episodes")})`, legend: "{{policy}}" }],
   }),
   stacked({
     ...half,
-    title: "Held nodes, by reason",
+    title: "Held nodes by reason",
     description:
-      "Nodes that policies would act on and that are held. A node that is held for two reasons counts under both; docs/remediation.md says how each hold ends.",
+      "Nodes that a policy would act on but that are held. A node held for two reasons counts under both. docs/remediation.md says how each hold ends.",
     unit: "none",
     queries: [{ expr: `sum by (reason) (${pick("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
   }),
   timeSeries({
     ...half,
-    title: "Longest hold, by policy",
-    description: "Time for which the policy has held a node without an action. Nodes that were given up are left out.",
+    title: "Longest hold by policy",
+    description:
+      "Longest time for which a policy has held a node without an action. Nodes that were given up do not count.",
     unit: "s",
     queries: [{ expr: `max by (policy) (${pick("proxywarden_longest_hold_seconds")})`, legend: "{{policy}}" }],
   }),
@@ -55,7 +56,7 @@ export const healingPanels = () => [
     ...half,
     title: "Decisions by reason",
     description:
-      "Changes of what is decided on a node. all_clear is an act, all others hold; a node that is held for two reasons counts under both. docs/metrics.md says what each means.",
+      "Changes of the decision on a node. all_clear: act; any other reason: hold. A node held for two reasons counts under both. docs/metrics.md explains the reasons.",
     unit: "none",
     queries: [
       {
@@ -68,7 +69,7 @@ export const healingPanels = () => [
     ...half,
     title: "Actions by outcome",
     description:
-      "Actions by how they ended: verified ones were seen to work. One in doubt counts as that too, until what is seen settles it.",
+      "Actions by outcome. verified: observed to work. An action in doubt also counts under in_doubt until observation settles it.",
     unit: "none",
     queries: [
       {
@@ -79,8 +80,8 @@ export const healingPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "From sending to verified",
-    description: "Half of the verified actions took no longer than this to be seen to work.",
+    title: "Time to verification",
+    description: "Median time from sending an action to its verification.",
     unit: "s",
     queries: [
       {
@@ -91,15 +92,16 @@ export const healingPanels = () => [
   }),
   stateTimeline({
     ...third,
-    title: "Modes in force",
-    description: "The mode of each policy: the least of its own, safety.mode, and what its efficacy leaves it.",
+    title: "Effective modes",
+    description:
+      "Mode of each policy: the most restrictive of its own, safety.mode, and a fallback to dry_run by safety.efficacy.",
     unit: "none",
     queries: [{ expr: `${pick("proxywarden_policy_mode")} == 1`, legend: "{{policy}}: {{mode}}" }],
-  }).mappings([truth("in force", "not in force", 1)]),
+  }).mappings([truth("effective", "not effective", 1)]),
   bars({
     ...third,
     title: "Safety limits",
-    description: "What each safety limit comes to for the fleet as it is, in nodes.",
+    description: "Each safety limit for the current fleet, in nodes.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_limit_nodes"), legend: "{{limit}}", shape: "now" }],
   }),
@@ -108,7 +110,7 @@ export const healingPanels = () => [
     height: 9,
     title: "Open episodes",
     description:
-      "Nodes with trouble that a policy is about, where each stands, and what was done last: of the first thousand, those beyond firing before the others.",
+      "Nodes with an open episode: policy, state and last action. At most a thousand are exported, those beyond firing first.",
     unit: "none",
     queries: [{ expr: pick("proxywarden_node_episode"), shape: "table" }],
   })
@@ -122,8 +124,8 @@ export const healingPanels = () => [
   stacked({
     ...third,
     height: 9,
-    title: "Notices",
-    description: "Notices by what became of them: taken by the receiver, given up, or dropped from a full queue.",
+    title: "Notifications",
+    description: "Notifications by outcome: delivered, failed after all retries, or dropped from a full queue.",
     unit: "none",
     queries: [
       {

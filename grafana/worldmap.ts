@@ -11,18 +11,18 @@ import {
 } from "@grafana/grafana-foundation-sdk/geomap";
 import { columns, furnish, type PanelText } from "./panel.ts";
 
-/** Which of the queries' columns a circle shows. */
+/** The columns of the queries that a circle shows. */
 export interface Circles {
   /** A column with two-letter country codes. */
   readonly country: string;
-  /** By column: what it is called. The first gives the colour, the second the size. */
+  /** Name by column. The first sets the colour, the second the size. */
   readonly values: Readonly<Record<string, string>>;
 }
 
 const SHAPE_OF_COUNTRIES = "public/maps/countries.geojson";
 const PLACES_OF_COUNTRIES = "public/gazetteer/countries.json";
 
-/** A circle a country. Map and places come with Grafana: no tile server is asked, and nobody learns what is looked at. */
+/** One circle per country. Map and coordinates come with Grafana, so no tile server is used. */
 export const worldMap = (text: PanelText, { country, values }: Circles): GeomapBuilder => {
   const [colour, size] = Object.values(values);
   return furnish(new GeomapBuilder(), text)

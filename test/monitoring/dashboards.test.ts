@@ -114,7 +114,7 @@ test("the list of trouble, and that of episodes, lead to the node's dashboard", 
       .filter((panel) => JSON.stringify(panel).includes(`/d/${UIDS.node}?`))
       .map(({ title }) => `${file}: ${title}`),
   );
-  expect(linked).toEqual(["network.json: Nodes in trouble", "warden.json: Open episodes"]);
+  expect(linked).toEqual(["network.json: Unhealthy nodes", "warden.json: Open episodes"]);
   expect(everyBoard.map(([, { uid }]) => uid).toSorted()).toEqual(Object.values(UIDS).toSorted());
 });
 
