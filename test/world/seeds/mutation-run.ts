@@ -1,11 +1,12 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { HOUR_MS } from "../../../src/base/duration.ts";
 import { STEP_MS } from "../daemon/simulation.ts";
 import { ANY_INVARIANT } from "../runs/world-run.ts";
+import type { SeedTask } from "../seed-task.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
 import { createSeedPool } from "./seed-pool.ts";
-import type { SeedTask } from "./seed-process.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 /** What a run needs of the tree. */
@@ -36,14 +37,20 @@ export async function runMutations(workers: number, only: string | null): Promis
 
 /** The first law that a changed tree breaks with a seed with which the sound one breaks none; null: none. */
 async function catchMutation(
-  { edits, seeds, nodes, days }: Mutation,
+  { edits, seeds, nodes, days, hours }: Mutation,
   runSound: ReturnType<typeof createSeedPool>["run"],
 ): Promise<{ law: string; seed: number } | null> {
   const folder = copyTree(edits);
   const pool = createSeedPool(1, join(folder, "test/world"));
   try {
     for (const seed of seeds) {
-      const task: SeedTask = { seed, nodes, days, keep: null, until: { law: ANY_INVARIANT } };
+      const task: SeedTask = {
+        seed,
+        nodes,
+        days,
+        keep: null,
+        until: { law: ANY_INVARIANT, ms: (hours ?? days * 24) * HOUR_MS },
+      };
       const [breach] = (await pool.run(task)).violations;
       if (breach === undefined) continue;
       const { invariant, at } = breach;

@@ -1,8 +1,8 @@
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import { HOLD_REASONS } from "../../../src/model/remediation/decision.ts";
 import { causesOf, worldInput } from "../runs/world-input.ts";
+import { firstLaw, type SeedResult, type SeedTask } from "../seed-task.ts";
 import type { SeedPool } from "./seed-pool.ts";
-import { firstLaw, type SeedResult, type SeedTask } from "./seed-process.ts";
 import { shrinkCauses } from "./shrinking.ts";
 
 /** Replays that the shrinking of one seed may take. */
