@@ -122,7 +122,7 @@ test("a reader that has seen enough, as head has, is no error: no stack trace, a
   const line = `${process.execPath} src/main.ts demo --nodes 5 --sessions 5 --port 0 --for 1s | head -n 1; exit $PIPESTATUS`;
   const { code, out, err } = await startProcess("bash", ["-c", line]).ended;
   expect({ code, err }).toEqual({ code: 0, err: "" });
-  expect(out.trimEnd()).toMatch(/^proxywarden watches .*$/);
+  expect(out.trimEnd()).toMatch(/^proxywarden monitors .*$/);
 });
 
 describe("simulate", () => {

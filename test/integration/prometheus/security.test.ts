@@ -255,7 +255,7 @@ test("a reload turns users on and off, changes certificates, and refuses to turn
   daemon.configure(text({}));
   expect(await app.reload()).toEqual({
     ok: false,
-    error: [expect.stringMatching(/^web\.web_config_file: it can't change from https while the daemon runs/)],
+    error: [expect.stringMatching(/^web\.web_config_file: can't change from https while the daemon runs/)],
   });
   expect(await status({})).toBe(401);
 

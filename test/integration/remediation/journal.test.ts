@@ -52,7 +52,7 @@ async function expectNoActions(
   });
   expect(daemon.log.lines.filter(({ level }) => level === "error")).toContainEqual({
     level: "error",
-    message: "the journal is damaged: no node is touched, and nothing outlives this process",
+    message: "journal damaged: no action is taken, and state is lost at exit",
     fields: { problem: expect.stringMatching(problem) },
   });
   // What a person orders would be forgotten with the process.
