@@ -27,16 +27,12 @@ beforeAll(() => {
   client = authority.issue("DNS:test3", "clientAuth");
 });
 
-const files = (web: string): Readonly<Record<string, string>> => ({
-  "web.yml": web,
-  "server.crt": server.cert,
-  "server.key": server.key,
-  "client.crt": ca.cert,
-});
-
 function folderWith(web: string): TempFolder {
   const folder = createTempFolder();
-  for (const [name, text] of Object.entries(files(web))) folder.write(name, text);
+  folder.write("web.yml", web);
+  folder.write("server.crt", server.cert);
+  folder.write("server.key", server.key);
+  folder.write("client.crt", ca.cert);
   return folder;
 }
 

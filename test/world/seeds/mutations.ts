@@ -11,8 +11,13 @@ export interface Mutation {
   readonly hours?: number;
 }
 
-const seeds = (first: number, count: number): readonly number[] =>
-  Array.from({ length: count }, (_, index) => first + index);
+const SEEDS_MAX = 24;
+
+/** The seed that caught the fault last, then all others: with another input the fault may need another seed. */
+const from = (first: number): readonly number[] => [
+  first,
+  ...Array.from({ length: SEEDS_MAX }, (_, index) => index + 1).filter((seed) => seed !== first),
+];
 const safety = { nodes: 60, days: 2, hours: 36 } as const;
 const liveness = { nodes: 60, days: 1 } as const;
 
@@ -27,7 +32,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const problem = noNewSteps.aborted ? await readNodeNow(context, intent, noNewSteps) : null;",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: from(1) },
   },
   {
     name: "POST retried",
@@ -39,14 +44,14 @@ export const MUTATIONS: readonly Mutation[] = [
       if (tried.kind === "failed" && !tried.isUnsent) tried = await attempt(call, "action", signal);`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: from(5) },
   },
   {
     name: "breaker in memory only",
     edits: [
       { file: "src/remediation/evaluation/fleet-health.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(21) },
   },
   {
     name: "timer running on unknown",
@@ -58,7 +63,7 @@ export const MUTATIONS: readonly Mutation[] = [
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(1) },
   },
   {
     name: "percent rounded up",
@@ -69,7 +74,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "Math.ceil(share * nodes - 1e-9)",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(5) },
   },
   {
     name: "gone after one walk",
@@ -80,7 +85,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const ABSENCE_POINTS_MAX = 1;",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(2) },
   },
   {
     name: "lost nodes not counted",
@@ -91,7 +96,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(5) },
   },
   {
     name: "canary never released",
@@ -112,7 +117,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "candidates[0] ?? null",
       },
     ],
-    ...{ ...liveness, seeds: seeds(1, 24) },
+    ...{ ...liveness, seeds: from(3) },
   },
   {
     name: "approval never expiring",
@@ -123,7 +128,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(4) },
   },
   {
     name: "month not counted before the call",
@@ -135,6 +140,6 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `      if (outcome.kind !== "unused") countCalls(1);`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: from(1) },
   },
 ];
