@@ -80,7 +80,7 @@ test("the page reports a lost daemon and reloads when it returns", async () => {
   const { page } = await openPage(browser, first.url);
   const says = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
   await says("live");
-  await page.getByText("Nothing yet.").waitFor();
+  await page.getByText("No activity yet.").waitFor();
   await first.close(SHUTDOWN_BUDGET.webMs);
   await says("no answer");
   const second = await startWebServer({

@@ -41,7 +41,7 @@ test("a refusal ends with 1, wrong usage with 2, and neither orders anything", a
   const wrongFile = createTempFolder().write("token", "sesame-shut\n");
   const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [["pause", "--url", url, "--token-file", wrongFile], 1, /rejected the token/],
-    [["pause", "--url", url], 2, /needs the token of an operator: .*--token-file.*PROXYWARDEN_ADMIN_TOKEN/],
+    [["pause", "--url", url], 2, /needs an operator token: .*--token-file.*PROXYWARDEN_ADMIN_TOKEN/],
     [["approve", "--url", url], 2, /missing required argument 'action'/],
     [["hold", "a", "b"], 2, /too many arguments/],
     [["resume", "--reason", "x"], 2, /unknown option '--reason'/],

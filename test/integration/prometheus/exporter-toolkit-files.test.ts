@@ -5,10 +5,7 @@ import { createAuthority, type Identity } from "../../web/http/tls/certificate-a
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { requireProgram, startProcess } from "../process.ts";
 
-/**
- * The verdict of Prometheus' exporter-toolkit on a web configuration file. `untold`: the promtool of Debian predates
- * the key, so only our own verdict is tested.
- */
+/** The exporter-toolkit's verdict on a file. `untold`: Debian's promtool predates the key, so only our verdict is tested. */
 type Verdict = "good" | "bad" | "good, untold" | "bad, untold";
 
 const PASSWORD = "dave123";
@@ -27,12 +24,16 @@ beforeAll(() => {
   client = authority.issue("DNS:test3", "clientAuth");
 });
 
+const files = (web: string): Readonly<Record<string, string>> => ({
+  "web.yml": web,
+  "server.crt": server.cert,
+  "server.key": server.key,
+  "client.crt": ca.cert,
+});
+
 function folderWith(web: string): TempFolder {
   const folder = createTempFolder();
-  folder.write("web.yml", web);
-  folder.write("server.crt", server.cert);
-  folder.write("server.key", server.key);
-  folder.write("client.crt", ca.cert);
+  for (const [name, text] of Object.entries(files(web))) folder.write(name, text);
   return folder;
 }
 
@@ -238,11 +239,7 @@ const others: readonly (readonly [name: string, verdict: Verdict, web: () => str
   ["a number as a header", "good", () => "http_server_config: { headers: { X-XSS-Protection: 1.50 } }"],
   ["a boolean of YAML 1.1", "good", () => "http_server_config: { http2: no }"],
   ["a quoted boolean of YAML 1.1", "bad", () => 'http_server_config: { http2: "no" }'],
-  [
-    "users whose names look like something else",
-    "good",
-    () => `basic_auth_users: { 1: ${hash}, 1.0: ${hash}, on: ${hash} }`,
-  ],
+  ["users with odd names", "good", () => `basic_auth_users: { 1: ${hash}, 1.0: ${hash}, on: ${hash} }`],
   ["a user twice", "bad", () => `basic_auth_users: { 1: ${hash}, "1": ${hash} }`],
   ["an empty text", "bad", () => '""'],
 ];
@@ -286,8 +283,10 @@ describe("a web configuration file", () => {
       "web.yml": `http_server_config: { headers: { X-XSS-Protection: 1.50 } }\nbasic_auth_users: { 007: ${hash} }`,
     });
     expect((await sendHttpRequest(web, "/metrics", { headers: basic("7", PASSWORD) })).status).toBe(401);
-    const answer = await sendHttpRequest(web, "/metrics", { headers: basic("007", PASSWORD) });
-    expect(answer).toMatchObject({ status: 200, headers: { "x-xss-protection": "1.50" } });
+    expect(await sendHttpRequest(web, "/metrics", { headers: basic("007", PASSWORD) })).toMatchObject({
+      status: 200,
+      headers: { "x-xss-protection": "1.50" },
+    });
   });
 
   test("whose section on TLS names no certificate is plain HTTP, as in the toolkit; its versions default when empty", async () => {
