@@ -42,7 +42,7 @@ const WRITE_OUT_CASES = "write the cases out, joined by || or &&";
 
 /** What CEL has and policies refuse, by how it is written, and what to do instead. */
 export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
-  ["/", "division by 0 is undefined; use ratio(a, b), which is unknown if b is 0"],
+  ["/", "a division by 0 has no value; use ratio(a, b), which is unknown if b is 0"],
   ["%", "the remainder by 0 is undefined"],
   ["matches", "regular expressions can take unbounded time; use contains, startsWith or endsWith"],
   ["has", "a field that is missing is unknown by itself"],

@@ -71,7 +71,7 @@ describe("an expression is refused, at its place,", () => {
     ],
     [
       "@node.active_sessions / node.uptime_hours > 2",
-      "/ is refused: division by 0 is undefined; use ratio(a, b), which is unknown if b is 0",
+      "/ is refused: a division by 0 has no value; use ratio(a, b), which is unknown if b is 0",
     ],
     ["@node.uptime_hours % 24 == 0", "% is refused: the remainder by 0 is undefined"],
     ['@["a"].exists(x, node.name == x)', "exists is refused: write the cases out, joined by || or &&"],
