@@ -173,9 +173,14 @@ export function beginPlay(options: PlayOptions): Play {
   function kill(downMs: DurationMs): void {
     if (!mortal.isAlive()) return;
     mortal.kill();
+    losePending();
+    startsAt = clock.monotonic() + downMs;
+  }
+
+  /** What the disk refused to count ends with the process. */
+  function losePending(): void {
     stage.ledger.lost += stage.ledger.pending;
     stage.ledger.pending = 0;
-    startsAt = clock.monotonic() + downMs;
   }
 
   async function stop(): Promise<void> {
@@ -186,7 +191,10 @@ export function beginPlay(options: PlayOptions): Play {
     });
     await clock.advance(STOP_MS);
     // It may have been killed while it stopped, and then never ends.
-    if (isStopped || !mortal.isAlive()) return;
+    if (isStopped || !mortal.isAlive()) {
+      if ((options.diskProblem?.() ?? null) !== null) losePending();
+      return;
+    }
     stage.breach("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);
     mortal.kill();
   }
