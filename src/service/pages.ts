@@ -178,7 +178,10 @@ async function lookForPageZero(walk: Walk, progress: WalkProgress, signal: Abort
     if (isRefusal(fetched.error)) habits.firstKnown = true;
     return;
   }
+  const isRepeating = progress.isRepeating();
   const fresh = progress.take(0, fetched);
+  // A service that answers every page with one and the same proves nothing.
+  if (isRepeating) return;
   if (fresh > fetched.value.page.records.length / 2) habits.first = 0;
   habits.firstKnown = true;
 }

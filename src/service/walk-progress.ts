@@ -142,6 +142,11 @@ export class WalkProgress {
     return this.#fillAPage(this.#total - this.#seen);
   }
 
+  /** Whether about a page of the records that came had come before: the service may ignore the page number. */
+  isRepeating(): boolean {
+    return this.#received - this.#seen >= this.#size / 2;
+  }
+
   #fillAPage(missed: number): boolean {
     return this.#failures.length === 0 && missed > 0 && missed >= Math.min(this.#size, this.#total) / 2;
   }

@@ -49,7 +49,7 @@ export function walkOf(list: List, limit = 1_000) {
           if (kind !== null) return fail({ kind, message: "as the test says" });
           const size = Math.min(query.limit, list.clamp ?? Infinity);
           const records = list.records?.(asked.length) ?? Array.from({ length: list.total }, (_, index) => index);
-          const shown = list.ignoresPage?.() === true ? 1 : query.page;
+          const shown = list.ignoresPage?.() === true ? (list.first ?? 1) : query.page;
           const number = list.zeroIsOne ? Math.max(1, shown) : shown;
           const begin = (number - (list.first ?? 1)) * (size - (list.shorter ?? 0));
           const end = Math.min(

@@ -62,6 +62,17 @@ describe("what was learned wrongly does not stay, and costs little", () => {
     expect(habits.first).toBe(0);
   });
 
+  test("a service that counts from 0 is found out after a time in which it ignored the page number", async () => {
+    let isIgnored = true;
+    const { walk, seen, habits } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
+    for (let walks = 0; walks < 5; walks++) await walk();
+    expect(habits.firstKnown).toBe(false);
+    isIgnored = false;
+    await walk();
+    expect(seen.size).toBe(120);
+    expect(habits.first).toBe(0);
+  });
+
   test("a service that takes page 0 for page 1 is not taken for one that counts from 0", async () => {
     const { walk, habits } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
     for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });

@@ -47,7 +47,9 @@ export function livenessLaws(stage: Stage): LivenessLaws {
     const now = stage.clock.monotonic();
     for (const explained of life.warden.view.explain(node.id).policies) {
       if (!isHolding(explained)) continue;
-      const reasons = explained.blockers.map(({ reason }) => reason);
+      const all = explained.blockers.map(({ reason }) => reason);
+      // An approval is asked for only once nothing else holds the node.
+      const reasons = all.length === 1 ? all : all.filter((reason) => reason !== "approval");
       for (const reason of reasons.length === 0 ? (["nothing"] as const) : reasons) {
         const key = `${explained.policy} ${node.id} ${reason}`;
         const since = heldSince.get(key) ?? now;

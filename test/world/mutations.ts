@@ -48,8 +48,9 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/policy/timer.ts",
-        find: `  if (verdict === "unknown") return broken(before, isFrozen ? null : now);`,
-        replace: `  if (verdict === "unknown") return before;`,
+        find: "  const { verdict, now } = observation;",
+        replace: `  const { now } = observation;
+  const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
     ...{ ...size, seeds: seeds(1, 24) },

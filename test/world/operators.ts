@@ -20,12 +20,15 @@ export interface Operators {
 }
 
 /** What stays open or shrunk is looked into after so long. */
-const BREAKER_MS: DurationMs = 20 * MINUTE_MS;
+const BREAKER_MS: DurationMs = 2 * HOUR_MS;
+const BREAKER_MS_DILIGENT: DurationMs = 20 * MINUTE_MS;
 const INVENTORY_MS: DurationMs = 30 * MINUTE_MS;
 const LOSS_MS: DurationMs = 4 * HOUR_MS;
+/** The clocks agree within this after a start. */
+const CLOCK_MS: DurationMs = 70 * MINUTE_MS;
 /** Of the actions that wait, so many are approved or rejected at a look. */
-const APPROVED_SHARE = 0.02;
-const REJECTED_SHARE = 0.002;
+const APPROVED_SHARE = 0.006;
+const REJECTED_SHARE = 0.0006;
 /** Faults under which no careful operator believes what is listed. */
 const LISTS_WRONGLY: ReadonlySet<string> = new Set(["vanished", "empty_list", "bad_records", "page_ignored"]);
 
@@ -38,6 +41,8 @@ export function createOperators(play: Play, seed: number): Operators {
   let takenBack: { readonly at: number; run(): boolean }[] = [];
   /** Since when something is so that an operator looks into, by what it is. */
   const since = new Map<string, number>();
+  /** When each request for an approval was first seen. */
+  const askedAt = new Map<string, number>();
   const orders = () => play.life()?.warden.orders;
 
   const later = (ms: DurationMs, run: () => boolean): void => {
@@ -53,11 +58,24 @@ export function createOperators(play: Play, seed: number): Operators {
   }
 
   function answerQuestions(): void {
-    for (const { id } of play.life()?.warden.view.approvals() ?? []) {
+    const approvals = play.life()?.warden.view.approvals() ?? [];
+    for (const { id } of approvals) {
+      assertInForce(id);
       const dice = isDiligent ? 0 : random();
       if (dice < APPROVED_SHARE && orders()?.approve(id).ok) stage.approvals.set(id, stage.clock.monotonic());
       else if (dice >= APPROVED_SHARE && dice < APPROVED_SHARE + REJECTED_SHARE) orders()?.reject(id, "not now");
     }
+  }
+
+  /** A request that waits for longer than it may is not to be there any more. */
+  function assertInForce(id: string): void {
+    const now = stage.clock.monotonic();
+    if (!askedAt.has(id)) askedAt.set(id, now);
+    const waitedMs = now - askedAt.get(id)!;
+    const withinMs = stage.rules.safety.approvalTtlMs + MINUTE_MS;
+    // After a start it may take an hour until it is known how long the daemon was down.
+    const isSettled = now - stage.bornAt > CLOCK_MS && waitedMs > withinMs;
+    if (isSettled) stage.breach("approval expired", `${id} still waits after ${waitedMs / MINUTE_MS} min`);
   }
 
   function lookIntoAlarms(): void {
@@ -66,7 +84,7 @@ export function createOperators(play: Play, seed: number): Operators {
     const status = view.status();
     const isFallen = view.policies().some(({ fallen }) => fallen);
     const isOpen = status.breaker !== null || (isDiligent && isFallen);
-    if (lasts("breaker", isOpen, BREAKER_MS) && orders()?.resetBreaker().ok) {
+    if (lasts("breaker", isOpen, isDiligent ? BREAKER_MS_DILIGENT : BREAKER_MS) && orders()?.resetBreaker().ok) {
       stage.tripwire.reset();
       since.delete("breaker");
     }

@@ -12,6 +12,7 @@ import { createSimulatedTransport } from "../../src/simulator/transport.ts";
 import { createMemoryStore } from "../../src/store/sqlite.ts";
 import { noObstacles, START_MS } from "../engine/daemon.ts";
 import { createChronicle } from "./chronicle.ts";
+import { firingLaw } from "./firing-law.ts";
 import { beginLife, type Configuration, createMortal, type Life, type Moment } from "./life.ts";
 import { createObservations } from "./observations.ts";
 import { type Post, type Stage, trueTime } from "./stage.ts";
@@ -86,6 +87,10 @@ export function beginPlay(options: PlayOptions): Play {
     before: (changes) => hook("before", changes),
     after: (changes) => hook("after", changes),
     onFirings(firings) {
+      for (const { policy, node } of firings) {
+        const broken = firingLaw(policy, node, stage);
+        if (broken !== null) stage.breach("a healthy node fires", broken);
+      }
       tripwire.fired(firings, clock.monotonic() + stage.forwardMs);
       options.onFirings?.(firings, play);
     },
@@ -94,7 +99,7 @@ export function beginPlay(options: PlayOptions): Play {
   const stage: Stage = {
     ...{ service, clock, chronicle, tripwire, startMs, rules: options.rules },
     ...{ posts: [], postsOfStep: new Map(), underHand: new Map(), withPeople: new Map(), breaches: [] },
-    ...{ seen: createObservations(), approvals: new Map(), acceptedAt: Number.NEGATIVE_INFINITY },
+    ...{ seen: createObservations(), wasIllAt: new Map(), approvals: new Map(), acceptedAt: Number.NEGATIVE_INFINITY },
     ledger: { counted: 0, pending: 0, lost: 0 },
     others: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
     life: null,
@@ -173,9 +178,14 @@ export function beginPlay(options: PlayOptions): Play {
   function kill(downMs: DurationMs): void {
     if (!mortal.isAlive()) return;
     mortal.kill();
+    losePending();
+    startsAt = clock.monotonic() + downMs;
+  }
+
+  /** What the disk refused to count ends with the process. */
+  function losePending(): void {
     stage.ledger.lost += stage.ledger.pending;
     stage.ledger.pending = 0;
-    startsAt = clock.monotonic() + downMs;
   }
 
   async function stop(): Promise<void> {
@@ -186,7 +196,10 @@ export function beginPlay(options: PlayOptions): Play {
     });
     await clock.advance(STOP_MS);
     // It may have been killed while it stopped, and then never ends.
-    if (isStopped || !mortal.isAlive()) return;
+    if (isStopped || !mortal.isAlive()) {
+      if ((options.diskProblem?.() ?? null) !== null) losePending();
+      return;
+    }
     stage.breach("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);
     mortal.kill();
   }
@@ -205,6 +218,7 @@ export function beginPlay(options: PlayOptions): Play {
       while (clock.monotonic() < until) {
         if (clock.monotonic() >= startsAt) start();
         await clock.advance(Math.min(STEP_MS, until - clock.monotonic()));
+        noteIll(stage);
       }
     },
     async restart(downMs) {
@@ -218,6 +232,11 @@ export function beginPlay(options: PlayOptions): Play {
   };
   start();
   return play;
+}
+
+/** Remembers which nodes are ill now. */
+function noteIll({ service: { world }, wasIllAt }: Stage): void {
+  for (const { id, ailment, dark } of world.fleet.nodes) if (ailment !== "none" || dark) wasIllAt.set(id, world.now);
 }
 
 /** Counts what is logged at warn and error. A round that broke is a defect. */

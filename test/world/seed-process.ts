@@ -32,6 +32,8 @@ export async function runTask(task: SeedTask): Promise<SeedResult> {
 export const firstLaw = (breaches: readonly Breach[]): string | null => breaches[0]?.law ?? null;
 
 if (process.send !== undefined) {
+  // Nothing waits for an answer any more.
+  process.on("disconnect", () => process.exit());
   process.on("message", (task: SeedTask) => {
     void runTask(task).then((result) => process.send!(result));
   });

@@ -89,6 +89,8 @@ export interface Stage {
   readonly seen: Observations;
   readonly ledger: CallLedger;
   readonly others: OtherUsers;
+  /** When each node was last known to be ill or cut off, on the service's clock. */
+  readonly wasIllAt: Map<string, EpochMs>;
   /** When an operator approved each action. */
   readonly approvals: Map<string, MonotonicMs>;
   /** When an operator accepted the inventory last. */
