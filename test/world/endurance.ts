@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type Assembly, assemble, prepareAccess } from "../../src/assembly.ts";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
@@ -136,23 +137,26 @@ function collectGarbage(): void {
 }
 
 async function measure(run: Run, day: number): Promise<EnduranceDay> {
-  const page = await scrape(run);
-  const { rows, oldestRowDays } = journalOf(run);
-  const { fleet } = run.service.world;
-  const now = run.service.world.now;
-  const lines = page.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-  const shown = new Set(
-    lines.flatMap((line) => (isOfEpisode(line) ? [] : (/node_id="([^"]*)"/.exec(line)?.[1] ?? []))),
-  );
-  const present = new Set(fleet.nodes.map(({ id }) => id));
-  const justLeft = new Set(fleet.moves.filter(({ at }) => at >= now - GONE_MS).map(({ id }) => id));
-  const values = labelValues(page);
+  const shown = whatIsShown(run, await scrape(run));
+  const journal = journalOf(run);
+  // In another turn: nothing of the page is on the stack any more.
+  await nextTurn();
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return { day, ...shown, ...journal, heapBytes: heapUsed, bufferBytes: arrayBuffers };
+}
+
+type Shown = Pick<EnduranceDay, "series" | "nodes" | "goneNodesShown" | "labelValues">;
+
+function whatIsShown({ service }: Run, page: string): Shown {
+  const { fleet, now } = service.world;
+  const lines = page.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const shown = lines.flatMap((line) => (isOfEpisode(line) ? [] : (/node_id="([^"]*)"/.exec(line)?.[1] ?? [])));
+  const present = new Set(fleet.nodes.map(({ id }) => id));
+  const justLeft = new Set(fleet.moves.filter(({ at }) => at >= now - GONE_MS).map(({ id }) => id));
   return {
-    ...{ day, rows, oldestRowDays, labelValues: values, series: lines.length, nodes: present.size },
-    ...{ heapBytes: heapUsed, bufferBytes: arrayBuffers },
-    goneNodesShown: [...shown].filter((id) => !present.has(id) && !justLeft.has(id)).length,
+    ...{ series: lines.length, nodes: present.size, labelValues: labelValues(page) },
+    goneNodesShown: [...new Set(shown)].filter((id) => !present.has(id) && !justLeft.has(id)).length,
   };
 }
 
