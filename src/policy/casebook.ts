@@ -43,7 +43,7 @@ export interface Casebook {
   /** A new identifier. A number that is drawn and not used is lost, which harms nobody. */
   nextId(kind: "ep" | "act"): string;
   apply(changes: readonly Change[]): void;
-  /** Forgets closed episodes, and actions that are over, from before. */
+  /** Forgets closed episodes, actions that are over and holds that ended, from before. */
   prune(before: EpochMs): void;
 }
 
@@ -178,6 +178,9 @@ export function createCasebook(contents: JournalContents): Casebook {
       actions.delete(action.id);
       const ids = byEpisode.get(action.episode);
       if (ids?.delete(action.id) === true && ids.size === 0) byEpisode.delete(action.episode);
+    }
+    for (const { node, policy, until } of [...holds.values()].flat()) {
+      if (until !== null && until < before) removeHold(node, policy);
     }
   }
 

@@ -69,6 +69,8 @@ export function createHttpServer(
       headersTimeout: headMs,
       requestTimeout: requestMs,
       connectionsCheckingInterval: checkMs,
+      // Checked below: Node's own answer has none of our headers, and is counted nowhere.
+      requireHostHeader: false,
     },
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS_MAX },
     frameworkErrors: (error, request, reply) => refuse(request, reply, error.statusCode ?? 400, error.message),
@@ -80,6 +82,11 @@ export function createHttpServer(
   app.addHook("onRequest", (request, reply, done) => {
     if (hasOneHost(request)) done();
     else refuse(request, reply, 400, "the request must have one Host header, with a host and maybe a port");
+  });
+  app.server.on("checkExpectation", (_request, response: ServerResponse) => {
+    refused("malformed");
+    setHeaders(response, { connection: "close" });
+    response.writeHead(417).end();
   });
   app.addHook("onSend", (_request, reply, payload, done) => {
     limitStall(reply.raw, stallMs);

@@ -33,6 +33,8 @@ export interface CampaignOptions {
   readonly seed: number;
   readonly from: number;
   readonly to: number;
+  /** Time of the processor over which a case fails; absent: {@link SLOW_MS}. */
+  readonly slowMs?: DurationMs;
   /** A case that is not over by then is cut off; absent: {@link HANG_MS}. */
   readonly hangMs?: DurationMs;
 }
@@ -58,7 +60,7 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
   let heapGrowthBytes = 0;
   let from = options.from;
   while (from < to && failures.size < PLACES_MAX) {
-    const round = await runThread({ ...options, from }, SLOW_MS);
+    const round = await runThread({ ...options, from });
     heapGrowthBytes = Math.max(heapGrowthBytes, round.heapGrowthBytes);
     for (const { kind, number, detail } of round.failures) {
       const isConfirmed = kind !== "slow" || (await isSlowAgain(options, number));
@@ -93,7 +95,7 @@ async function inputOf({ module, seed }: CampaignOptions, number: number): Promi
 }
 
 async function isSlowAgain(options: CampaignOptions, number: number): Promise<boolean> {
-  const { failures } = await runThread({ ...options, from: number, to: number + 1 }, SLOW_MS);
+  const { failures } = await runThread({ ...options, from: number, to: number + 1 });
   return failures.length > 0;
 }
 
@@ -106,7 +108,8 @@ interface Round {
   readonly heapGrowthBytes: number;
 }
 
-function runThread({ module, seed, from, to, hangMs = HANG_MS }: CampaignOptions, slowMs: DurationMs): Promise<Round> {
+function runThread(options: CampaignOptions): Promise<Round> {
+  const { module, seed, from, to, slowMs = SLOW_MS, hangMs = HANG_MS } = options;
   const shared = new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
   const heartbeat = new Int32Array(shared);
   heartbeat[HEARTBEAT.number] = from;

@@ -107,7 +107,17 @@ const words = [
   ...["${", "${X}", "${HOME}", "$${", "---\n", "...\n", "~", "0x1", ".inf", ".nan", "-.inf", "? ", "\0", "\ud800", "%"],
   ...["\r", "\u2028", "\ufeff", "1e400", "-1", "0", "0s", "1y", "100%", "-5%", "1m1m", "99999999999d", "null", "true"],
   ...["__proto__: 1\n", "constructor", "\n  ", "\n", "&a [*a, *a]", "* * * * *", "*/0 * * * *", "0 0 30 2 *", "::1"],
-  ...["http://", "https://u:p@h", "(".repeat(40), "[".repeat(40), "x".repeat(300), "Europe/Pariss", "24:00", "31:1"],
+  ...[
+    "http://",
+    "https://u:p@h",
+    "(".repeat(40),
+    "[".repeat(40),
+    "{ length: { a: 1 } }",
+    "x".repeat(300),
+    "Europe/Pariss",
+    "24:00",
+    "31:1",
+  ],
 ];
 
 const checks: ConfigChecks = {

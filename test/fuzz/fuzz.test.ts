@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { runCampaign } from "./campaign.ts";
+import { type CampaignOptions, runCampaign } from "./campaign.ts";
 import { TARGETS } from "./targets.ts";
 
 const SEED = 7;
@@ -23,20 +23,25 @@ describe("a campaign reports", () => {
   /** The only case below {@link LAST} of the seed in which the fault of the faulty target shows. */
   const FAULTY = { seed: 2, number: 47 };
   const LAST = 60;
-  const campaign = (fault: string, from: number, to: number) => {
+  const campaign = (
+    fault: string,
+    from: number,
+    to: number,
+    limits: Pick<CampaignOptions, "hangMs" | "slowMs"> = {},
+  ) => {
     const module = new URL(`./faulty-target.ts?fault=${fault}`, import.meta.url).href;
-    return runCampaign({ ...{ name: "faulty", module, from, to }, seed: FAULTY.seed, hangMs: 3_000 });
+    return runCampaign({ ...{ name: "faulty", module, from, to }, seed: FAULTY.seed, ...limits });
   };
 
   test.each([
-    ["exception", "exception", /the reader broke/],
-    ["unhandled", "unhandled", /nothing handles this/],
-    ["slow", "slow", /it took \d+ ms/],
-    ["hang", "hang", /it is not over after \d+ ms/],
+    ["exception", {}, /the reader broke/],
+    ["unhandled", {}, /nothing handles this/],
+    ["slow", { slowMs: 50 }, /it took \d+ ms/],
+    ["hang", { hangMs: 3_000 }, /it is not over after \d+ ms/],
   ])(
     "a case with the fault %s by its seed, its number and its input, and runs the others",
-    async (fault, kind, detail) => {
-      const { cases, failures } = await campaign(fault, 0, LAST);
+    async (kind, limits, detail) => {
+      const { cases, failures } = await campaign(kind, 0, LAST, limits);
       expect(cases).toBe(LAST);
       const found = {
         ...FAULTY,

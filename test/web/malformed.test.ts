@@ -36,14 +36,24 @@ describe("requests", () => {
       const head = ["GET /-/healthy HTTP/1.1", "Connection: close", ...(hosts === "" ? [] : [hosts]), "", ""].join(
         "\r\n",
       );
-      expect([hosts, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
+      const answer = await dial(web.url, head).heard;
+      expect([hosts, answer.slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
+      expect(answer).toContain("x-content-type-options: nosniff");
     }
-    // The parser refuses the first one by itself.
-    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length - 1);
+    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length);
     for (const host of ["warden.test", "warden.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
       const head = `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
       expect([host, (await dial(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
     }
+  });
+
+  test("that expect what is not known are 417, with the headers of every answer", async () => {
+    const { web, metrics } = await secured(PLAIN);
+    const head = "GET /-/healthy HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n\r\n";
+    const answer = await dial(web.url, head).heard;
+    expect(answer).toMatch(/^HTTP\/1\.1 417 /);
+    expect(answer).toContain("x-content-type-options: nosniff");
+    expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);
   });
 });
 
