@@ -1,10 +1,11 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { HOUR_MS } from "../../src/base/duration.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
 import { STEP_MS } from "./play.ts";
 import { createSeedPool } from "./seed-pool.ts";
-import type { SeedTask } from "./seed-process.ts";
+import type { SeedTask } from "./seed-task.ts";
 import { ANY_LAW } from "./world-run.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -36,14 +37,20 @@ export async function runMutations(workers: number, only: string | null): Promis
 
 /** The first law that a changed tree breaks with a seed with which the sound one breaks none; null: none. */
 async function catchMutation(
-  { edits, seeds, nodes, days }: Mutation,
+  { edits, seeds, nodes, days, hours }: Mutation,
   runSound: ReturnType<typeof createSeedPool>["run"],
 ): Promise<{ law: string; seed: number } | null> {
   const folder = copyTree(edits);
   const pool = createSeedPool(1, join(folder, "test/world"));
   try {
     for (const seed of seeds) {
-      const task: SeedTask = { seed, nodes, days, keep: null, until: { law: ANY_LAW } };
+      const task: SeedTask = {
+        seed,
+        nodes,
+        days,
+        keep: null,
+        until: { law: ANY_LAW, ms: (hours ?? days * 24) * HOUR_MS },
+      };
       const [breach] = (await pool.run(task)).breaches;
       if (breach === undefined) continue;
       const { law, at } = breach;

@@ -7,11 +7,14 @@ export interface Mutation {
   readonly seeds: readonly number[];
   readonly nodes: number;
   readonly days: number;
+  /** Hours of each seed that are run; absent: all. What breaks a law of safety does so before the quiet end. */
+  readonly hours?: number;
 }
 
 const seeds = (first: number, count: number): readonly number[] =>
   Array.from({ length: count }, (_, index) => first + index);
-const size = { nodes: 90, days: 1 } as const;
+const safety = { nodes: 60, days: 2, hours: 36 } as const;
+const liveness = { nodes: 60, days: 1 } as const;
 
 /** Ten faults, each of which the laws must catch. */
 export const MUTATIONS: readonly Mutation[] = [
@@ -24,7 +27,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const problem = stopping.aborted ? await readAfresh(ward, intent, stopping) : null;",
       },
     ],
-    ...{ ...size, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: seeds(1, 12) },
   },
   {
     name: "POST retried",
@@ -36,12 +39,12 @@ export const MUTATIONS: readonly Mutation[] = [
       if (tried.kind === "failed" && !tried.isUnsent) tried = await attempt(call, "action", signal);`,
       },
     ],
-    ...{ ...size, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: seeds(1, 12) },
   },
   {
     name: "breaker in memory only",
     edits: [{ file: "src/engine/situation.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" }],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: seeds(1, 24) },
   },
   {
     name: "timer running on unknown",
@@ -53,7 +56,7 @@ export const MUTATIONS: readonly Mutation[] = [
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: seeds(1, 24) },
   },
   {
     name: "percent rounded up",
@@ -64,12 +67,12 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "Math.ceil(share * nodes - 1e-9)",
       },
     ],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: seeds(1, 24) },
   },
   {
     name: "gone after one walk",
     edits: [{ file: "src/engine/listing.ts", find: "const ABSENCE_MAX = 10;", replace: "const ABSENCE_MAX = 1;" }],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: seeds(1, 24) },
   },
   {
     name: "lost nodes not counted",
@@ -80,7 +83,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: seeds(1, 24) },
   },
   {
     name: "canary never released",
@@ -97,7 +100,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       { file: "src/policy/canary.ts", find: "tried.find(canProceed) ?? null", replace: "tried[0] ?? null" },
     ],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...liveness, seeds: seeds(1, 24) },
   },
   {
     name: "approval never expiring",
@@ -108,7 +111,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
       },
     ],
-    ...{ ...size, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: seeds(1, 24) },
   },
   {
     name: "month not counted before the call",
@@ -120,6 +123,6 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `      if (outcome.kind !== "unused") count(1);`,
       },
     ],
-    ...{ ...size, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: seeds(1, 12) },
   },
 ];

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import type { SeedResult, SeedTask } from "./seed-process.ts";
+import type { SeedResult, SeedTask } from "./seed-task.ts";
 
 /** Processes that run seeds. */
 export interface SeedPool {

@@ -1,7 +1,7 @@
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { HOLD_REASONS } from "../../src/model/decision.ts";
 import type { SeedPool } from "./seed-pool.ts";
-import { firstLaw, type SeedResult, type SeedTask } from "./seed-process.ts";
+import { firstLaw, type SeedResult, type SeedTask } from "./seed-task.ts";
 import { shrink } from "./shrink.ts";
 import { causesOf, worldInput } from "./world-input.ts";
 
