@@ -11,8 +11,13 @@ export interface Mutation {
   readonly hours?: number;
 }
 
-const seeds = (first: number, count: number): readonly number[] =>
-  Array.from({ length: count }, (_, index) => first + index);
+const SEEDS_MAX = 24;
+
+/** The seed that caught the fault when it was last looked at, then all others: another input may need another one. */
+const from = (first: number): readonly number[] => [
+  first,
+  ...Array.from({ length: SEEDS_MAX }, (_, index) => index + 1).filter((seed) => seed !== first),
+];
 const safety = { nodes: 60, days: 2, hours: 36 } as const;
 const liveness = { nodes: 60, days: 1 } as const;
 
@@ -27,7 +32,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const problem = stopping.aborted ? await readAfresh(ward, intent, stopping) : null;",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: from(1) },
   },
   {
     name: "POST retried",
@@ -39,12 +44,12 @@ export const MUTATIONS: readonly Mutation[] = [
       if (tried.kind === "failed" && !tried.isUnsent) tried = await attempt(call, "action", signal);`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: from(5) },
   },
   {
     name: "breaker in memory only",
     edits: [{ file: "src/engine/situation.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" }],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(21) },
   },
   {
     name: "timer running on unknown",
@@ -56,7 +61,7 @@ export const MUTATIONS: readonly Mutation[] = [
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(1) },
   },
   {
     name: "percent rounded up",
@@ -67,12 +72,12 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "Math.ceil(share * nodes - 1e-9)",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(5) },
   },
   {
     name: "gone after one walk",
     edits: [{ file: "src/engine/listing.ts", find: "const ABSENCE_MAX = 10;", replace: "const ABSENCE_MAX = 1;" }],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(2) },
   },
   {
     name: "lost nodes not counted",
@@ -83,7 +88,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(5) },
   },
   {
     name: "canary never released",
@@ -100,7 +105,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       { file: "src/policy/canary.ts", find: "tried.find(canProceed) ?? null", replace: "tried[0] ?? null" },
     ],
-    ...{ ...liveness, seeds: seeds(1, 24) },
+    ...{ ...liveness, seeds: from(3) },
   },
   {
     name: "approval never expiring",
@@ -111,7 +116,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "if (books.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 24) },
+    ...{ ...safety, seeds: from(4) },
   },
   {
     name: "month not counted before the call",
@@ -123,6 +128,6 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `      if (outcome.kind !== "unused") count(1);`,
       },
     ],
-    ...{ ...safety, seeds: seeds(1, 12) },
+    ...{ ...safety, seeds: from(1) },
   },
 ];
