@@ -8,7 +8,9 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
  * have been set wrong, and a jump would end cool-downs, free limits and prune rows.
  *
  *     unchecked ──▶ settled      both clocks agree, or one of them agrees with the journal
- *         └───────▶ disputed ──▶ settled      both agree, or DISPUTE_MS passed
+ *         └───────▶ disputed ──▶ settled      both agree, or DISAGREEMENT_MS passed
+ *
+ * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is later.
  */
 export interface JournalClock {
   now(): EpochMs;
@@ -32,6 +34,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
   let disagreesSince: MonotonicMs | null = null;
+  let isAdvanced = false;
   let difference: string | null = null;
 
   const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
@@ -55,9 +58,19 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     disagreesSince ??= clock.monotonic();
     // A new journal has no times that could be passed over.
     if (last === null) adoptOffset(serviceNow);
-    else if (isNear(now(), serviceNow) || isNear(now(), wall)) adoptOffset(now());
-    // The earlier one passes over no more than was down in truth, unless both are wrong.
+    else if (!isAdvanced && (isNear(now(), serviceNow) || isNear(now(), wall))) adoptOffset(now());
     else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
+    else if (!isAdvanced) advanceTo(Math.min(wall, serviceNow));
+  }
+
+  /**
+   * Adds the downtime by the earlier of the two clocks, which adds no more than the true downtime unless both are wrong.
+   * It is added at once, so that a cooldown that starts during the disagreement is not skipped when the disagreement ends.
+   */
+  function advanceTo(at: EpochMs): void {
+    // A Date is exact to a second, and an advance can't be taken back.
+    offset = Math.max(now(), at - SECOND_MS) - clock.monotonic();
+    isAdvanced = true;
   }
 
   return {

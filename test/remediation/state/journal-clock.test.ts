@@ -126,3 +126,24 @@ test("a service whose Date is days ahead at a start moves the journal's clock no
   expect(context.daemon.remediationState.now() - context.daemon.clock.now()).toBeLessThan(MINUTE_MS);
   await context.stop();
 });
+
+test("a cooldown that starts while the clocks disagree lasts as long as any other", async () => {
+  const context = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()], { stormCooldownMs: 30 * MINUTE_MS }),
+  });
+  const [node] = onePerRegion(context, 1);
+  context.failedNodes(node!);
+  context.daemon.clock.stepWallClock(2 * HOUR_MS);
+  await context.restart({ downMs: 45 * MINUTE_MS });
+  await context.advance(30 * MINUTE_MS);
+  context.setFault({ kind: "stale_last_seen" });
+  await context.advance(20 * MINUTE_MS);
+  context.setFault(null);
+  await context.advance(20 * MINUTE_MS);
+  // The clocks were settled 10 minutes ago, and the cooldown ends in 10 minutes.
+  expect(context.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  expect(context.postCount()).toBe(0);
+  await context.advance(15 * MINUTE_MS);
+  expect(context.postCount()).toBe(1);
+  await context.stop();
+});

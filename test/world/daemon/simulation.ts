@@ -89,7 +89,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
 
   const breakerModel = createBreakerModel({
     rules: () => parts.rules,
-    nodes: () => parts.process?.snapshot()?.fleet.count ?? scenario.nodes,
+    nodes: () => Math.max(service.world.fleet.nodes.length, parts.process?.snapshot()?.fleet.count ?? 0),
     hasFallenBack: (policy) => (recordedState.facts.get(`warden.fallen.${policy}`) ?? null) !== null,
   });
   const recordedState = createRecordedState(store, {
