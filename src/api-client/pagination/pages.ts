@@ -3,8 +3,10 @@ import { type ApiError, isRequestRejected } from "../errors.ts";
 import type { ListBehaviour, ListWalk, WalkReport } from "./list-walk.ts";
 import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
 
-/** Asked for where a large limit is refused: a page size that every paginated service takes. */
+/** Requested if the service rejects a larger limit. */
 export const PAGE_LIMIT_FALLBACK = 100;
+/** Requested if the service rejects that too: the spec shows no largest limit. */
+const PAGE_LIMIT_MIN = 20;
 /** What was learned is tried again after so many walks: the refusal of a page size may have been a passing fault. */
 const WALKS_TO_DISTRUST_TOTAL = 100;
 /** Where a list ends is proved again, by one page more, after so many walks: its total may no longer be true. */
@@ -59,11 +61,13 @@ async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Fetc
 /** One page; where its size is refused and a smaller one is not, with the smaller one for a while. */
 async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
   const { behaviour } = walk;
-  const fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
-  if (fetched.ok || fetched.error.kind !== "client_error" || behaviour.limit <= PAGE_LIMIT_FALLBACK) return fetched;
-  const smaller = await walk.fetch({ page, limit: PAGE_LIMIT_FALLBACK }, signal);
-  if (smaller.ok) setPageLimit(behaviour, PAGE_LIMIT_FALLBACK);
-  return smaller;
+  let fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
+  for (const limit of [PAGE_LIMIT_FALLBACK, PAGE_LIMIT_MIN].filter((each) => each < behaviour.limit)) {
+    if (fetched.ok || fetched.error.kind !== "client_error") return fetched;
+    fetched = await walk.fetch({ page, limit }, signal);
+    if (fetched.ok) setPageLimit(behaviour, limit);
+  }
+  return fetched;
 }
 
 /** Another page size ends on another last page. */

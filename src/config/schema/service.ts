@@ -39,7 +39,7 @@ export const serviceSchema = exactlyOneOf(
     page_limit: wholeNumber(1, 10_000)
       .default(1_000)
       .describe(
-        "Records asked for a page. A smaller clamp by the service is followed; a 4xx on it makes the daemon fall back to 100.",
+        "Records asked for a page. A smaller clamp by the service is followed; a 4xx on it makes the daemon fall back to 100, then to 20.",
       ),
     ca_file: filePath()
       .exactOptional()

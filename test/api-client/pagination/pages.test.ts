@@ -163,3 +163,14 @@ describe("a walk is given up", () => {
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "unreachable" } });
   });
 });
+
+test("a service that rejects a limit over 25 is walked with a smaller one, whatever the configuration asks for", async () => {
+  for (const requested of [1_000, 100, 50]) {
+    const { walk, seen, asked } = walkOf({ total: 150, reject: 25 }, requested);
+    expect(await walk()).toMatchObject({ ok: true, value: { isExact: true } });
+    expect(seen.size).toBe(150);
+    asked.length = 0;
+    await walk();
+    expect(asked.every(({ limit }) => limit <= 25)).toBe(true);
+  }
+});
