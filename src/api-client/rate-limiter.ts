@@ -25,6 +25,8 @@ export interface RateLimiter {
   release(permit: Permit, outcome: CallOutcome): void;
   /** Sets the ratio in which waiting calls get permits; actions always have priority. */
   setShares(shares: TrafficShares): void;
+  /** Stores the count of calls that the store rejected so far. Call it when no more calls follow. */
+  flush(): void;
   /** Applies new limits from the next permit on; learned limits stay. */
   setLimits(limits: Limits, monthStartsOn: number): void;
   /** Calls in the plan's current month: ours, and those learned of other users. */
@@ -241,6 +243,7 @@ export function createRateLimiter(parts: RateLimiterDeps): RateLimiter {
       recheck();
     },
     setShares: fairShare.setShares,
+    flush: () => countCalls(0),
     setLimits(limits, startsOn) {
       ledger.limits = limits;
       if (startsOn !== monthStartsOn) {

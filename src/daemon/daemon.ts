@@ -119,6 +119,7 @@ class RunningDaemon implements Daemon {
     await this.#history;
     await this.#reloading;
     await this.#active.stop("all", SHUTDOWN_BUDGET);
+    this.#runtime.rateLimiter.flush();
     await this.#web.close(SHUTDOWN_BUDGET.webMs);
     this.#runtime.store.close();
   }

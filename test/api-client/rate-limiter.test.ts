@@ -140,3 +140,24 @@ test("calls of others are told of and counted in the month once each, as they ar
   expect(rateLimiter.monthUsed()).toBe(3 + 30);
   expect(rateLimiter.externalCalls().node_management).toBeGreaterThan(30);
 });
+
+test("calls that a full disk did not store are stored at the stop", async () => {
+  let isFull = true;
+  let stored = 0;
+  const { clock, ask, answer, office } = open({
+    since: () => 0,
+    add(_day, calls) {
+      if (isFull) throw new Error("database or disk is full");
+      stored += calls;
+    },
+  });
+  const permit = ask("node_management", "walk");
+  await clock.advance(5_000);
+  answer(await permit, 90);
+  office.flush();
+  expect(stored).toBe(0);
+  isFull = false;
+  office.flush();
+  office.flush();
+  expect(stored).toBe(1);
+});

@@ -182,6 +182,7 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
     async stop() {
       await reloading;
       await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), watch.stop()]);
+      rateLimiter.flush();
       lifetime.kill();
     },
   };

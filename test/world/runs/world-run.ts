@@ -113,7 +113,11 @@ function createWorldRun(input: WorldInput): WorldRun {
   });
   const { parts } = simulation;
   const operators = createOperators(simulation, seed);
-  const idOf = (index: number) => parts.service.world.fleet.allNodes[index]!.id;
+  /** A node of today's fleet: nodes leave, and the simulator forgets them. */
+  const idOf = (index: number) => {
+    const { nodes } = parts.service.world.fleet;
+    return nodes[index % nodes.length]!.id;
+  };
   const until = (forMs: DurationMs) => parts.clock.monotonic() + forMs;
 
   async function apply(event: WorldEvent): Promise<void> {
