@@ -56,7 +56,7 @@ export interface PollingPlanDeps {
 export interface CollectorHistory {
   readonly runs: Map<Collector, CollectorRun>;
   /** Duration of the last successful run. */
-  readonly measuredCalls: Map<Collector, DurationMs>;
+  readonly durations: Map<Collector, DurationMs>;
   /** Mean calls of a run, smoothed by {@link RUN_CALLS_SMOOTHING}; lookups and repeated pages included. */
   readonly calls: Map<Collector, number>;
   /** The last {@link CollectorPlan.pacedMs}. */
@@ -70,7 +70,7 @@ export interface CollectorHistory {
 /** Creates an empty history. */
 export const createCollectorHistory = (): CollectorHistory => ({
   runs: new Map(),
-  measuredCalls: new Map(),
+  durations: new Map(),
   calls: new Map(),
   pacedIntervals: new Map(),
   seenCollectors: new Set(),
@@ -102,35 +102,23 @@ const NETWORK_SIZE_FACT = "collect.extent";
 /** Creates the plan from what is known now. */
 export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
   const { clock, facts, rateLimiter } = parts;
-  const {
-    runs,
-    measuredCalls: measured,
-    calls,
-    pacedIntervals: paced,
-    seenCollectors: seen,
-    failedRuns: failed,
-  } = parts.history;
-  const kept = new Map(COLLECTORS.map((collector) => [collector, storedRun(parts, collector)]));
-  const before = storedNetworkSize(facts.read);
+  const { runs, durations, calls, pacedIntervals: paced, seenCollectors: seen, failedRuns: failed } = parts.history;
+  const lastProcess = new Map(COLLECTORS.map((collector) => [collector, storedRun(parts, collector)]));
+  const storedSize = storedNetworkSize(facts.read);
   let isFailing = false;
-  let current = callsMade();
+  let current = planNow();
 
   function currentNetworkSize(): NetworkSize {
     const now = parts.networkSize();
-    const { nodes, nodePages } = seen.has("nodes") ? now : largerOf(now, before);
-    const { sessions, sessionPages } = seen.has("sessions") ? now : largerOf(now, before);
+    const { nodes, nodePages } = seen.has("nodes") ? now : largerOf(now, storedSize);
+    const { sessions, sessionPages } = seen.has("sessions") ? now : largerOf(now, storedSize);
     return { nodes, nodePages, sessions, sessionPages };
   }
 
-  /** Expected cost of the next runs: no fewer calls than the mean of earlier runs. */
-  function runCosts(): NetworkSize {
-    const networkSize = currentNetworkSize();
-    const usual = (collector: Collector) => calls.get(collector) ?? kept.get(collector)?.calls ?? 0;
-    return {
-      ...networkSize,
-      nodePages: Math.max(networkSize.nodePages, usual("nodes")),
-      sessionPages: Math.max(networkSize.sessionPages, usual("sessions")),
-    };
+  /** What the next runs cost: the size of the network, and the mean calls of earlier walks. */
+  function runCosts(): Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls"> {
+    const callsOf = (collector: Collector) => calls.get(collector) ?? lastProcess.get(collector)?.calls ?? 0;
+    return { ...currentNetworkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
   function monthState(): MonthUsage {
@@ -138,22 +126,22 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
     return { callsUsed: rateLimiter.monthUsed(), leftMs: billingMonthOf(now, parts.monthStartsOn).endMs - now };
   }
 
-  function createRun(collector: Collector): LastRun | null {
+  function lastRun(collector: Collector): LastRun | null {
     const run = runs.get(collector);
     if (run !== undefined) {
-      const { startedAt: beganAt, callsMade, isOver } = run;
+      const { startedAt, callsMade, isOver } = run;
       const all = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, currentNetworkSize()));
-      return { sinceMs: clock.monotonic() - beganAt, calls: all, callsMade };
+      return { sinceMs: clock.monotonic() - startedAt, calls: all, callsMade };
     }
-    const last = kept.get(collector) ?? null;
+    const last = lastProcess.get(collector) ?? null;
     return last === null
       ? null
       : { sinceMs: Math.max(0, clock.now() - last.at), calls: last.calls, callsMade: last.calls };
   }
 
-  function callsMade(): Plan {
-    const durations = COLLECTORS.flatMap((collector) => {
-      const run = createRun(collector);
+  function planNow(): Plan {
+    const lastRuns = COLLECTORS.flatMap((collector) => {
+      const run = lastRun(collector);
       return run === null ? [] : [[collector, run] as const];
     });
     const input: PlanInput = {
@@ -161,8 +149,8 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
       requestedIntervals: parts.requestedIntervals,
       limits: parts.limits,
       month: monthState(),
-      runs: Object.fromEntries(durations),
-      measuredCalls: Object.fromEntries(measured),
+      runs: Object.fromEntries(lastRuns),
+      measuredDurations: Object.fromEntries(durations),
       pacedIntervals: Object.fromEntries(paced),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
@@ -173,18 +161,18 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
     for (const collector of COLLECTORS) {
       if (planned[collector] !== null) paced.set(collector, planned[collector].pacedMs);
     }
-    rateLimiter.setShares(trafficSharesOf(planned, pollingCapacityOf(input), defaultNetworkSize()));
+    rateLimiter.setShares(trafficSharesOf(planned, pollingCapacityOf(input), listsOfUnknownSize()));
     setPlanGauges(planned, parts.metrics);
     return planned;
   }
 
   /** Lists of unknown size, except those whose runs keep failing. */
-  function defaultNetworkSize(): ReadonlySet<TrafficClass> {
+  function listsOfUnknownSize(): ReadonlySet<TrafficClass> {
     const hasNoData = (list: "nodes" | "sessions", pagesBefore: number) =>
       !seen.has(list) && pagesBefore === 0 && (failed.get(list) ?? 0) < FAILED_RUNS_BEFORE_SUCCESS_MAX;
     const lists = new Set<TrafficClass>();
-    if (hasNoData("nodes", before.nodePages)) lists.add("nodes");
-    if (hasNoData("sessions", before.sessionPages)) lists.add("sessions");
+    if (hasNoData("nodes", storedSize.nodePages)) lists.add("nodes");
+    if (hasNoData("sessions", storedSize.sessionPages)) lists.add("sessions");
     return lists;
   }
 
@@ -201,7 +189,7 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
   return {
     current: () => current,
     refresh() {
-      current = callsMade();
+      current = planNow();
       return current;
     },
     beginRun(collector) {
@@ -219,11 +207,11 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
       const run = runs.get(collector);
       if (run === undefined) return;
       run.isOver = true;
-      const before = calls.get(collector) ?? run.callsMade;
-      calls.set(collector, before + (run.callsMade - before) * RUN_CALLS_SMOOTHING);
+      const mean = calls.get(collector) ?? run.callsMade;
+      calls.set(collector, mean + (run.callsMade - mean) * RUN_CALLS_SMOOTHING);
       const { at, calls: expected } = storedRun(parts, collector) ?? { at: clock.now(), calls: 0 };
       if (run.callsMade > expected) storeRun(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
-      if (succeeded) measured.set(collector, clock.monotonic() - run.startedAt);
+      if (succeeded) durations.set(collector, clock.monotonic() - run.startedAt);
       failed.set(collector, succeeded ? 0 : (failed.get(collector) ?? 0) + 1);
     },
     acceptRun(collector) {
@@ -234,7 +222,7 @@ export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
     },
     firstWait(collector) {
       const planned = current[collector];
-      const last = kept.get(collector) ?? null;
+      const last = lastProcess.get(collector) ?? null;
       if (planned?.boundBy !== "month" || last === null) return 0;
       // After the clock was set back, do not wait for the time it showed before.
       const since = Math.max(0, clock.now() - last.at);
@@ -259,13 +247,13 @@ function storedRun({ facts }: PollingPlanDeps, collector: Collector): StoredRun 
 
 /** The stored network size; 0 for whatever is missing or unreadable. */
 export function storedNetworkSize(read: (key: string) => string | null): NetworkSize {
-  const kept = readFact(read, NETWORK_SIZE_FACT) as Partial<NetworkSize>;
+  const stored = readFact(read, NETWORK_SIZE_FACT) as Partial<NetworkSize>;
   const count = (value: number | undefined) => (Number.isFinite(value) && value! >= 0 ? value! : 0);
   return {
-    nodes: count(kept.nodes),
-    nodePages: count(kept.nodePages),
-    sessions: count(kept.sessions),
-    sessionPages: count(kept.sessionPages),
+    nodes: count(stored.nodes),
+    nodePages: count(stored.nodePages),
+    sessions: count(stored.sessions),
+    sessionPages: count(stored.sessionPages),
   };
 }
 

@@ -28,8 +28,10 @@ export interface PlanInput {
   readonly month: MonthUsage;
   /** Last started run by collector; absent: none known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
+  /** Mean calls of a walk, repeated pages and lookups included; absent: one call per page. */
+  readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
   /** Duration of the last complete run by collector; absent: not measured. */
-  readonly measuredCalls?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Last {@link CollectorPlan.pacedMs} by collector; absent: none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Recent calls of actions; absent: none. */
@@ -117,11 +119,32 @@ export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
 
 /** Fits the requested intervals into the limits, by weighted max-min fairness over nested constraints. */
 export function planPolling(input: PlanInput): Plan {
+  const all = shareCalls(input, (collector) => callsPerRun(collector, input));
+  // Where a limit binds, a list pays for its repeated pages and lookups with a longer interval. Otherwise the other
+  // collectors would pay for them.
+  const limitedBy = (collector: Collector) => bindingLimit(collector, all);
+  const grants = shareCalls(input, (collector) =>
+    (limitedBy(collector) === null ? callsPerRun : pagesOf)(collector, input),
+  );
+  const planOf = (collector: Collector): CollectorPlan | null => {
+    const [requestedInterval, grant] = [input.requestedIntervals[collector], grants.get(collector)];
+    if (requestedInterval === null || grant === undefined) return null;
+    const paysForRepairs = callsPerRun(collector, input) > pagesOf(collector, input);
+    const boundBy = grant.boundBy ?? (paysForRepairs ? limitedBy(collector) : null);
+    return collectorPlan(collector, requestedInterval, { ...grant, boundBy }, grants, input);
+  };
+  return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
+}
+
+type Grants = ReadonlyMap<Collector, Grant<Bound>>;
+
+/** Shares the limits out among the collectors. `callsOf`: calls that a collector wants per requested interval. */
+function shareCalls(input: PlanInput, callsOf: (collector: Collector) => number): Grants {
   const demands = COLLECTORS.flatMap((collector): Demand<Collector>[] => {
     const requestedInterval = input.requestedIntervals[collector];
     if (requestedInterval === null) return [];
     const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
-    const wanted = (callsPerRun(collector, input) * MINUTE_MS) / requestedInterval.intervalMs;
+    const wanted = (callsOf(collector) * MINUTE_MS) / requestedInterval.intervalMs;
     return [{ name: collector, weight, wanted }];
   });
   let grants = shareFairly(demands, planConstraints(input, 0));
@@ -130,16 +153,17 @@ export function planPolling(input: PlanInput): Plan {
     paidAheadCalls = (paidAheadCalls + callsAheadOf(input, grants)) / 2;
     grants = shareFairly(demands, planConstraints(input, paidAheadCalls));
   }
-  const planOf = (collector: Collector): CollectorPlan | null => {
-    const [requestedInterval, grant] = [input.requestedIntervals[collector], grants.get(collector)];
-    return requestedInterval === null || grant === undefined
-      ? null
-      : collectorPlan(collector, requestedInterval, grants, input);
-  };
-  return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
+  return grants;
 }
 
-type Grants = ReadonlyMap<Collector, Grant<Bound>>;
+/** The limit that gives this collector, or another one that shares it, less than it wants; null: none does. */
+function bindingLimit(collector: Collector, grants: Grants): Bound | null {
+  const bounds = [...grants.values()].map(({ boundBy }) => boundBy);
+  return bounds.find((bound) => bound !== null && isLimitedBy(collector, bound)) ?? null;
+}
+
+const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
+  bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
 
 function callsAheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
   return COLLECTORS.reduce((sum, collector) => {
@@ -178,8 +202,7 @@ function planConstraints(input: PlanInput, ahead: number): Constraint<Collector,
   const room = pollingCapacityOf(input, ahead);
   return (Object.keys(room) as Bound[]).flatMap((bound) => {
     const capacity = room[bound];
-    const holds = (collector: Collector) =>
-      bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
+    const holds = (collector: Collector) => isLimitedBy(collector, bound);
     return capacity === null ? [] : [{ bound, capacity, holds }];
   });
 }
@@ -196,11 +219,17 @@ function actionRates({ actions }: PlanInput): { perMinute: Readonly<Record<Categ
   };
 }
 
-/** Calls of one run; for details, of one round. */
+/** Mean calls of one run, never less than its pages; for details, of one round. */
 export function callsPerRun(
   collector: Collector,
-  input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">,
+  input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls">,
 ): number {
+  const walkCalls = collector === "nodes" || collector === "sessions" ? (input.walkCalls?.[collector] ?? 0) : 0;
+  return Math.max(pagesOf(collector, input), walkCalls);
+}
+
+/** Calls of one run in which nothing is repeated or looked up. */
+function pagesOf(collector: Collector, input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">): number {
   switch (collector) {
     case "nodes":
       return Math.max(1, input.nodePages);
@@ -219,10 +248,10 @@ export function callsPerRun(
 function collectorPlan(
   collector: Collector,
   requestedInterval: RequestedInterval,
+  { given, boundBy }: Grant<Bound>,
   grants: Grants,
   input: PlanInput,
 ): CollectorPlan {
-  const { given, boundBy } = grants.get(collector)!;
   const calls = callsPerRun(collector, input);
   const left = pollingCallsLeft(input.limits, input.month, actionRates(input).aDay);
   const shared =
@@ -239,7 +268,7 @@ function collectorPlan(
     requestedMs: requestedInterval.intervalMs,
     intervalMs,
     pacedMs,
-    freshMs: freshMsOf(collector, requestedInterval, Math.max(pacedMs, input.measuredCalls?.[collector] ?? 0)),
+    freshMs: freshMsOf(collector, requestedInterval, Math.max(pacedMs, input.measuredDurations?.[collector] ?? 0)),
     slowdown: intervalMs / requestedInterval.intervalMs,
     boundBy: intervalMs > shared ? "month" : boundBy,
     callsPerMinute: given,

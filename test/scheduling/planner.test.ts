@@ -38,6 +38,16 @@ test("5,000 nodes' details are stretched by the node category, and the list keep
   expect(planned.details?.intervalMs).toBeCloseTo((5_000 / 75) * MINUTE);
 });
 
+test("where a limit binds, a list pays for its repeated pages and lookups with a longer interval", () => {
+  const calm = planPolling(input({ nodes: 5_000, nodePages: 50 }));
+  const planned = planPolling(input({ nodes: 5_000, nodePages: 50, walkCalls: { nodes: 60 } }));
+  expect(planned.nodes!.intervalMs).toBeCloseTo(1.2 * MINUTE);
+  expect(planned.nodes!.boundBy).toBe("node_management");
+  expect(planned.details).toEqual(calm.details);
+  const small = planPolling(input({ nodes: 50, nodePages: 1, walkCalls: { nodes: 2 } }));
+  expect(small.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null, callsPerMinute: 2 });
+});
+
 test("on the Starter plan the month binds, and what is planned for it is the month", () => {
   const planned = planPolling(input({ limits: createPlanLimits("starter") }));
   const calls = COLLECTORS.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
@@ -116,8 +126,8 @@ test("a wish of a month is kept, and a fleet too large for its month is read mor
 
 test("data count as fresh for three intervals, or three times as long as a run takes", () => {
   expect(planPolling(input({})).nodes!.freshMs).toBe(3 * MINUTE);
-  expect(planPolling(input({ measuredCalls: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
-  expect(planPolling(input({ measuredCalls: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
+  expect(planPolling(input({ measuredDurations: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
+  expect(planPolling(input({ measuredDurations: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
 });
 
 test("once the month is spent, the last interval at which something could be spent says what is fresh", () => {

@@ -90,8 +90,10 @@ test("an unknown status and a string where a number belongs are counted, and the
   const rejected = page.select("proxywarden_records_rejected_total", { collector: "nodes" });
   const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
   expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
-  const output = daemon.log.lines.find(({ message }) => message === "records are not as the spec says");
-  expect(output?.fields).toMatchObject({
+  const output = await waitUntil("the walk has ended, and the log says what was found", () =>
+    daemon.log.lines.find(({ message }) => message === "records are not as the spec says"),
+  );
+  expect(output.fields).toMatchObject({
     collector: "nodes",
     records: 2,
     id: "node_1",

@@ -127,7 +127,9 @@ describe("pain 3: through each fault the daemon lives, serves and counts, and th
       },
     );
     expect(nodesOn(during)).toBe(NODES);
-    const output = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields);
+    const output = await waitUntil("the walk has ended, and the log says what was found", () =>
+      daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields),
+    );
     expect(output).toMatchObject({ level: "warn", message: "records are not as the spec says" });
     network.setFault(null);
     await untilAllCollectorsSucceedAgain(daemon);
