@@ -83,8 +83,9 @@ export function createRuleEvaluator(context: EvaluatorDeps): RuleEvaluator {
     const slots: number[] = [];
     for (let slot = 0; slot < fleet.slots; slot++) {
       if (fleet.ids[slot] === "") continue;
-      // A detail that was never read is NaN, before and now.
-      if (all || !Object.is(fleet.detailedAt[slot], before.fleet.detailedAt[slot])) slots.push(slot);
+      // A walk that failed has shown the nodes of the pages before. A node that was never read has NaN in both columns.
+      const isSame = (column: "listedAt" | "detailedAt") => Object.is(fleet[column][slot], before?.fleet[column][slot]);
+      if (all || !isSame("listedAt") || !isSame("detailedAt")) slots.push(slot);
     }
     return slots;
   }
