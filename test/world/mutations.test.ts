@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { runMutations } from "./seeds/mutation-run.ts";
 import { MUTATIONS } from "./seeds/mutations.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -12,3 +13,7 @@ test.each(MUTATIONS)("the edits of the deliberate fault $name fit the source", (
     expect(replace).not.toBe(find);
   }
 });
+
+test("a deliberate fault is caught in a changed copy of the project", async () => {
+  expect(await runMutations(1, "month not counted before the call")).toBe(true);
+}, 60_000);

@@ -10,7 +10,7 @@ import { createSeedPool } from "./seed-pool.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 /** What a run needs of the tree. */
-const FOLDERS = ["src", "test/world", "test/remediation", "test/metrics"];
+const FOLDERS = ["src", "test"];
 
 /** Runs every deliberate fault until a law catches it. Returns whether all were caught. `only`: the name of one; null: all. */
 export async function runMutations(workers: number, only: string | null): Promise<boolean> {
@@ -41,7 +41,7 @@ async function catchMutation(
   runSound: ReturnType<typeof createSeedPool>["run"],
 ): Promise<{ law: string; seed: number } | null> {
   const folder = copyTree(edits);
-  const pool = createSeedPool(1, join(folder, "test/world"));
+  const pool = createSeedPool(1, folder);
   try {
     for (const seed of seeds) {
       const task: SeedTask = {

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { SeedResult, SeedTask } from "../seed-task.ts";
@@ -14,21 +14,21 @@ export interface SeedPool {
 /** A run that takes longer hangs. */
 const RUN_MS_MAX = 20 * MINUTE_MS;
 
-/** Starts processes. `folder`: where the world test lies, of this tree or of a changed copy of it. */
-export function createSeedPool(workers: number, folder: string = import.meta.dirname): SeedPool {
+const ROOT = join(import.meta.dirname, "../../..");
+
+/** Creates a pool that has no process yet. `root`: the project's folder, or a changed copy of it. */
+export function createSeedPool(workers: number, root: string = ROOT): SeedPool {
   const idle: ChildProcess[] = [];
   const waiting: ((child: ChildProcess) => void)[] = [];
   let started = 0;
 
-  const start = (): ChildProcess => {
-    started++;
-    return fork(join(folder, "seed-process.ts"), { serialization: "advanced" });
-  };
+  const start = (): ChildProcess =>
+    fork(join(root, relative(ROOT, import.meta.dirname), "seed-process.ts"), { serialization: "advanced" });
 
   function acquire(): Promise<ChildProcess> {
     const free = idle.pop();
     if (free !== undefined) return Promise.resolve(free);
-    if (started < workers) return Promise.resolve(start());
+    if (started++ < workers) return Promise.resolve(start());
     return new Promise((resolve) => waiting.push(resolve));
   }
 
@@ -64,7 +64,7 @@ export function createSeedPool(workers: number, folder: string = import.meta.dir
         release(child);
         return result;
       } catch (error) {
-        release(fork(join(folder, "seed-process.ts"), { serialization: "advanced" }));
+        release(start());
         throw error;
       } finally {
         done.abort();
