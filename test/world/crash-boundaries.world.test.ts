@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { runSteps } from "./faults/crashed-steps.ts";
 
-/** What is climbed; a step that a crash left in doubt is not sent again, so it may be missing. */
+/** The steps in order. A step that a crash left in doubt is not sent again, so it may be missing. */
 const EXPECTED_STEPS = ["disconnect", 'reboot {"force":false}', 'reboot {"force":true}', "quarantine"];
 
-test("the whole ladder is climbed once and given up, whatever commit the process is killed at, before it or after", async () => {
+test("sends each step at most once and gives the node up, whichever commit the process is killed before or after", async () => {
   const { commits } = await runSteps(null);
   expect(commits).toBeGreaterThan(50);
   const missing = new Map<string, number>();
@@ -12,13 +12,13 @@ test("the whole ladder is climbed once and given up, whatever commit the process
     for (const when of ["before", "after"] as const) {
       const { posts, end, steps, violations } = await runSteps({ at: "commit", number, when });
       const where = `killed ${when} commit ${number}`;
-      expect({ where, end, steps, violations }).toEqual({ where, end: "given_up", steps: 5, breaches: [] });
+      expect({ where, end, steps, violations }).toEqual({ where, end: "given_up", steps: 5, violations: [] });
       expect(posts, where).toEqual(EXPECTED_STEPS.filter((step) => posts.includes(step)));
       const lost = EXPECTED_STEPS.filter((step) => !posts.includes(step));
       expect(lost.length, where).toBeLessThanOrEqual(1);
       for (const step of lost) missing.set(step, (missing.get(step) ?? 0) + 1);
     }
   }
-  // Killed between the row that says so and the sending, each is in doubt exactly once, and that is not sent again.
+  // A process killed between the "posting" row and the POST leaves the step in doubt. That happens once for each step.
   expect(Object.fromEntries(missing)).toEqual(Object.fromEntries(EXPECTED_STEPS.map((step) => [step, 1])));
 });

@@ -7,7 +7,7 @@ import { runMutations } from "./seeds/mutation-run.ts";
 import { createSeedPool } from "./seeds/seed-pool.ts";
 import { runSeeds } from "./seeds/seed-run.ts";
 
-// The world test: `npm run world` runs the suites of this folder, then some seeds. See CONTRIBUTING.md.
+// `npm run world` runs the suites of this folder, then some seeds. See CONTRIBUTING.md.
 
 const OPTIONS = {
   seeds: { type: "string" },
@@ -20,15 +20,15 @@ const OPTIONS = {
   mutations: { type: "boolean", default: false },
 } as const;
 
-/** Seeds of `npm run world` without any option. */
+/** Number of seeds if `--seeds` is absent. */
 const SEEDS_DEFAULT = 24;
 const ROOT = join(import.meta.dirname, "../..");
 
 const args = process.argv.slice(2);
-const isOurs = args.some((arg) => arg.startsWith("--"));
-process.exitCode = isOurs ? await runOptions(args) : await runSuites(args);
+const hasOptions = args.some((arg) => arg.startsWith("--"));
+process.exitCode = hasOptions ? await runOptions(args) : await runSuites(args);
 
-/** Runs the suites that the arguments name; without any, all of them and some seeds. */
+/** Runs the suites that match the filters; without filters, all suites and some seeds. */
 async function runSuites(filters: readonly string[]): Promise<number> {
   const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
   const config = ["--config", "vitest.world.config.ts"];
@@ -40,8 +40,8 @@ async function runSuites(filters: readonly string[]): Promise<number> {
   return runOptions(["--seeds", String(SEEDS_DEFAULT)]);
 }
 
-async function runOptions(given: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...given], options: OPTIONS });
+async function runOptions(options: readonly string[]): Promise<number> {
+  const { values } = parseArgs({ args: [...options], options: OPTIONS });
   const workers = Number(values.workers ?? availableParallelism());
   if (values.mutations) return (await runMutations(workers, values.seed ?? null)) ? 0 : 1;
   const first = Number(values.seed ?? values.from);
@@ -54,7 +54,7 @@ async function runOptions(given: readonly string[]): Promise<number> {
     until: {},
   }));
   const pool = createSeedPool(workers);
-  const isWell = await runSeeds(pool, tasks);
+  const isPassed = await runSeeds(pool, tasks);
   pool.close();
-  return isWell ? 0 : 1;
+  return isPassed ? 0 : 1;
 }

@@ -6,7 +6,7 @@ import { MUTATIONS } from "./seeds/mutations.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-test.each(MUTATIONS)("the edits of the deliberate fault $name fit the source", ({ edits }) => {
+test.each(MUTATIONS)("the edits of the deliberate fault '$name' match the source", ({ edits }) => {
   for (const { file, find, replace } of edits) {
     const text = readFileSync(join(ROOT, file), "utf8");
     expect({ file, find, count: text.split(find).length - 1 }).toEqual({ file, find, count: 1 });
@@ -14,6 +14,6 @@ test.each(MUTATIONS)("the edits of the deliberate fault $name fit the source", (
   }
 });
 
-test("a deliberate fault is caught in a changed copy of the project", async () => {
+test("catches a deliberate fault in an edited copy of the project", async () => {
   expect(await runMutations(1, "month not counted before the call")).toBe(true);
 }, 60_000);

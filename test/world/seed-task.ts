@@ -1,18 +1,17 @@
-import type { Violation } from "./daemon/simulation-parts.ts";
 import { inputWithCauses, worldInput } from "./runs/world-input.ts";
 import { runWorld, type Until, type WorldReport } from "./runs/world-run.ts";
 
-/** A run that a process is asked for. */
+/** A run for a process of the pool. */
 export interface SeedTask {
   readonly seed: number;
   readonly nodes: number;
   readonly days: number;
-  /** The faults and events that stay, by their names; null: all. */
+  /** Names of the faults and events to keep; null: all. */
   readonly keep: readonly string[] | null;
   readonly until: Until;
 }
 
-/** What a process answers. */
+/** The result of a task. */
 export interface SeedResult extends WorldReport {
   readonly task: SeedTask;
   /** Processor time of the run, in seconds. */
@@ -22,11 +21,8 @@ export interface SeedResult extends WorldReport {
 /** Runs a task in this process. */
 export async function runTask(task: SeedTask): Promise<SeedResult> {
   const began = process.cpuUsage();
-  const whole = worldInput(task.seed, task);
-  const report = await runWorld(task.keep === null ? whole : inputWithCauses(whole, new Set(task.keep)), task.until);
+  const input = worldInput(task.seed, task);
+  const report = await runWorld(task.keep === null ? input : inputWithCauses(input, new Set(task.keep)), task.until);
   const { user, system } = process.cpuUsage(began);
   return { ...report, task, cpuSeconds: (user + system) / 1e6 };
 }
-
-/** The first law that a run broke; null: none. */
-export const firstLaw = (breaches: readonly Violation[]): string | null => breaches[0]?.invariant ?? null;

@@ -3,19 +3,20 @@ import { shrinkCauses } from "./seeds/shrinking.ts";
 
 const causes = Array.from({ length: 30 }, (_, index) => `cause ${index}`);
 
-test("what is left of a list are the causes that are needed together", async () => {
+test("returns the causes that are needed together", async () => {
   const needed = ["cause 3", "cause 17", "cause 18"];
-  const happens = (kept: readonly string[]) => Promise.resolve(needed.every((cause) => kept.includes(cause)));
-  expect((await shrinkCauses(causes, happens, 200)).kept).toEqual(needed);
+  const reproduces = (remaining: readonly string[]) =>
+    Promise.resolve(needed.every((cause) => remaining.includes(cause)));
+  expect((await shrinkCauses(causes, reproduces, 200)).remaining).toEqual(needed);
 });
 
-test("what happens by itself needs no cause", async () => {
-  expect(await shrinkCauses(causes, () => Promise.resolve(true), 100)).toMatchObject({ kept: [] });
+test("returns no cause for a failure that occurs without any", async () => {
+  expect(await shrinkCauses(causes, () => Promise.resolve(true), 100)).toMatchObject({ remaining: [] });
 });
 
-test("no more is tried than allowed, and what is left still makes it happen", async () => {
-  const happens = (kept: readonly string[]) => Promise.resolve(kept.includes("cause 29"));
-  const { kept, tries } = await shrinkCauses(causes, happens, 4);
+test("stops after the maximum number of tries and keeps the necessary cause", async () => {
+  const reproduces = (remaining: readonly string[]) => Promise.resolve(remaining.includes("cause 29"));
+  const { remaining, tries } = await shrinkCauses(causes, reproduces, 4);
   expect(tries).toBe(4);
-  expect(kept).toContain("cause 29");
+  expect(remaining).toContain("cause 29");
 });

@@ -2,17 +2,17 @@ import { expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { defaultSafety } from "../harness/policies.ts";
 import { fastPolicies, permissiveSafety, rulesWithSafety } from "./runs/fleet-policies.ts";
-import { simulateWeek, tableOf, type WeekOptions } from "./runs/simulated-week.ts";
+import { simulateWeek, type WeekOptions, weekTable } from "./runs/simulated-week.ts";
 
 const SEED = Number(process.env.WORLD_SEED ?? 1);
 /** A day of 2,000 nodes takes some minutes. */
 const DAYS = Number(process.env.WORLD_DAYS ?? 7);
 const fleet = { seed: SEED, nodes: 2_000 };
-const rough = rulesWithSafety(permissiveSafety, fastPolicies);
+const permissiveRules = rulesWithSafety(permissiveSafety, fastPolicies);
 
 const weeks: readonly WeekOptions[] = [
-  { ...fleet, name: "limits for this fleet, enterprise", days: DAYS, plan: "enterprise", rules: rough },
-  { ...fleet, name: "limits for this fleet, business", days: DAYS, plan: "business", rules: rough },
+  { ...fleet, name: "limits for this fleet, enterprise", days: DAYS, plan: "enterprise", rules: permissiveRules },
+  { ...fleet, name: "limits for this fleet, business", days: DAYS, plan: "business", rules: permissiveRules },
   {
     ...fleet,
     name: "default limits, enterprise",
@@ -23,11 +23,11 @@ const weeks: readonly WeekOptions[] = [
 ];
 
 test.each(weeks)(
-  "$name: nobody is touched who is well, nothing is done twice, and no call is refused",
+  "acts on no healthy node, sends no action twice and receives no 429: $name",
   async (options) => {
     const week = await simulateWeek(options);
-    console.log(tableOf([week]));
-    expect(week.violations, `WORLD_SEED=${SEED} npm run world -- week replays it`).toEqual([]);
+    console.log(weekTable(week));
+    expect(week.violations, `replay: WORLD_SEED=${SEED} npm run world -- week`).toEqual([]);
     expect(week.limited).toBe(0);
   },
   6 * HOUR_MS,

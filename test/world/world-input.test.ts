@@ -4,21 +4,21 @@ import { runTask } from "./seed-task.ts";
 
 const size = { nodes: 60, days: 2 };
 
-test("a seed makes the same input each time, and another seed another one", () => {
+test("derives the same input from the same seed and a different one from another seed", () => {
   expect(worldInput(7, size)).toEqual(worldInput(7, size));
   expect(worldInput(8, size)).not.toEqual(worldInput(7, size));
 });
 
-test("of an input the causes stay that are named, in their order", () => {
+test("keeps only the named faults and events, in order", () => {
   const input = worldInput(7, size);
   const names = causesOf(input).map(({ name }) => name);
   expect(inputWithCauses(input, new Set(names))).toEqual(input);
-  const kept = inputWithCauses(input, new Set(["f1", "e2"]));
-  expect(kept.scenario.faults).toEqual([input.scenario.faults[1]]);
-  expect(kept.events).toEqual([input.events[2]]);
+  const reduced = inputWithCauses(input, new Set(["f1", "e2"]));
+  expect(reduced.scenario.faults).toEqual([input.scenario.faults[1]]);
+  expect(reduced.events).toEqual([input.events[2]]);
 });
 
-test("a run of an input repeats to the last call", async () => {
+test("repeats a run of the same input exactly", async () => {
   const task = { ...size, seed: 7, keep: null, until: { ms: 2 * 3_600_000 } };
   const [one, other] = [await runTask(task), await runTask(task)];
   expect(one.calls).toBeGreaterThan(50);

@@ -11,8 +11,8 @@ import {
 } from "./simulation-parts.ts";
 
 /**
- * A transport that holds every POST against the laws before the service sees it. `onPost` is told of each once it is on
- * its way.
+ * Creates a transport that checks every POST against the invariants before the service receives it, and every answer
+ * before the daemon receives it. `onPost` is called after the POST was handed to the network.
  */
 export function createCheckedTransport(
   parts: SimulationParts,
@@ -21,9 +21,9 @@ export function createCheckedTransport(
 ): Transport {
   const reads = new Map<string, NodeTruth>();
 
-  function postOf(request: TransportRequest, node: string, kind: string): PostAttempt {
-    const { actions, inFlight: underWay } = parts.recordedState;
-    const rows = [...underWay].map((id) => actions.get(id)!).filter((action) => action.node === node);
+  function createPostAttempt(request: TransportRequest, node: string, kind: string): PostAttempt {
+    const { actions, inFlight } = parts.recordedState;
+    const rows = [...inFlight].map((id) => actions.get(id)!).filter((action) => action.node === node);
     const read = reads.get(node) ?? null;
     return {
       at: parts.clock.monotonic(),
@@ -31,7 +31,7 @@ export function createCheckedTransport(
       ...{ node, kind, body: request.body ?? "" },
       region: findNode(parts.service.world.fleet, node)?.region ?? "",
       truth: nodeTruthOf(parts, node),
-      read: read !== null && read.at >= parts.bornAt ? read : null,
+      read: read !== null && read.at >= parts.processStartedAt ? read : null,
       action: rows.find(({ state }) => state === "posting") ?? null,
       answer: null,
     };
@@ -45,22 +45,21 @@ export function createCheckedTransport(
   }
 
   async function send(request: TransportRequest, signal: AbortSignal, node: string, kind: string) {
-    const post = postOf(request, node, kind);
+    const post = createPostAttempt(request, node, kind);
     for (const [name, invariant] of Object.entries(postInvariants)) {
       const violated = invariant(post, parts);
       if (violated !== null)
         parts.addViolation(name, `${kind} of ${node} (${post.action?.id ?? "no row"}): ${violated}`);
     }
     recordPost(post);
-    const answering = inner.request(request, signal);
+    const pendingAnswer = inner.request(request, signal);
     onPost(post);
-    const answer = await answering;
+    const answer = await pendingAnswer;
     post.answer = answer.ok ? answer.value.status : answer.error.kind;
     return answer;
   }
 
-  /** Holds an answer against the laws. */
-  function checked(answer: PostAnswer): PostAnswer {
+  function checkAnswer(answer: PostAnswer): PostAnswer {
     for (const [name, invariant] of Object.entries(answerInvariants)) {
       const violated = invariant(answer, parts);
       if (violated !== null) parts.addViolation(name, violated);
@@ -71,15 +70,15 @@ export function createCheckedTransport(
   return {
     async request(request, signal) {
       const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
-      if (node !== undefined && kind !== undefined) return checked(await send(request, signal, node, kind));
-      const moment = node === undefined ? null : nodeTruthOf(parts, node);
-      const answer = checked(await inner.request(request, signal));
+      if (node !== undefined && kind !== undefined) return checkAnswer(await send(request, signal, node, kind));
+      const truth = node === undefined ? null : nodeTruthOf(parts, node);
+      const answer = checkAnswer(await inner.request(request, signal));
       if (!answer.ok) return answer;
       const { status, body } = answer.value;
       const at = parts.clock.monotonic();
       if (node !== undefined) parts.observations.recordRead(node, status, body, at);
       else if (status === 200 && request.path.startsWith("/v1/nodes?")) parts.observations.recordPage(body, at);
-      if (moment !== null && status === 200) reads.set(node!, moment);
+      if (truth !== null && status === 200) reads.set(node!, truth);
       return answer;
     },
     close: () => inner.close(),

@@ -24,78 +24,78 @@ import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { fixedKey } from "../../harness/virtual-daemon.ts";
 
-/** Whether a process lives. */
+/** Whether a simulated process is running. */
 export interface ProcessLifetime {
   isAlive(): boolean;
-  /** Ends it as SIGKILL would: nothing that it still has in hand does anything any more. */
+  /** Ends the process as SIGKILL does: its pending work has no further effect. */
   kill(): void;
-  /** Is called once, when it is killed. */
-  onKill(then: () => void): void;
+  /** Registers a callback that runs once, when the process is killed. */
+  onKill(callback: () => void): void;
 }
 
-/** A process that lives. */
+/** Creates the lifetime of a running process. */
 export function createProcessLifetime(): ProcessLifetime {
-  const last: (() => void)[] = [];
+  const callbacks: (() => void)[] = [];
   let alive = true;
   return {
     isAlive: () => alive,
     kill() {
       if (!alive) return;
       alive = false;
-      for (const then of last) then();
+      for (const callback of callbacks) callback();
     },
-    onKill: (then) => void last.push(then),
+    onKill: (callback) => void callbacks.push(callback),
   };
 }
 
-/** A moment of a process at which it may be killed. Commits are moments as well, and those of the journal itself. */
+/** A point in the execution of a process at which it may be killed. Commits of the journal are reported separately. */
 export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count" | "fact";
 
-/** What a configuration sets. */
+/** The parts of a configuration that a reload can change. */
 export interface Configuration {
   readonly settings: CollectionSettings;
   readonly rules: RemediationRules;
 }
 
-/** One life of the daemon: from the start of a process to its end, in order or not. */
+/** One process of the daemon, from its start until it is stopped or killed. */
 export interface DaemonProcess extends ProcessLifetime {
-  /** The one of the configuration in force. */
+  /** The controller of the active configuration. */
   readonly remediation: RemediationController;
   readonly metrics: DaemonMetrics;
   snapshot(): Snapshot | null;
   plan(): Plan;
-  /** The service's clock at an instant of this life's monotonic clock; null: not known yet. */
+  /** The service's clock at an instant of this process's monotonic clock; null: not known yet. */
   serviceTime(at: number): number | null;
-  /** Puts another configuration in force, as SIGHUP does. The clock must be advanced meanwhile. */
+  /** Activates another configuration, as SIGHUP does. The caller must advance the clock meanwhile. */
   reload(configuration: Configuration): Promise<void>;
-  /** Stops it in order. The clock must be advanced meanwhile. */
+  /** Stops the process gracefully. The caller must advance the clock meanwhile. */
   stop(): Promise<void>;
 }
 
-/** What a life stands on. */
+/** Dependencies of a process. */
 export interface DaemonProcessDeps extends Configuration {
   readonly clock: VirtualClock;
   readonly transport: Transport;
   readonly store: StateStore;
   readonly journal: Journal;
-  readonly obstacles: ExternalBlockers;
+  readonly externalBlockers: ExternalBlockers;
   readonly seed: number;
   readonly log: Log;
   readonly lifetime: ProcessLifetime;
-  /** Told of each moment, which may be its last. */
+  /** Called at each moment. May kill the process. */
   readonly onMoment: (moment: ProcessMoment) => void;
   readonly onSnapshot: (snapshot: Snapshot) => void;
-  /** Told when a configuration comes into force. */
+  /** Called when a configuration becomes active. */
   readonly onConfiguration: (configuration: Configuration) => void;
 }
 
-/** Days are simulated: a round where nothing came is rarer than in a daemon. */
+/** Longer than in production: simulated days would otherwise spend most of their time on rounds without new data. */
 const POLL_INTERVAL_MS = 30_000;
 
-/** What a dead process awaits never comes. */
+/** Returned to a killed process: the promise never settles. */
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
-/** Starts a life. Its monotonic clock begins anew, as that of a machine that was switched on. */
+/** Starts a process. Its monotonic clock starts at 0, as after a boot of the machine. */
 export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
   const { lifetime } = parts;
   const { isAlive } = lifetime;
@@ -111,13 +111,9 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
     onWait: () => {},
   });
   const client = createApiClient({
-    ...{
-      rateLimiter,
-      clock,
-      random,
-      transport: transportOfProcess(parts, lifetime),
-      serviceClock: createServiceClock(),
-    },
+    ...{ rateLimiter, clock, random },
+    transport: transportOfProcess(parts, lifetime),
+    serviceClock: createServiceClock(),
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
@@ -126,19 +122,26 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
   const collected = createCollectedState(parts.settings, store.facts, { clock, log, metrics });
   const remediationState = openRemediationState({ journal: store.journal, clock, log, lostReason: null });
   let configuration: Configuration = parts;
-  let last: Snapshot | null = null;
+  let lastSnapshot: Snapshot | null = null;
   let reloading = Promise.resolve();
-  let controller = remediationSettings(parts);
-  let watch = startCollectors(parts);
+  let controller = startController(parts);
+  let collectors = startCollectors(parts);
 
-  function remediationSettings({ rules }: Configuration): RemediationController {
+  function startController({ rules }: Configuration): RemediationController {
     parts.onConfiguration(configuration);
     return startRemediationController({
-      ...{ ...common, rules, remediationState, client, journal: store.journal, externalBlockers: parts.obstacles },
+      ...{
+        ...common,
+        rules,
+        remediationState,
+        client,
+        journal: store.journal,
+        externalBlockers: parts.externalBlockers,
+      },
       serviceUrl: "https://simulated.invalid",
       inventory: collected.inventory,
       notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
-      onRead: () => watch.markChanged(),
+      onRead: () => collectors.markChanged(),
     });
   }
 
@@ -149,21 +152,21 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
       cron: createCron(),
       lookMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {
-        last = snapshot;
+        lastSnapshot = snapshot;
         if (isAlive()) parts.onSnapshot(snapshot);
         controller.update(snapshot, plan);
       },
     });
   }
 
-  async function replace(next: Configuration): Promise<void> {
+  async function activate(next: Configuration): Promise<void> {
     const keepsCollectors = isDeepStrictEqual(configuration.settings, next.settings);
-    await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), keepsCollectors ? null : watch.stop()]);
+    await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), keepsCollectors ? null : collectors.stop()]);
     configuration = next;
     if (!keepsCollectors) rateLimiter.setLimits(next.settings.limits, next.settings.monthStartsOn);
-    controller = remediationSettings(next);
-    if (!keepsCollectors) watch = startCollectors(next);
-    else if (last !== null) watch.publish();
+    controller = startController(next);
+    if (!keepsCollectors) collectors = startCollectors(next);
+    else if (lastSnapshot !== null) collectors.publish();
   }
 
   return {
@@ -172,16 +175,16 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
       return controller;
     },
     metrics,
-    snapshot: () => last,
-    plan: () => watch.plan(),
+    snapshot: () => lastSnapshot,
+    plan: () => collectors.plan(),
     serviceTime: client.serviceTime,
     reload(next) {
-      reloading = reloading.then(() => replace(next));
+      reloading = reloading.then(() => activate(next));
       return reloading;
     },
     async stop() {
       await reloading;
-      await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), watch.stop()]);
+      await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), collectors.stop()]);
       rateLimiter.flush();
       lifetime.kill();
     },
@@ -189,10 +192,10 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
 }
 
 function clockOfProcess({ clock, onMoment }: DaemonProcessDeps, isAlive: () => boolean): Clock {
-  const bornAt = clock.monotonic();
+  const startedAt = clock.monotonic();
   return {
     now: clock.now,
-    monotonic: () => clock.monotonic() - bornAt,
+    monotonic: () => clock.monotonic() - startedAt,
     sleep(ms, signal) {
       if (isAlive()) onMoment("sleep");
       if (!isAlive()) return never();
@@ -204,33 +207,32 @@ function clockOfProcess({ clock, onMoment }: DaemonProcessDeps, isAlive: () => b
   };
 }
 
-/** So long after the death of a process the kernel has closed its connections: what was on the wire is through by then. */
-const CLOSING_MS = 1_000;
+/** Time after a kill until the kernel closes the connections of the process. */
+const CONNECTION_CLOSE_MS = 1_000;
 
-/** What was on the wire when the process died still reaches the service; its answer reaches nobody. */
+/** Requests that were sent before the process was killed still reach the service; their answers are discarded. */
 function transportOfProcess(
   { transport, clock, onMoment }: DaemonProcessDeps,
-  { isAlive, onKill: onDeath }: ProcessLifetime,
+  { isAlive, onKill }: ProcessLifetime,
 ): Transport {
-  const underWay = new Set<AbortController>();
-  onDeath(() => {
-    void clock.sleep(CLOSING_MS).then(() => {
-      for (const wire of underWay) wire.abort();
+  const connections = new Set<AbortController>();
+  onKill(() => {
+    void clock.sleep(CONNECTION_CLOSE_MS).then(() => {
+      for (const connection of connections) connection.abort();
     });
   });
   return {
     async request(request, signal) {
       if (isAlive()) onMoment("request");
       if (!isAlive()) return never();
-      const wire = new AbortController();
-      const cut = () => wire.abort();
-      // The signal of a dead process says nothing.
-      const onAbort = () => (isAlive() ? cut() : undefined);
-      underWay.add(wire);
+      const connection = new AbortController();
+      // A killed process cannot abort its requests.
+      const onAbort = () => (isAlive() ? connection.abort() : undefined);
+      connections.add(connection);
       signal.addEventListener("abort", onAbort, { once: true });
-      if (signal.aborted) cut();
-      const answer = await transport.request(request, wire.signal);
-      underWay.delete(wire);
+      if (signal.aborted) connection.abort();
+      const answer = await transport.request(request, connection.signal);
+      connections.delete(connection);
       signal.removeEventListener("abort", onAbort);
       if (isAlive()) onMoment("answer");
       return isAlive() ? answer : never();
@@ -239,25 +241,25 @@ function transportOfProcess(
   };
 }
 
-/** A dead process writes nothing. */
+/** A killed process writes nothing. */
 function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive: () => boolean): StateStore {
-  const processes = (moment: ProcessMoment): boolean => {
+  const survives = (moment: ProcessMoment): boolean => {
     if (isAlive()) onMoment(moment);
     return isAlive();
   };
   return {
     calls: {
       since: store.calls.since,
-      add: (day, count) => (processes("count") ? store.calls.add(day, count) : undefined),
+      add: (day, count) => (survives("count") ? store.calls.add(day, count) : undefined),
     },
     facts: {
       read: store.facts.read,
-      write: (key, value) => (processes("fact") ? store.facts.write(key, value) : undefined),
+      write: (key, value) => (survives("fact") ? store.facts.write(key, value) : undefined),
     },
     journal: {
       ...journal,
       commit(changes) {
-        if (!isAlive()) throw new Error("the process is dead");
+        if (!isAlive()) throw new Error("the process was killed");
         journal.commit(changes);
       },
       prune: (before) => (isAlive() ? journal.prune(before) : undefined),

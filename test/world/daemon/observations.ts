@@ -2,32 +2,35 @@ import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
 
-/** What the answers of the service showed the daemon of the nodes: each list page and each read that was delivered. */
+/** Node statuses that the service's answers delivered to the daemon, from list pages and single reads. */
 export interface Observations {
-  /** A process begins: what it sees first is no continuation of what the one before saw. */
-  startWalk(): void;
+  /** Resets what the previous process observed: a new process starts without it. */
+  startProcess(): void;
   recordPage(body: Uint8Array, at: MonotonicMs): void;
   recordRead(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
-  /** A walk of the list ended. `ids`: the nodes that the daemon knows after it. */
+  /** Ends a list walk. `ids`: the nodes that the daemon knows now. Returns nodes that it dropped too early. */
   endWalk(ids: ReadonlySet<string>): readonly string[];
-  /** For how long answers that follow each other showed the node offline, at most since it was seen well for a while. */
+  /**
+   * The longest time for which consecutive answers showed the node offline, since it was last shown not offline for
+   * {@link CLEAR_MS_MAX}.
+   */
   offlineMs(node: string): DurationMs;
 }
 
-/** Nodes that a process forgets have not been shown by so many walks, unless a read was answered with 404. */
+/** Walks without the node after which the daemon may drop it. After a 404 it may drop the node at once. */
 const WALKS_UNTIL_GONE = 2;
-/** The longest `clear_for` of any policy: a timer that fired may go on for so long while the node is seen well. */
+/** The longest `clear_for` of any policy: a timer may keep firing this long after the node recovered. */
 const CLEAR_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
-interface SeenNode {
+interface ObservedNode {
   offlineMs: DurationMs;
-  /** The most that it was since the node was last seen well for {@link CLEAR_MS_MAX}. */
-  mostMs: DurationMs;
-  wellMs: DurationMs;
-  verdict: "offline" | "other" | "unknown";
+  longestOfflineMs: DurationMs;
+  notOfflineMs: DurationMs;
+  status: "offline" | "other" | "unknown";
   at: MonotonicMs;
-  /** The walk that showed it last, and whether a read found no such node since. */
-  shownIn: number;
+  /** Number of the last walk that listed the node. */
+  lastWalk: number;
+  /** Whether a read since then was answered with 404. */
   isNotFound: boolean;
 }
 
@@ -36,82 +39,75 @@ interface ListRecord {
   readonly status?: unknown;
 }
 
-/** Creates observations of which there are none. */
+/** Creates empty observations. */
 export function createObservations(): Observations {
-  const nodes = new Map<string, SeenNode>();
+  const nodes = new Map<string, ObservedNode>();
   let known: ReadonlySet<string> = new Set();
   let walk = 1;
 
-  function seenNode(node: string): SeenNode {
-    const found = nodes.get(node);
-    if (found !== undefined) return found;
-    const fresh: SeenNode = {
-      offlineMs: 0,
-      mostMs: 0,
-      wellMs: 0,
-      verdict: "unknown",
-      at: 0,
-      shownIn: 0,
-      isNotFound: false,
+  function observedNode(id: string): ObservedNode {
+    const node = nodes.get(id) ?? {
+      ...{ offlineMs: 0, longestOfflineMs: 0, notOfflineMs: 0, status: "unknown" as const },
+      ...{ at: 0, lastWalk: 0, isNotFound: false },
     };
-    nodes.set(node, fresh);
-    return fresh;
+    nodes.set(id, node);
+    return node;
   }
 
-  function take({ id, status }: ListRecord, at: MonotonicMs): SeenNode | null {
+  function recordStatus({ id, status: listed }: ListRecord, at: MonotonicMs): ObservedNode | null {
     if (typeof id !== "string" || id === "") return null;
-    const node = seenNode(id);
-    const isKnown = NODE_STATUSES.some((each) => each === status && each !== "unknown");
-    const verdict = status === "offline" ? "offline" : isKnown ? "other" : "unknown";
-    const sinceMs = verdict === node.verdict ? at - node.at : 0;
-    if (verdict === "offline") [node.offlineMs, node.wellMs] = [node.offlineMs + sinceMs, 0];
-    if (verdict === "other") [node.offlineMs, node.wellMs] = [0, node.wellMs + sinceMs];
-    node.mostMs = node.wellMs >= CLEAR_MS_MAX ? 0 : Math.max(node.mostMs, node.offlineMs);
-    [node.verdict, node.at] = [verdict, at];
+    const node = observedNode(id);
+    const isKnown = NODE_STATUSES.some((each) => each === listed && each !== "unknown");
+    const status = listed === "offline" ? "offline" : isKnown ? "other" : "unknown";
+    const sinceMs = status === node.status ? at - node.at : 0;
+    if (status === "offline") [node.offlineMs, node.notOfflineMs] = [node.offlineMs + sinceMs, 0];
+    if (status === "other") [node.offlineMs, node.notOfflineMs] = [0, node.notOfflineMs + sinceMs];
+    node.longestOfflineMs = node.notOfflineMs >= CLEAR_MS_MAX ? 0 : Math.max(node.longestOfflineMs, node.offlineMs);
+    [node.status, node.at] = [status, at];
     return node;
   }
 
   return {
-    startWalk() {
+    startProcess() {
       known = new Set();
       for (const node of nodes.values()) {
-        node.verdict = "unknown";
-        node.shownIn = 0;
+        node.status = "unknown";
+        node.lastWalk = 0;
       }
     },
     recordPage(body, at) {
       for (const record of recordsOf(body)) {
-        const node = take(record, at);
+        const node = recordStatus(record, at);
         if (node === null) continue;
-        node.shownIn = walk;
+        node.lastWalk = walk;
         node.isNotFound = false;
       }
     },
     recordRead(id, status, body, at) {
-      if (status === 404) seenNode(id).isNotFound = true;
-      if (status === 200) take(parsed(body) as ListRecord, at);
+      if (status === 404) observedNode(id).isNotFound = true;
+      if (status === 200) recordStatus(parseBody(body) as ListRecord, at);
     },
     endWalk(ids) {
-      const tooSoon = [...known].filter((id) => {
+      const droppedTooEarly = [...known].filter((id) => {
         if (ids.has(id)) return false;
-        const { shownIn, isNotFound } = seenNode(id);
-        return !isNotFound && walk - shownIn < WALKS_UNTIL_GONE;
+        const { lastWalk, isNotFound } = observedNode(id);
+        return !isNotFound && walk - lastWalk < WALKS_UNTIL_GONE;
       });
       known = ids;
       walk++;
-      return tooSoon;
+      return droppedTooEarly;
     },
-    offlineMs: (node) => nodes.get(node)?.mostMs ?? 0,
+    offlineMs: (node) => nodes.get(node)?.longestOfflineMs ?? 0,
   };
 }
 
 function recordsOf(body: Uint8Array): readonly ListRecord[] {
-  const page = parsed(body);
+  const page = parseBody(body);
   if (typeof page !== "object" || page === null || !("data" in page) || !Array.isArray(page.data)) return [];
   return page.data.filter((record) => typeof record === "object" && record !== null);
 }
 
-function parsed(body: Uint8Array): unknown {
+function parseBody(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()) ?? {};
   } catch {

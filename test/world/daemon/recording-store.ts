@@ -2,34 +2,34 @@ import type { StateStore } from "../../../src/model/ports.ts";
 import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
 
-/** What truly reached the store, kept by its rows: the memory that a next process would find. */
+/** Rows that were committed to the store: the state that the next process would load. */
 export interface RecordedState {
   /** Writes through to the store. */
   readonly journal: Journal;
   readonly actions: ReadonlyMap<string, Action>;
   readonly episodes: ReadonlyMap<string, Episode>;
   readonly facts: ReadonlyMap<string, string>;
-  /** Real actions being sent, or sent and not yet judged. */
+  /** Actions being sent, or sent and not yet verified. Without dry runs. */
   readonly inFlight: ReadonlySet<string>;
-  /** Open real episodes. */
+  /** Open episodes. Without dry runs. */
   readonly open: ReadonlySet<string>;
-  /** Actions that a person approved. */
+  /** Actions that an operator approved. */
   readonly approved: ReadonlySet<string>;
-  /** Actions that ended in the life that runs, by outcome; those of dry runs left out. */
-  readonly endings: ReadonlyMap<string, number>;
-  /** A life begins. */
+  /** Number of actions that ended in the current process, by outcome. Without dry runs. */
+  readonly endedActions: ReadonlyMap<string, number>;
+  /** Resets what is counted per process. */
   startProcess(): void;
   holdsOf(node: string): readonly NodeHold[];
   commits(): number;
-  /** How often a changed decision gave each reason to hold. */
+  /** Number of recorded decisions with each hold reason. */
   readonly reasons: ReadonlyMap<string, number>;
 }
 
-/** Told before a commit reaches the store, and after: what it throws, the writer meets. */
+/** Callbacks around each commit. An exception from `before` or `after` reaches the writer. */
 export interface CommitHooks {
   before(changes: readonly JournalChange[]): void;
   after(changes: readonly JournalChange[]): void;
-  /** Timers that began to fire with one commit. */
+  /** Receives the timers that started firing in one commit. */
   onFirings(firings: readonly { readonly policy: string; readonly node: string }[]): void;
   violation(invariant: string, detail: string): void;
 }
@@ -48,56 +48,57 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
   lapsed: [],
 };
 
-/** A chronicle of a store that is new. */
+/** Creates the recorded state of an empty store. */
 export function createRecordedState(store: StateStore, hooks: CommitHooks): RecordedState {
   const actions = new Map<string, Action>();
   const episodes = new Map<string, Episode>();
   const facts = new Map<string, string>();
   const holds = new Map<string, NodeHold>();
-  const underWay = new Set<string>();
+  const inFlight = new Set<string>();
   const open = new Set<string>();
   const firing = new Set<string>();
   const approved = new Set<string>();
-  const endings = new Map<string, number>();
+  const endedActions = new Map<string, number>();
   let firings: { policy: string; node: string }[] = [];
   let commits = 0;
-  let isBehind = false;
+  let hasFailedCommit = false;
   const reasons = new Map<string, number>();
 
-  function takeAction(row: Action): void {
+  function applyAction(row: Action): void {
     const before = actions.get(row.id);
     if (before === undefined && !row.shadow && SENT_STATES.has(row.state)) {
-      hooks.violation("rows", `${row.id} appears as ${row.state}: it was never intended`);
+      hooks.violation("invalid transition", `${row.id} is new and already ${row.state}`);
     }
     const isAllowed = before === undefined || NEXT_STATES[before.state].includes(row.state);
-    if (!isAllowed && !row.shadow) hooks.violation("rows", `${row.id} went from ${before.state} to ${row.state}`);
+    if (!isAllowed && !row.shadow)
+      hooks.violation("invalid transition", `${row.id} went from ${before.state} to ${row.state}`);
     if (row.state === "ended" && before?.state !== "ended" && !row.shadow && row.outcome !== null) {
-      endings.set(row.outcome, (endings.get(row.outcome) ?? 0) + 1);
+      endedActions.set(row.outcome, (endedActions.get(row.outcome) ?? 0) + 1);
     }
     actions.set(row.id, row);
     if (row.state === "approved") approved.add(row.id);
-    if (!row.shadow && IN_FLIGHT_STATES.has(row.state)) underWay.add(row.id);
-    else underWay.delete(row.id);
+    if (!row.shadow && IN_FLIGHT_STATES.has(row.state)) inFlight.add(row.id);
+    else inFlight.delete(row.id);
   }
 
-  function takeEpisode(row: Episode): void {
+  function applyEpisode(row: Episode): void {
     const before = episodes.get(row.id);
-    // Of one that is over it may yet be said that another node has the id since.
+    // A closed episode may still be marked as replaced when another node takes over the ID.
     if (before !== undefined && before.closedAt !== null && row.replaced !== true) {
-      hooks.violation("rows", `${row.id} was over (${before.state}), and is ${row.state} now`);
+      hooks.violation("invalid transition", `${row.id} was closed (${before.state}) and is now ${row.state}`);
     }
     episodes.set(row.id, row);
     if (row.closedAt === null && !row.shadow) open.add(row.id);
     else open.delete(row.id);
   }
 
-  function take(change: JournalChange): void {
+  function apply(change: JournalChange): void {
     switch (change.kind) {
       case "action":
-        takeAction(change.row);
+        applyAction(change.row);
         return;
       case "episode":
-        takeEpisode(change.row);
+        applyEpisode(change.row);
         return;
       case "timer": {
         const { policy, node, state } = change.row;
@@ -106,7 +107,7 @@ export function createRecordedState(store: StateStore, hooks: CommitHooks): Reco
           firing.add(key);
           firings.push({ policy, node });
         } else if (state === "pending") firing.delete(key);
-        // One that lapsed has fired, and is not counted again.
+        // A lapsed timer has fired already and is not counted again.
         return;
       }
       case "timer_gone":
@@ -132,20 +133,20 @@ export function createRecordedState(store: StateStore, hooks: CommitHooks): Reco
       ...store.journal,
       commit(changes) {
         commits++;
-        const wasBehind = isBehind;
-        isBehind = true;
+        const hadFailedCommit = hasFailedCommit;
+        hasFailedCommit = true;
         hooks.before(changes);
         store.journal.commit(changes);
         firings = [];
-        for (const change of changes) take(change);
-        // What could not be written down at its time comes late, and its time is not known.
-        if (firings.length > 0 && !wasBehind) hooks.onFirings(firings);
-        isBehind = false;
+        for (const change of changes) apply(change);
+        // After a failed commit the changes arrive late, so the time of a firing is unknown.
+        if (firings.length > 0 && !hadFailedCommit) hooks.onFirings(firings);
+        hasFailedCommit = false;
         hooks.after(changes);
       },
     },
-    ...{ actions, episodes, facts, inFlight: underWay, open, approved, reasons, endings },
-    startProcess: () => endings.clear(),
+    ...{ actions, episodes, facts, inFlight, open, approved, reasons, endedActions },
+    startProcess: () => endedActions.clear(),
     holdsOf: (node) => [...holds.values()].filter((hold) => hold.node === node),
     commits: () => commits,
   };

@@ -16,97 +16,96 @@ import type { DaemonProcess } from "./daemon-process.ts";
 import type { Observations } from "./observations.ts";
 import type { RecordedState } from "./recording-store.ts";
 
-/** Something that must never be, and was. */
+/** A violated invariant. */
 export interface Violation {
   readonly invariant: string;
   readonly at: MonotonicMs;
   readonly detail: string;
 }
 
-/** A node as it truly was when a request about it was sent. */
+/** The actual state of a node when a request about it was sent. */
 export interface NodeTruth {
   readonly at: MonotonicMs;
   readonly isFailing: boolean;
   readonly status: string;
-  /** Whether a quarantine held it that a person made. */
+  /** Whether an operator has quarantined it. */
   readonly isWithOperator: boolean;
 }
 
 /** A POST that left the daemon. */
 export interface PostAttempt {
   readonly at: MonotonicMs;
-  /** The same on the journal's clock: a process that begins believes a wall clock that was set forward. */
+  /** The same on the journal's clock, which includes forward steps of the wall clock before the process started. */
   readonly steppedAt: MonotonicMs;
   readonly node: string;
   readonly region: string;
   readonly kind: string;
   readonly body: string;
   readonly truth: NodeTruth;
-  /** The read of the node that was answered last in this life; null: there was none. */
+  /** The node at the last answered read of this process; null: not read yet. */
   readonly read: NodeTruth | null;
-  /** The row that the journal has of it; null: none. */
+  /** The journal's row of the action; null: none. */
   readonly action: Action | null;
-  /** Status of the answer, or why there was none; null: still on its way. */
+  /** Status of the answer, or the kind of failure; null: not answered yet. */
   answer: number | string | null;
 }
 
-/** What came of a call. */
+/** The result of an API call. */
 export type PostAnswer = Awaited<ReturnType<Transport["request"]>>;
 
-/** Calls of ours, as they were counted durably. */
+/** The daemon's API calls, as counted in its durable state. */
 export interface ServiceCallCount {
   counted: number;
-  /** What the disk refused to count, and is counted with the next call. */
+  /** Calls that a full disk did not count; the next write includes them. */
   pending: number;
-  /** What a process still had to count when it was killed while the disk was full. */
+  /** Pending calls of a process that was killed while the disk was full. */
   lost: number;
 }
 
-/** Other users of the API key. */
+/** API calls by other users of the key. */
 export interface ExternalUsers {
   calls: number;
-  /** When one of them called last. */
+  /** Time of the last call. */
   calledAt: MonotonicMs;
 }
 
-/** All that happens, and all that laws look at. */
+/** The simulated service and daemon, with everything that the invariants read. */
 export interface SimulationParts {
   readonly service: SimulatedService;
   readonly clock: VirtualClock;
   readonly recordedState: RecordedState;
-  /** Those in force. */
+  /** Rules of the active configuration. */
   rules: RemediationRules;
-  /** When the service's clock stood at which the simulation began. */
+  /** The service's clock at the start of the simulation. */
   readonly startMs: EpochMs;
   readonly posts: PostAttempt[];
   /** By episode and step. */
   readonly postsOfStep: Map<string, PostAttempt[]>;
-  /** The last POST of each node on which it may still have its effect. */
+  /** The last POST of each node that it may still disrupt. */
   readonly disruptedByUs: Map<string, PostAttempt>;
-  /** Nodes that people have in quarantine, and until when on the service's clock. */
+  /** End of each quarantine by an operator, on the service's clock, by node. */
   readonly withOperator: Map<string, number>;
   readonly violations: Violation[];
   readonly observations: Observations;
   readonly callCount: ServiceCallCount;
   readonly externalUsers: ExternalUsers;
-  /** When each node was last known to be ill or cut off, on the service's clock. */
-  readonly wasIllAt: Map<string, EpochMs>;
+  /** When each node last had a failure or was cut off, on the service's clock. */
+  readonly lastFailingAt: Map<string, EpochMs>;
   /** When an operator approved each action. */
   readonly approvals: Map<string, MonotonicMs>;
-  /** When an operator accepted the inventory last. */
+  /** When an operator last accepted the inventory. */
   acceptedAt: MonotonicMs;
   readonly breakerModel: BreakerModel;
-  /** How far the journal's clock is ahead of the time that has passed: what the wall clock was set forward between lives. */
+  /** How far forward steps of the wall clock before process starts have put the journal's clock ahead. */
   forwardMs: DurationMs;
   process: DaemonProcess | null;
-  /** When it began. */
-  bornAt: MonotonicMs;
-  /** True service time, without any skew; the network behind it is brought there as well. */
+  processStartedAt: MonotonicMs;
+  /** Advances the simulated network and returns the service's time, without clock skew. */
   serviceNow(): number;
   addViolation(invariant: string, detail: string): void;
 }
 
-/** The true time of a service, to which its network is brought as well. */
+/** Returns a function that advances the service's network to now and returns the service's time, without clock skew. */
 export function serviceTimeOf(service: SimulatedService, clock: VirtualClock): () => number {
   const time = serviceTime(service.clockAnchors, clock);
   return () => {
@@ -115,10 +114,10 @@ export function serviceTimeOf(service: SimulatedService, clock: VirtualClock): (
   };
 }
 
-/** A failed session tells of its node for a minute, and for as long as it may take to act after that was seen. */
+/** How long a failed session may count for a policy, including the time from its observation to the action. */
 const FAILURES_MS: DurationMs = 90_000;
 
-/** Sessions of a node that truly failed lately. Those that began while it was ill go on to fail for a while after its cure. */
+/** Counts the sessions of a node that failed recently. Sessions from before a recovery may fail some time after it. */
 export function failuresOf({ service: { world }, serviceNow }: SimulationParts, id: string): number {
   const since = serviceNow() - FAILURES_MS;
   const { fleet, startMs, traffic } = world;
@@ -133,52 +132,46 @@ export function failuresOf({ service: { world }, serviceNow }: SimulationParts, 
   return failures;
 }
 
-/** A node as it truly is now. */
-export function nodeTruthOf(
-  { service, clock, withOperator: withPeople, serviceNow }: SimulationParts,
-  id: string,
-): NodeTruth {
+/** Returns the actual state of a node now. */
+export function nodeTruthOf({ service, clock, withOperator, serviceNow }: SimulationParts, id: string): NodeTruth {
   const now = serviceNow();
   const truth = actualNode(service, id);
   return {
     at: clock.monotonic(),
     isFailing: truth !== null && (truth.failureMode !== "none" || truth.isRegionDown),
     status: truth?.status ?? "gone",
-    isWithOperator: (withPeople.get(id) ?? Number.NEGATIVE_INFINITY) > now,
+    isWithOperator: (withOperator.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };
 }
 
-/** A share of a fleet in whole nodes; above 0 it is one at least. */
+/** Converts a share of a fleet to whole nodes, rounded down; a share above 0 is at least one node. */
 export const nodesOfShare = (share: number, nodes: number): number =>
   share === 0 ? 0 : Math.max(1, Math.floor(share * nodes + 1e-9));
 
-/** A POST surely was not carried out: the service said so. */
+/** Whether the service's answer proves that the POST was not executed. */
 export const wasRejected = ({ answer }: PostAttempt): boolean => answer === 401 || answer === 403 || answer === 429;
 
-/** So long a POST may be on its way. */
+/** The longest time that a POST takes to reach the service. */
 const WIRE_MS = 1_000;
 
-/** Whether what a POST began still lasts, by the service's own truth. */
-export function isDisruptedByUs(
-  { service, clock, withOperator: withPeople }: SimulationParts,
-  post: PostAttempt,
-): boolean {
+/** Whether the node is still disrupted by a POST, by its actual state. */
+export function isDisruptedByUs({ service, clock, withOperator }: SimulationParts, post: PostAttempt): boolean {
   if (typeof post.answer === "number" && post.answer >= 400 && post.answer < 500) return false;
   const ageMs = clock.monotonic() - post.at;
   if (ageMs < WIRE_MS) return true;
   const node = findNode(service.world.fleet, post.node);
   if (node === null) return false;
-  // Later than that it reboots by itself.
+  // A reboot that lasts longer was not started by the POST.
   if (post.kind === "reboot") return node.rebootUntil !== NEVER && ageMs < service.world.fleet.rates.rebootMs + WIRE_MS;
-  const isWithOperator = (withPeople.get(post.node) ?? 0) > service.world.now;
+  const isWithOperator = (withOperator.get(post.node) ?? 0) > service.world.now;
   if (post.kind !== "quarantine" || isWithOperator) return false;
   return node.quarantineUntil !== NEVER;
 }
 
-/** A node that is to leave with a reboot of ours leaves so soon after the reboot is over. */
+/** The longest time between the end of a reboot and the removal of a node that does not return from it. */
 const LEAVING_MS = 2_000;
 
-/** POSTs whose node left the fleet at the end of the reboot that they began, and is not back; no operator accepted it. */
+/** Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator accepted that. */
 export function lostNodes({ service, posts, startMs, acceptedAt }: SimulationParts): readonly PostAttempt[] {
   const { fleet } = service.world;
   const rebooted = posts.filter(

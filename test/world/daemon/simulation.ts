@@ -12,7 +12,7 @@ import { createSimulatedTransport } from "../../../src/simulator/http/transport.
 import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
 import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
-import { firingLaw } from "../invariants/firing-invariant.ts";
+import { firingViolation } from "../invariants/firing-invariant.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,
@@ -25,22 +25,22 @@ import { createObservations } from "./observations.ts";
 import { createRecordedState } from "./recording-store.ts";
 import { type PostAttempt, type SimulationParts, serviceTimeOf } from "./simulation-parts.ts";
 
-/** What a play is about. */
+/** Options of a simulation. */
 export interface SimulationOptions extends Configuration {
   readonly seed: number;
   readonly scenario: Scenario;
-  /** The limits of the service where they differ from its plan's. */
+  /** Limits of the service that differ from those of its plan. */
   readonly contract?: CustomLimits;
-  /** When it begins; absent: at the beginning of a month. */
+  /** Start of the simulation. Default: the start of a month. */
   readonly startMs?: EpochMs;
-  readonly obstacles?: ExternalBlockers;
-  /** Told of each moment at which the daemon may be killed, beside commits and POSTs. */
+  readonly externalBlockers?: ExternalBlockers;
+  /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
   readonly onMoment?: (moment: ProcessMoment, simulation: Simulation) => void;
-  /** Why the disk refuses writes now; null: it takes them. */
+  /** Returns why the disk rejects writes now; null: it accepts them. */
   readonly diskProblem?: () => string | null;
-  /** Told of each commit, before and after it reached the store. It may kill the daemon, or throw as a store does. */
+  /** Called before and after each commit. May kill the daemon, or throw as a store does. */
   readonly onCommit?: (when: "before" | "after", simulation: Simulation, changes: readonly JournalChange[]) => void;
-  /** Told of each POST as it goes out. It may kill the daemon. */
+  /** Called when a POST is sent. May kill the daemon. */
   readonly onPost?: (post: PostAttempt, simulation: Simulation) => void;
   readonly onFirings?: (
     firings: readonly { readonly policy: string; readonly node: string }[],
@@ -48,33 +48,34 @@ export interface SimulationOptions extends Configuration {
   ) => void;
 }
 
-/** A network, the daemon's lives one after the other, and the witness between them. */
+/** A simulated service and the daemon's processes, one after the other. Every request between them is checked. */
 export interface Simulation {
   readonly parts: SimulationParts;
   readonly store: StateStore;
   readonly interventions: Interventions;
-  /** Messages of the log at warn and error, counted. */
+  /** Number of log messages at warn and error, by level and message. */
   readonly logLines: ReadonlyMap<string, number>;
-  /** Passes time; a daemon that is dead is started again after `downMs`. */
+  /** Advances the clock. Starts a killed daemon again after its downtime. */
   advance(ms: DurationMs): Promise<void>;
-  /** The life that lasts; null: the daemon is down. */
+  /** The running process; null: the daemon is down. */
   process(): DaemonProcess | null;
-  /** Lives so far. */
+  /** Number of processes started so far. */
   processCount(): number;
+  /** Kills the process; the next one starts after `downMs`. */
   kill(downMs: DurationMs): void;
-  /** Puts another configuration in force: at once if the daemon runs, else with its next start. */
+  /** Activates another configuration: now if the daemon runs, otherwise at its next start. */
   reload(configuration: Configuration): void;
-  /** Stops it in order, and starts it after a while. */
+  /** Stops the process gracefully; the next one starts after `downMs`. */
   restart(downMs: DurationMs): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Time passes in steps of this: a daemon that died in one is looked after at its end. */
+/** The clock advances in steps of this length. A daemon that is due to start does so between two steps. */
 export const STEP_MS: DurationMs = 10 * SECOND_MS;
-/** What a stop takes at most. */
+/** The longest time that a graceful stop may take. */
 const STOP_MS: DurationMs = MINUTE_MS;
 
-/** Begins a play: nothing has happened, and the daemon was just started. */
+/** Starts a simulation with a new daemon. */
 export function startSimulation(options: SimulationOptions): Simulation {
   const { seed, scenario, startMs = START_MS } = options;
   const clock = createVirtualClock(startMs);
@@ -97,8 +98,8 @@ export function startSimulation(options: SimulationOptions): Simulation {
     after: (changes) => hook("after", changes),
     onFirings(firings) {
       for (const { policy, node } of firings) {
-        const broken = firingLaw(policy, node, parts);
-        if (broken !== null) parts.addViolation("a healthy node fires", broken);
+        const violation = firingViolation(policy, node, parts);
+        if (violation !== null) parts.addViolation("firing on a healthy node", violation);
       }
       breakerModel.recordFirings(firings, clock.monotonic() + parts.forwardMs);
       options.onFirings?.(firings, simulation);
@@ -108,17 +109,13 @@ export function startSimulation(options: SimulationOptions): Simulation {
   const parts: SimulationParts = {
     ...{ service, clock, recordedState, breakerModel, startMs, rules: options.rules },
     ...{ posts: [], postsOfStep: new Map(), disruptedByUs: new Map(), withOperator: new Map(), violations: [] },
-    ...{
-      observations: createObservations(),
-      wasIllAt: new Map(),
-      approvals: new Map(),
-      acceptedAt: Number.NEGATIVE_INFINITY,
-    },
+    ...{ observations: createObservations(), lastFailingAt: new Map(), approvals: new Map() },
+    acceptedAt: Number.NEGATIVE_INFINITY,
     callCount: { counted: 0, pending: 0, lost: 0 },
     externalUsers: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
     process: null,
     forwardMs: 0,
-    bornAt: 0,
+    processStartedAt: 0,
     serviceNow: serviceTimeOf(service, clock),
     addViolation(invariant, detail) {
       parts.violations.push({ invariant, at: clock.monotonic(), detail });
@@ -151,12 +148,12 @@ export function startSimulation(options: SimulationOptions): Simulation {
     calls: {
       since: store.calls.since,
       add(day, calls) {
-        const { callCount: ledger } = parts;
-        ledger.pending = calls;
+        const { callCount } = parts;
+        callCount.pending = calls;
         assertDisk();
         store.calls.add(day, calls);
-        ledger.pending = 0;
-        ledger.counted += calls;
+        callCount.pending = 0;
+        callCount.counted += calls;
       },
     },
   };
@@ -164,9 +161,9 @@ export function startSimulation(options: SimulationOptions): Simulation {
   function onSnapshot({ fleet }: Snapshot): void {
     if (fleet.lastWalk === null || fleet.lastWalk.at === walkAt) return;
     walkAt = fleet.lastWalk.at;
-    const tooSoon = parts.observations.endWalk(new Set(fleet.ids.filter((id) => id !== "")));
-    for (const node of tooSoon)
-      parts.addViolation("forgotten too soon", `${node} is forgotten after one walk without it`);
+    const droppedTooEarly = parts.observations.endWalk(new Set(fleet.ids.filter((id) => id !== "")));
+    for (const node of droppedTooEarly)
+      parts.addViolation("node dropped too early", `${node} was dropped after one walk without it`);
   }
 
   function start(): void {
@@ -174,13 +171,13 @@ export function startSimulation(options: SimulationOptions): Simulation {
     startsAt = Number.POSITIVE_INFINITY;
     lifetime = createProcessLifetime();
     walkAt = null;
-    parts.observations.startWalk();
+    parts.observations.startProcess();
     recordedState.startProcess();
-    parts.bornAt = clock.monotonic();
+    parts.processStartedAt = clock.monotonic();
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - startMs);
     parts.process = startDaemonProcess({
       ...{ clock, transport, store: disk, journal: recordedState.journal, log, lifetime, ...configuration },
-      obstacles: options.obstacles ?? noExternalBlockers,
+      externalBlockers: options.externalBlockers ?? noExternalBlockers,
       seed: seed * 1_000 + processCount,
       onMoment: (moment) => options.onMoment?.(moment, simulation),
       onSnapshot,
@@ -197,7 +194,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
     startsAt = clock.monotonic() + downMs;
   }
 
-  /** What the disk refused to count ends with the process. */
+  /** Calls that the disk did not count are lost with the process. */
   function losePending(): void {
     parts.callCount.lost += parts.callCount.pending;
     parts.callCount.pending = 0;
@@ -210,12 +207,12 @@ export function startSimulation(options: SimulationOptions): Simulation {
       isStopped = true;
     });
     await clock.advance(STOP_MS);
-    // It may have been killed while it stopped, and then never ends.
+    // A process that is killed while it stops never completes the stop.
     if (isStopped || !lifetime.isAlive()) {
       if ((options.diskProblem?.() ?? null) !== null) losePending();
       return;
     }
-    parts.addViolation("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);
+    parts.addViolation("slow stop", `the daemon did not stop within ${STOP_MS / SECOND_MS} s`);
     lifetime.kill();
   }
 
@@ -233,7 +230,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
       while (clock.monotonic() < until) {
         if (clock.monotonic() >= startsAt) start();
         await clock.advance(Math.min(STEP_MS, until - clock.monotonic()));
-        noteIll(parts);
+        recordFailingNodes(parts);
       }
     },
     async restart(downMs) {
@@ -249,18 +246,17 @@ export function startSimulation(options: SimulationOptions): Simulation {
   return simulation;
 }
 
-/** Remembers which nodes are ill now. */
-function noteIll({ service: { world }, wasIllAt }: SimulationParts): void {
-  for (const { id, failureMode: ailment, isRegionDown: dark } of world.fleet.nodes)
-    if (ailment !== "none" || dark) wasIllAt.set(id, world.now);
+function recordFailingNodes({ service: { world }, lastFailingAt }: SimulationParts): void {
+  for (const { id, failureMode, isRegionDown } of world.fleet.nodes)
+    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, world.now);
 }
 
-/** Counts what is logged at warn and error. A round that broke is a defect. */
+/** Counts messages at warn and error. A failed remediation round is a violation. */
 function createCountingLog(logLines: Map<string, number>, parts: SimulationParts): Log {
   const count = (level: string, message: string) => {
     const line = `${level}: ${message}`;
     logLines.set(line, (logLines.get(line) ?? 0) + 1);
-    if (message.startsWith("remediation round failed")) parts.addViolation("no round breaks", message);
+    if (message.startsWith("remediation round failed")) parts.addViolation("remediation round failed", message);
   };
   return {
     debug: () => {},

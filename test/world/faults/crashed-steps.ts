@@ -7,28 +7,29 @@ import { type Simulation, startSimulation } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { policyOf, rulesWithSafety } from "../runs/fleet-policies.ts";
 
-/** Where a process is killed: at the n-th commit after its node fell ill, or at the n-th POST. Null: nowhere. */
+/** Where the process is killed: at the n-th commit after the node's failure, or at the n-th POST. Null: never. */
 export type CrashPoint =
   | { readonly at: "commit"; readonly number: number; readonly when: "before" | "after" }
   | { readonly at: "post"; readonly number: number }
   | null;
 
-/** How a ladder was climbed. */
+/** The outcome of {@link runSteps}. */
 export interface StepsReport {
-  /** Commits from the beginning of the illness to the end. */
+  /** Number of commits after the failure. */
   readonly commits: number;
-  /** Numbers of those that say something of an episode or an action. */
+  /** Numbers of the commits that change an episode or an action. */
   readonly marks: readonly number[];
-  /** Kinds of POSTs that left, in order. */
+  /** POSTs in the order they were sent. */
   readonly posts: readonly string[];
-  /** State of the episode at the end; null: there was none. */
+  /** Final state of the episode; null: there was none. */
   readonly end: string | null;
   readonly steps: number;
   readonly violations: readonly Violation[];
 }
 
-const noCrash = 1_000_000 * DAY_MS;
-/** Time in which the ladder is climbed, its quarantine ends, and its probation. */
+/** Longer than any run: the fleet has no failures of its own. */
+const NEVER_MS = 1_000_000 * DAY_MS;
+/** Time for all steps, the end of the quarantine and its probation. */
 const STEPS_MS = 70 * MINUTE_MS;
 const SETTLE_MS = 4 * MINUTE_MS;
 const DOWN_MS = 20 * SECOND_MS;
@@ -51,19 +52,19 @@ const rules = rulesWithSafety(defaultSafety, [
   }),
 ]);
 
-/** A quiet fleet of which one node falls ill that nothing heals, so that the whole ladder is climbed. */
-export async function runSteps(kill: CrashPoint): Promise<StepsReport> {
+/** Runs a fleet with a single failure that no action repairs, so that every step is executed. */
+export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
   let commits = 0;
   let posts = 0;
-  let counting = false;
+  let hasFailure = false;
   const marks: number[] = [];
-  const die = (simulation: Simulation) => simulation.kill(DOWN_MS);
+  const kill = (simulation: Simulation) => simulation.kill(DOWN_MS);
   const simulation = startSimulation({
     seed: 1,
     scenario: {
       ...demoScenario,
       ...{ nodes: 40, sessions: 40 },
-      rates: { ...demoScenario.rates, faultEveryMs: noCrash, maintenanceEveryMs: noCrash },
+      rates: { ...demoScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS },
     },
     settings: {
       ...everyMinuteSettings,
@@ -71,21 +72,21 @@ export async function runSteps(kill: CrashPoint): Promise<StepsReport> {
       limits: createPlanLimits("enterprise"),
     },
     rules,
-    onCommit(when, on, changes) {
-      if (!counting) return;
+    onCommit(when, current, changes) {
+      if (!hasFailure) return;
       if (when === "before") commits++;
       if (when === "before" && changes.some(({ kind }) => kind === "episode" || kind === "action")) marks.push(commits);
-      if (kill?.at === "commit" && commits === kill.number && when === kill.when) die(on);
+      if (crash?.at === "commit" && commits === crash.number && when === crash.when) kill(current);
     },
-    onPost(_post, on) {
+    onPost(_post, current) {
       posts++;
-      if (kill?.at === "post" && posts === kill.number) die(on);
+      if (crash?.at === "post" && posts === crash.number) kill(current);
     },
   });
-  const { parts, interventions: people } = simulation;
+  const { parts, interventions } = simulation;
   await simulation.advance(SETTLE_MS);
-  counting = true;
-  people.startFailure(parts.service.world.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "person" });
+  hasFailure = true;
+  interventions.startFailure(parts.service.world.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "person" });
   await simulation.advance(STEPS_MS);
   if (rateLimitedCount(parts.service) > 0) parts.addViolation("no 429", "a call was answered with 429");
   await simulation.stop();

@@ -5,10 +5,10 @@ import type { SimulationParts } from "../daemon/simulation-parts.ts";
 import type { WorldEvent } from "./world-events.ts";
 
 const NEVER_ABORTED = new AbortController().signal;
-/** Calls come earlier or later than planned by up to this share. */
+/** Intervals between calls vary by up to this share. */
 const JITTER_SHARE = 0.5;
 
-/** Lets another user of the API key call for a while. Returns at once. */
+/** Starts the calls of another user of the API key and returns immediately. */
 export function callForEvent(event: Extract<WorldEvent, { kind: "other_user" }>, parts: SimulationParts): void {
   const { path, calls, everyMs, forMs } = event;
   const { clock, service, externalUsers } = parts;

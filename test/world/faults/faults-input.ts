@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/bas
 import type { Fault, FaultKind } from "../../../src/model/scenario.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
 
-/** Faults of requests: of the network, of a gateway, of the service's answers. */
+/** Faults of single requests: network, gateway and malformed answers. */
 const REQUEST_FAULTS: readonly ((choices: RandomChoices) => FaultKind)[] = [
   (choices) => ({ kind: "status", status: choices.pick([500, 502, 503, 504, 404, 400]) }),
   (choices) => ({
@@ -38,7 +38,7 @@ const MATCHES = [
   "/v1/sessions",
 ];
 
-/** Faults of what the service knows, lists and tells. */
+/** Faults of the data that the service lists and returns. */
 const SERVICE_FAULTS: readonly ((choices: RandomChoices) => Pick<Fault, "fault" | "match">)[] = [
   (choices) => ({ fault: { kind: "vanished", share: choices.pick([0.02, 0.15, 0.5, 0.9]) } }),
   () => ({ fault: { kind: "empty_list" } }),
@@ -65,12 +65,12 @@ const SERVICE_FAULTS: readonly ((choices: RandomChoices) => Pick<Fault, "fault" 
   () => ({ fault: { kind: "many_labels", values: 50 }, match: "/v1/sessions" }),
 ];
 
-/** How often a fault begins, and how long it lasts. */
+/** Mean time between the starts of two faults. */
 const FAULT_INTERVAL_MS: DurationMs = 100 * MINUTE_MS;
 const FAULT_DURATION_MS_MIN: DurationMs = MINUTE_MS;
 const FAULT_DURATION_MS_MAX: DurationMs = 40 * MINUTE_MS;
 
-/** Actions are rare: they get faults of their own, which last longer. */
+/** Actions are rare, so they get separate faults, which last longer. */
 const ACTION_FAULTS: readonly FaultKind[] = [
   { kind: "lost_reply" },
   { kind: "lost_reply" },
@@ -86,7 +86,7 @@ const ACTION_FAULTS: readonly FaultKind[] = [
 const ACTION_FAULT_INTERVAL_MS: DurationMs = 5 * HOUR_MS;
 const ACTION_FAULT_DURATION_MS_MAX: DurationMs = 2 * HOUR_MS;
 
-/** Draws the script of faults that begin at `fromMs` or later; all of them are over at `untilMs`. */
+/** Draws faults that start at `fromMs` or later and end by `untilMs`. */
 export function randomFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
   const times = (everyMs: DurationMs) => choices.times(fromMs, untilMs, (untilMs - fromMs) / everyMs);
   const lasting = (afterMs: DurationMs, mostMs: DurationMs) =>
@@ -94,7 +94,7 @@ export function randomFaults(choices: RandomChoices, fromMs: DurationMs, untilMs
   const faults = times(FAULT_INTERVAL_MS).map((afterMs) =>
     randomFault(choices, afterMs, lasting(afterMs, FAULT_DURATION_MS_MAX)),
   );
-  const ofActions = times(ACTION_FAULT_INTERVAL_MS).map((afterMs): Fault => {
+  const actionFaults = times(ACTION_FAULT_INTERVAL_MS).map((afterMs): Fault => {
     const forMs = lasting(afterMs, ACTION_FAULT_DURATION_MS_MAX);
     return {
       afterMs,
@@ -104,7 +104,7 @@ export function randomFaults(choices: RandomChoices, fromMs: DurationMs, untilMs
       match: "POST /v1/nodes",
     };
   });
-  return [...faults.filter(excludesOthers), ...ofActions];
+  return [...faults.filter(isOnlyOfItsKind), ...actionFaults];
 }
 
 function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: DurationMs): Fault {
@@ -120,6 +120,6 @@ function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: Duratio
   };
 }
 
-/** Of two faults of one kind at once only one has an effect. */
-const excludesOthers = ({ fault, afterMs }: Fault, index: number, all: readonly Fault[]): boolean =>
+/** Whether no earlier fault of the same kind is still active: only one of them would have an effect. */
+const isOnlyOfItsKind = ({ fault, afterMs }: Fault, index: number, all: readonly Fault[]): boolean =>
   !all.slice(0, index).some((each) => each.fault.kind === fault.kind && each.afterMs + each.forMs > afterMs);

@@ -4,97 +4,97 @@ import { isLost } from "../../../src/policy/facts.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** The operators of a daemon: they give orders, take them back, and answer what waits for them. */
+/** Simulated operators: they send commands to the daemon, revoke them, and answer approval requests. */
 export interface Operators {
-  /** Another operator quarantines a node past the daemon. */
+  /** Quarantines a node through the service's API, without the daemon. */
   quarantine(node: string, forMs: DurationMs): void;
-  /** Another operator lifts one of the daemon's quarantines. */
+  /** Lifts one of the daemon's quarantines through the service's API. */
   liftQuarantine(): void;
   hold(node: string, forMs: DurationMs): void;
   pause(forMs: DurationMs): void;
   acceptInventory(): void;
-  /** To be called again and again: does what is due. */
-  attend(): void;
-  /** From now on every question is answered with yes, at once, and everything that holds is taken back. */
+  /** Does what is due. Call at every step. */
+  step(): void;
+  /** From now on, approves every request at once and revokes all pauses and holds. */
   setDiligent(): void;
 }
 
-/** What stays open or shrunk is looked into after so long. */
+/** How long a problem lasts before an operator reacts to it. */
 const BREAKER_MS: DurationMs = 2 * HOUR_MS;
 const BREAKER_MS_DILIGENT: DurationMs = 20 * MINUTE_MS;
 const INVENTORY_MS: DurationMs = 30 * MINUTE_MS;
-const LOSS_MS: DurationMs = 4 * HOUR_MS;
-/** The clocks agree within this after a start. */
-const CLOCK_MS: DurationMs = 70 * MINUTE_MS;
-/** Of the actions that wait, so many are approved or rejected at a look. */
+const LOST_NODES_MS: DurationMs = 4 * HOUR_MS;
+/** Time after a start by which the daemon knows how long it was down. */
+const CLOCK_SETTLED_MS: DurationMs = 70 * MINUTE_MS;
+/** Shares of the pending requests that are approved or rejected at each step. */
 const APPROVED_SHARE = 0.006;
 const REJECTED_SHARE = 0.0006;
-/** Faults under which no careful operator believes what is listed. */
-const LISTS_WRONGLY: ReadonlySet<string> = new Set(["vanished", "empty_list", "bad_records", "page_ignored"]);
+/** Faults that list a wrong inventory: an operator does not accept it. */
+const WRONG_INVENTORY_FAULTS: ReadonlySet<string> = new Set(["vanished", "empty_list", "bad_records", "page_ignored"]);
 
-/** Creates the operators of a run. What they decide by chance follows from the seed. */
+/** Creates the operators of a run. The seed determines their random decisions. */
 export function createOperators(simulation: Simulation, seed: number): Operators {
   const random = seededRandom(seed + 17);
   const { parts } = simulation;
   let isDiligent = false;
-  /** Orders that are taken back at some time, once the daemon takes orders. */
+  /** Commands to revoke at a time, or later if the daemon is down then. `run` returns whether the daemon accepted. */
   let scheduledEnds: { readonly at: number; run(): boolean }[] = [];
-  /** Since when something is so that an operator looks into, by what it is. */
+  /** Start of each current problem, by name. */
   const since = new Map<string, number>();
-  /** When each request for an approval was first seen. */
-  const askedAt = new Map<string, number>();
+  /** When each approval request was first observed. */
+  const requestedAt = new Map<string, number>();
   const commands = () => simulation.process()?.remediation.operatorCommands;
 
-  const later = (ms: DurationMs, run: () => boolean): void => {
+  const runLater = (ms: DurationMs, run: () => boolean): void => {
     scheduledEnds.push({ at: parts.clock.monotonic() + ms, run });
   };
 
-  /** Whether something has been so for a while. */
-  function hasLasted(what: string, isSo: boolean, ms: DurationMs): boolean {
+  /** Whether a problem has lasted for `ms`. */
+  function hasLasted(problem: string, isPresent: boolean, ms: DurationMs): boolean {
     const now = parts.clock.monotonic();
-    if (!isSo) since.delete(what);
-    else if (!since.has(what)) since.set(what, now);
-    return isSo && now - since.get(what)! >= ms;
+    if (!isPresent) since.delete(problem);
+    else if (!since.has(problem)) since.set(problem, now);
+    return isPresent && now - since.get(problem)! >= ms;
   }
 
   function answerApprovals(): void {
     const approvals = simulation.process()?.remediation.view.approvals() ?? [];
     for (const { id } of approvals) {
-      assertInForce(id);
-      const dice = isDiligent ? 0 : random();
-      if (dice < APPROVED_SHARE && commands()?.approve(id).ok) parts.approvals.set(id, parts.clock.monotonic());
-      else if (dice >= APPROVED_SHARE && dice < APPROVED_SHARE + REJECTED_SHARE) commands()?.reject(id, "not now");
+      checkNotExpired(id);
+      const draw = isDiligent ? 0 : random();
+      if (draw < APPROVED_SHARE && commands()?.approve(id).ok) parts.approvals.set(id, parts.clock.monotonic());
+      else if (draw >= APPROVED_SHARE && draw < APPROVED_SHARE + REJECTED_SHARE) commands()?.reject(id, "not now");
     }
   }
 
-  /** A request that waits for longer than it may is not to be there any more. */
-  function assertInForce(id: string): void {
+  /** A request must disappear when it expires. */
+  function checkNotExpired(id: string): void {
     const now = parts.clock.monotonic();
-    if (!askedAt.has(id)) askedAt.set(id, now);
-    const waitedMs = now - askedAt.get(id)!;
-    const withinMs = parts.rules.safety.approvalTtlMs + MINUTE_MS;
-    // After a start it may take an hour until it is known how long the daemon was down.
-    const isSettled = now - parts.bornAt > CLOCK_MS && waitedMs > withinMs;
-    if (isSettled) parts.addViolation("approval expired", `${id} still waits after ${waitedMs / MINUTE_MS} min`);
+    if (!requestedAt.has(id)) requestedAt.set(id, now);
+    const waitedMs = now - requestedAt.get(id)!;
+    const isExpired = waitedMs > parts.rules.safety.approvalTtlMs + MINUTE_MS;
+    // After a start the daemon may take an hour to learn how long it was down.
+    if (isExpired && now - parts.processStartedAt > CLOCK_SETTLED_MS)
+      parts.addViolation("approval expired", `${id} is still pending after ${waitedMs / MINUTE_MS} min`);
   }
 
   function handleAlerts(): void {
     const view = simulation.process()?.remediation.view;
     if (view === undefined) return;
     const status = view.status();
-    const hasFallenBack = view.policies().some(({ hasFallenBack: policiesInFallback }) => policiesInFallback);
-    const isOpen = status.breaker !== null || (isDiligent && hasFallenBack);
+    const isAnyFallenBack = view.policies().some(({ hasFallenBack }) => hasFallenBack);
+    const isOpen = status.breaker !== null || (isDiligent && isAnyFallenBack);
     if (hasLasted("breaker", isOpen, isDiligent ? BREAKER_MS_DILIGENT : BREAKER_MS) && commands()?.resetBreaker().ok) {
       parts.breakerModel.reset();
       since.delete("breaker");
     }
-    const isShort = status.trust.some(
+    const isShrunk = status.trust.some(
       ({ reason }) => reason === "inventory_shrunk" || reason === "inventory_incomplete",
     );
-    const isLosing = [...parts.recordedState.open].some((id) => isLost(parts.recordedState.episodes.get(id)!));
+    const hasLostNodes = [...parts.recordedState.open].some((id) => isLost(parts.recordedState.episodes.get(id)!));
     if (
-      hasLasted("inventory", isShort, INVENTORY_MS) ||
-      hasLasted("loss", isLosing, isDiligent ? INVENTORY_MS : LOSS_MS)
+      hasLasted("inventory", isShrunk, INVENTORY_MS) ||
+      hasLasted("lost nodes", hasLostNodes, isDiligent ? INVENTORY_MS : LOST_NODES_MS)
     ) {
       acceptInventory();
     }
@@ -104,12 +104,13 @@ export function createOperators(simulation: Simulation, seed: number): Operators
     const { world } = parts.service;
     const now = world.now - world.startMs;
     const isWrong = world.faultSchedule.faults.some(
-      ({ afterMs, forMs, fault }) => LISTS_WRONGLY.has(fault.kind) && now >= afterMs && now < afterMs + forMs + HOUR_MS,
+      ({ afterMs, forMs, fault }) =>
+        WRONG_INVENTORY_FAULTS.has(fault.kind) && now >= afterMs && now < afterMs + forMs + HOUR_MS,
     );
     if (isWrong || commands()?.acceptInventory().ok !== true) return;
     parts.acceptedAt = parts.clock.monotonic();
     since.delete("inventory");
-    since.delete("loss");
+    since.delete("lost nodes");
   }
 
   return {
@@ -125,13 +126,13 @@ export function createOperators(simulation: Simulation, seed: number): Operators
       if (node !== undefined) simulation.interventions.liftQuarantine(node);
     },
     hold(node, forMs) {
-      if (commands()?.hold(node, "not now").ok) later(forMs, () => commands()?.release(node).ok ?? false);
+      if (commands()?.hold(node, "not now").ok) runLater(forMs, () => commands()?.release(node).ok ?? false);
     },
     pause(forMs) {
-      if (commands()?.pause("not now").ok) later(forMs, () => commands()?.resume().ok ?? false);
+      if (commands()?.pause("not now").ok) runLater(forMs, () => commands()?.resume().ok ?? false);
     },
     acceptInventory,
-    attend() {
+    step() {
       const now = parts.clock.monotonic();
       scheduledEnds = scheduledEnds.filter(({ at, run }) => (at > now && !isDiligent) || !run());
       answerApprovals();
@@ -143,7 +144,7 @@ export function createOperators(simulation: Simulation, seed: number): Operators
   };
 }
 
-/** Nodes of the fleet that the daemon has in quarantine, by its journal. */
+/** Returns the nodes that the daemon has quarantined, by its journal. */
 function quarantinedByUs({ recordedState, service }: SimulationParts): string[] {
   const present = new Set(service.world.fleet.nodes.map(({ id }) => id));
   const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);

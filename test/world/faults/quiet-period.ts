@@ -5,27 +5,27 @@ import type { Simulation } from "../daemon/simulation.ts";
 import { nodesOfShare, type SimulationParts } from "../daemon/simulation-parts.ts";
 import type { Operators } from "./operators.ts";
 
-/** Nodes that fall ill in the quiet period, one after the other: a daemon that has come to rest heals them. */
+/** Failures that start in the quiet period, one after the other. The daemon must repair them. */
 const LATE_FAILURES = 3;
 const LATE_AFTER_MS: DurationMs = HOUR_MS;
 const LATE_FAILURE_INTERVAL_MS: DurationMs = 40 * MINUTE_MS;
-/** Nodes that only an operator can repair and that stay ill: they are given up. */
+/** Failing nodes that only an operator could repair and that are left to be given up. */
 const INCURABLE_NODES_MAX = 1;
 
 /** The end of a run, in which every cause of a hold has ended. */
 export interface QuietPeriod {
-  /** To be called again and again. */
-  attend(): void;
+  /** Call at every step. */
+  step(): void;
 }
 
 /**
- * Begins it. The fleet changes no more and no node falls ill by itself; operators resume, release, approve and reset. Of the
- * nodes that are ill so many stay so, unrepaired, as are far from a storm.
+ * Starts the quiet period: the fleet no longer changes, no random failure starts, and operators resume, release, approve
+ * and reset. Some failing nodes stay unrepaired, too few for a storm.
  */
 export function startQuietPeriod(simulation: Simulation, operators: Operators): QuietPeriod {
   const { parts } = simulation;
   const { fleet, churn } = parts.service.world;
-  const beganAt = parts.clock.monotonic();
+  const startedAt = parts.clock.monotonic();
   operators.setDiligent();
   [churn.joinAt, churn.leaveAt] = [NEVER, NEVER];
   Object.assign(fleet.churn as { -readonly [Key in keyof ChurnRates]: ChurnRates[Key] }, { vanishAfterReboot: 0 });
@@ -36,40 +36,38 @@ export function startQuietPeriod(simulation: Simulation, operators: Operators): 
     if (node.failureMode === "none") node.nextPhaseAt = NEVER;
     else if (node.remedy !== "time") finishFailure(simulation, node, leftFailing.has(node.id));
   }
-  let late = 0;
+  let lateFailures = 0;
   return {
-    attend() {
-      const dueAt = beganAt + LATE_AFTER_MS + late * LATE_FAILURE_INTERVAL_MS;
-      if (late >= LATE_FAILURES || parts.clock.monotonic() < dueAt) return;
-      late++;
+    step() {
+      const dueAt = startedAt + LATE_AFTER_MS + lateFailures * LATE_FAILURE_INTERVAL_MS;
+      if (lateFailures >= LATE_FAILURES || parts.clock.monotonic() < dueAt) return;
+      lateFailures++;
       parts.serviceNow();
-      const healthy = fleet.nodes.filter(
-        ({ status, failureMode: ailment }) => status === "online" && ailment === "none",
-      );
-      const node = healthy[Math.floor((healthy.length * late) / (LATE_FAILURES + 1))];
+      const healthy = fleet.nodes.filter(({ status, failureMode }) => status === "online" && failureMode === "none");
+      const node = healthy[Math.floor((healthy.length * lateFailures) / (LATE_FAILURES + 1))];
       if (node !== undefined)
         simulation.interventions.startFailure(node.id, { failureMode: "outage", remedy: "reboot" });
     },
   };
 }
 
-/** Nodes that stay ill: some that a reboot heals, and few that nothing does. */
+/** Returns the nodes that stay unrepaired: mostly nodes that a reboot repairs. */
 function nodesLeftFailing({ service, rules }: SimulationParts): readonly SimulatedNode[] {
   const { nodes } = service.world.fleet;
   const room = Math.floor(nodesOfShare(rules.safety.maxUnhealthy.share, nodes.length) / 2) - LATE_FAILURES;
-  const failing = nodes.filter(({ failureMode: ailment }) => ailment !== "none");
-  const curable = failing.filter(({ remedy: cure }) => cure === "reboot" || cure === "forced_reboot");
-  const incurable = failing.filter(({ remedy: cure }) => cure === "person").slice(0, INCURABLE_NODES_MAX);
+  const failing = nodes.filter(({ failureMode }) => failureMode !== "none");
+  const curable = failing.filter(({ remedy }) => remedy === "reboot" || remedy === "forced_reboot");
+  const incurable = failing.filter(({ remedy }) => remedy === "person").slice(0, INCURABLE_NODES_MAX);
   return [...incurable, ...curable].slice(0, Math.max(0, room));
 }
 
-/** A node that is ill stays as ill as it is, or an operator repairs it now. */
+/** Ends a failure now by an operator's repair, or makes it permanent. */
 function finishFailure(
   { interventions, parts }: Simulation,
-  { id, failureMode: ailment, remedy: cure }: SimulatedNode,
-  isKept: boolean,
+  { id, failureMode, remedy }: SimulatedNode,
+  isLeftFailing: boolean,
 ): void {
-  const isFlapping = ailment === "flapping" || ailment === "none";
-  if (isKept) interventions.startFailure(id, { failureMode: isFlapping ? "outage" : ailment, remedy: cure });
+  const isFlapping = failureMode === "flapping" || failureMode === "none";
+  if (isLeftFailing) interventions.startFailure(id, { failureMode: isFlapping ? "outage" : failureMode, remedy });
   else interventions.startFailure(id, { failureMode: "outage", remedy: "person", recoverAt: parts.serviceNow() + 1 });
 }

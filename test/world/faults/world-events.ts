@@ -3,13 +3,13 @@ import type { Configuration, ProcessMoment } from "../daemon/daemon-process.ts";
 import { randomEdit } from "../runs/policies-input.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
 
-/** A moment at which a process may be killed. */
+/** A point at which a process may be killed. */
 export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
 
-/** What happens to the process, its machine and its configuration, and what operators and other users of the key do. */
+/** An event of the process, its machine, its configuration, the operators or other users of the key. */
 export type WorldEvent =
   | { readonly kind: "restart"; readonly downMs: DurationMs }
-  /** Killed at the n-th such moment from then on. */
+  /** Kills the process at the n-th such point after the event. */
   | { readonly kind: "kill"; readonly point: CrashPoint; readonly count: number; readonly downMs: DurationMs }
   | { readonly kind: "disk_full"; readonly forMs: DurationMs }
   | { readonly kind: "clock_step"; readonly byMs: number }
@@ -25,7 +25,7 @@ export type WorldEvent =
       readonly everyMs: DurationMs;
     };
 
-/** An event, and when it happens, from the start. */
+/** An event and its time since the start. */
 export interface TimedEvent {
   readonly atMs: DurationMs;
   readonly event: WorldEvent;
@@ -42,22 +42,22 @@ const CRASH_POINTS: readonly CrashPoint[] = [
   ...(["sleep", "wake", "request", "answer", "count", "fact"] as const),
   ...(["commit_before", "commit_after", "commit_before", "commit_after", "post", "post"] as const),
 ];
-/** A life has thousands of sleeps and calls, and hundreds of commits. */
+/** Small enough to be reached: a process has thousands of sleeps and calls, and hundreds of commits. */
 const COUNT_MAX = 60;
 
-/** What events are drawn for. */
-export interface EventTerms {
+/** Options of {@link randomEvents}. */
+export interface EventOptions {
   readonly nodes: number;
-  /** All of them happen between these. */
+  /** All events are between these times. */
   readonly fromMs: DurationMs;
   readonly untilMs: DurationMs;
   readonly configuration: Configuration;
 }
 
-/** Draws the events of a run. */
+/** Draws the events of a run, in the order of their times. */
 export function randomEvents(
   choices: RandomChoices,
-  { nodes, fromMs, untilMs, configuration }: EventTerms,
+  { nodes, fromMs, untilMs, configuration }: EventOptions,
 ): readonly TimedEvent[] {
   const groups: readonly (readonly [DurationMs, () => WorldEvent])[] = [
     [PROCESS_EVENT_INTERVAL_MS, () => processEvent(choices)],
@@ -122,7 +122,6 @@ function operatorEvent(choices: RandomChoices, nodes: number): WorldEvent {
   }
 }
 
-/** Another user polls the list, reads statistics, or calls in bursts. */
 const externalUserEvent = (choices: RandomChoices): WorldEvent => ({
   kind: "other_user",
   forMs: choices.ms(5 * MINUTE_MS, HOUR_MS),

@@ -2,33 +2,33 @@ import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { FaultKind } from "../../../src/model/scenario.ts";
 import type { PostAnswer, SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** Why a call, by its answer, breaks a law; null: it doesn't. */
+/** Returns how a call, by its answer, violates the invariant; null: it does not. */
 export type AnswerInvariant = (answer: PostAnswer, parts: SimulationParts) => string | null;
 
-/** What others called, and what a gateway refused, explains a refusal for so long: two windows of the limits. */
+/** External calls and rejections by a gateway may cause a 429 this much later: two windows of the limits. */
 const EXCUSED_AFTER_FAULT_MS = 2 * MINUTE_MS;
 
-/** What holds for every call. */
+/** Invariants of every API call. */
 export const answerInvariants: Readonly<Record<string, AnswerInvariant>> = {
-  "beyond a limit": (answer, parts) => {
+  "rate limit exceeded": (answer, parts) => {
     if (!answer.ok || answer.value.status !== 429 || isExcused(parts)) return null;
-    return `a call was answered with 429, and nobody else called: ${JSON.stringify(answer.value.headers)}`;
+    return `a call was answered with 429 without external usage: ${JSON.stringify(answer.value.headers)}`;
   },
-  concurrency: (_answer, { service, externalUsers, clock }) => {
+  "too many concurrent requests": (_answer, { service, externalUsers, clock }) => {
     const { concurrentRequests } = service.apiLimits.plan;
-    // The one that was answered is over.
+    // The answered request is no longer counted by the service.
     if (service.inFlight + 1 <= concurrentRequests || clock.monotonic() - externalUsers.calledAt < MINUTE_MS)
       return null;
-    return `${service.inFlight + 1} requests at once, of ${concurrentRequests}`;
+    return `${service.inFlight + 1} concurrent requests, limit ${concurrentRequests}`;
   },
-  month: (_answer, { service, externalUsers, callCount: ledger }) => {
+  "call not counted": (_answer, { service, externalUsers, callCount }) => {
     const callsMade = service.serial - externalUsers.calls;
-    const counted = ledger.counted + ledger.pending + ledger.lost;
-    return callsMade > counted ? `the service received ${callsMade} calls, and ${counted} were counted before` : null;
+    const counted = callCount.counted + callCount.pending + callCount.lost;
+    return callsMade > counted ? `the service received ${callsMade} calls, but only ${counted} were counted` : null;
   },
 };
 
-/** Whether others, or what stands in front of the service, may have caused a refusal. */
+/** Whether external calls or a fault may have caused a 429. */
 function isExcused({ service: { world }, externalUsers, clock }: SimulationParts): boolean {
   if (clock.monotonic() - externalUsers.calledAt < EXCUSED_AFTER_FAULT_MS) return true;
   const now = world.now - world.startMs;

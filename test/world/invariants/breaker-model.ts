@@ -2,43 +2,43 @@ import type { MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { nodesOfShare } from "../daemon/simulation-parts.ts";
 
-/** The breaker, counted anew from what reached the journal. */
+/** An independent model of the circuit breaker, fed from committed journal rows. */
 export interface BreakerModel {
   recordFirings(firings: readonly { readonly policy: string; readonly node: string }[], at: MonotonicMs): void;
   isOpen(): boolean;
   reset(): void;
 }
 
-/** What a tripwire counts by, as it is now. */
+/** Current inputs of the model. */
 export interface BreakerModelDeps {
   rules(): RemediationRules;
-  /** Nodes of the fleet, as the daemon sees it. */
+  /** Number of nodes in the fleet. */
   nodes(): number;
-  /** Whether a policy has fallen back to dry_run. */
+  /** Whether a policy has fallen back to dry run. */
   hasFallenBack(policy: string): boolean;
 }
 
-/** Creates a tripwire that has counted nothing. */
-export function createBreakerModel({ rules, nodes, hasFallenBack: isFallen }: BreakerModelDeps): BreakerModel {
-  const isReal = (name: string): boolean => {
+/** Creates the model of a closed breaker. */
+export function createBreakerModel({ rules, nodes, hasFallenBack }: BreakerModelDeps): BreakerModel {
+  const isActing = (name: string): boolean => {
     const { policies, safety } = rules();
     const rule = policies.find((each) => each.name === name);
-    return safety.mode !== "dry_run" && rule !== undefined && rule.mode !== "dry_run" && !isFallen(name);
+    return safety.mode !== "dry_run" && rule !== undefined && rule.mode !== "dry_run" && !hasFallenBack(name);
   };
-  const fired = new Map<string, MonotonicMs>();
-  let isTripped = false;
+  const firedAt = new Map<string, MonotonicMs>();
+  let isOpen = false;
   return {
     recordFirings(firings, at) {
-      if (isTripped) return;
+      if (isOpen) return;
       const { share, amount, withinMs } = rules().safety.breaker;
-      for (const { policy, node } of firings) if (isReal(policy)) fired.set(node, at);
-      for (const [node, firedAt] of fired) if (firedAt <= at - withinMs) fired.delete(node);
-      isTripped = fired.size > Math.max(amount, nodesOfShare(share, nodes()));
+      for (const { policy, node } of firings) if (isActing(policy)) firedAt.set(node, at);
+      for (const [node, time] of firedAt) if (time <= at - withinMs) firedAt.delete(node);
+      isOpen = firedAt.size > Math.max(amount, nodesOfShare(share, nodes()));
     },
-    isOpen: () => isTripped,
+    isOpen: () => isOpen,
     reset() {
-      fired.clear();
-      isTripped = false;
+      firedAt.clear();
+      isOpen = false;
     },
   };
 }

@@ -1,24 +1,24 @@
-import { HOUR_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** What a node was shown to be in may be so old when a timer fires on it. */
-const SHOWN_MS = HOUR_MS / 2;
+/** The longest time between a failure and a timer that starts firing on it. */
+const FIRING_DELAY_MS_MAX = HOUR_MS / 2;
 
-/** Why a timer that began to fire on a node had no cause; null: it had one, or it can't be told. */
-export function firingLaw(
+/** Returns why a timer started firing on a healthy node; null: the node had a failure, or this cannot be determined. */
+export function firingViolation(
   policy: string,
   id: string,
-  { service, serviceNow, rules, wasIllAt }: SimulationParts,
+  { service, serviceNow, rules, lastFailingAt }: SimulationParts,
 ): string | null {
   const rule = rules.policies.find(({ name }) => name === policy);
-  // Sessions that began before a cure go on to fail.
+  // Sessions from before a recovery may fail after it.
   if (rule === undefined || rule.when.includes("sessions.")) return null;
   const now = serviceNow();
   const node = findNode(service.world.fleet, id);
   if (node === null || node.failureMode !== "none" || node.isRegionDown) return null;
-  const sinceMs = now - (wasIllAt.get(id) ?? service.world.startMs);
-  return sinceMs <= SHOWN_MS
+  const sinceMs = now - (lastFailingAt.get(id) ?? service.world.startMs);
+  return sinceMs <= FIRING_DELAY_MS_MAX
     ? null
-    : `${policy} fires on ${id}, and nothing ails it for ${Math.round(sinceMs / 60_000)} min`;
+    : `${policy} fires on ${id}, which has had no failure for ${Math.round(sinceMs / MINUTE_MS)} min`;
 }

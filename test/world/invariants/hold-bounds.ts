@@ -4,36 +4,35 @@ import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import { INCIDENT_MS_MAX } from "../../../src/policy/guards/correlated-failure.ts";
 
-/** What bounds are worked out from. */
-export interface BoundTerms {
+/** Inputs of the bounds. */
+export interface BoundInput {
   readonly safety: Safety;
   readonly rule: PolicyRule;
-  /** For how long data count as fresh, at most over all that is collected. */
+  /** The longest time, over all collectors, for which data count as fresh. */
   readonly freshMs: DurationMs;
 }
 
 /**
- * How a hold ends once its cause is gone. `time`: by itself, after so long at most. `work`: with the work on other nodes,
- * which goes on. `other`: never by itself; what ends it is judged elsewhere, or is the configuration or a decision of an
- * operator.
+ * How a hold ends once its cause has ended. `time`: within a bounded time. `work`: when actions on other nodes complete.
+ * `other`: by another invariant, a change of the configuration or a decision of an operator.
  */
 export type HoldEnd =
-  | { readonly by: "time"; readonly withinMs: (terms: BoundTerms) => DurationMs }
+  | { readonly by: "time"; readonly withinMs: (input: BoundInput) => DurationMs }
   | { readonly by: "work" | "other" };
 
-/** Orders of the operators come within this, and what they end is over with the next look. */
+/** The longest time until an operator has sent a command and the daemon has evaluated again. */
 const OPERATOR_COMMAND_MS: DurationMs = HOUR_MS;
-/** As long as a repair by an operator, a maintenance or a reboot takes, and until it is seen to be over. */
+/** The longest repair, maintenance or reboot, including the time until it is observed. */
 const STATUS_MS: DurationMs = HOUR_MS;
 
-const time = (withinMs: (terms: BoundTerms) => DurationMs): HoldEnd => ({ by: "time", withinMs });
+const time = (withinMs: (input: BoundInput) => DurationMs): HoldEnd => ({ by: "time", withinMs });
 const fixed = (ms: DurationMs): HoldEnd => time(() => ms);
 const work: HoldEnd = { by: "work" };
 const other: HoldEnd = { by: "other" };
-/** Two walks, of which the first may have begun before the cause was gone. */
+/** Two walks: the first may have started before the cause ended. */
 const walks = time(({ freshMs }) => 2 * freshMs);
 
-/** How each hold ends, as the rows of the hold reasons say. The compiler demands one for every reason. */
+/** How a hold ends, by reason. */
 export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   paused: fixed(OPERATOR_COMMAND_MS),
   journal: fixed(5 * MINUTE_MS),
@@ -45,7 +44,7 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   last_seen_stale: walks,
   service_clock: fixed(HOUR_MS + 5 * MINUTE_MS),
   sight_cooldown: time(({ safety }) => safety.stormCooldownMs),
-  // Longer than that, and the timer does not fire any more.
+  // After that the timer no longer fires.
   verdict_unknown: time(({ rule, freshMs }) => (rule.maxAgeMs ?? freshMs) + rule.forMs),
   window: fixed(DAY_MS),
   blocked_by: fixed(5 * MINUTE_MS),
@@ -54,15 +53,15 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   canary: work,
   protected: other,
   held: fixed(OPERATOR_COMMAND_MS),
-  // Another policy's episode may go on meanwhile.
+  // Another policy may have quarantined the node.
   status: time(({ rule }) => STATUS_MS + quarantineMs(rule)),
   ownership: fixed(HOUR_MS),
   vetoed: time(({ rule }) => rule.retry.everyMs),
-  // That episode is accounted for by itself.
+  // The other episode is checked separately.
   other_episode: other,
   cooldown: time(({ safety }) => safety.cooldownMs),
   retry_wait: time(({ rule }) => rule.retry.everyMs),
-  // The node is given up, or it ends with `retry.forget_after`.
+  // The node is given up until `retry.forget_after`.
   retry_limit: other,
   backoff: fixed(30 * MINUTE_MS),
   storm: fixed(HOUR_MS),

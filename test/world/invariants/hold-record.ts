@@ -3,26 +3,26 @@ import { HOLD_REASON_ROWS } from "../../../src/policy/guards/all-guards.ts";
 import { HOLD_MS_MAX } from "../../../src/policy/guards/guard.ts";
 import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
-/** A time in which a policy held an unhealthy node. Times are since the beginning. */
+/** A period in which a policy held an unhealthy node. Times are since the start of the run. */
 export interface Hold {
   readonly node: string;
   readonly policy: string;
   readonly from: DurationMs;
   until: DurationMs;
-  /** Looks at it by reason. */
+  /** Number of observations by reason. */
   readonly reasons: Map<string, number>;
   /** Whether it lasted longer than {@link HOLD_MS_MAX} while no alert of any of its reasons fired. */
   hasNoAlert: boolean;
 }
 
-/** All holds, looked for again and again. */
+/** The holds of a run. */
 export interface HoldRecord {
   readonly holds: readonly Hold[];
-  /** Looks at unhealthy nodes. `alerts`: names of those that fire. */
+  /** Records the holds of unhealthy nodes. `alerts`: names of firing alerts. */
   observe(at: DurationMs, nodes: readonly NodeExplanation[], alerts: ReadonlySet<string>): void;
 }
 
-/** Creates an empty record. `everyMs`: the time between two looks. */
+/** Creates an empty record. `everyMs`: the time between two observations. */
 export function createHoldRecord(everyMs: DurationMs): HoldRecord {
   const holds: Hold[] = [];
   const open = new Map<string, Hold>();
@@ -56,13 +56,13 @@ export function createHoldRecord(everyMs: DurationMs): HoldRecord {
   };
 }
 
-/** Whether an episode of any policy treats the node: a step is under way, or its end is waited for. */
+/** Whether an episode of any policy has a step in progress on the node. */
 const isBeingTreated = ({ policies }: NodeExplanation): boolean =>
   policies.some(
     ({ episode }) => episode?.closedAt === null && episode.state !== "firing" && episode.state !== "suspended",
   );
 
-/** The shipped alerts about holds that fire by this page, but for the waits of their `for`. */
+/** Returns the names of shipped alerts about holds whose expression is true for the page, regardless of their `for`. */
 export function alertsOf(page: string): ReadonlySet<string> {
   const values = (name: string) =>
     [...page.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))].map(([, value]) => Number(value));

@@ -6,28 +6,28 @@ import { render, textOf } from "../../metrics/naive-renderer.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** What is shown at the end of a run: samples by their series, as a scrape reads them. */
+/** A scrape of all metrics: values by series. */
 export type MetricsPage = ReadonlyMap<string, number>;
 
-/** What is wrong with what is shown; null: it agrees with the service and with the journal. */
+/** Returns what is wrong with the metrics; null: they agree with the service and the journal. */
 type MetricsInvariant = (page: MetricsPage, process: DaemonProcess, parts: SimulationParts) => string | null;
 
-/** What changed later than this may not have been seen. */
+/** More recent changes may not be observed yet. */
 const UNSETTLED_MS: DurationMs = 5 * MINUTE_MS;
 
-/** What is shown once all is quiet. */
+/** Invariants of the metrics, `explain` and the journal at the end of the quiet period. */
 export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
   "metrics show every node, and no other": (page, process, parts) => {
     const { fleet } = parts.service.world;
-    const shown = new Set(
+    const exported = new Set(
       [...page.keys()].flatMap((series) => /^proxynet_node_info\{node_id="([^"]+)"/.exec(series)?.[1] ?? []),
     );
     const isSettled = settledAfter(process, parts);
     const moved = new Set(fleet.membershipChanges.filter(({ at }) => !isSettled(at)).map(({ id }) => id));
-    const missing = fleet.nodes.filter(({ id }) => !shown.has(id) && !moved.has(id)).map(({ id }) => id);
+    const missing = fleet.nodes.filter(({ id }) => !exported.has(id) && !moved.has(id)).map(({ id }) => id);
     const present = new Set(fleet.nodes.map(({ id }) => id));
-    const processEnded = [...shown].filter((id) => !present.has(id) && !moved.has(id));
-    return missing.length + processEnded.length === 0 ? null : `missing: ${missing}; not in the fleet: ${processEnded}`;
+    const removed = [...exported].filter((id) => !present.has(id) && !moved.has(id));
+    return missing.length + removed.length === 0 ? null : `missing: ${missing}; not in the fleet: ${removed}`;
   },
   "metrics show each node's status": (page, process, parts) => {
     const isSettled = settledAfter(process, parts);
@@ -42,29 +42,29 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
     const { nodes, membershipChanges: moves } = parts.service.world.fleet;
     const unsettled = moves.filter(({ at }) => !isSettled(at)).length;
     const counted = sum(page, /^proxynet_nodes\{/);
-    return Math.abs(counted - nodes.length) <= unsettled ? null : `${counted} are counted, of ${nodes.length}`;
+    return Math.abs(counted - nodes.length) <= unsettled ? null : `${counted} of ${nodes.length} nodes are counted`;
   },
-  "metrics show open episodes as the journal has them": (page, _life, { recordedState }) => {
+  "metrics agree with the journal on open episodes": (page, _process, { recordedState }) => {
     const open = [...recordedState.episodes.values()].filter(({ closedAt }) => closedAt === null);
     const wrong = open.filter(
       ({ node, policy, state }) =>
         ![...page.keys()].some(
-          (series) => series.startsWith("proxywarden_node_episode{") && holdsAll(series, [node, policy, state]),
+          (series) => series.startsWith("proxywarden_node_episode{") && hasLabelValues(series, [node, policy, state]),
         ),
     );
-    const shown = sum(page, /^proxywarden_node_episode\{/);
-    if (wrong.length > 0) return `not shown: ${wrong.map(({ id, state }) => `${id} (${state})`)}`;
-    return shown === open.length ? null : `${shown} are shown, of ${open.length}`;
+    const exported = sum(page, /^proxywarden_node_episode\{/);
+    if (wrong.length > 0) return `not exported: ${wrong.map(({ id, state }) => `${id} (${state})`)}`;
+    return exported === open.length ? null : `${exported} episodes are exported, ${open.length} are open`;
   },
-  "metrics count actions as the journal has them": (page, _life, { recordedState }) => {
+  "metrics agree with the journal on ended actions": (page, _process, { recordedState }) => {
     const wrong = (["verified", "ineffective"] as const).filter(
       (outcome) =>
         sum(page, new RegExp(`^proxywarden_actions_total\\{.*outcome="${outcome}"`)) !==
-        (recordedState.endings.get(outcome) ?? 0),
+        (recordedState.endedActions.get(outcome) ?? 0),
     );
-    return wrong.length === 0 ? null : `${wrong}: the journal has ${JSON.stringify([...recordedState.endings])}`;
+    return wrong.length === 0 ? null : `${wrong}: the journal has ${JSON.stringify([...recordedState.endedActions])}`;
   },
-  "metrics show that nothing holds the fleet": (page) => {
+  "metrics show no hold of all actions": (page) => {
     const wrong = [
       "proxywarden_trusted 1",
       "proxywarden_paused 0",
@@ -74,9 +74,9 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
       const [name, value] = sample.split(" ") as [string, string];
       return page.get(name) !== Number(value);
     });
-    return wrong.length === 0 ? null : `not so: ${wrong.join(", ")}`;
+    return wrong.length === 0 ? null : `expected ${wrong.join(", ")}`;
   },
-  "explain knows every node, and its status": (_page, process, parts) => {
+  "explain knows every node": (_page, process, parts) => {
     const isSettled = settledAfter(process, parts);
     const { fleet } = parts.service.world;
     const unknown = fleet.nodes.filter(
@@ -84,9 +84,9 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
         !fleet.membershipChanges.some((move) => move.id === id && !isSettled(move.at)) &&
         !process.remediation.view.explain(id).known,
     );
-    return unknown.length === 0 ? null : `not known: ${unknown.map(({ id }) => id)}`;
+    return unknown.length === 0 ? null : `unknown: ${unknown.map(({ id }) => id)}`;
   },
-  "the journal has every action that the service carried out": (_page, _life, { posts, recordedState }) => {
+  "the journal has every action that the service executed": (_page, _process, { posts, recordedState }) => {
     const lost = posts.filter(({ answer, action }) => {
       const row = recordedState.actions.get(action?.id ?? "");
       return (
@@ -99,32 +99,31 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
       ? null
       : lost.map(({ kind, node, action }) => `${kind} of ${node} (${action?.id})`).join(", ");
   },
-  "the service received every action that the journal has": (_page, _life, { posts, recordedState }) => {
+  "the service received every action that the journal has": (_page, _process, { posts, recordedState }) => {
     const sent = new Set(posts.map(({ action }) => action?.id));
-    const made = [...recordedState.actions.values()].filter(
-      ({ id, shadow: dryRun, outcome }) =>
-        !dryRun && (outcome === "verified" || outcome === "ineffective") && !sent.has(id),
+    const unsent = [...recordedState.actions.values()].filter(
+      // An action in doubt may not have been sent before the process was killed.
+      ({ id, shadow, outcome, inDoubt }) =>
+        !shadow && !inDoubt && (outcome === "verified" || outcome === "ineffective") && !sent.has(id),
     );
-    // What was in doubt when the process was killed may never have left it.
-    const false_ = made.filter(({ inDoubt }) => !inDoubt);
-    return false_.length === 0 ? null : false_.map(({ id, node }) => `${id} of ${node}`).join(", ");
+    return unsent.length === 0 ? null : unsent.map(({ id, node }) => `${id} of ${node}`).join(", ");
   },
 };
 
-/** Holds what is shown against all laws: names and details of those that are broken. */
+/** Checks the current metrics. Returns the names and details of the violated invariants. */
 export async function metricsViolations(
   parts: SimulationParts,
-): Promise<readonly (readonly [law: string, detail: string])[]> {
+): Promise<readonly (readonly [invariant: string, detail: string])[]> {
   const process = parts.process!;
   parts.serviceNow();
   const page = await pageOf(process, parts);
   return Object.entries(metricsInvariants).flatMap(([name, invariant]) => {
-    const broken = invariant(page, process, parts);
-    return broken === null ? [] : [[name, broken] as const];
+    const detail = invariant(page, process, parts);
+    return detail === null ? [] : [[name, detail] as const];
   });
 }
 
-/** Whether what changed at an instant of the service's clock must have been seen by now. */
+/** Returns whether a change at a time on the service's clock must have been observed by now. */
 function settledAfter(process: DaemonProcess, parts: SimulationParts): (at: number) => boolean {
   const unsettledMs = UNSETTLED_MS + 2 * (process.plan().nodes?.freshMs ?? 0);
   return (at) => at <= parts.serviceNow() - unsettledMs;
@@ -133,7 +132,7 @@ function settledAfter(process: DaemonProcess, parts: SimulationParts): (at: numb
 async function pageOf(process: DaemonProcess, parts: SimulationParts): Promise<MetricsPage> {
   const snapshot = process.snapshot()!;
   const plan = process.plan();
-  const now = parts.clock.monotonic() - parts.bornAt;
+  const now = parts.clock.monotonic() - parts.processStartedAt;
   const input: RenderInput = {
     snapshot,
     now,
@@ -160,5 +159,5 @@ async function pageOf(process: DaemonProcess, parts: SimulationParts): Promise<M
 const sum = (page: MetricsPage, series: RegExp): number =>
   [...page].reduce((total, [name, value]) => total + (series.test(name) ? value : 0), 0);
 
-const holdsAll = (series: string, values: readonly string[]): boolean =>
+const hasLabelValues = (series: string, values: readonly string[]): boolean =>
   values.every((value) => series.includes(`"${value}"`));

@@ -5,29 +5,30 @@ import { clockSkewAt } from "../../../src/simulator/http/faults.ts";
 import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
 import { untrustedSpans } from "./untrusted-spans.ts";
 
-/** Walks are looked at once a while, and the service's clock is known to a second. */
+/** Time between two publications, and the precision of the service's clock. */
 const SLACK_MS = 5 * SECOND_MS;
 
 /**
- * Nobody is touched while sight is stale, partial or not to be believed: neither by what the daemon itself shows of its
- * walks, nor by what truly stands in its way.
+ * No action is sent while the inventory is stale, partial or contradictory, by the daemon's own snapshot or because of a
+ * fault that is actually active. Returns the reason; null: the inventory may be trusted.
  */
 export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationParts): string | null {
-  const { process: daemonProcess, rules, clock, bornAt } = parts;
+  const { process: daemonProcess, rules, clock, processStartedAt } = parts;
   const fleet = daemonProcess?.snapshot()?.fleet;
   const walk = fleet?.lastWalk ?? null;
   if (daemonProcess === null || fleet === undefined || walk === null || fleet.settledAt === null)
-    return "nothing was seen yet";
+    return "no walk has completed";
   const { trust } = rules.safety;
   const nodes = parts.service.world.fleet.nodes.length;
-  const now = clock.monotonic() - bornAt;
+  const now = clock.monotonic() - processStartedAt;
   const freshMs = daemonProcess.plan().nodes?.freshMs ?? 0;
-  if (!walk.complete) return "the last walk was not complete";
-  if (walk.completeWalks < trust.warmupWalks) return `there were ${walk.completeWalks} complete walks`;
+  if (!walk.complete) return "the last walk is incomplete";
+  if (walk.completeWalks < trust.warmupWalks) return `only ${walk.completeWalks} walks were complete`;
   if (now - fleet.settledAt > freshMs + SLACK_MS) return `the last walk is ${now - fleet.settledAt} ms old`;
-  if (walk.seenNodes < trust.minInventory * nodes - 1) return `${walk.seenNodes} of ${nodes} nodes are seen`;
+  if (walk.seenNodes < trust.minInventory * nodes - 1) return `${walk.seenNodes} of ${nodes} nodes were listed`;
   const unknown = unknownIn(fleet) + walk.rejected;
-  if (unknown > trust.maxUnknown * (walk.seenNodes + walk.rejected) + 1) return `${unknown} nodes are not known`;
+  if (unknown > trust.maxUnknown * (walk.seenNodes + walk.rejected) + 1)
+    return `the status of ${unknown} nodes is unknown`;
   const freshest = freshestMs(
     fleet,
     parts.serviceNow() + clockSkewAt(parts.service.world.faultSchedule, parts.serviceNow()) - now,
@@ -39,7 +40,7 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
 const unknownIn = ({ ids, status }: Fleet): number =>
   ids.filter((id, slot) => id !== "" && NODE_STATUSES[status[slot]!] === "unknown").length;
 
-/** Age of the freshest last_seen when it was observed. `ahead`: of the service's clock to the daemon's monotonic one. */
+/** Returns the age of the latest last_seen when it was listed. `ahead`: service clock minus the daemon's monotonic clock. */
 function freshestMs({ ids, lastSeenMs, listedAt }: Fleet, ahead: number): number {
   const ages = ids.flatMap((id, slot) => (id === "" ? [] : [listedAt[slot]! + ahead - lastSeenMs[slot]!]));
   return Math.min(...ages.filter((age) => !Number.isNaN(age)));

@@ -4,24 +4,24 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/d
 import type { Fault, Scenario } from "../../../src/model/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 
-/** How large an endurance run is. */
+/** Size of an endurance run. */
 export interface EnduranceSize {
   readonly days: number;
   readonly nodes: number;
   readonly seed: number;
 }
 
-/** The fleet is replaced once in so many days: five times in a run of 90. */
+/** The whole fleet is replaced every 18 days, five times in a run of 90. */
 const TURNOVER_DAYS = 18;
 
-/** A fault that gives each label thousands of values for an hour, so that label tables have to shrink again. */
-const scenarioWithManyLabels = (day: number): Fault => ({
+/** A fault that gives each label thousands of values for an hour. The daemon must release them afterwards. */
+const manyLabels = (day: number): Fault => ({
   afterMs: day * DAY_MS,
   forMs: HOUR_MS,
   fault: { kind: "many_labels", values: 5_000 },
 });
 
-/** A fleet in which nodes join and leave all the time, fall ill, and are rebooted out of existence now and then. */
+/** Returns a scenario in which nodes continually join, leave and fail, and some do not return from a reboot. */
 export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenario {
   const everyMs: DurationMs = (TURNOVER_DAYS * DAY_MS) / nodes;
   const { service, rates } = defaultScenario;
@@ -37,11 +37,11 @@ export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenari
       vanishForMs: 2 * DAY_MS,
       reuseIds: false,
     },
-    faults: Array.from({ length: Math.floor(days / 10) }, (_, index) => scenarioWithManyLabels(10 * index + 5)),
+    faults: Array.from({ length: Math.floor(days / 10) }, (_, index) => manyLabels(10 * index + 5)),
   };
 }
 
-/** Long intervals: 90 days of a fleet are affordable, and each node is still judged 48 times a day. */
+/** Long intervals keep 90 simulated days affordable; each node is still evaluated 48 times a day. */
 const CONFIG = `
 service: { base_url: "https://proxy.example.net", api_key: ${SIMULATION_KEY}, usage_scale: ratio }
 limits: { plan: enterprise }
@@ -80,7 +80,7 @@ policies:
     steps: [{ action: disconnect, verify: { within: 2h } }]
 `;
 
-/** Writes the configuration into a folder, its journal beside it. Returns the path of its file. */
+/** Writes a configuration whose journal is in the same folder. Returns the path of the configuration file. */
 export function writeEnduranceConfig(folder: string): string {
   const file = join(folder, "proxywarden.yaml");
   writeFileSync(file, `${CONFIG}state: { path: ${JSON.stringify(join(folder, "state"))} }\n`);

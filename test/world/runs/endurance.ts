@@ -22,59 +22,59 @@ import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 
-/** What is measured at the end of a day, after a garbage collection. */
+/** Measurements at the end of a day, after a garbage collection. */
 export interface EnduranceDay {
   readonly day: number;
-  /** Of the whole process, the simulated service included. */
+  /** Heap of the whole process, including the simulated service. */
   readonly heapBytes: number;
   readonly bufferBytes: number;
-  /** Rows of the journal, by table. */
+  /** Number of journal rows by table. */
   readonly rows: Readonly<Record<string, number>>;
-  /** When the oldest row that is over was written, in days before now. */
+  /** Age of the oldest closed row, in days. */
   readonly oldestRowDays: number;
   readonly series: number;
   readonly nodes: number;
-  /** Nodes that the page shows and that left the fleet more than two walks ago. */
+  /** Number of nodes in /metrics that left the fleet more than two walks ago. */
   readonly removedNodesShown: number;
-  /** Different values of each label, over all families. */
+  /** Number of distinct values of each label, over all families. */
   readonly labelValues: Readonly<Record<string, number>>;
 }
 
-/** What the run came to. */
+/** Totals of a run. */
 export interface EnduranceEnd {
   readonly joined: number;
   readonly left: number;
   readonly calls: number;
   readonly rejectedCalls: number;
   readonly actions: number;
-  /** Exceptions in the log. */
+  /** Number of exceptions in the log. */
   readonly defectsLogged: number;
   readonly tookSeconds: number;
-  /** Heap of what is left once the daemon is stopped and released: the simulated service and the program itself. */
+  /** Heap after the daemon is stopped and released: the simulated service and the loaded program. */
   readonly heapBytesWithoutDaemon: number;
 }
 
-/** The day whose heap the others are compared with: all code has run by then. */
+/** Later days are compared with this one, by which all code has run. */
 const BASELINE_DAY = 2;
 const MEASURE_EVERY_DAYS = 5;
 
-/** The tables whose rows are over at some time, and the column that says when. */
-const DATED = { episodes: "closed_at", actions: "over_at", decisions: "at", orders: "at" } as const;
-const TABLES = [...Object.keys(DATED), "timers", "holds", "facts", "calls"];
+/** Tables that are pruned by age, with the column that holds the time. */
+const PRUNED_TABLES = { episodes: "closed_at", actions: "over_at", decisions: "at", orders: "at" } as const;
+const TABLES = [...Object.keys(PRUNED_TABLES), "timers", "holds", "facts", "calls"];
 /** Two walks of the nodes, and one of the sessions after them. */
 const GONE_MS: DurationMs = 3 * HOUR_MS;
 const SCRAPE_EVERY_MS: DurationMs = 6 * HOUR_MS;
-/** The collectors look once a second whether there is something to publish, and publish at least every 5 s. */
+/** The interval at which the collectors check for changes to publish. */
 const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
-/** In place of that: 90 days of 17,000 rounds a day, each over the whole fleet, would take hours. */
+/** Replaces it: at the real interval, 90 days of rounds over the whole fleet would take hours. */
 const COARSE_POLL_INTERVAL_MS: DurationMs = 30 * MINUTE_MS;
 
-/** A whole daemon, but for the web server, over a simulated service on virtual time. */
+/** A daemon without its web server, connected to a simulated service on virtual time. */
 interface Run {
   readonly clock: VirtualClock;
   readonly service: SimulatedService;
-  readonly foundation: Runtime;
-  readonly assembly: ActiveConfig;
+  readonly runtime: Runtime;
+  readonly activeConfig: ActiveConfig;
   readonly folder: string;
   readonly defects: () => number;
 }
@@ -87,14 +87,14 @@ function start(size: EnduranceSize): Run {
   const log = {
     ...createRecordingLog(),
     ...{ debug() {}, info() {}, warn() {}, setLevel() {} },
-    // Alarms are errors too, and no defects.
+    // Alerts are logged as errors without an exception; they are not defects.
     error: ({ err }: LogFields, message: string) => {
       if (!(err instanceof Error)) return;
       defects++;
       console.error(message, err.stack);
     },
   };
-  const parts: DaemonDeps = {
+  const deps: DaemonDeps = {
     ...{ clock, log, cron: createCron(), random: seededRandom(size.seed), version: "0.0.0" },
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
     readFile: readTextFile,
@@ -102,23 +102,18 @@ function start(size: EnduranceSize): Run {
     createMemoryStore: createMemoryStateStore,
   };
   const loaded = orThrow(readConfigFile(writeEnduranceConfig(folder), {}));
-  const access = {
-    ...orThrow(openConfigResources(loaded, parts)),
+  const resources = {
+    ...orThrow(openConfigResources(loaded, deps)),
     transport: createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
   };
-  const runtime = orThrow(openRuntime(parts, loaded.config));
-  const activeConfig = activateConfig(
-    access,
-    startCollection(access, null, { ...parts, clock: coarse(clock) }, runtime),
-    [],
-    parts,
-    runtime,
-  );
-  return { clock, service, foundation: runtime, assembly: activeConfig, folder, defects: () => defects };
+  const runtime = orThrow(openRuntime(deps, loaded.config));
+  const collection = startCollection(resources, null, { ...deps, clock: coarseClock(clock) }, runtime);
+  const activeConfig = activateConfig(resources, collection, [], deps, runtime);
+  return { clock, service, runtime, activeConfig, folder, defects: () => defects };
 }
 
-/** A clock on which the collectors publish every half an hour. */
-const coarse = (clock: Clock): Clock => ({
+/** Returns a clock on which the collectors publish every half hour. */
+const coarseClock = (clock: Clock): Clock => ({
   ...clock,
   sleep: (ms, signal) => clock.sleep(ms === POLL_INTERVAL_MS ? COARSE_POLL_INTERVAL_MS : ms, signal),
 });
@@ -128,7 +123,7 @@ function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonl
   return result.value;
 }
 
-async function scrape({ foundation: runtime }: Run): Promise<string> {
+async function scrape({ runtime }: Run): Promise<string> {
   const answer = await runtime.exposition.scrape({});
   const text = Buffer.concat(answer.chunks).toString();
   answer.release();
@@ -141,18 +136,18 @@ function collectGarbage(): void {
 }
 
 async function measure(run: Run, day: number): Promise<EnduranceDay> {
-  const shown = whatIsShown(run, await scrape(run));
-  const journal = journalOf(run);
-  // In another turn: nothing of the page is on the stack any more.
+  const metrics = measureMetrics(run, await scrape(run));
+  const journal = measureJournal(run);
+  // In the next turn the stack no longer references the page.
   await nextTurn();
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return { day, ...shown, ...journal, heapBytes: heapUsed, bufferBytes: arrayBuffers };
+  return { day, ...metrics, ...journal, heapBytes: heapUsed, bufferBytes: arrayBuffers };
 }
 
-type Shown = Pick<EnduranceDay, "series" | "nodes" | "removedNodesShown" | "labelValues">;
+type MetricsFigures = Pick<EnduranceDay, "series" | "nodes" | "removedNodesShown" | "labelValues">;
 
-function whatIsShown({ service }: Run, page: string): Shown {
+function measureMetrics({ service }: Run, page: string): MetricsFigures {
   const { fleet, now } = service.world;
   const lines = page.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const shown = lines.flatMap((line) => (isOfEpisode(line) ? [] : (/node_id="([^"]*)"/.exec(line)?.[1] ?? [])));
@@ -164,10 +159,10 @@ function whatIsShown({ service }: Run, page: string): Shown {
   };
 }
 
-/** A node that was lost in an episode has the series of that episode until it ends. */
+/** A node that was lost in an episode keeps the series of the episode until the episode ends. */
 const isOfEpisode = (line: string): boolean => line.startsWith("proxywarden_node_episode{");
 
-/** Counts the different values of each label over all families. */
+/** Counts the distinct values of each label over all families. */
 function labelValues(page: string): Readonly<Record<string, number>> {
   const values = new Map<string, Set<string>>();
   for (const [, name, value] of page.matchAll(/[{,](\w+)="((?:[^"\\]|\\.)*)"/g)) {
@@ -176,18 +171,18 @@ function labelValues(page: string): Readonly<Record<string, number>> {
   return Object.fromEntries([...values].map(([name, all]) => [name, all.size]));
 }
 
-function journalOf({ folder, foundation: runtime, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
+function measureJournal({ folder, runtime, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
   const database = new DatabaseSync(join(folder, "state", DATABASE_FILE), { readOnly: true });
   const first = (sql: string) => Number(database.prepare(sql).get()?.value ?? clock.now());
   const rows = Object.fromEntries(TABLES.map((table) => [table, first(`SELECT COUNT(*) AS value FROM ${table}`)]));
-  const oldest = Object.entries(DATED).map(([table, column]) =>
+  const oldest = Object.entries(PRUNED_TABLES).map(([table, column]) =>
     first(`SELECT MIN(${column}) AS value FROM ${table} WHERE ${column} IS NOT NULL`),
   );
   database.close();
   return { rows, oldestRowDays: (runtime.remediationState.now() - Math.min(...oldest)) / DAY_MS };
 }
 
-/** Runs for some days; tells of each as it ends. */
+/** Runs the daemon for some days. `onDay` receives the measurements as they are taken. */
 async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => void): Promise<EnduranceEnd> {
   const began = performance.now();
   let run: Run | null = start(size);
@@ -196,12 +191,12 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
       await run.clock.advance(SCRAPE_EVERY_MS);
       await scrape(run);
     }
-    // An operator looks in once a day: lost nodes and a breaker would hold all actions for ever.
-    run.assembly.remediation.operatorCommands.acceptInventory();
-    run.assembly.remediation.operatorCommands.resetBreaker();
+    // Once a day an operator ends the holds that only an operator can end.
+    run.activeConfig.remediation.operatorCommands.acceptInventory();
+    run.activeConfig.remediation.operatorCommands.resetBreaker();
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
-  const { clock, service, assembly: activeConfig, foundation: runtime, folder } = run;
+  const { clock, service, activeConfig, runtime, folder } = run;
   const stopped = activeConfig.stop("all", SHUTDOWN_BUDGET);
   await clock.advance(HOUR_MS);
   await stopped;
@@ -223,7 +218,7 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
 function heapLeft(service: SimulatedService): number {
   collectGarbage();
   const { heapUsed } = process.memoryUsage();
-  // The service is alive until here.
+  // Reading the service here keeps it reachable during the collection.
   return service.world.now > 0 ? heapUsed : Number.NaN;
 }
 

@@ -4,7 +4,7 @@ import type { PolicyRule, Step } from "../../../src/model/policy/policy.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 
-/** A safety for a fleet of 2,000 nodes of which one falls ill every four seconds, and a tenth fires within an hour. */
+/** Limits for 2,000 nodes with a failure every four seconds, of which a tenth fires within an hour. */
 export const permissiveSafety: Safety = {
   ...defaultSafety,
   maxDisrupted: { share: 0.05, amount: 100 },
@@ -28,8 +28,8 @@ const quarantine = (minutes: number): Step => ({
   verify: verify(5),
 });
 
-/** A policy that enforces, but for what is said otherwise. */
-export const policyOf = (changed: Partial<PolicyRule> & Pick<PolicyRule, "name" | "when">): PolicyRule => ({
+/** Returns a policy in enforce mode, with some of its fields replaced. */
+export const policyOf = (overrides: Partial<PolicyRule> & Pick<PolicyRule, "name" | "when">): PolicyRule => ({
   mode: "enforce",
   match: null,
   forMs: 0,
@@ -39,10 +39,10 @@ export const policyOf = (changed: Partial<PolicyRule> & Pick<PolicyRule, "name" 
   retry: { episodes: 20, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS },
   windows: [],
   blockedBy: [],
-  ...changed,
+  ...overrides,
 });
 
-/** Policies for a fleet whose faults pass within minutes: quick to fire, and each proved by the read before the POST. */
+/** Policies for failures that end within minutes. They fire quickly, and the read before the POST proves each condition. */
 export const fastPolicies: readonly PolicyRule[] = [
   policyOf({
     name: "reboot-offline",
@@ -69,7 +69,7 @@ export const fastPolicies: readonly PolicyRule[] = [
   }),
 ];
 
-/** Rules of some policies under some safety. */
+/** Combines limits and policies without time intervals. */
 export const rulesWithSafety = (safety: Safety, policies: readonly PolicyRule[]): RemediationRules => ({
   policies,
   safety,

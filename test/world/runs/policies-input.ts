@@ -7,7 +7,7 @@ import { defaultSafety } from "../../harness/policies.ts";
 import { fastPolicies, policyOf } from "./fleet-policies.ts";
 import type { RandomChoices } from "./random-choices.ts";
 
-/** Windows that policies may name: one that is open for half of the day, and one that is closed for three hours. */
+/** Windows that policies may name: one is open for half of the day, the other is closed for three hours. */
 const INTERVALS: readonly TimeInterval[] = [
   { name: "days", intervals: [{ times: [{ startMinute: 6 * 60, endMinute: 18 * 60 }] }] },
   {
@@ -23,15 +23,15 @@ const INTERVALS: readonly TimeInterval[] = [
   },
 ];
 
-/** Draws policies and limits. The limits bind, and the policies differ from seed to seed. */
+/** Draws policies and limits that are tight enough to take effect. */
 export function randomRules(choices: RandomChoices): RemediationRules {
-  const silent = policyOf({
+  const rebootSilent = policyOf({
     name: "reboot-silent",
     when: 'node.status == "offline" && now - node.last_seen > duration("5m")',
     forMs: 3 * MINUTE_MS,
   });
-  const first = choices.chance(0.3) ? [silent] : fastPolicies.slice(0, 1);
-  const policies = [...first, ...fastPolicies.slice(1)].map((policy) => varied(choices, policy));
+  const first = choices.chance(0.3) ? [rebootSilent] : fastPolicies.slice(0, 1);
+  const policies = [...first, ...fastPolicies.slice(1)].map((policy) => randomVariant(choices, policy));
   return { policies, safety: randomSafety(choices), intervals: INTERVALS };
 }
 
@@ -55,15 +55,15 @@ function randomSafety(choices: RandomChoices): Safety {
   };
 }
 
-/** Draws another text of a policy. */
-function varied(choices: RandomChoices, policy: PolicyRule): PolicyRule {
+/** Draws a variant of a policy. */
+function randomVariant(choices: RandomChoices, policy: PolicyRule): PolicyRule {
   const [first, ...rest] = policy.steps;
   const mode = choices.pick<Mode>(["enforce", "enforce", "enforce", "approve", "dry_run"]);
-  const isBeside = policy.name === "cool-hot-cpu" && choices.chance(0.5);
+  const comparesWithFleet = policy.name === "cool-hot-cpu" && choices.chance(0.5);
   return {
     ...policy,
     mode,
-    when: isBeside ? `${policy.when} && node.cpu_usage > fleet.median.cpu_usage + 0.3` : policy.when,
+    when: comparesWithFleet ? `${policy.when} && node.cpu_usage > fleet.median.cpu_usage + 0.3` : policy.when,
     match: choices.chance(0.2) ? 'node.region != "us-east"' : null,
     forMs: choices.pick([policy.forMs, 2 * MINUTE_MS, 10 * MINUTE_MS]),
     clearForMs: choices.pick([2, 5, 15]) * MINUTE_MS,
@@ -74,13 +74,13 @@ function varied(choices: RandomChoices, policy: PolicyRule): PolicyRule {
   };
 }
 
-/** Draws an edit of rules: the text of a policy, its order, its presence, or the limits. */
+/** Draws an edit of the rules: of one policy, of the set or order of policies, of the mode or of the limits. */
 export function randomEdit(choices: RandomChoices, rules: RemediationRules): RemediationRules {
   const { policies, safety } = rules;
   const index = choices.integer(policies.length);
   switch (choices.pick(["text", "text", "mode", "order", "limits", "remove", "restore"] as const)) {
     case "text":
-      return { ...rules, policies: policies.with(index, varied(choices, policies[index]!)) };
+      return { ...rules, policies: policies.with(index, randomVariant(choices, policies[index]!)) };
     case "mode":
       return {
         ...rules,
@@ -93,6 +93,6 @@ export function randomEdit(choices: RandomChoices, rules: RemediationRules): Rem
     case "remove":
       return policies.length < 2 ? rules : { ...rules, policies: policies.toSpliced(index, 1) };
     case "restore":
-      return { ...rules, policies: fastPolicies.map((policy) => varied(choices, policy)) };
+      return { ...rules, policies: fastPolicies.map((policy) => randomVariant(choices, policy)) };
   }
 }

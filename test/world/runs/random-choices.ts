@@ -1,20 +1,20 @@
 import type { DurationMs } from "../../../src/base/duration.ts";
 import type { Random } from "../../../src/base/random.ts";
 
-/** Values drawn from a source of numbers, one after the other. */
+/** Random values drawn from one source. */
 export interface RandomChoices {
   readonly random: Random;
-  /** A duration between two. */
+  /** Draws a duration from `from` to `to`. */
   ms(from: DurationMs, to: DurationMs): DurationMs;
   pick<T>(values: readonly T[]): T;
-  /** A whole number from 0, below another. */
+  /** Draws an integer from 0 to `below` - 1. */
   integer(below: number): number;
   chance(share: number): boolean;
-  /** Some instants between two, about `mean` of them, in order. */
+  /** Draws times in ascending order, from half to one and a half times `mean` of them. */
   times(fromMs: DurationMs, untilMs: DurationMs, mean: number): readonly DurationMs[];
 }
 
-/** Creates the draw of a source. */
+/** Creates choices that draw from `random`. */
 export function createRandomChoices(random: Random): RandomChoices {
   const ms = (from: DurationMs, to: DurationMs): DurationMs => Math.round(from + random() * (to - from));
   return {

@@ -12,51 +12,51 @@ import { randomEvents, type TimedEvent } from "../faults/world-events.ts";
 import { randomRules } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
 
-/** Everything that a seed makes of one run. */
+/** The input of a run, derived from a seed. */
 export interface WorldInput {
   readonly seed: number;
   readonly startMs: EpochMs;
   readonly scenario: Scenario;
-  /** Calls that the service allows in a month, where they differ from its plan's. */
+  /** Calls a month that the service allows; null: those of its plan. */
   readonly callsPerMonth: number | null;
   readonly configuration: Configuration;
-  /** In the order of their times from the start. */
+  /** In the order of their times. */
   readonly events: readonly TimedEvent[];
-  /** From then on nothing goes wrong any more. */
+  /** Start of the quiet period, in which no fault and no event happens. */
   readonly quietAtMs: DurationMs;
   readonly endMs: DurationMs;
 }
 
-/** How large a run is. */
+/** Size of a run. */
 export interface WorldSize {
   readonly nodes: number;
   readonly days: number;
 }
 
-/** Until then a run is left alone, so that the daemon knows the fleet. */
+/** Time without faults and events at the start, in which the daemon learns the fleet. */
 const WARM_UP_MS: DurationMs = 30 * MINUTE_MS;
-/** The quiet end of a run: as long as an incident and a step whose node is not seen may hold, one after the other. */
+/** The quiet end of a run, long enough for an incident followed by a step whose node is not listed. */
 export const QUIET_PERIOD_MS: DurationMs = 12 * HOUR_MS;
 
-/** Ends of February and of March: a month of the plan may end within a run. */
+/** Two of them are at the end of a month, so that a month of the plan ends within a run. */
 const STARTS: readonly EpochMs[] = [Date.UTC(2026, 2, 1), Date.UTC(2026, 2, 30, 6), Date.UTC(2026, 1, 28, 12)];
 
-/** How often nodes fall ill, and how long until an operator repairs them. */
+/** Mean time between the failures of a node, and until an operator repairs one. */
 const FAILURE_RATES = [
   { faultEveryMs: 4 * HOUR_MS, repairMs: 40 * MINUTE_MS },
   { faultEveryMs: 12 * HOUR_MS, repairMs: 2 * HOUR_MS },
   { faultEveryMs: 40 * HOUR_MS, repairMs: 8 * HOUR_MS },
 ];
 
-/** A reload names a whole configuration. */
+/** Longer texts, such as the configuration of a reload, are cut off. */
 const CAUSE_CHARACTERS_MAX = 200;
 
 const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;
 
-/** The size of the fleet of a seed where none is asked for. */
+/** Returns the default fleet size of a seed. */
 export const nodesOf = (seed: number): number => createRandomChoices(seededRandom(seed * 31 + 5)).pick(FLEETS);
 
-/** Makes the input of a seed: a pure function of the seed and the size. */
+/** Returns the input of a seed. The same seed and size give the same input. */
 export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput {
   const choices = createRandomChoices(seededRandom(seed * 7_919));
   const endMs = days * DAY_MS;
@@ -87,7 +87,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   };
 }
 
-/** What happens in a run beside what its fleet does by itself, each with the name by which it is kept or dropped. */
+/** Lists the faults and events of a run with their names for `--keep`. */
 export const causesOf = ({
   scenario,
   events,
@@ -96,7 +96,7 @@ export const causesOf = ({
   ...events.map((event, index) => ({ name: `e${index}`, text: JSON.stringify(event).slice(0, CAUSE_CHARACTERS_MAX) })),
 ];
 
-/** The same run with these causes alone. */
+/** Returns the same run with only the named faults and events. */
 export function inputWithCauses(input: WorldInput, keptCauses: ReadonlySet<string>): WorldInput {
   const faults = input.scenario.faults.filter((_, index) => keptCauses.has(`f${index}`));
   const events = input.events.filter((_, index) => keptCauses.has(`e${index}`));
@@ -147,7 +147,7 @@ function churnOf(choices: RandomChoices): Scenario["churn"] {
   };
 }
 
-/** Intervals that a fleet of this size may well be polled by. */
+/** Draws intervals that are realistic for a fleet of this size. */
 function settingsOf(choices: RandomChoices, limits: Limits): CollectionSettings {
   const every = (minutes: number) => ({ kind: "every", intervalMs: minutes * MINUTE_MS }) as const;
   return {

@@ -11,38 +11,38 @@ import { createLivenessInvariants } from "../invariants/liveness-invariants.ts";
 import { metricsViolations } from "../invariants/metrics-invariants.ts";
 import type { WorldInput } from "./world-input.ts";
 
-/** What came of a run. */
+/** The outcome of a run. */
 export interface WorldReport {
   readonly violations: readonly Violation[];
   readonly nodes: number;
   readonly posts: number;
   readonly episodes: number;
-  /** Processes, one after the other. */
+  /** Number of daemon processes. */
   readonly processes: number;
   readonly calls: number;
-  /** How often a changed decision gave each reason to hold. */
+  /** Number of recorded decisions with each hold reason. */
   readonly reasons: Readonly<Record<string, number>>;
-  /** Nodes that were ill in the quiet period, by what became of them. */
-  readonly accounts: Readonly<Record<string, number>>;
-  /** A fingerprint of all POSTs and of the calls: the same input gives the same one. */
+  /** Number of nodes that were failing at the end, by what the daemon had done about them. */
+  readonly failingNodes: Readonly<Record<string, number>>;
+  /** A hash of all POSTs and the number of calls. The same input gives the same digest. */
   readonly digest: string;
 }
 
-/** With so many laws broken a run is over. */
+/** A run ends after this many violations. */
 const VIOLATIONS_MAX = 20;
 
-/** Every law, where one is named. */
+/** Stands for every invariant in {@link Until}. */
 export const ANY_INVARIANT = "*";
 
-/** When a run ends before its end. */
+/** When to end a run early. */
 export interface Until {
-  /** As soon as this law is broken, or any by {@link ANY_INVARIANT}; absent: it goes on. */
-  readonly law?: string;
-  /** At this time from its start. */
+  /** End when this invariant is violated. */
+  readonly invariant?: string;
+  /** End at this time after the start. */
   readonly ms?: DurationMs;
 }
 
-/** Runs an input to its end, or until something is so. */
+/** Runs an input to its end, or until a condition is met. */
 export async function runWorld(input: WorldInput, until: Until = {}): Promise<WorldReport> {
   const world = createWorldRun(input);
   const { simulation, operators } = world;
@@ -51,36 +51,36 @@ export async function runWorld(input: WorldInput, until: Until = {}): Promise<Wo
   const isOver = () =>
     parts.violations.length >= VIOLATIONS_MAX ||
     parts.clock.monotonic() >= (until.ms ?? Number.POSITIVE_INFINITY) ||
-    parts.violations.some(({ invariant }) => until.law === ANY_INVARIANT || invariant === until.law);
+    parts.violations.some(({ invariant }) => until.invariant === ANY_INVARIANT || invariant === until.invariant);
   for (let at = 0; at < input.quietAtMs && !isOver(); at += STEP_MS) {
     while (events[0] !== undefined && events[0].atMs <= at) await world.apply(events.shift()!.event);
     await simulation.advance(STEP_MS);
-    operators.attend();
+    operators.step();
   }
   world.stopFaults();
   const quiet = startQuietPeriod(simulation, operators);
   const liveness = createLivenessInvariants(parts);
   for (let at = input.quietAtMs; at < input.endMs && !isOver(); at += STEP_MS) {
-    quiet.attend();
+    quiet.step();
     await simulation.advance(STEP_MS);
-    operators.attend();
+    operators.step();
     liveness.check();
   }
-  if (!isOver() && simulation.process() === null) parts.addViolation("runs at the end", "the daemon is down");
+  if (!isOver() && simulation.process() === null) parts.addViolation("daemon down at the end", "no process is running");
   else if (!isOver()) {
     liveness.finish();
     for (const [invariant, detail] of await metricsViolations(parts)) parts.addViolation(invariant, detail);
   }
   await simulation.stop();
-  return reportOf(simulation, liveness.holdAccounts());
+  return reportOf(simulation, liveness.failingNodes());
 }
 
-function reportOf(simulation: Simulation, accounts: WorldReport["accounts"]): WorldReport {
+function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNodes"]): WorldReport {
   const { violations, posts, recordedState, service } = simulation.parts;
   const hash = createHash("sha256");
   for (const { at, node, kind, answer } of posts) hash.update(`${at} ${node} ${kind} ${answer}\n`);
   return {
-    ...{ violations, accounts, nodes: service.world.fleet.allNodes.length, posts: posts.length },
+    ...{ violations, failingNodes, nodes: service.world.fleet.allNodes.length, posts: posts.length },
     ...{ episodes: recordedState.episodes.size, processes: simulation.processCount(), calls: service.serial },
     reasons: Object.fromEntries(recordedState.reasons),
     digest: hash.update(`${service.serial}`).digest("hex").slice(0, 12),
@@ -91,29 +91,29 @@ interface WorldRun {
   readonly simulation: Simulation;
   readonly operators: Operators;
   apply(event: WorldEvent): Promise<void>;
-  /** What waits for its moment misses it, and what lasts ends. */
+  /** Ends all events in progress and cancels a pending kill. */
   stopFaults(): void;
 }
 
 function createWorldRun(input: WorldInput): WorldRun {
   const { seed, scenario, configuration, startMs, callsPerMonth } = input;
   const crashTrigger = createCrashTrigger();
-  let fullUntil = 0;
+  let diskFullUntil = 0;
   let blockedUntil = 0;
   const isBlocked = () =>
     Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
   const externalBlockers: ExternalBlockers = { hasQueryResult: isBlocked, hasFiringAlerts: isBlocked };
   const simulation = startSimulation({
-    ...{ seed, scenario, startMs, obstacles: externalBlockers, ...configuration },
+    ...{ seed, scenario, startMs, externalBlockers, ...configuration },
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),
     onMoment: crashTrigger.pass,
-    onCommit: (when, on) => crashTrigger.pass(`commit_${when}`, on),
-    onPost: (_post, on) => crashTrigger.pass("post", on),
-    diskProblem: () => (simulation.parts.clock.monotonic() < fullUntil ? "the disk is full" : null),
+    onCommit: (when, current) => crashTrigger.pass(`commit_${when}`, current),
+    onPost: (_post, current) => crashTrigger.pass("post", current),
+    diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? "the disk is full" : null),
   });
   const { parts } = simulation;
   const operators = createOperators(simulation, seed);
-  /** A node of today's fleet: nodes leave, and the simulator forgets them. */
+  /** Picks from the current fleet: the simulator forgets nodes that left. */
   const idOf = (index: number) => {
     const { nodes } = parts.service.world.fleet;
     return nodes[index % nodes.length]!.id;
@@ -125,9 +125,9 @@ function createWorldRun(input: WorldInput): WorldRun {
       case "restart":
         return simulation.restart(event.downMs);
       case "kill":
-        return crashTrigger.lay(event);
+        return crashTrigger.arm(event);
       case "disk_full":
-        fullUntil = until(event.forMs);
+        diskFullUntil = until(event.forMs);
         return;
       case "clock_step":
         return parts.clock.stepWallClock(event.byMs);
@@ -157,19 +157,19 @@ function createWorldRun(input: WorldInput): WorldRun {
     ...{ simulation, operators, apply },
     stopFaults() {
       crashTrigger.disarm();
-      // The machine's clock is right again.
+      // Correct the machine's clock.
       parts.clock.stepWallClock(startMs + parts.clock.monotonic() - parts.clock.now());
-      [fullUntil, blockedUntil] = [0, 0];
+      [diskFullUntil, blockedUntil] = [0, 0];
     },
   };
 }
 
-/** Kills the process at the n-th moment of a kind. */
+/** Creates a trigger that kills the process at the n-th moment of a kind. */
 function createCrashTrigger() {
   let armed: { readonly point: CrashPoint; readonly downMs: DurationMs } | null = null;
   let left = 0;
   return {
-    lay({ point, count, downMs }: Extract<WorldEvent, { kind: "kill" }>): void {
+    arm({ point, count, downMs }: Extract<WorldEvent, { kind: "kill" }>): void {
       armed = { point, downMs };
       left = count;
     },

@@ -1,19 +1,19 @@
-/** A deliberate fault of the daemon, as edits of its source. */
+/** A deliberate fault of the daemon, as edits to its source. */
 export interface Mutation {
   readonly name: string;
   /** `find` must occur in the file exactly once. */
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
-  /** Tried one after the other until a law is broken. */
+  /** Tried in order until an invariant is violated. */
   readonly seeds: readonly number[];
   readonly nodes: number;
   readonly days: number;
-  /** Hours of each seed that are run; absent: all. What breaks a law of safety does so before the quiet end. */
+  /** Hours to run of each seed. Default: all. Safety invariants are violated before the quiet period. */
   readonly hours?: number;
 }
 
 const SEEDS_MAX = 24;
 
-/** The seed that caught the fault last, then all others: with another input the fault may need another seed. */
+/** Starts with the seed that caught the fault last. A change of the random input may require another seed. */
 const from = (first: number): readonly number[] => [
   first,
   ...Array.from({ length: SEEDS_MAX }, (_, index) => index + 1).filter((seed) => seed !== first),
@@ -21,7 +21,7 @@ const from = (first: number): readonly number[] => [
 const safety = { nodes: 60, days: 2, hours: 36 } as const;
 const liveness = { nodes: 60, days: 1 } as const;
 
-/** Ten faults, each of which the laws must catch. */
+/** Deliberate faults, each of which an invariant must catch. */
 export const MUTATIONS: readonly Mutation[] = [
   {
     name: "no re-read before acting",

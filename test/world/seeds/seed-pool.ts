@@ -4,19 +4,19 @@ import { setTimeout as wait } from "node:timers/promises";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { SeedResult, SeedTask } from "../seed-task.ts";
 
-/** Processes that run seeds. */
+/** A pool of processes that run seeds. */
 export interface SeedPool {
-  /** Runs a task as soon as a process is free. Fails where the process ends before, or takes too long. */
+  /** Runs a task in the next free process. Rejects if the process exits or exceeds the time limit. */
   run(task: SeedTask): Promise<SeedResult>;
   close(): void;
 }
 
-/** A run that takes longer hangs. */
+/** A run that takes longer is killed. */
 const RUN_MS_MAX = 20 * MINUTE_MS;
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-/** Creates a pool that has no process yet. `root`: the project's folder, or a changed copy of it. */
+/** Creates a pool that starts up to `workers` processes on demand. `root`: the project's folder, or an edited copy of it. */
 export function createSeedPool(workers: number, root: string = ROOT): SeedPool {
   const idle: ChildProcess[] = [];
   const waiting: ((child: ChildProcess) => void)[] = [];
@@ -26,8 +26,8 @@ export function createSeedPool(workers: number, root: string = ROOT): SeedPool {
     fork(join(root, relative(ROOT, import.meta.dirname), "seed-process.ts"), { serialization: "advanced" });
 
   function acquire(): Promise<ChildProcess> {
-    const free = idle.pop();
-    if (free !== undefined) return Promise.resolve(free);
+    const child = idle.pop();
+    if (child !== undefined) return Promise.resolve(child);
     if (started++ < workers) return Promise.resolve(start());
     return new Promise((resolve) => waiting.push(resolve));
   }

@@ -1,8 +1,8 @@
 import { runTask, type SeedTask } from "../seed-task.ts";
 
-// A process of the pool: runs what it is asked for, one task after the other.
+// A process of the pool: runs one task after the other.
 
-// Nothing waits for an answer any more.
+// The parent process is gone.
 process.on("disconnect", () => process.exit());
 process.on("message", (task: SeedTask) => {
   void runTask(task).then((result) => process.send?.(result));

@@ -1,19 +1,19 @@
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import { HOLD_REASONS } from "../../../src/model/remediation/decision.ts";
 import { causesOf, worldInput } from "../runs/world-input.ts";
-import { firstLaw, type SeedResult, type SeedTask } from "../seed-task.ts";
+import type { SeedResult, SeedTask } from "../seed-task.ts";
 import type { SeedPool } from "./seed-pool.ts";
 import { shrinkCauses } from "./shrinking.ts";
 
-/** Replays that the shrinking of one seed may take. */
+/** The most replays to shrink the faults and events of one seed. */
 const REPLAYS_MAX = 40;
-/** Breaches of one seed that are printed. */
+/** The most violations to print for one seed. */
 const VIOLATIONS_SHOWN = 6;
 
-/** Runs tasks, prints a line for each and a summary. Returns whether no law was broken. */
+/** Runs tasks and prints a line for each and a summary. Returns whether all completed without a violation. */
 export async function runSeeds(pool: SeedPool, tasks: readonly SeedTask[]): Promise<boolean> {
   const results: SeedResult[] = [];
-  const lost: string[] = [];
+  let failedProcesses = 0;
   await Promise.all(
     tasks.map(async (task) => {
       try {
@@ -22,16 +22,16 @@ export async function runSeeds(pool: SeedPool, tasks: readonly SeedTask[]): Prom
         print(lineOf(result));
         if (result.violations.length > 0) await explainFailure(pool, result);
       } catch (error) {
-        lost.push(`${error}`);
+        failedProcesses++;
         print(`seed ${task.seed}: ${error}`);
       }
     }),
   );
-  print(summaryOf(results, lost.length));
-  return lost.length === 0 && results.every(({ violations }) => violations.length === 0);
+  print(summaryOf(results, failedProcesses));
+  return failedProcesses === 0 && results.every(({ violations }) => violations.length === 0);
 }
 
-/** The command that runs a task again. */
+/** Returns the command that runs a task again. */
 export const replayOf = ({ seed, nodes, days }: SeedTask, keep: readonly string[] | null = null): string =>
   `npm run world -- --seed ${seed} --nodes ${nodes} --days ${days}${keep === null ? "" : ` --keep "${keep.join(",")}"`}`;
 
@@ -41,52 +41,52 @@ async function explainFailure(pool: SeedPool, result: SeedResult): Promise<void>
     print(`  ${(at / HOUR_MS).toFixed(2)} h: ${invariant}: ${detail}`);
   }
   print(`  replay: ${replayOf(task)}`);
-  const invariant = firstLaw(violations)!;
+  const { invariant } = violations[0]!;
   const causes = causesOf(worldInput(task.seed, task));
   const names = task.keep ?? causes.map(({ name }) => name);
-  const stillBreaks = async (keep: readonly string[]) => {
-    const again = await pool.run({ ...task, keep, until: { law: invariant } });
-    return again.violations.some((each) => each.invariant === invariant);
+  const stillFails = async (keep: readonly string[]) => {
+    const replay = await pool.run({ ...task, keep, until: { invariant } });
+    return replay.violations.some((each) => each.invariant === invariant);
   };
-  const { kept, tries } = await shrinkCauses(names, stillBreaks, REPLAYS_MAX);
+  const { remaining, tries } = await shrinkCauses(names, stillFails, REPLAYS_MAX);
   print(
-    `  seed ${task.seed}: "${invariant}" is still broken with ${kept.length} of ${names.length} faults and events (${tries} replays):`,
+    `  seed ${task.seed}: "${invariant}" is still violated with ${remaining.length} of ${names.length} faults and events (${tries} replays):`,
   );
-  for (const { name, text } of causes) if (kept.includes(name)) print(`    ${name} ${text}`);
-  print(`  replay: ${replayOf(task, kept)}`);
+  for (const { name, text } of causes) if (remaining.includes(name)) print(`    ${name} ${text}`);
+  print(`  replay: ${replayOf(task, remaining)}`);
 }
 
-function lineOf({ task, violations, cpuSeconds, accounts, ...report }: SeedResult): string {
-  const { posts, episodes, processes: lives, calls, digest } = report;
-  const failures = Object.entries(accounts).map(([account, count]) => `${count} ${account}`);
+function lineOf({ task, violations, cpuSeconds, failingNodes, ...report }: SeedResult): string {
+  const { posts, episodes, processes, calls, digest } = report;
+  const failing = Object.entries(failingNodes).map(([outcome, count]) => `${count} ${outcome}`);
   return [
-    `seed ${task.seed}: ${violations.length === 0 ? "ok" : `${violations.length} laws broken`}`,
-    `${task.nodes} nodes, ${task.days} d, ${lives} lives, ${calls} calls, ${episodes} episodes, ${posts} actions`,
-    `ill at the end: ${failures.length === 0 ? "none" : failures.join(", ")}`,
+    `seed ${task.seed}: ${violations.length === 0 ? "ok" : `${violations.length} violations`}`,
+    `${task.nodes} nodes, ${task.days} d, ${processes} processes, ${calls} calls, ${episodes} episodes, ${posts} actions`,
+    `failing at the end: ${failing.length === 0 ? "none" : failing.join(", ")}`,
     `${cpuSeconds.toFixed(1)} s, ${digest}`,
   ].join("; ");
 }
 
-function summaryOf(results: readonly SeedResult[], lost: number): string {
+function summaryOf(results: readonly SeedResult[], failedProcesses: number): string {
   const sum = (of: (result: SeedResult) => number) => results.reduce((total, result) => total + of(result), 0);
   const failed = results.filter(({ violations }) => violations.length > 0).map(({ task }) => task.seed);
   const cpuSeconds = sum((result) => result.cpuSeconds);
   const days = sum(({ task }) => task.days);
   return [
     `${results.length} seeds, ${days} days, ${sum(({ episodes }) => episodes)} episodes, ${sum(({ posts }) => posts)} actions`,
-    `reasons that never held: ${reasonsNeverSeen(results)}`,
+    `hold reasons that never occurred: ${unseenReasons(results)}`,
     `${(cpuSeconds / Math.max(1, results.length)).toFixed(1)} CPU seconds a seed`,
-    failed.length + lost === 0
-      ? "no law was broken"
-      : `laws were broken in seeds ${failed.toSorted((a, b) => a - b).join(", ")}; ${lost} processes were lost`,
+    failed.length + failedProcesses === 0
+      ? "no violations"
+      : `violations in seeds ${failed.toSorted((a, b) => a - b).join(", ") || "none"}; ${failedProcesses} processes failed`,
   ].join("; ");
 }
 
-/** Reasons to hold that no run met: what the laws say of them was not tried. */
-function reasonsNeverSeen(results: readonly SeedResult[]): string {
-  const met = new Set(results.flatMap(({ reasons }) => Object.keys(reasons)));
-  const never = HOLD_REASONS.filter((reason) => !met.has(reason));
-  return never.length === 0 ? "none" : never.join(", ");
+/** Lists hold reasons that occurred in no run, so that the invariants about them were not tested. */
+function unseenReasons(results: readonly SeedResult[]): string {
+  const seen = new Set(results.flatMap(({ reasons }) => Object.keys(reasons)));
+  const unseen = HOLD_REASONS.filter((reason) => !seen.has(reason));
+  return unseen.length === 0 ? "none" : unseen.join(", ");
 }
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);

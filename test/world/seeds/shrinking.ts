@@ -1,35 +1,35 @@
-/** What is left of a list of causes, and how often it was tried. */
+/** The remaining causes, and the number of tries. */
 export interface ShrinkResult {
-  readonly kept: readonly string[];
+  readonly remaining: readonly string[];
   readonly tries: number;
 }
 
 /**
- * Drops causes from a list while what they cause still happens (delta debugging: halves first, then smaller and smaller
- * parts). Tries at most `triesMax` times.
+ * Removes causes from a list while the remaining ones still reproduce the failure (delta debugging: first halves, then
+ * smaller parts), with at most `triesMax` tries.
  */
 export async function shrinkCauses(
   causes: readonly string[],
-  happens: (kept: readonly string[]) => Promise<boolean>,
+  reproduces: (remaining: readonly string[]) => Promise<boolean>,
   triesMax: number,
 ): Promise<ShrinkResult> {
-  let kept = causes;
+  let remaining = causes;
   let parts = 2;
   let tries = 0;
-  while (kept.length > 0 && tries < triesMax) {
-    const size = Math.ceil(kept.length / parts);
+  while (remaining.length > 0 && tries < triesMax) {
+    const size = Math.ceil(remaining.length / parts);
     let isSmaller = false;
-    for (let from = 0; from < kept.length && tries < triesMax; from += size) {
-      const rest = kept.toSpliced(from, size);
+    for (let from = 0; from < remaining.length && tries < triesMax; from += size) {
+      const rest = remaining.toSpliced(from, size);
       tries++;
-      if (!(await happens(rest))) continue;
-      kept = rest;
+      if (!(await reproduces(rest))) continue;
+      remaining = rest;
       isSmaller = true;
       break;
     }
     if (isSmaller) parts = Math.max(2, parts - 1);
     else if (size === 1) break;
-    else parts = Math.min(kept.length, parts * 2);
+    else parts = Math.min(remaining.length, parts * 2);
   }
-  return { kept, tries };
+  return { remaining, tries };
 }
