@@ -3,27 +3,27 @@ import type { Clock } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createEventQueue } from "./event-queue.ts";
 
-/** A clock that only advances on request. */
+/** A clock that advances only on request. */
 export interface VirtualClock extends Clock {
   /**
-   * Moves time on by `ms`, waking the sleepers that fall due in the order of their times (and of their falling asleep,
-   * where those are equal). Between two of them all promise and `setImmediate` work settles, so that what a sleeper
-   * does next, sleeping again included, happens at its own instant. Throws if it is running already.
+   * Advances time by `ms` and wakes the sleepers that are due, in the order of their times and, for equal times, of their
+   * calls. All promises and `setImmediate` callbacks settle before the next sleeper wakes, so that whatever a sleeper does
+   * next happens at its wake-up time. Throws if another call is in progress.
    */
   advance(ms: DurationMs): Promise<void>;
-  /** Sleepers not yet woken. */
+  /** Number of sleepers that were not woken yet. */
   sleeperCount(): number;
-  /** Moves the wall clock alone, as a person or NTP would; negative: back. */
+  /** Steps only the wall clock, as NTP does; negative: backwards. */
   stepWallClock(epochDeltaMs: number): void;
 }
 
-/** Rounds of `setImmediate` that one instant may take: a renderer's slices are hundreds, a loop without end is not. */
+/** Rounds of `setImmediate` after which an endless loop is assumed. A large rendering takes hundreds. */
 const SETTLE_ROUNDS_MAX = 1_000_000;
 
-/** Stale entries of woken sleepers are cleared once there are this many, and more than there are sleepers. */
+/** Queue length above which entries of sleepers that were already woken are removed, if they are the majority. */
 const STALE_ENTRIES_MAX = 1_024;
 
-/** A clock that stands at `startEpochMs` until it is advanced; its monotonic time begins at 0. */
+/** Creates a clock that shows `startEpochMs` until it is advanced. Its monotonic time starts at 0. */
 export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
   const eventQueue = createEventQueue();
   const sleepers = new Map<number, () => void>();
@@ -58,7 +58,7 @@ export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
     });
 
   const advance = async (ms: DurationMs): Promise<void> => {
-    if (advancing) throw new Error("the virtual clock is being advanced already: one driver at a time");
+    if (advancing) throw new Error("the virtual clock is already being advanced by another caller");
     advancing = true;
     try {
       const target = elapsed + ms;
@@ -89,7 +89,7 @@ export function createVirtualClock(startEpochMs: EpochMs): VirtualClock {
   };
 }
 
-/** `base` made `speed` times as fast from now on: a demo's minute in a second at 60. Starts at the time of `base`. */
+/** Creates a clock that starts at the time of `base` and runs `speed` times as fast. */
 export function createScaledClock(base: Clock, speed: number): Clock {
   const [startEpochMs, startMonotonicMs] = [base.now(), base.monotonic()];
   return {
@@ -102,7 +102,7 @@ export function createScaledClock(base: Clock, speed: number): Clock {
 const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 async function drainEventLoop(): Promise<void> {
-  // Promise jobs run out before each immediate; immediates are counted by the runtime, so those of others show.
+  // All promise jobs run before the next immediate. The runtime also counts immediates of other code.
   for (let round = 0; round < SETTLE_ROUNDS_MAX; round += 1) {
     await nextImmediate();
     if (!process.getActiveResourcesInfo().includes("Immediate")) return;

@@ -2,10 +2,10 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { ChurnRates, FleetRates, Scenario, ServiceOptions } from "../model/scenario.ts";
 import { SCOPES } from "./api/api-keys.ts";
 
-/** The key of the default scenarios, with every scope. It opens nothing but a simulation. */
+/** The API key of the default scenarios, with every scope. It is valid only for a simulation. */
 export const SIMULATION_KEY = "simulation-key";
 
-/** A list that can be paged through to its end, with the true total. */
+/** A list that is served completely, with the exact total. */
 const defaultListOptions = {
   recordsMax: Number.POSITIVE_INFINITY,
   totalCounts: "list",
@@ -13,7 +13,7 @@ const defaultListOptions = {
   totalOffBy: 0,
 } as const;
 
-/** A service as most are: a token bucket, headers by category, pages from 1, errors as code and message. */
+/** The default service: a token bucket, headers by category, pages from 1, errors with code and message. */
 export const defaultServiceOptions: ServiceOptions = {
   limiter: "token_bucket",
   rateLimitHeaders: "category",
@@ -34,7 +34,7 @@ export const defaultServiceOptions: ServiceOptions = {
   sessionList: { order: "started_at", ...defaultListOptions },
 };
 
-/** A healthy fleet: about 17 of 500 nodes fail per day, and half of them recover by themselves. */
+/** A healthy fleet: about 17 of 500 nodes fail per day, and half of the failures end without a repair. */
 const calmFleetRates: FleetRates = {
   faultEveryMs: 30 * DAY_MS,
   selfHealing: 0.5,
@@ -45,7 +45,7 @@ const calmFleetRates: FleetRates = {
   repairMs: 12 * HOUR_MS,
 };
 
-/** The nodes of the start are the nodes of the end. */
+/** No node joins or leaves. */
 const noChurn: ChurnRates = {
   joinEveryMs: Number.POSITIVE_INFINITY,
   leaveEveryMs: Number.POSITIVE_INFINITY,
@@ -54,7 +54,7 @@ const noChurn: ChurnRates = {
   reuseIds: false,
 };
 
-/** A calm network of 500 nodes and 5,000 sessions, and no faults. */
+/** A calm network of 500 nodes and 5,000 sessions without faults. */
 export const defaultScenario: Scenario = {
   seed: 1,
   nodes: 500,
@@ -66,10 +66,7 @@ export const defaultScenario: Scenario = {
   keys: [{ key: SIMULATION_KEY, scopes: SCOPES }],
 };
 
-/**
- * The same network in a bad week: of 500 nodes some four a minute fall ill or crash, and whoever watches for five
- * minutes sees them fail, recover and reboot.
- */
+/** The same network with about four failures and crashes a minute, so that five minutes show failures, recoveries and reboots. */
 export const demoScenario: Scenario = {
   ...defaultScenario,
   service: { ...defaultServiceOptions, listEndedSessions: true },

@@ -1,22 +1,22 @@
 const CAPACITY_MIN = 64;
 
 /**
- * Future events by time: a binary heap in typed arrays, for hundreds of thousands of them. An event is a number that
- * its owner understands, such as a slot. Equal times come out in the order of those numbers, so that a run repeats
- * whatever the order in which they went in.
+ * A queue of future events, ordered by time: a binary heap in typed arrays for hundreds of thousands of events. An event
+ * is a number with a meaning for the caller, such as a slot. Events with equal times are returned in the order of their
+ * numbers, regardless of the order in which they were added, so that runs are reproducible.
  */
 export interface EventQueue {
-  /** Time of the earliest event; Infinity when there is none. */
+  /** Time of the earliest event; Infinity: the queue is empty. */
   nextAt(): number;
   add(at: number, event: number): void;
-  /** Removes the earliest event and returns it. Throws when there is none. */
+  /** Removes the earliest event and returns it. Throws if the queue is empty. */
   take(): number;
   size(): number;
-  /** Drops the events that `keep` refuses: for owners that reschedule, and leave what was overtaken behind. */
+  /** Removes the events for which `keep` returns false, such as entries of events that were rescheduled. */
   prune(keep: (at: number, event: number) => boolean): void;
 }
 
-/** An empty agenda. `event` numbers are whole, from 0 to 2^53. */
+/** Creates an empty queue. Events are integers from 0 to 2^53. */
 export function createEventQueue(): EventQueue {
   let times = new Float64Array(CAPACITY_MIN);
   let events = new Float64Array(CAPACITY_MIN);
@@ -63,7 +63,7 @@ export function createEventQueue(): EventQueue {
       put(index, at, event);
     },
     take() {
-      if (count === 0) throw new Error("an empty agenda has no event to take");
+      if (count === 0) throw new Error("the event queue is empty");
       const event = events[0]!;
       count -= 1;
       sink(0, times[count]!, events[count]!);

@@ -7,67 +7,67 @@ import type { SimulatedNode } from "./fleet/node.ts";
 import type { SimulatedService } from "./http/service.ts";
 import { SESSION_STATES } from "./sessions/sessions.ts";
 
-/** Replies of one kind. */
+/** Number of replies of one kind. */
 export interface ReplyCount {
-  /** The endpoint as the spec writes it, with its method; "other" for paths that it does not have. */
+  /** Method and path template of the spec; "other" for unknown paths. */
   readonly endpoint: string;
-  /** The status, or what became of a reply that never arrived whole: hang, reset, truncate. */
+  /** The status, or the fault of an incomplete reply: hang, reset, truncate. */
   readonly status: number | string;
   readonly count: number;
 }
 
-/** A node as it is: what the service would say of it, and what is wrong with it. */
+/** The actual state of a node: its correct detail and its failure. */
 export interface ActualNode extends DetailedNode {
   readonly failureMode: FailureMode;
   readonly remedy: Remedy | null;
-  /** When what ails it passes by itself, or is mended by a person; null: nothing ails it. */
+  /** When the failure ends without an action; null: the node has no failure. */
   readonly recoversAt: EpochMs | null;
   /** Whether its region is cut off. */
   readonly isRegionDown: boolean;
 }
 
-/** Every kind of reply so far, by endpoint. */
+/** Returns the numbers of replies so far. */
 export const replyCounts = (service: SimulatedService): ReplyCount[] =>
   [...service.replyCounts].flatMap(([endpoint, statuses]) =>
     [...statuses].map(([status, count]) => ({ endpoint, status, count })),
   );
 
-/** Requests so far that were answered with 429. */
+/** Returns the number of requests that were answered with 429. */
 export const rateLimitedCount = (service: SimulatedService): number =>
   replyCounts(service).reduce((sum, { status, count }) => sum + (status === 429 ? count : 0), 0);
 
-/** The last joins and leaves of nodes up to the last request, oldest first. */
+/** Returns recent joins and leaves up to the last request, oldest first. */
 export const membershipChangesOf = (service: SimulatedService): readonly MembershipChange[] =>
   service.world.fleet.membershipChanges;
 
-/** Every node of the fleet in the order of joining, past the API and its faults, as of the last request. */
+/** Yields the actual state of every node as of the last request, in the order of joining. */
 export function* actualNodes(service: SimulatedService): Generator<ActualNode> {
   for (const node of service.world.fleet.nodes) yield toActualNode(service, node);
 }
 
-/** One node, past the API and its faults, as of the last request; null: the fleet has none of that id. */
+/** Returns the actual state of a node as of the last request; null: the fleet has no such node. */
 export function actualNode(service: SimulatedService, id: string): ActualNode | null {
   const node = findNode(service.world.fleet, id);
   return node === null ? null : toActualNode(service, node);
 }
 
-/** Every session that can be read, those that ended a while ago included, in the order of their starts. */
+/** Yields every readable session, including recently ended ones, in the order of their starts. */
 export function* actualSessions(service: SimulatedService): Generator<DetailedSession> {
   const { now, traffic } = service.world;
-  const { ordered: roster } = traffic.population.sessions;
+  const { ordered } = traffic.population.sessions;
   const everyState = (1 << SESSION_STATES.length) - 1;
-  for (const slot of roster.page(everyState, 0, roster.count(everyState))) yield detailedSession(service, slot, now);
+  for (const slot of ordered.page(everyState, 0, ordered.count(everyState))) yield detailedSession(service, slot, now);
 }
 
 function toActualNode(service: SimulatedService, node: SimulatedNode): ActualNode {
-  const { failureMode, remedy, isRegionDown: dark, recoverAt } = node;
+  const { failureMode, remedy, isRegionDown, recoverAt } = node;
   const detail = detailedNode(service, node, service.world.now, Number.POSITIVE_INFINITY);
-  const isIll = failureMode !== "none";
+  const isFailing = failureMode !== "none";
   return {
     ...detail,
     failureMode,
-    remedy: isIll ? remedy : null,
-    recoversAt: isIll ? recoverAt : null,
-    isRegionDown: dark,
+    remedy: isFailing ? remedy : null,
+    recoversAt: isFailing ? recoverAt : null,
+    isRegionDown,
   };
 }

@@ -8,40 +8,40 @@ import { advanceWorld } from "./network.ts";
 
 /** Changes to single nodes that bypass the service's API. */
 export interface Interventions {
-  /** A node falls ill; absent instants: it neither passes by itself nor changes. */
-  startFailure(id: string, illness: Pick<FailureStart, "failureMode" | "remedy"> & Partial<FailureStart>): void;
-  /** A load begins to take one of its resources, or will, or has long begun; it replaces an earlier one. Null: it ends. */
-  setLoad(id: string, strain: ResourceLoad | null): void;
-  /** A node that is online restarts so fast that its status never shows it. */
+  /** Starts a failure. Without times, it neither ends nor changes phase. */
+  startFailure(id: string, failure: Pick<FailureStart, "failureMode" | "remedy"> & Partial<FailureStart>): void;
+  /** Sets a load on one of the node's resources, which replaces an earlier one. Null: no load. */
+  setLoad(id: string, load: ResourceLoad | null): void;
+  /** Restarts an online node without a visible change of its status. */
   restart(id: string): void;
-  /** A person quarantines a node. */
+  /** Quarantines a node, as an operator does without the daemon. */
   quarantine(id: string, until: EpochMs): void;
-  /** A node leaves the fleet and returns at `returnAt`, on the service's clock. */
+  /** Removes a node from the fleet until `returnAt` on the service's clock. */
   leaveFleet(id: string, returnAt: EpochMs): void;
-  /** An operator ends a quarantine, including ours. */
+  /** Ends a quarantine, including one by the daemon. */
   liftQuarantine(id: string): void;
 }
 
-/** Interventions in a service whose clock is `now`. They throw where there is no such node. */
+/** Creates interventions for a service whose time is `now`. They throw if the node does not exist. */
 export function createInterventions(service: SimulatedService, now: () => EpochMs): Interventions {
   const { fleet } = service.world;
-  function at(id: string, then: (node: SimulatedNode, at: EpochMs) => void): void {
+  function apply(id: string, change: (node: SimulatedNode, at: EpochMs) => void): void {
     advanceWorld(service.world, now());
     const node = findNode(fleet, id);
     if (node === null) throw new Error(`there is no node ${JSON.stringify(id)}`);
-    then(node, service.world.now);
+    change(node, service.world.now);
   }
   const never = Number.POSITIVE_INFINITY;
   return {
     startFailure: (id, failure) =>
-      at(id, (node, now) => injectFailure(fleet, node, { recoverAt: never, nextPhaseAt: never, ...failure }, now)),
+      apply(id, (node, at) => injectFailure(fleet, node, { recoverAt: never, nextPhaseAt: never, ...failure }, at)),
     setLoad: (id, load) =>
-      at(id, (node) => {
+      apply(id, (node) => {
         node.load = load;
       }),
-    restart: (id) => at(id, (node, now) => restart(fleet, node, now)),
-    quarantine: (id, until) => at(id, (node, now) => quarantine(fleet, node, until, now)),
-    leaveFleet: (id, returnAt) => at(id, (node, now) => removeNode(fleet, node, now, returnAt)),
-    liftQuarantine: (id) => at(id, (node, now) => liftQuarantine(fleet, node, now)),
+    restart: (id) => apply(id, (node, at) => restart(fleet, node, at)),
+    quarantine: (id, until) => apply(id, (node, at) => quarantine(fleet, node, until, at)),
+    leaveFleet: (id, returnAt) => apply(id, (node, at) => removeNode(fleet, node, at, returnAt)),
+    liftQuarantine: (id) => apply(id, (node, at) => liftQuarantine(fleet, node, at)),
   };
 }

@@ -8,7 +8,7 @@ import { type CountHistory, createCountHistory, sampleCounts } from "./sessions/
 import { closeHour, createHourlyHistory, type HourlyHistory } from "./sessions/hourly-statistics.ts";
 import { createTraffic, cutSessions, nextTrafficEvent, runTrafficEvent, type Traffic } from "./sessions/traffic.ts";
 
-/** The network behind the service: its nodes, its sessions and its past. Everything follows from the scenario. */
+/** The network behind the service: nodes, sessions and history. It is determined by the scenario. */
 export interface World {
   readonly seed: Uint32;
   readonly startMs: EpochMs;
@@ -18,17 +18,16 @@ export interface World {
   readonly countHistory: CountHistory;
   readonly hours: HourlyHistory;
   readonly faultSchedule: FaultSchedule;
-  /** Up to when it has lived. */
   now: EpochMs;
-  /** When a region goes dark or comes back. */
+  /** When a region is next cut off or reconnected. */
   regionChangeAt: EpochMs;
 }
 
-/** The network as it is when the simulation starts. */
+/** Creates the network at the start of the simulation. */
 export function createWorld(scenario: Scenario, startMs: EpochMs): World {
   let traffic: Traffic | null = null;
   const fleet = createFleet(scenario, startMs, (node, at, ending) => {
-    // In the fleet's life before the start there are no sessions to end.
+    // There are no sessions during the fleet's warm-up before the start.
     if (traffic !== null) cutSessions(traffic, node, at - startMs, ending);
   });
   traffic = createTraffic(scenario, startMs, fleet);
@@ -43,9 +42,9 @@ export function createWorld(scenario: Scenario, startMs: EpochMs): World {
   return world;
 }
 
-/** Lets everything happen that is due by `to`, each thing at its own time. An earlier `to` than before changes nothing. */
+/** Executes all events that are due by `to`, each at its time. A `to` before an earlier one changes nothing. */
 export function advanceWorld(world: World, to: EpochMs): void {
-  const { fleet, traffic, churn, countHistory: counts, hours, startMs } = world;
+  const { fleet, traffic, churn, countHistory, hours, startMs } = world;
   for (;;) {
     const trafficAt = startMs + nextTrafficEvent(traffic);
     const churnAt = nextChurnEvent(churn);
@@ -55,12 +54,12 @@ export function advanceWorld(world: World, to: EpochMs): void {
       churnAt,
       hours.closesAt,
       world.regionChangeAt,
-      counts.nextAt,
+      countHistory.nextAt,
     );
     if (at > to) break;
     if (at === hours.closesAt) closeHour(hours, traffic.population, startMs);
     else if (at === world.regionChangeAt) applyRegionOutages(world, at);
-    else if (at === counts.nextAt) sampleCounts(counts, fleet, traffic.population);
+    else if (at === countHistory.nextAt) sampleCounts(countHistory, fleet, traffic.population);
     else if (at === churnAt) runChurnEvent(churn, fleet, traffic.population);
     else if (at === fleet.eventQueue.nextAt()) runFleetEvent(fleet);
     else runTrafficEvent(traffic);
@@ -68,7 +67,7 @@ export function advanceWorld(world: World, to: EpochMs): void {
   world.now = Math.max(world.now, to);
 }
 
-/** Puts another fault script in force. Its times are those since the start of the simulation. */
+/** Replaces the faults. Times are since the start of the simulation. */
 export function replaceFaults(world: World, faults: readonly Fault[]): void {
   world.faultSchedule.faults = faults;
   applyRegionOutages(world, world.now);

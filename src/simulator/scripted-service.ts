@@ -4,25 +4,25 @@ import type { NodeStatus } from "../model/node.ts";
 import { type PolicyTest, type ScriptedNode, type Series, valueAt } from "../model/policy/policy-test.ts";
 import type { Clock, Transport, TransportRequest, TransportResponse } from "../model/ports.ts";
 
-/** From a request to its response: none at all would make what is seen as old as what it answers. */
+/** Time from a request to its response. Without latency, an observation would be as old as the request before it. */
 const LATENCY_MS: DurationMs = 50;
-/** How long a node has been up when a test begins. */
+/** Uptime of the nodes at the start of a test. */
 const INITIAL_UPTIME_MS: DurationMs = 1_000 * HOUR_MS;
 const ONGOING_STATUSES: ReadonlySet<string> = new Set(["active", "connecting"]);
-/** A test is about policies, so calls are as good as free. */
+/** Policy tests do not test rate limits. */
 const CALL_LIMIT = 1_000_000;
 
 /**
- * A service that shows the nodes of a test over time, as they are written down. It takes every action and carries out
- * none. Its time follows the monotonic time of `clock`, from the test's start on.
+ * Creates a transport to a service that returns the scripted nodes of a policy test. It accepts every action and executes
+ * none. The test starts now, on the monotonic time of `clock`.
  */
 export function createScriptedTransport(test: PolicyTest, clock: Clock): Transport {
-  const beganAt = clock.monotonic();
+  const startedAt = clock.monotonic();
   return {
     async request(request, signal) {
       await clock.sleep(LATENCY_MS, signal);
       if (signal.aborted) return fail({ kind: "aborted", message: "the request was aborted" });
-      return ok(responseOf(test, request, clock.monotonic() - beganAt));
+      return ok(responseOf(test, request, clock.monotonic() - startedAt));
     },
     close: () => Promise.resolve(),
   };
@@ -96,7 +96,7 @@ const detailed = (test: PolicyTest, node: ScriptedNode, elapsed: DurationMs): ob
   updated_at: isoTime(test.startsAt - INITIAL_UPTIME_MS),
 });
 
-/** Those that go on stay the same; those that ended are others at each walk. */
+/** Returns the sessions of a node. Open sessions keep their IDs; ended ones have new IDs at each walk. */
 function sessionsOf(
   { startsAt, intervalMs }: PolicyTest,
   { id, country, sessions }: ScriptedNode,
@@ -120,29 +120,29 @@ function sessionsOf(
   );
 }
 
-/** When the node was heard of last, since the beginning. */
+/** Returns the node's last_seen, since the start of the test. */
 function lastSeenAt({ status, lastSeen }: ScriptedNode, elapsed: DurationMs): DurationMs {
   return lastSeen === null
     ? lastInstantWhere(status, elapsed, (value) => value === "online")
     : lastInstantWhere(lastSeen, elapsed, (value) => value === "now");
 }
 
-/** The last moment, up to `elapsed`, at which a series had such a value; its beginning where it never had. */
+/** Returns the last time up to `elapsed` at which a matching value applied; 0: none did. */
 function lastInstantWhere<Value>(
   series: Series<Value>,
   elapsed: DurationMs,
-  isSo: (value: Value) => boolean,
+  matches: (value: Value) => boolean,
 ): DurationMs {
   let [begin, last] = [0, 0];
   for (const [index, { value, forMs }] of series.entries()) {
     const end = index === series.length - 1 ? Number.POSITIVE_INFINITY : begin + forMs;
-    if (begin <= elapsed && isSo(value)) last = Math.min(end, elapsed);
+    if (begin <= elapsed && matches(value)) last = Math.min(end, elapsed);
     begin = end;
   }
   return last;
 }
 
-/** When it came up: at the end of its last reboot, or long before the beginning. */
+/** Returns the time of the last boot, since the start of the test: the end of the last reboot, or long before the start. */
 function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   let [end, booted] = [0, -INITIAL_UPTIME_MS];
   for (const { value, forMs } of status.slice(0, -1)) {

@@ -3,23 +3,23 @@ import { defaultScenario, defaultServiceOptions, SIMULATION_KEY } from "../../sr
 import type { Reply } from "../../src/simulator/http/reply.ts";
 import { createService, handleRequest, type SimulatedService } from "../../src/simulator/http/service.ts";
 
-/** A Wednesday in the middle of an hour, and of a month. */
+/** A Wednesday, in the middle of an hour and of a month. */
 export const START = Date.UTC(2026, 3, 15, 10, 20, 30);
 
-/** Nothing ever happens to a node. */
+/** Rates without failures and maintenance. */
 export const noFailureRates: Scenario["rates"] = {
   ...defaultScenario.rates,
   faultEveryMs: Number.POSITIVE_INFINITY,
   maintenanceEveryMs: Number.POSITIVE_INFINITY,
 };
 
-/** A small quiet network without a plan in the way, with what a test changes about it. */
+/** Returns a scenario of a small network without failures and plan limits, with some changes. */
 export function scenarioWith(change: Partial<Scenario> = {}, options: Partial<ServiceOptions> = {}): Scenario {
   const service = { ...defaultServiceOptions, plan: "enterprise" as const, ...options };
   return { ...defaultScenario, nodes: 40, sessions: 400, rates: noFailureRates, service, ...change };
 }
 
-/** A caller of one service, with time of its own. */
+/** A client of one service with a settable time. */
 export interface TestClient {
   readonly service: SimulatedService;
   now: number;
@@ -27,7 +27,7 @@ export interface TestClient {
   post(path: string, body?: unknown): Reply;
 }
 
-/** A caller at the start of a service's life, with the key of all scopes. */
+/** Creates a service and a client whose key has all scopes. */
 export function createTestClient(scenario: Scenario): TestClient {
   const service = createService(scenario, START);
   const authorization = `Bearer ${SIMULATION_KEY}`;
@@ -47,5 +47,5 @@ export function createTestClient(scenario: Scenario): TestClient {
   return client;
 }
 
-/** The JSON of a reply. */
+/** Parses the body of a reply. */
 export const json = (reply: Reply) => JSON.parse(String(reply.body));

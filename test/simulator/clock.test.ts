@@ -4,14 +4,14 @@ import { createScaledClock, createVirtualClock } from "../../src/simulator/clock
 
 const START = Date.UTC(2026, 0, 1);
 
-test("time stands still until it is advanced, and then moves as told", async () => {
+test("time changes only when it is advanced", async () => {
   const clock = createVirtualClock(START);
   expect([clock.now(), clock.monotonic()]).toEqual([START, 0]);
   await clock.advance(1_500);
   expect([clock.now(), clock.monotonic()]).toEqual([START + 1_500, 1_500]);
 });
 
-test("sleepers wake in the order of their times, and of falling asleep where those are equal", async () => {
+test("sleepers wake in the order of their times, then of their calls", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 50 })), async (lengths) => {
       const clock = createVirtualClock(START);
@@ -28,7 +28,7 @@ test("sleepers wake in the order of their times, and of falling asleep where tho
   );
 });
 
-test("a sleeper that sleeps again while time is advanced does so at its own instant", async () => {
+test("a sleeper that sleeps again starts at its wake-up time", async () => {
   const clock = createVirtualClock(START);
   const ticks: number[] = [];
   const tick = async (): Promise<void> => {
@@ -43,7 +43,7 @@ test("a sleeper that sleeps again while time is advanced does so at its own inst
   expect(clock.sleeperCount()).toBe(1);
 });
 
-test("promise work and chains of setImmediate settle before the next sleeper wakes", async () => {
+test("promises and chains of setImmediate settle before the next sleeper wakes", async () => {
   const clock = createVirtualClock(START);
   const events: string[] = [];
   const slices = async (): Promise<void> => {
@@ -60,7 +60,7 @@ test("promise work and chains of setImmediate settle before the next sleeper wak
   expect(events).toEqual([0, 1, 2, 3, 4].map((slice) => `slice ${slice} at 10`).concat("next at 11"));
 });
 
-test("an abort wakes its sleeper at once, and the others sleep on", async () => {
+test("an abort wakes only its own sleeper", async () => {
   const clock = createVirtualClock(START);
   const abort = new AbortController();
   const woken: string[] = [];
@@ -75,7 +75,7 @@ test("an abort wakes its sleeper at once, and the others sleep on", async () => 
   expect(woken).toEqual(["aborted", "other"]);
 });
 
-test("sleepers that were aborted by the thousand leave nothing behind that delays or wakes anyone", async () => {
+test("thousands of aborted sleepers do not affect the others", async () => {
   const clock = createVirtualClock(START);
   let woken = 0;
   void clock.sleep(500).then(() => woken++);
@@ -91,7 +91,7 @@ test("sleepers that were aborted by the thousand leave nothing behind that delay
   expect(woken).toBe(1);
 });
 
-test("a step moves the wall clock alone, back and forth, and wakes nobody", async () => {
+test("a step moves only the wall clock and wakes no sleeper", async () => {
   const clock = createVirtualClock(START);
   let woken = false;
   void clock.sleep(1_000).then(() => {
@@ -103,14 +103,14 @@ test("a step moves the wall clock alone, back and forth, and wakes nobody", asyn
   expect([clock.now(), clock.monotonic(), woken]).toEqual([START - 3_600_000 + 999, 999, false]);
 });
 
-test("two drivers at once are refused", async () => {
+test("rejects two concurrent calls of advance", async () => {
   const clock = createVirtualClock(START);
   const first = clock.advance(10);
-  await expect(clock.advance(10)).rejects.toThrow("one driver at a time");
+  await expect(clock.advance(10)).rejects.toThrow("already being advanced");
   await first;
 });
 
-test("a scaled clock starts with its base and runs at its speed", async () => {
+test("a scaled clock starts at the time of its base and runs at its own speed", async () => {
   const base = createVirtualClock(START);
   await base.advance(7_000);
   const fast = createScaledClock(base, 60);

@@ -8,58 +8,62 @@ import { createGroupedList } from "../../src/simulator/sessions/ordered-groups.t
 
 const words = fc.nat({ max: 0xffffffff });
 
-test("an agenda gives its events by time, and by number where times are equal, whatever the order of adding", () => {
+test("the event queue orders events by time and then by number, regardless of the order of adding", () => {
   const entries = fc.array(fc.tuple(fc.nat({ max: 20 }), fc.nat({ max: 100 })), { maxLength: 300 });
   fc.assert(
     fc.property(entries, fc.nat({ max: 3 }), (added, modulus) => {
-      const agenda = createEventQueue();
-      for (const [at, event] of added) agenda.add(at, event);
+      const queue = createEventQueue();
+      for (const [at, event] of added) queue.add(at, event);
       const kept = added.filter(([, event]) => modulus === 0 || event % modulus !== 0);
-      agenda.prune((_, event) => modulus === 0 || event % modulus !== 0);
+      queue.prune((_, event) => modulus === 0 || event % modulus !== 0);
       const taken: [number, number][] = [];
-      while (agenda.size() > 0) taken.push([agenda.nextAt(), agenda.take()]);
+      while (queue.size() > 0) taken.push([queue.nextAt(), queue.take()]);
       expect(taken).toEqual(kept.toSorted((one, other) => one[0] - other[0] || one[1] - other[1]));
-      expect(agenda.nextAt()).toBe(Number.POSITIVE_INFINITY);
+      expect(queue.nextAt()).toBe(Number.POSITIVE_INFINITY);
     }),
   );
 });
 
-test("a roster counts and pages as a plain list does, long after its first positions are used up", () => {
+test("a grouped list counts and pages as a plain list does, also after compactions", () => {
   const capacity = 40;
   const moves = fc.array(
     fc.record({ member: fc.nat({ max: capacity - 1 }), group: fc.nat({ max: 2 }), leave: fc.boolean() }),
     { minLength: 4_000, maxLength: 4_500 },
   );
-  const asked = fc.record({ groups: fc.nat({ max: 7 }), offset: fc.nat({ max: 45 }), limit: fc.nat({ max: 45 }) });
+  const pageRequest = fc.record({
+    groups: fc.nat({ max: 7 }),
+    offset: fc.nat({ max: 45 }),
+    limit: fc.nat({ max: 45 }),
+  });
   fc.assert(
-    fc.property(moves, fc.array(asked, { minLength: 5 }), (steps, pages) => {
-      const roster = createGroupedList(capacity, 3);
+    fc.property(moves, fc.array(pageRequest, { minLength: 5 }), (steps, pages) => {
+      const grouped = createGroupedList(capacity, 3);
       const list: { member: number; group: number }[] = [];
       for (const { member, group, leave } of steps) {
-        const here = list.findIndex((entry) => entry.member === member);
-        const entry = list[here];
+        const position = list.findIndex((entry) => entry.member === member);
+        const entry = list[position];
         if (entry === undefined) {
-          roster.join(member, group);
+          grouped.join(member, group);
           list.push({ member, group });
         } else if (leave) {
-          roster.leave(member, entry.group);
-          list.splice(here, 1);
+          grouped.leave(member, entry.group);
+          list.splice(position, 1);
         } else {
-          roster.regroup(member, entry.group, group);
+          grouped.regroup(member, entry.group, group);
           entry.group = group;
         }
       }
       for (const { groups, offset, limit } of pages) {
         const expected = list.filter(({ group }) => (groups & (1 << group)) !== 0).map(({ member }) => member);
-        expect(roster.count(groups)).toBe(expected.length);
-        expect(roster.page(groups, offset, limit)).toEqual(expected.slice(offset, offset + limit));
+        expect(grouped.count(groups)).toBe(expected.length);
+        expect(grouped.page(groups, offset, limit)).toEqual(expected.slice(offset, offset + limit));
       }
     }),
     { numRuns: 10 },
   );
 });
 
-test("the pages of a sieve are what is left of the list, each position once", () => {
+test("the pages of a record filter contain each remaining position once", () => {
   const shares = fc.integer({ min: 0, max: 100 }).map((percent) => percent / 100);
   fc.assert(
     fc.property(
@@ -68,14 +72,14 @@ test("the pages of a sieve are what is left of the list, each position once", ()
       fc.nat({ max: 3_500 }),
       fc.integer({ min: 1, max: 800 }),
       (seed, share, total, limit) => {
-        const sieve = createRecordFilter(seed, share);
-        const left = sieve.positions(0, total, total);
-        expect(left).toHaveLength(sieve.count(total));
-        expect(left).toEqual([...new Set(left)].sort((one, other) => one - other));
-        expect(left.every((position) => position < total)).toBe(true);
+        const filter = createRecordFilter(seed, share);
+        const remaining = filter.positions(0, total, total);
+        expect(remaining).toHaveLength(filter.count(total));
+        expect(remaining).toEqual([...new Set(remaining)].sort((one, other) => one - other));
+        expect(remaining.every((position) => position < total)).toBe(true);
         const paged: number[] = [];
-        for (let offset = 0; offset < total; offset += limit) paged.push(...sieve.positions(offset, limit, total));
-        expect(paged).toEqual(left);
+        for (let offset = 0; offset < total; offset += limit) paged.push(...filter.positions(offset, limit, total));
+        expect(paged).toEqual(remaining);
       },
     ),
     { numRuns: 40 },
@@ -84,7 +88,7 @@ test("the pages of a sieve are what is left of the list, each position once", ()
   expect(PASS_ALL_FILTER.positions(4, 3, 6)).toEqual([4, 5]);
 });
 
-test("identifiers lead back to what they were made of, and no two are the same", () => {
+test("IDs are unique and can be converted back", () => {
   fc.assert(
     fc.property(words, words, words, (seed, one, other) => {
       expect(unscramble(scramble(one))).toBe(one);

@@ -5,52 +5,52 @@ import type { SimulatedNode } from "../fleet/node.ts";
 import { type ActiveFault, clockSkewAt } from "../http/faults.ts";
 import type { World } from "../network.ts";
 
-/** The nodes in the order of the list at `at`. No report after `seenUntil` is known to the service. */
+/** Returns the nodes in list order at `at`. The service knows no report after `seenUntil`. */
 export type NodeOrder = (at: EpochMs, seenUntil: EpochMs) => readonly SimulatedNode[];
 
-/** What all endpoints share. */
+/** State that all endpoints share. */
 export interface ServiceBackend {
   readonly options: ServiceOptions;
   readonly world: World;
   readonly nodeOrder: NodeOrder;
 }
 
-/** A request that was let in, and all that an endpoint needs to answer it. */
+/** An admitted request with everything an endpoint needs to answer it. */
 export interface EndpointCall {
   readonly service: ServiceBackend;
-  /** The path parameter; "" where the path has none. */
+  /** The path parameter; "" if the path has none. */
   readonly id: string;
   readonly query: URLSearchParams;
   readonly body: string;
-  /** True time. */
+  /** Time without clock skew. */
   readonly at: EpochMs;
   readonly activeFaults: readonly ActiveFault[];
 }
 
-/** A success. Without a value the reply has no body. */
+/** A success. Without a value, the reply has no body. */
 export interface EndpointSuccess {
   readonly status: number;
   readonly value?: unknown;
 }
 
-/** A refusal: its code is for programs, its message says what is wrong, and what would be right. */
+/** An error reply. The code is for programs; the message says what is wrong and what would be right. */
 export interface EndpointError {
   readonly status: number;
   readonly code: string;
   readonly message: string;
 }
 
-/** What an endpoint says. */
+/** The result of an endpoint. */
 export type EndpointResult = Result<EndpointSuccess, EndpointError>;
 
-/** A refusal as an outcome. */
+/** Creates an error result. */
 export const endpointError = (
   status: number,
   code: string,
   message: string,
 ): { readonly ok: false; readonly error: EndpointError } => fail({ status, code, message });
 
-/** The first fault of that kind that hits the call. */
+/** Returns the first active fault of a kind; null: none. */
 export function findFault<K extends FaultKind["kind"]>(
   activeFaults: readonly ActiveFault[],
   kind: K,
@@ -61,6 +61,6 @@ export function findFault<K extends FaultKind["kind"]>(
   return null;
 }
 
-/** An instant as the service stamped it: by its own clock, which may have been off just then. ISO 8601, UTC. */
+/** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
 export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
   new Date(at + clockSkewAt(service.world.faultSchedule, at)).toISOString();

@@ -16,7 +16,7 @@ import {
 import { detailedNode, listedNode } from "./node-view.ts";
 import { answerPage, listFilter } from "./paging.ts";
 
-/** A quarantine lasts from a minute to 30 days; the spec shows no bounds. */
+/** 30 days. The spec states no maximum. */
 const QUARANTINE_MINUTES_MAX = 43_200;
 const REASON_LENGTH_MAX = 500;
 
@@ -44,7 +44,7 @@ export function readNode(call: EndpointCall): EndpointResult {
   return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, reportsKnownUntil(call)) });
 }
 
-/** POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required; a second one replaces the first. */
+/** POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required. A second quarantine replaces the first. */
 export function quarantineNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
@@ -52,14 +52,14 @@ export function quarantineNode(call: EndpointCall): EndpointResult {
   if (!body.ok) return body;
   const { reason, duration_minutes: minutes } = body.value;
   if (typeof reason !== "string" || reason === "" || reason.length > REASON_LENGTH_MAX) {
-    return endpointError(400, "invalid_reason", `reason must be a text of 1 to ${REASON_LENGTH_MAX} characters`);
+    return endpointError(400, "invalid_reason", `reason must be a string of 1 to ${REASON_LENGTH_MAX} characters`);
   }
-  if (!isWhole(minutes) || minutes < 1 || minutes > QUARANTINE_MINUTES_MAX) {
-    const message = `duration_minutes must be a whole number from 1 to ${QUARANTINE_MINUTES_MAX}`;
+  if (!isInteger(minutes) || minutes < 1 || minutes > QUARANTINE_MINUTES_MAX) {
+    const message = `duration_minutes must be an integer from 1 to ${QUARANTINE_MINUTES_MAX}`;
     return endpointError(400, "invalid_duration_minutes", message);
   }
   const { world } = call.service;
-  // Cut first, so that their number is known: with the quarantine the node stops serving, and would cut them itself.
+  // Cut the sessions first to count them: the quarantine would end them without a count.
   const disconnected = cutSessions(world.traffic, node.value, call.at - world.startMs, "closed");
   quarantine(world.fleet, node.value, call.at + minutes * MINUTE_MS, call.at);
   return ok({
@@ -74,7 +74,7 @@ export function quarantineNode(call: EndpointCall): EndpointResult {
   });
 }
 
-/** POST /v1/nodes/{id}/reboot (spec, section 4.4). A reboot that is under way is not begun again: 409. */
+/** POST /v1/nodes/{id}/reboot (spec, section 4.4). Answers 409 while the node is rebooting. */
 export function rebootNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
@@ -83,12 +83,12 @@ export function rebootNode(call: EndpointCall): EndpointResult {
   const { force = false } = body.value;
   if (typeof force !== "boolean") return endpointError(400, "invalid_force", "force must be true or false");
   const { id, status } = node.value;
-  if (status === "rebooting") return endpointError(409, "node_rebooting", `Node ${id} is rebooting already`);
+  if (status === "rebooting") return endpointError(409, "node_rebooting", `Node ${id} is already rebooting`);
   reboot(call.service.world.fleet, node.value, force, call.at);
   return actionResult(call, { message: `${force ? "Forced" : "Graceful"} reboot of node ${id} requested`, force });
 }
 
-/** POST /v1/nodes/{id}/disconnect (spec, section 4.5). A body is not read. */
+/** POST /v1/nodes/{id}/disconnect (spec, section 4.5). Ignores the request body. */
 export function disconnectNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
@@ -98,11 +98,11 @@ export function disconnectNode(call: EndpointCall): EndpointResult {
   return actionResult(call, { message, disconnected_sessions: count });
 }
 
-/** What reboot and disconnect answer is not shown: the option says. */
-function actionResult({ service }: EndpointCall, facts: Readonly<Record<string, unknown>>): EndpointResult {
+/** Answers reboot and disconnect. The spec does not show these replies, so an option chooses their form. */
+function actionResult({ service }: EndpointCall, fields: Readonly<Record<string, unknown>>): EndpointResult {
   switch (service.options.actionReply) {
     case "success":
-      return ok({ status: 200, value: { success: true, ...facts } });
+      return ok({ status: 200, value: { success: true, ...fields } });
     case "empty_object":
       return ok({ status: 200, value: {} });
     case "no_content":
@@ -117,7 +117,7 @@ function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
   return node === null || isHidden(call, node) ? notFound(call.id) : ok(node);
 }
 
-/** Whether a fault leaves the node out of the lists: then it is not found by its id either. */
+/** Whether the fault `vanished` hides the node. A hidden node is not found by its ID either. */
 function isHidden(call: EndpointCall, node: SimulatedNode): boolean {
   if (findFault(call.activeFaults, "vanished") === null) return false;
   const position = call.service.nodeOrder(call.at, reportsKnownUntil(call)).indexOf(node);
@@ -133,13 +133,13 @@ function badDetailResult({ id }: EndpointCall, answer: BadDetail): EndpointResul
     case "unreadable":
       return ok({ status: 200, value: { error: "node_unavailable" } });
     case "server_error":
-      return endpointError(500, "internal_error", `Node ${JSON.stringify(id)} can't be read`);
+      return endpointError(500, "internal_error", `Node ${JSON.stringify(id)} cannot be read`);
     default:
       return answer satisfies never;
   }
 }
 
-/** No body is an empty object; anything but an object is refused. */
+/** Parses the body. An empty body is an empty object; any other value than an object is an error. */
 function readBody({ body }: EndpointCall): Result<Readonly<Record<string, unknown>>, EndpointError> {
   if (body === "") return ok({});
   try {
@@ -151,8 +151,8 @@ function readBody({ body }: EndpointCall): Result<Readonly<Record<string, unknow
   return endpointError(400, "invalid_body", "The body must be a JSON object");
 }
 
-const isWhole = (value: unknown): value is number => Number.isSafeInteger(value);
+const isInteger = (value: unknown): value is number => Number.isSafeInteger(value);
 
-/** The last report that the service knows of: with the fault on, none that came since it began. */
+/** Returns the time after which the service knows no reports: the start of the fault `stale_last_seen`, if active. */
 const reportsKnownUntil = ({ activeFaults }: EndpointCall): number =>
   findFault(activeFaults, "stale_last_seen")?.sinceMs ?? Number.POSITIVE_INFINITY;

@@ -8,7 +8,7 @@ import { bandwidthOf, reportedAt, uptimeHours } from "./node-view.ts";
 type Field = (typeof NODE_ORDERS)[number];
 type SortKey = number | string;
 
-/** Fields that change with every report or session, and so with time alone. */
+/** Fields that change as time passes, without a change of the fleet. */
 const TIME_DEPENDENT_FIELDS: ReadonlySet<Field> = new Set<Field>([
   "last_seen",
   "uptime_hours",
@@ -17,8 +17,8 @@ const TIME_DEPENDENT_FIELDS: ReadonlySet<Field> = new Set<Field>([
 ]);
 
 /**
- * The order of a world's node list. It is derived anew only where something that it depends on has changed, and from the
- * order before, which is nearly right: that takes 0.2 ms for 5,000 nodes.
+ * Creates the order of a node list. The nodes are sorted only after a change, starting from the previous, nearly sorted
+ * order: 0.2 ms for 5,000 nodes.
  */
 export function createNodeOrder(order: ServiceOptions["nodeList"]["order"], world: World): NodeOrder {
   const { fleet } = world;
@@ -28,8 +28,8 @@ export function createNodeOrder(order: ServiceOptions["nodeList"]["order"], worl
   const sign = isDescending ? -1 : 1;
   const keys: SortKey[] = [];
   let sorted: SimulatedNode[] = [];
-  let moves = -1;
-  let state = "";
+  let membershipChanges = -1;
+  let sortedState = "";
 
   function compare(one: SimulatedNode, other: SimulatedNode): number {
     const [left, right] = [keys[one.index]!, keys[other.index]!];
@@ -37,11 +37,11 @@ export function createNodeOrder(order: ServiceOptions["nodeList"]["order"], worl
   }
 
   return (at, seenUntil) => {
-    const now = TIME_DEPENDENT_FIELDS.has(field) ? `${fleet.changeCount} ${at} ${seenUntil}` : `${fleet.changeCount}`;
-    if (now === state) return sorted;
-    state = now;
-    if (moves !== fleet.membershipChangeCount) sorted = [...fleet.nodes];
-    moves = fleet.membershipChangeCount;
+    const state = TIME_DEPENDENT_FIELDS.has(field) ? `${fleet.changeCount} ${at} ${seenUntil}` : `${fleet.changeCount}`;
+    if (state === sortedState) return sorted;
+    sortedState = state;
+    if (membershipChanges !== fleet.membershipChangeCount) sorted = [...fleet.nodes];
+    membershipChanges = fleet.membershipChangeCount;
     for (const node of sorted) keys[node.index] = sortKey(field, world, node, at, seenUntil);
     return sorted.sort(compare);
   };

@@ -7,9 +7,9 @@ import { countedBytes, gigabytes } from "../sessions/byte-counter.ts";
 import { BYTES_PER_MS_MEAN } from "../sessions/demand.ts";
 import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
 
-/** Mean size of a node, as `node.ts` deals them. */
+/** Mean size of a node in `node.ts`. */
 const SIZE_MEAN = 2;
-/** Sessions at which a node's processor is fully taken, as a multiple of its fair share of all. */
+/** Number of sessions at full CPU usage, as a multiple of the node's fair share. */
 const HEADROOM = 2.2;
 const CAPACITY_MIN = 4;
 
@@ -28,7 +28,7 @@ export interface ListedNode {
   readonly bandwidth_gb: number;
 }
 
-/** A node in the detail form. Usage is in the scale that the service was told to have. */
+/** A node in the detail form. Usage is in the scale of the option `usageScale`. */
 export interface DetailedNode extends ListedNode {
   readonly cpu_usage: number;
   readonly memory_usage: number;
@@ -37,22 +37,22 @@ export interface DetailedNode extends ListedNode {
   readonly updated_at: string;
 }
 
-/** The last report of a node at `at` that the service knows: none after `seenUntil`. */
+/** Returns the time of the node's last report by `at` that the service knows: none after `seenUntil`. */
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
   Math.min(lastHeartbeat(node, at), seenUntil);
 
-/** Whole hours that the node has been up, by its last report. */
+/** Returns the uptime at the node's last report, in whole hours. */
 export const uptimeHours = (node: SimulatedNode, at: EpochMs): number =>
   Math.max(0, Math.floor((lastHeartbeat(node, at) - node.bootAt) / HOUR_MS));
 
-/** All that the node ever carried: what it had before the start is what a node of its size and age would have. */
+/** Returns the node's lifetime traffic in GB. The part before the start is estimated from its size and age. */
 export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
   const { traffic, startMs } = world;
   const before = Math.max(0, startMs - node.createdAt) * BYTES_PER_MS_MEAN * fairShare(world, node);
   return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
-/** The list form of a node at `at`. No report after `seenUntil` is known to the service. */
+/** Returns the list form of a node at `at`. The service knows no report after `seenUntil`. */
 export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): ListedNode {
   const { active } = service.world.traffic.population.nodes[node.index]!;
   return {
@@ -70,7 +70,7 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
   };
 }
 
-/** The detail form of a node at `at`. */
+/** Returns the detail form of a node at `at`. */
 export function detailedNode(
   service: ServiceBackend,
   node: SimulatedNode,

@@ -10,17 +10,17 @@ import {
 } from "./endpoint-context.ts";
 import { createRecordFilter, PASS_ALL_FILTER, type RecordFilter } from "./record-filter.ts";
 
-/** Which page was asked for (spec, section 2.5). */
+/** A requested page (spec, section 2.5). */
 interface PageRequest {
   readonly page: number;
-  /** The limit in force, after clamping. */
+  /** The effective limit, after clamping. */
   readonly limit: number;
-  /** The limit that the reply states. */
+  /** The limit in the reply. */
   readonly statedLimit: number;
   readonly offset: number;
 }
 
-/** Reads page and limit from the query, by the service's options. */
+/** Reads page and limit from the query. */
 function readPage({ service, query }: EndpointCall): Result<PageRequest, EndpointError> {
   const { firstPage, pageLimitDefault, pageLimitMax, pageLimitOver, pageLimitEcho } = service.options;
   const page = wholeNumber(query.get("page"), firstPage);
@@ -28,37 +28,36 @@ function readPage({ service, query }: EndpointCall): Result<PageRequest, Endpoin
     return endpointError(
       400,
       "invalid_page",
-      `page must be a whole number from ${firstPage}, not ${quoted(query, "page")}`,
+      `page must be an integer from ${firstPage}, not ${quoted(query, "page")}`,
     );
   }
-  const asked = wholeNumber(query.get("limit"), pageLimitDefault);
-  if (asked === null || asked < 1 || (asked > pageLimitMax && pageLimitOver === "reject")) {
-    const message = `limit must be a whole number from 1 to ${pageLimitMax}, not ${quoted(query, "limit")}`;
+  const requested = wholeNumber(query.get("limit"), pageLimitDefault);
+  if (requested === null || requested < 1 || (requested > pageLimitMax && pageLimitOver === "reject")) {
+    const message = `limit must be an integer from 1 to ${pageLimitMax}, not ${quoted(query, "limit")}`;
     return endpointError(400, "invalid_limit", message);
   }
-  const limit = Math.min(asked, pageLimitMax);
-  const echo = pageLimitEcho === "effective" ? limit : asked;
-  return ok({ page, limit, statedLimit: echo, offset: (page - firstPage) * limit });
+  const limit = Math.min(requested, pageLimitMax);
+  const statedLimit = pageLimitEcho === "effective" ? limit : requested;
+  return ok({ page, limit, statedLimit, offset: (page - firstPage) * limit });
 }
 
-/** A list that is paged through. */
+/** A list with pages. */
 export interface PagedList<T extends { readonly id: string }> {
   readonly options: ListOptions<string>;
-  /** Records that it holds. */
   readonly length: number;
-  /** Records that it held when its total was last counted. */
+  /** Length of the list when its total was last counted. */
   readonly counted: number;
-  /** The records at these positions, which ascend; there may be none. */
+  /** Returns the records at these ascending positions. */
   read(positions: readonly number[]): readonly T[];
 }
 
-/** Answers with the page that is asked for, by the options of the list and what the faults make of it. */
+/** Answers with the requested page, after applying the active faults. */
 export function answerPage<T extends { readonly id: string }>(call: EndpointCall, list: PagedList<T>): EndpointResult {
-  const asked = readPage(call);
-  if (!asked.ok) return asked;
-  const { limit, statedLimit: echo } = asked.value;
+  const requested = readPage(call);
+  if (!requested.ok) return requested;
+  const { limit, statedLimit } = requested.value;
   const ignored = findFault(call.activeFaults, "page_ignored");
-  const offset = ignored === null ? asked.value.offset : 0;
+  const offset = ignored === null ? requested.value.offset : 0;
   const { recordsMax } = list.options;
   if (offset >= recordsMax) {
     return endpointError(
@@ -68,17 +67,21 @@ export function answerPage<T extends { readonly id: string }>(call: EndpointCall
     );
   }
   const recordFilter = listFilter(call);
-  const left = recordFilter.count(list.length);
-  const twice = Math.min(left, findFault(call.activeFaults, "duplicates")?.records ?? 0);
-  const from = Math.max(offset, left);
-  const again = Math.max(0, Math.min(offset + limit, left + twice) - from);
+  const listed = recordFilter.count(list.length);
+  // Duplicates of the first records follow the last record.
+  const duplicates = Math.min(listed, findFault(call.activeFaults, "duplicates")?.records ?? 0);
+  const from = Math.max(offset, listed);
+  const duplicatesOnPage = Math.max(0, Math.min(offset + limit, listed + duplicates) - from);
   const data = [
     ...list.read(recordFilter.positions(offset, limit, list.length)),
-    ...list.read(recordFilter.positions(from - left, again, list.length)),
+    ...list.read(recordFilter.positions(from - listed, duplicatesOnPage, list.length)),
   ];
-  const total = statedTotal(list.options, recordFilter.count(list.counted) + twice, data.length);
-  const page = ignored?.states === "first" ? call.service.options.firstPage : asked.value.page;
-  return ok({ status: 200, value: { data: corruptRecords(call, data), pagination: { page, limit: echo, total } } });
+  const total = statedTotal(list.options, recordFilter.count(list.counted) + duplicates, data.length);
+  const page = ignored?.states === "first" ? call.service.options.firstPage : requested.value.page;
+  return ok({
+    status: 200,
+    value: { data: corruptRecords(call, data), pagination: { page, limit: statedLimit, total } },
+  });
 }
 
 function statedTotal(
@@ -89,14 +92,14 @@ function statedTotal(
   return totalFixed ?? Math.max(0, (totalCounts === "list" ? all : onPage) + totalOffBy);
 }
 
-/** What the faults leave of a list. */
+/** Returns the filter that the active faults apply to a list. */
 export function listFilter({ service, activeFaults }: EndpointCall): RecordFilter {
   if (findFault(activeFaults, "empty_list") !== null) return createRecordFilter(0, 1);
   const vanished = findFault(activeFaults, "vanished");
   return vanished === null ? PASS_ALL_FILTER : createRecordFilter(service.world.seed, vanished.share);
 }
 
-/** Does to the records what the faults say; which ones are hit, and how, stays the same while a fault lasts. */
+/** Applies the faults to the records. Each record is corrupted in the same way as long as the fault lasts. */
 function corruptRecords<T extends { readonly id: string }>(
   call: EndpointCall,
   validRecords: readonly T[],
@@ -105,13 +108,13 @@ function corruptRecords<T extends { readonly id: string }>(
   const fault = findFault(call.activeFaults, "bad_records");
   if (fault === null) return records;
   return records.map((record) => {
-    const fate = hash(call.service.world.seed ^ 0xbad, hashText(record.id));
-    if ((fate % 1_000) / 1_000 >= fault.share) return record;
-    return { ...record, ...CORRUPTIONS[Math.floor(fate / 1_000) % CORRUPTIONS.length] };
+    const draw = hash(call.service.world.seed ^ 0xbad, hashText(record.id));
+    if ((draw % 1_000) / 1_000 >= fault.share) return record;
+    return { ...record, ...CORRUPTIONS[Math.floor(draw / 1_000) % CORRUPTIONS.length] };
   });
 }
 
-/** Gives each record one of many values in each label of its own; a node takes no notice of those of a session. */
+/** Gives the label fields of each record one of many values. Fields that the kind of record does not have are ignored. */
 function withManyLabels<T extends { readonly id: string }>(call: EndpointCall, records: readonly T[]): readonly T[] {
   const fault = findFault(call.activeFaults, "many_labels");
   if (fault === null) return records;

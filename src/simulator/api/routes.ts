@@ -7,7 +7,7 @@ import { listSessions, readHourly, readSession, readStatistics } from "./session
 /** One endpoint of the spec, section 4. */
 export interface Route {
   readonly method: "GET" | "POST";
-  /** The path as the spec writes it. */
+  /** The path template of the spec. */
   readonly path: string;
   readonly scope: Scope;
   readonly answer: (call: EndpointCall) => EndpointResult;
@@ -20,7 +20,7 @@ const ROUTES: readonly Route[] = [
   { method: "POST", path: "/v1/nodes/{id}/reboot", scope: "nodes:write", answer: rebootNode },
   { method: "POST", path: "/v1/nodes/{id}/disconnect", scope: "nodes:write", answer: disconnectNode },
   { method: "GET", path: "/v1/sessions", scope: "sessions:read", answer: listSessions },
-  // Before the endpoint of one session, which would take "stats" for an identifier.
+  // Before the endpoint of one session, which would match "stats" as an ID.
   { method: "GET", path: "/v1/sessions/stats", scope: "sessions:read", answer: readStatistics },
   { method: "GET", path: "/v1/sessions/stats/hourly", scope: "sessions:read", answer: readHourly },
   { method: "GET", path: "/v1/sessions/{id}", scope: "sessions:read", answer: readSession },
@@ -31,26 +31,25 @@ const MATCHERS = ROUTES.map((route) => ({
   pattern: new RegExp(`^${route.path.replace("{id}", "([^/]+)")}$`),
 }));
 
-/** Where a request leads: to an endpoint, to a path that has other methods only, or nowhere. */
+/** The endpoint of a request, or why there is none. */
 export type RouteMatch =
   | { readonly kind: "endpoint"; readonly route: Route; readonly id: string }
   | { readonly kind: "method_not_allowed"; readonly allowed: readonly string[] }
-  | { readonly kind: "nowhere" };
+  | { readonly kind: "not_found" };
 
-/** Finds the endpoint of a path without its query. */
+/** Finds the endpoint of a path without a query. */
 export function findRoute(method: string, pathname: string): RouteMatch {
-  const here = MATCHERS.map(({ route, pattern }) => ({ route, match: pattern.exec(pathname) })).filter(
+  const candidates = MATCHERS.map(({ route, pattern }) => ({ route, match: pattern.exec(pathname) })).filter(
     ({ match }) => match !== null,
   );
-  const first = here[0];
-  if (first === undefined) return { kind: "nowhere" };
-  const found = here.find(({ route }) => route.method === method);
+  if (candidates.length === 0) return { kind: "not_found" };
+  const found = candidates.find(({ route }) => route.method === method);
   if (found === undefined)
-    return { kind: "method_not_allowed", allowed: [...new Set(here.map(({ route }) => route.method))] };
+    return { kind: "method_not_allowed", allowed: [...new Set(candidates.map(({ route }) => route.method))] };
   return { kind: "endpoint", route: found.route, id: decodeSegment(found.match?.[1] ?? "") };
 }
 
-/** The category whose limit a path falls under. What is no session endpoint has the standard tier (section 8.2). */
+/** Returns the category whose limit applies to a path. Paths without a category have the standard tier (section 8.2). */
 export const categoryOf = (pathname: string): Category =>
   /^\/v1\/sessions(\/|$)/.test(pathname) ? "session_monitoring" : "node_management";
 

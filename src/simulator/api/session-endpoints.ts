@@ -19,24 +19,24 @@ import { answerPage } from "./paging.ts";
 import { slotsAt } from "./session-order.ts";
 import { detailedSession, listedSession } from "./session-view.ts";
 
-const LIVE_STATES: GroupMask = (1 << STATE_INDEX.connecting) | (1 << STATE_INDEX.active);
+const OPEN_STATES: GroupMask = (1 << STATE_INDEX.connecting) | (1 << STATE_INDEX.active);
 const ALL_STATES: GroupMask = (1 << SESSION_STATES.length) - 1;
 const TOP_COUNTRIES = 10;
 
-/** GET /v1/sessions (spec, section 4.6). Without a filter: all that live, and those that ended if the option says so. */
+/** GET /v1/sessions (spec, section 4.6). Without a filter it lists open sessions, and ended ones with `listEndedSessions`. */
 export function listSessions(call: EndpointCall): EndpointResult {
   const { service, at, query } = call;
-  const listed = service.options.listEndedSessions ? ALL_STATES : LIVE_STATES;
-  const wanted = query.get("status");
-  const state = wanted === null ? -1 : (SESSION_STATES as readonly string[]).indexOf(wanted);
-  if (wanted !== null && state === -1) {
-    const message = `status must be one of ${SESSION_STATES.join(", ")}, not ${JSON.stringify(wanted)}`;
+  const listed = service.options.listEndedSessions ? ALL_STATES : OPEN_STATES;
+  const status = query.get("status");
+  const state = status === null ? -1 : (SESSION_STATES as readonly string[]).indexOf(status);
+  if (status !== null && state === -1) {
+    const message = `status must be one of ${SESSION_STATES.join(", ")}, not ${JSON.stringify(status)}`;
     return endpointError(400, "invalid_status", message);
   }
-  const groups = wanted === null ? listed : listed & (1 << state);
-  const { ordered: roster } = service.world.traffic.population.sessions;
+  const groups = status === null ? listed : listed & (1 << state);
+  const { ordered } = service.world.traffic.population.sessions;
   const options = service.options.sessionList;
-  const length = roster.count(groups);
+  const length = ordered.count(groups);
   const lagging =
     options.totalLagMs === 0 ? null : sessionsAt(service.world.countHistory, groups, at - options.totalLagMs);
   return answerPage(call, {
@@ -47,7 +47,7 @@ export function listSessions(call: EndpointCall): EndpointResult {
   });
 }
 
-/** GET /v1/sessions/{id} (spec, section 4.7). A session that ended can be read for some minutes, listed or not. */
+/** GET /v1/sessions/{id} (spec, section 4.7). An ended session can be read for some minutes, even if it is not listed. */
 export function readSession({ service, id, at }: EndpointCall): EndpointResult {
   const { seed, traffic } = service.world;
   const { sessions } = traffic.population;
@@ -59,12 +59,11 @@ export function readSession({ service, id, at }: EndpointCall): EndpointResult {
 }
 
 /**
- * GET /v1/sessions/stats (spec, section 4.8). All of it speaks of the sessions whose status is active: their number,
- * their average age, their countries and protocols. A websocket begins as a request to a web server, mostly encrypted:
- * it counts as https, as the spec has but three protocols there.
+ * GET /v1/sessions/stats (spec, section 4.8). The numbers describe active sessions; the average duration is their mean
+ * age. Websocket sessions count as https because the spec has only three protocols there.
  */
 export function readStatistics({ service, at, activeFaults }: EndpointCall): EndpointResult {
-  const many = Array.from({ length: findFault(activeFaults, "many_labels")?.values ?? 0 }, (_, value) => value);
+  const extraLabels = Array.from({ length: findFault(activeFaults, "many_labels")?.values ?? 0 }, (_, value) => value);
   const { traffic, hours, startMs } = service.world;
   const { population } = traffic;
   const { active } = population.all;
@@ -83,14 +82,14 @@ export function readStatistics({ service, at, activeFaults }: EndpointCall): End
         .filter(({ sessions }) => sessions > 0)
         .sort((one, other) => other.sessions - one.sessions)
         .slice(0, TOP_COUNTRIES)
-        .concat(many.map((value) => ({ country: `country_${value}`, sessions: 1 }))),
+        .concat(extraLabels.map((value) => ({ country: `country_${value}`, sessions: 1 }))),
       top_protocols: [
         { protocol: "socks5", sessions: ofType("socks5") },
         { protocol: "http", sessions: ofType("http") },
         { protocol: "https", sessions: ofType("https") + ofType("websocket") },
       ]
         .sort((one, other) => other.sessions - one.sessions)
-        .concat(many.map((value) => ({ protocol: `protocol_${value}`, sessions: 1 }))),
+        .concat(extraLabels.map((value) => ({ protocol: `protocol_${value}`, sessions: 1 }))),
     },
   });
 }
@@ -106,7 +105,7 @@ export function readHourly({ service }: EndpointCall): EndpointResult {
   return ok({ status: 200, value: { data } });
 }
 
-/** The label of an hour: whole on the service's own clock, however far that is off. */
+/** Formats the start of an hour, rounded to a full hour on the service's skewed clock. */
 function wholeHour({ world }: ServiceBackend, startMs: EpochMs): string {
   const labelled = Math.round((startMs + clockSkewAt(world.faultSchedule, startMs)) / HOUR_MS) * HOUR_MS;
   return new Date(labelled).toISOString();

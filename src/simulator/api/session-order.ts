@@ -6,7 +6,7 @@ import { type ListedSession, listedSession } from "./session-view.ts";
 
 type Order = ServiceOptions["sessionList"]["order"];
 
-/** The slots of the sessions in those states at these ascending positions of the list. */
+/** Returns the slots of the sessions at these ascending positions of the list of the given states. */
 export function slotsAt(
   service: ServiceBackend,
   groups: GroupMask,
@@ -15,19 +15,19 @@ export function slotsAt(
 ): number[] {
   const [first, last] = [positions[0], positions.at(-1)];
   if (first === undefined || last === undefined) return [];
-  const { ordered: roster } = service.world.traffic.population.sessions;
+  const { ordered } = service.world.traffic.population.sessions;
   const { order } = service.options.sessionList;
   const length = last - first + 1;
   if (order === "started_at") {
-    const slots = roster.page(groups, first, length);
+    const slots = ordered.page(groups, first, length);
     return positions.map((position) => slots[position - first]!);
   }
-  const total = roster.count(groups);
+  const total = ordered.count(groups);
   if (order === "-started_at") {
-    const slots = roster.page(groups, total - 1 - last, length);
+    const slots = ordered.page(groups, total - 1 - last, length);
     return positions.map((position) => slots[last - position]!);
   }
-  const slots = sorted(service, roster.page(groups, 0, total), order, at);
+  const slots = sorted(service, ordered.page(groups, 0, total), order, at);
   return positions.map((position) => slots[position]!);
 }
 

@@ -6,7 +6,7 @@ import { hash, hashUnit } from "../hash.ts";
 import { bytesMovedBy, SESSION_KINDS, SESSION_STATES, STATE_INDEX } from "../sessions/sessions.ts";
 import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
 
-/** Share of a session's bytes that the client sent: from a download to an upload. */
+/** Range of the share of a session's bytes that the client sent. */
 const SENT_SHARE_MIN = 0.04;
 const SENT_SHARE_SPREAD = 0.3;
 const ERRORS_MAX = 5;
@@ -36,7 +36,7 @@ export interface DetailedSession extends ListedSession {
   readonly last_activity: string;
 }
 
-/** The list form of the session in `slot` at `at`. */
+/** Returns the list form of the session in `slot` at `at`. */
 export function listedSession(service: ServiceBackend, slot: number, at: EpochMs): ListedSession {
   const { seed, startMs, traffic } = service.world;
   const { sessions } = traffic.population;
@@ -63,20 +63,20 @@ export function listedSession(service: ServiceBackend, slot: number, at: EpochMs
   };
 }
 
-/** The detail form of the session in `slot` at `at`. */
+/** Returns the detail form of the session in `slot` at `at`. */
 export function detailedSession(service: ServiceBackend, slot: number, at: EpochMs): DetailedSession {
   const { seed, startMs, traffic } = service.world;
   const { sessions } = traffic.population;
   const generation = sessions.generation[slot]!;
   const { userAgent, clientIp } = sessionIdentity(seed, slot, generation);
   const failed = sessions.state[slot] === STATE_INDEX.error;
-  const moves = !Number.isNaN(sessions.transferringSince[slot]!);
+  const isTransferring = !Number.isNaN(sessions.transferringSince[slot]!);
   return {
     ...listedSession(service, slot, at),
     protocol: "tcp",
     user_agent: userAgent,
     client_ip: clientIp,
     error_count: failed ? 1 + (hash(seed ^ 0xe220, slot, generation) % ERRORS_MAX) : 0,
-    last_activity: serviceTimestamp(service, moves ? at : startMs + sessions.idleSince[slot]!),
+    last_activity: serviceTimestamp(service, isTransferring ? at : startMs + sessions.idleSince[slot]!),
   };
 }

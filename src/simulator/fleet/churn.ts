@@ -6,21 +6,21 @@ import { addNode, type Population } from "../sessions/population.ts";
 import { addNewNode, type Fleet, removeNode } from "./fleet.ts";
 import { NEVER } from "./node.ts";
 
-/** When nodes next join and leave the fleet. It follows from the seed and the rates, whatever else happens. */
+/** The schedule by which nodes join and leave the fleet. It depends only on the seed and the rates. */
 export interface Churn {
   readonly seed: Uint32;
   readonly rates: ChurnRates;
   joinAt: EpochMs;
   leaveAt: EpochMs;
-  /** Joins and leaves so far. */
+  /** Number of joins and leaves so far. */
   joins: number;
   leaves: number;
 }
 
-/** What a number is drawn for. */
+/** Hash keys that make the draws for different purposes independent. */
 const DRAW_PURPOSES = { joinAt: 0x10b1, leaveAt: 0x10b2, leaver: 0x10b3 } as const;
 
-/** The churn of a scenario, from `startMs` on. */
+/** Creates the churn of a scenario from `startMs` on. */
 export function createChurn({ seed, churn: rates }: Scenario, startMs: EpochMs): Churn {
   const churn: Churn = { seed, rates, joinAt: NEVER, leaveAt: NEVER, joins: 0, leaves: 0 };
   churn.joinAt = startMs + drawDelay(rates.joinEveryMs, drawUnit(churn, DRAW_PURPOSES.joinAt, 0));
@@ -28,10 +28,10 @@ export function createChurn({ seed, churn: rates }: Scenario, startMs: EpochMs):
   return churn;
 }
 
-/** When the next node joins or leaves; Infinity: never. */
+/** Returns when the next node joins or leaves; Infinity: never. */
 export const nextChurnEvent = ({ joinAt, leaveAt }: Churn): EpochMs => Math.min(joinAt, leaveAt);
 
-/** Lets the next node join or leave, at its time. */
+/** Executes the next join or leave at its time. */
 export function runChurnEvent(churn: Churn, fleet: Fleet, population: Population): void {
   const at = nextChurnEvent(churn);
   if (at === churn.joinAt) {

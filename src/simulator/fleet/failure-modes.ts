@@ -4,32 +4,32 @@ import type { EpochMs } from "../../model/time.ts";
 import { exponential } from "../hash.ts";
 
 /**
- * What is wrong with a node. `outage`: it does not respond; `flapping`: it does, and does not, every few minutes;
- * `hot`, `leak` and `full`: it responds, its sessions fail, and only the detail shows the processor, the memory or the
- * disk that is to blame. Left alone, those three end in an outage.
+ * The failure of a node. `outage`: the node does not respond. `flapping`: it stops and resumes responding every few
+ * minutes. `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU, memory
+ * or disk; without a repair these become an outage.
  */
 export type FailureMode = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
-/** What ends a failure: time, any reboot, only a forced reboot, or only an operator. */
+/** What ends a failure: time, any reboot, only a forced reboot, or only a repair by an operator. */
 export type Remedy = "time" | "reboot" | "forced_reboot" | "person";
 
-/** How an ailment begins. */
+/** The start of a failure. */
 export interface FailureStart {
   readonly failureMode: Exclude<FailureMode, "none">;
   readonly remedy: Remedy;
-  /** When it passes by itself, or a person mends it; Infinity: never. */
+  /** When it ends without an action, by time or an operator's repair; Infinity: never. */
   readonly recoverAt: EpochMs;
-  /** When it takes its next turn, up or down, or into an outage; Infinity: never. */
+  /** When the node next starts or stops flapping down, or its failure becomes an outage; Infinity: never. */
   readonly nextPhaseAt: EpochMs;
 }
 
-/** Share of faults that are a crash: the node reboots by itself, and is well. */
+/** Share of failures that are a crash: the node reboots without an action and is healthy afterwards. */
 const CRASH_SHARE = 0.2;
-/** Shares of the other faults; what is left are outages. */
+/** Shares of the other failures; the rest are outages. */
 const HOT_SHARE = 0.2;
 const LEAK_SHARE = 0.2;
 const FULL_SHARE = 0.15;
-/** Share of what a reboot heals that only a forced one does: the system hangs too deep to shut down. */
+/** Share of the failures that end with a reboot for which it must be forced, because the system cannot shut down. */
 const FORCED_REBOOT_SHARE = 0.3;
 
 const TRANSIENT_MS_MIN: DurationMs = 30 * SECOND_MS;
@@ -40,30 +40,30 @@ const FLAP_MS_SPREAD: DurationMs = 3 * MINUTE_MS;
 const DECLINE_MS_MIN: DurationMs = HOUR_MS;
 const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 
-/** How long until a flapping node changes its mind. `unit`: a uniform draw. */
+/** Returns the time until a flapping node changes. `unit`: a uniform draw from 0 to 1. */
 export const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
-/** Draws the next failure of a healthy node at `at`; null: it crashes and reboots. `draw` gives uniform numbers. */
+/** Draws the failure of a healthy node at `at`; null: it crashes and reboots. `draw` returns uniform numbers from 0 to 1. */
 export function drawFailure(rates: FleetRates, at: EpochMs, draw: () => number): FailureStart | null {
   if (draw() < CRASH_SHARE) return null;
   const failureMode = failureModeOf(draw(), draw() < rates.flapping);
   const remedy = remedyOf(rates, draw);
-  const lasts =
+  const durationMs =
     remedy === "time"
       ? Math.min(TRANSIENT_MS_MAX, TRANSIENT_MS_MIN + exponential(TRANSIENT_MS_MEAN, draw()))
       : exponential(rates.repairMs, draw());
-  return { failureMode, remedy, recoverAt: at + Math.ceil(lasts), nextPhaseAt: at + phaseMs(failureMode, draw()) };
+  return { failureMode, remedy, recoverAt: at + Math.ceil(durationMs), nextPhaseAt: at + phaseMs(failureMode, draw()) };
 }
 
-/** Whether a reboot of that kind ends what has that cure. What passes by itself passes with a reboot, too. */
+/** Whether a reboot ends a failure with this remedy. A reboot also ends a failure that time would end. */
 export const rebootRepairs = (remedy: Remedy, forced: boolean): boolean =>
   remedy === "time" || remedy === "reboot" || (remedy === "forced_reboot" && forced);
 
-function failureModeOf(unit: number, flaps: boolean): FailureStart["failureMode"] {
+function failureModeOf(unit: number, isFlapping: boolean): FailureStart["failureMode"] {
   if (unit < HOT_SHARE) return "hot";
   if (unit < HOT_SHARE + LEAK_SHARE) return "leak";
   if (unit < HOT_SHARE + LEAK_SHARE + FULL_SHARE) return "full";
-  return flaps ? "flapping" : "outage";
+  return isFlapping ? "flapping" : "outage";
 }
 
 function remedyOf(rates: FleetRates, draw: () => number): Remedy {

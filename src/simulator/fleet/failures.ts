@@ -5,7 +5,7 @@ import { exponential, hashUnit, type Uint32 } from "../hash.ts";
 import { drawFailure, type FailureStart, flapMs, rebootRepairs } from "./failure-modes.ts";
 import { NEVER, type SimulatedNode } from "./node.ts";
 
-/** What decides how often nodes fall ill, and which. */
+/** The seed and rates from which failures are drawn. */
 export interface HealthModel {
   readonly seed: Uint32;
   readonly rates: FleetRates;
@@ -13,12 +13,12 @@ export interface HealthModel {
 
 const REPAIR_MS: DurationMs = 10 * MINUTE_MS;
 
-/** A node's health takes its next turn: it falls ill, or its ailment changes. */
-export function advanceHealth(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
-  if (node.failureMode === "none") drawAndStartFailure(healthModel, node, at);
+/** Executes the next health event of a node: the start or the next phase of a failure. */
+export function advanceHealth(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  if (node.failureMode === "none") drawAndStartFailure(model, node, at);
   else if (node.failureMode === "flapping") {
     node.isUnresponsive = !node.isUnresponsive;
-    node.nextPhaseAt = at + flapMs(drawForNode(healthModel, node));
+    node.nextPhaseAt = at + flapMs(drawForNode(model, node));
   } else {
     node.failureMode = "outage";
     node.isUnresponsive = true;
@@ -26,17 +26,17 @@ export function advanceHealth(healthModel: HealthModel, node: SimulatedNode, at:
   }
 }
 
-function drawAndStartFailure(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
-  const begun = drawFailure(healthModel.rates, at, () => drawForNode(healthModel, node));
-  if (begun === null) {
-    node.nextPhaseAt = drawInstantAfter(healthModel, node, at, healthModel.rates.faultEveryMs);
-    startReboot(healthModel, node, true, at);
+function drawAndStartFailure(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  const failure = drawFailure(model.rates, at, () => drawForNode(model, node));
+  if (failure === null) {
+    node.nextPhaseAt = drawInstantAfter(model, node, at, model.rates.faultEveryMs);
+    startReboot(model, node, true, at);
     return;
   }
-  startFailure(node, begun, at);
+  startFailure(node, failure, at);
 }
 
-/** A node falls ill, whatever ailed it before. */
+/** Starts a failure, which replaces an earlier one. */
 export function startFailure(
   node: SimulatedNode,
   { failureMode, remedy, recoverAt, nextPhaseAt }: FailureStart,
@@ -50,50 +50,46 @@ export function startFailure(
   node.nextPhaseAt = nextPhaseAt;
 }
 
-/** A node's ailment passes by itself, or a person repairs the node. */
-export function recoverNode(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+/** Ends a failure that time ends, or starts an operator's repair. */
+export function recoverNode(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   if (node.remedy !== "time") {
-    // A person takes the node out, mends it and boots it.
+    // An operator repairs the node in maintenance and boots it.
     node.maintenanceUntil = at + REPAIR_MS;
     node.unreportedBootAt = at;
   }
-  clearFailure(healthModel, node, at);
+  clearFailure(model, node, at);
 }
 
-function clearFailure(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+function clearFailure(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   node.failureMode = "none";
   node.failingSince = NEVER;
   node.isUnresponsive = false;
   node.recoverAt = NEVER;
-  node.nextPhaseAt = drawInstantAfter(healthModel, node, at, healthModel.rates.faultEveryMs);
+  node.nextPhaseAt = drawInstantAfter(model, node, at, model.rates.faultEveryMs);
 }
 
-/** A reboot begins. */
-export function startReboot(healthModel: HealthModel, node: SimulatedNode, forced: boolean, at: EpochMs): void {
-  node.rebootUntil = at + healthModel.rates.rebootMs;
+/** Starts a reboot. */
+export function startReboot(model: HealthModel, node: SimulatedNode, forced: boolean, at: EpochMs): void {
+  node.rebootUntil = at + model.rates.rebootMs;
   node.rebootForced = forced;
 }
 
-/** A reboot ends, and with it what it cures. */
-export function endReboot(healthModel: HealthModel, node: SimulatedNode, at: EpochMs): void {
+/** Ends a reboot and the failure that it repairs. */
+export function endReboot(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   node.rebootUntil = NEVER;
   node.unreportedBootAt = at;
   if (node.failureMode === "none") return;
-  if (rebootRepairs(node.remedy, node.rebootForced)) clearFailure(healthModel, node, at);
-  // What fills up or leaks starts over.
+  if (rebootRepairs(node.remedy, node.rebootForced)) clearFailure(model, node, at);
+  // The growth of resource usage starts over.
   else node.failingSince = at;
 }
 
-/** An instant by chance, in `meanMs` from `at` on average. */
-export const drawInstantAfter = (
-  healthModel: HealthModel,
-  node: SimulatedNode,
-  at: EpochMs,
-  meanMs: DurationMs,
-): EpochMs => at + Math.max(1, Math.ceil(exponential(meanMs, drawForNode(healthModel, node))));
+/** Draws a time after `at` with an exponential distribution of mean `meanMs`. */
+export const drawInstantAfter = (model: HealthModel, node: SimulatedNode, at: EpochMs, meanMs: DurationMs): EpochMs =>
+  at + Math.max(1, Math.ceil(exponential(meanMs, drawForNode(model, node))));
 
-/** The next uniform number drawn for a node. */
-export function drawForNode(healthModel: HealthModel, node: SimulatedNode): number {
+/** Draws the node's next uniform number from 0 to 1. */
+export function drawForNode(model: HealthModel, node: SimulatedNode): number {
   node.drawCount += 1;
-  return hashUnit(healthModel.seed, node.index, node.drawCount);
+  return hashUnit(model.seed, node.index, node.drawCount);
 }

@@ -18,29 +18,30 @@ import { createNode, isServing, NEVER, type SimulatedNode } from "./node.ts";
 import { nodeIndex, VERSIONS } from "./node-identity.ts";
 import { createServingNodes, type ServingNodes } from "./serving-nodes.ts";
 
-/** How the sessions of a node end when it stops serving: closed in order, or lost with the node. */
+/** How the sessions of a node end when it stops serving: closed gracefully, or lost. */
 export type SessionEnding = "closed" | "lost";
 
-/** The nodes and their lives. Changed in place by the functions of this file alone. */
+/** The simulated nodes. Only the functions of this file change it. */
 export interface Fleet extends HealthModel {
-  /** When the simulation starts. */
+  /** Start of the simulation. */
   readonly startMs: EpochMs;
   readonly churn: ChurnRates;
-  /** Every node that ever belonged to it, by index; null: it left for good. */
+  /** Every node that was ever in the fleet, by index; null: it left permanently. */
   readonly allNodes: (SimulatedNode | null)[];
-  /** Those that belong to it now, by index. */
+  /** Nodes that are in the fleet now, in the order of their indexes. */
   readonly nodes: SimulatedNode[];
-  /** The last joins and leaves, oldest first, and how many there ever were. */
+  /** Recent joins and leaves, oldest first. */
   readonly membershipChanges: MembershipChange[];
+  /** Number of all joins and leaves. */
   membershipChangeCount: number;
   /** Regions that are cut off. */
   downRegions: ReadonlySet<string>;
-  /** Counts changes of any node's status, boot or membership: what was derived from them holds until the next. */
+  /** Number of changes of a status, boot or membership. A value derived from them is valid until the next change. */
   changeCount: number;
   readonly servingNodes: ServingNodes;
-  /** Indexes of nodes by the time of their next event; an entry that is not its node's `nextAt` is overtaken. */
+  /** Node indexes by the time of the next event. An entry whose time is not the node's `nextAt` is outdated. */
   readonly eventQueue: EventQueue;
-  /** Told when a node stops serving. */
+  /** Called when a node stops serving. */
   readonly onStopped: (node: SimulatedNode, at: EpochMs, ending: SessionEnding) => void;
 }
 
@@ -51,14 +52,14 @@ export interface MembershipChange {
   readonly kind: "joined" | "left" | "returned";
 }
 
-/** Moves that are kept: far more than there are within any walk or test. */
+/** Number of membership changes to keep: far more than occur during a walk or a test. */
 const MEMBERSHIP_CHANGES_MAX = 10_000;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
-/** How long a fleet has lived before the start, so that it starts with its share of ailing nodes. */
+/** Simulated time before the start, after which the usual share of nodes is failing. */
 const WARMUP_MS_MAX: DurationMs = DAY_MS;
 
-/** A fleet that has lived for up to a day by `startMs`. */
+/** Creates a fleet in its state at `startMs`, after up to a day of simulated failures. */
 export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fleet["onStopped"]): Fleet {
   const { seed, rates, churn } = scenario;
   const nodes = Array.from({ length: scenario.nodes }, (_, index) => createNode(seed, index, startMs));
@@ -75,11 +76,11 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
     servingNodes: createServingNodes(),
     eventQueue: createEventQueue(),
   };
-  // Two lives are enough to even out, and a script of one fault a minute shall not cost a day of them.
-  const bornMs = startMs - Math.min(WARMUP_MS_MAX, 2 * rates.faultEveryMs);
+  // Twice the mean time between failures suffices. With frequent failures a full day would take long.
+  const warmupStartMs = startMs - Math.min(WARMUP_MS_MAX, 2 * rates.faultEveryMs);
   for (const node of nodes) {
-    node.nextPhaseAt = drawInstantAfter(fleet, node, bornMs, rates.faultEveryMs);
-    node.maintenanceAt = drawInstantAfter(fleet, node, bornMs, rates.maintenanceEveryMs);
+    node.nextPhaseAt = drawInstantAfter(fleet, node, warmupStartMs, rates.faultEveryMs);
+    node.maintenanceAt = drawInstantAfter(fleet, node, warmupStartMs, rates.maintenanceEveryMs);
     fleet.servingNodes.join(node);
     scheduleNextEvent(fleet, node);
   }
@@ -87,14 +88,14 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   return fleet;
 }
 
-/** The node of that identifier; null if the fleet has none. */
+/** Returns a node of the fleet by ID; null: none. */
 export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
   const node = index === null ? undefined : fleet.allNodes[index];
   return node?.isPresent === true ? node : null;
 }
 
-/** Lets the fleet's next event happen, at its own time. */
+/** Executes the fleet's next event at its time. */
 export function runFleetEvent(fleet: Fleet): void {
   const at = fleet.eventQueue.nextAt();
   const node = fleet.allNodes[fleet.eventQueue.take()];
@@ -106,7 +107,7 @@ export function runFleetEvent(fleet: Fleet): void {
   } else advanceNode(fleet, node, at);
 }
 
-/** Lets all happen to a node that is due. */
+/** Executes all due events of a node. */
 function advanceNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   let ending: SessionEnding = "lost";
   if (node.rebootUntil <= at) endReboot(fleet, node, at);
@@ -128,7 +129,7 @@ function advanceNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   updateNodeState(fleet, node, at, ending);
 }
 
-/** A new node joins the fleet. */
+/** Adds a new node to the fleet. */
 export function addNewNode(fleet: Fleet, at: EpochMs): void {
   const node = createNode(fleet.seed, fleet.allNodes.length, at, true);
   fleet.allNodes.push(node);
@@ -136,7 +137,7 @@ export function addNewNode(fleet: Fleet, at: EpochMs): void {
   insertNode(fleet, node, at);
 }
 
-/** A node leaves the fleet with its sessions lost, until `returnAt`; {@link NEVER}: for good. */
+/** Removes a node from the fleet until `returnAt`; {@link NEVER}: permanently. Its sessions are lost. */
 export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, returnAt: EpochMs): void {
   fleet.nodes.splice(fleet.nodes.indexOf(node), 1);
   recordMembershipChange(fleet, node, "left", at);
@@ -150,28 +151,25 @@ export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, retur
   else scheduleNextEvent(fleet, node);
 }
 
-/** Puts a node into quarantine until `until`; a second quarantine replaces the first. */
+/** Quarantines a node until `until`. A second quarantine replaces the first. */
 export function quarantine(fleet: Fleet, node: SimulatedNode, until: EpochMs, at: EpochMs): void {
   node.quarantineUntil = until;
   updateNodeState(fleet, node, at, "closed");
 }
 
-/** Ends a node's quarantine before its time, as a person may. */
+/** Ends a node's quarantine early. */
 export function liftQuarantine(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.quarantineUntil = NEVER;
   updateNodeState(fleet, node, at, "closed");
 }
 
-/** Makes a node fall ill, whatever ailed it before. */
+/** Starts a failure, which replaces an earlier one. */
 export function injectFailure(fleet: Fleet, node: SimulatedNode, failure: FailureStart, at: EpochMs): void {
   startFailure(node, failure, at);
   updateNodeState(fleet, node, at, "lost");
 }
 
-/**
- * Restarts a node that serves, so fast that its status never shows it: its sessions are lost, its uptime begins anew,
- * and it reports at once.
- */
+/** Restarts a serving node without a visible change of its status: its sessions are lost, and it reports a new uptime at once. */
 export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   if (!isServing(node)) return;
   node.bootAt = at;
@@ -180,32 +178,32 @@ export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   fleet.onStopped(node, at, "lost");
 }
 
-/** Reboots a node. A graceful reboot of a node that hangs too deep to hear of it changes nothing. */
+/** Reboots a node. A graceful reboot has no effect on an unresponsive node that requires a forced one. */
 export function reboot(fleet: Fleet, node: SimulatedNode, forced: boolean, at: EpochMs): void {
   if (node.isUnresponsive && node.remedy === "forced_reboot" && !forced) return;
   startReboot(fleet, node, forced, at);
   updateNodeState(fleet, node, at, forced ? "lost" : "closed");
 }
 
-/** Cuts regions off, and brings every other one back. */
+/** Cuts off these regions and reconnects all others. */
 export function setDownRegions(fleet: Fleet, regions: ReadonlySet<string>, at: EpochMs): void {
   fleet.downRegions = regions;
   for (const node of fleet.nodes) {
-    const dark = regions.has(node.region);
-    if (node.isRegionDown === dark) continue;
-    node.isRegionDown = dark;
+    const isDown = regions.has(node.region);
+    if (node.isRegionDown === isDown) continue;
+    node.isRegionDown = isDown;
     updateNodeState(fleet, node, at, "lost");
   }
 }
 
-/** A state without ailment, action or event. */
+/** The state of a node outside the fleet: no failure, action or event. */
 const ABSENT_STATE = {
   ...{ isPresent: false, status: "offline", failureMode: "none", load: null, isUnresponsive: false },
   ...{ failingSince: NEVER, recoverAt: NEVER, nextPhaseAt: NEVER, rebootUntil: NEVER, quarantineUntil: NEVER },
   ...{ maintenanceUntil: NEVER, maintenanceAt: NEVER },
 } as const satisfies Partial<SimulatedNode>;
 
-/** A node that left comes back to the fleet, repaired and just booted. */
+/** Returns a removed node to the fleet, repaired and freshly booted. */
 function returnNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.isPresent = true;
   node.returnAt = NEVER;
@@ -215,7 +213,7 @@ function returnNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   insertNode(fleet, node, at);
 }
 
-/** Puts a node among those that belong to the fleet, in its place by index, and begins its life. */
+/** Inserts a node into the fleet in the order of indexes and schedules its events. */
 function insertNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   const before = fleet.nodes.findLastIndex(({ index }) => index < node.index);
   fleet.nodes.splice(before + 1, 0, node);
@@ -238,11 +236,11 @@ function recordMembershipChange(
   if (fleet.membershipChanges.length > MEMBERSHIP_CHANGES_MAX) fleet.membershipChanges.shift();
 }
 
-/** Whether a reboot that is over takes the node out of the fleet. The life before the start doesn't count. */
+/** Whether the node leaves the fleet at the end of this reboot. Before the start of the simulation none does. */
 const leavesAfterReboot = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
   at > startMs && hashUnit(seed ^ 0xfade, index, at) < churn.vanishAfterReboot;
 
-/** Brings what follows from the node's state up to date, and schedules its next event. */
+/** Updates the values that are derived from the node's state, and schedules its next event. */
 function updateNodeState(fleet: Fleet, node: SimulatedNode, at: EpochMs, ending: SessionEnding): void {
   const alive = !node.isUnresponsive && !node.isRegionDown && node.rebootUntil === NEVER;
   if (!alive) node.silentSince = Math.min(node.silentSince, at);

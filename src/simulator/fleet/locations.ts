@@ -1,15 +1,15 @@
-/** Where nodes stand. */
+/** A location of nodes. */
 export interface NodeSite {
-  /** Short name of the city, for node names. */
+  /** City code in node names. */
   readonly city: string;
   /** Two-letter country code. */
   readonly country: string;
   readonly region: string;
-  /** Share of the fleet, in parts of the sum. */
+  /** Share of the fleet, relative to the sum of all weights. */
   readonly weight: number;
 }
 
-/** The sites of a plausible network: dense in North America and Western Europe, thin elsewhere. */
+/** The locations of a plausible network, most of it in North America and Western Europe. */
 export const SITES: readonly NodeSite[] = [
   { city: "iad", country: "US", region: "us-east", weight: 16 },
   { city: "atl", country: "US", region: "us-east", weight: 5 },
@@ -30,7 +30,7 @@ export const SITES: readonly NodeSite[] = [
   { city: "gru", country: "BR", region: "sa-east", weight: 4 },
 ];
 
-/** Countries of {@link SITES}, each once. Columns hold indexes into it. */
+/** The distinct countries of {@link SITES}. Columns hold indexes into this list. */
 export const COUNTRIES: readonly string[] = [...new Set(SITES.map((site) => site.country))];
 
 /** Index of each site's country in {@link COUNTRIES}. */

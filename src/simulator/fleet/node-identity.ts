@@ -2,7 +2,7 @@ import { DAY_MS } from "../../base/duration.ts";
 import { hash, hashUnit, scramble, type Uint32, unscramble, weightedChoice } from "../hash.ts";
 import { type NodeSite, SITES } from "./locations.ts";
 
-/** Software releases of a node, newest first; what maintenance brings a node to is the first. */
+/** Software releases, newest first. Maintenance upgrades a node to the first. */
 export const VERSIONS = [
   { version: "2.14.3", weight: 55 },
   { version: "2.14.1", weight: 25 },
@@ -10,24 +10,24 @@ export const VERSIONS = [
   { version: "2.11.4", weight: 5 },
 ] as const;
 
-/** Share of nodes whose name begins with `vip-`: those that policies of real networks leave alone. */
+/** Share of nodes whose name starts with `vip-`, for policies that protect such nodes. */
 const VIP_SHARE = 0.01;
 const NODE_AGE_MS_MAX = 700 * DAY_MS;
-/** Addresses of 198.18.0.0/15, set aside for benchmarks (RFC 2544): a fleet beyond them goes on in 10.0.0.0/8. */
+/** Number of addresses in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544). Further nodes are in 10.0.0.0/8. */
 const BENCHMARK_ADDRESSES = 131_072;
 
-/** What a fact is drawn for: each has numbers of its own, so that none follows from another. */
+/** Hash keys that make the draws for different properties independent. */
 const FACT_KEYS = { site: 1, version: 2, age: 3, vip: 4 } as const;
 
 const chooseSite = weightedChoice(SITES);
 const chooseVersion = weightedChoice(VERSIONS);
 
-/** What never changes about a node. */
+/** The constant properties of a node. */
 export interface NodeIdentity {
   readonly name: string;
   readonly site: NodeSite;
   readonly ipAddress: string;
-  /** How long before the start of the simulation it was set up. */
+  /** Age at the start of the simulation. */
   readonly ageMs: number;
 }
 
@@ -35,22 +35,22 @@ const hex = (word: Uint32): string => word.toString(16).padStart(8, "0");
 
 const parseHex = (text: string): Uint32 | null => (/^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : null);
 
-/** Identifier of the node of that index. */
+/** Returns the ID of the node with an index. */
 export const nodeId = (seed: Uint32, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
 
-/** The index behind a node's identifier; null for a text that no node of any fleet could have. */
+/** Returns the index of a node ID; null: not a valid ID. */
 export function nodeIndex(seed: Uint32, id: string): number | null {
   const word = id.startsWith("node_") ? parseHex(id.slice("node_".length)) : null;
   return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
 }
 
-/** Identifier of the session that was the `generation`th in its slot: a slot is used again, an identifier never. */
+/** Returns the ID of the session number `generation` in a slot. Slots are reused, IDs are not. */
 export function sessionId(seed: Uint32, slot: number, generation: number): string {
   const outer = scramble(generation ^ scramble(seed));
   return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
 }
 
-/** The slot and generation behind a session's identifier; null for a text that no session could have. */
+/** Returns the slot and generation of a session ID; null: not a valid ID. */
 export function sessionSlot(seed: Uint32, id: string): { slot: number; generation: number } | null {
   const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
   const inner = parseHex(match?.[1] ?? "");
@@ -59,18 +59,18 @@ export function sessionSlot(seed: Uint32, id: string): { slot: number; generatio
   return { slot: (unscramble(inner) ^ outer) >>> 0, generation: (unscramble(outer) ^ scramble(seed)) >>> 0 };
 }
 
-/** Identifier of a customer. */
+/** Returns the ID of a customer. */
 export const customerId = (seed: Uint32, customer: number): string =>
   `cust_${hex(scramble(customer ^ scramble(~seed)))}`;
 
-/** Index into {@link SITES} of a node. */
+/** Returns the index into {@link SITES} of a node. */
 export const siteIndex = (seed: Uint32, index: number): number => chooseSite(hashUnit(seed, index, FACT_KEYS.site));
 
-/** Index into {@link VERSIONS} of the release that a node ran when the simulation began. */
+/** Returns the index into {@link VERSIONS} of a node's release at the start of the simulation. */
 export const versionIndex = (seed: Uint32, index: number): number =>
   chooseVersion(hashUnit(seed, index, FACT_KEYS.version));
 
-/** The lasting facts of a node. */
+/** Returns the constant properties of a node. */
 export function nodeIdentity(seed: Uint32, index: number, site: NodeSite): NodeIdentity {
   const vip = hashUnit(seed, index, FACT_KEYS.vip) < VIP_SHARE ? "vip-" : "";
   return {
@@ -115,7 +115,7 @@ const USER_AGENTS = [
 const chooseHost = weightedChoice(HOSTS);
 const chooseAgent = weightedChoice(USER_AGENTS);
 
-/** What never changes about a session, and nothing is counted by. */
+/** The constant properties of a session that no statistic depends on. */
 export interface SessionIdentity {
   readonly targetHost: string;
   readonly targetPort: number;
@@ -123,7 +123,7 @@ export interface SessionIdentity {
   readonly clientIp: string;
 }
 
-/** Those facts of the session that was the `generation`th in its slot. */
+/** Returns the constant properties of the session number `generation` in a slot. */
 export function sessionIdentity(seed: Uint32, slot: number, generation: number): SessionIdentity {
   const own = hash(seed, slot, generation);
   const rare = hashUnit(own, 1) < RARE_HOST_SHARE;
@@ -133,7 +133,7 @@ export function sessionIdentity(seed: Uint32, slot: number, generation: number):
     targetHost: rare ? `host-${hash(own, 4) % RARE_HOSTS}.example.org` : target.host,
     targetPort: rare ? 443 : target.port,
     userAgent: USER_AGENTS[chooseAgent(hashUnit(own, 5))]!.agent,
-    // Shared address space of carriers (RFC 6598), where clients behind a provider's translation are seen from.
+    // Shared address space (RFC 6598), as of clients behind carrier-grade NAT.
     clientIp: `100.${64 + ((client >>> 24) & 63)}.${(client >>> 16) & 255}.${(client >>> 8) & 255}`,
   };
 }

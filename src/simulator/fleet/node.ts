@@ -7,18 +7,17 @@ import { SITE_COUNTRIES, SITES } from "./locations.ts";
 import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
 import type { ResourceLoad } from "./resource-load.ts";
 
-/** How often a node that lives reports to the service. */
+/** Interval between the reports of a running node. */
 export const HEARTBEAT_MS: DurationMs = 15 * SECOND_MS;
 
-/** An instant that is not scheduled, or a state that the node is not in. */
+/** The time of an event that is not scheduled, or of a state that the node is not in. */
 export const NEVER: EpochMs = Number.POSITIVE_INFINITY;
 
-/** Relative sizes of machines: what share of sessions a node takes. */
+/** Relative sizes of machines, which determine the share of sessions a node takes. */
 const SIZES = [1, 1, 2, 2, 4] as const;
-/** The largest of them. */
 export const SIZE_MAX = 4;
 
-/** A node as it is, whatever the service says of it. Instants are on the service's true clock, {@link NEVER} if none. */
+/** The actual state of a node. Times are on the service's clock without skew; {@link NEVER}: none. */
 export interface SimulatedNode {
   readonly index: number;
   readonly id: string;
@@ -30,7 +29,7 @@ export interface SimulatedNode {
   readonly ipAddress: string;
   createdAt: EpochMs;
   readonly size: number;
-  /** Within a heartbeat, so that the fleet does not report all at once. */
+  /** Offset of the reports within the interval, so that the nodes do not report at the same time. */
   readonly heartbeatPhaseMs: DurationMs;
   version: string;
   status: Exclude<NodeStatus, "unknown">;
@@ -39,43 +38,43 @@ export interface SimulatedNode {
   failureMode: FailureMode;
   remedy: Remedy;
   failingSince: EpochMs;
-  /** What takes one of its resources beside any ailment; null: nothing. */
+  /** An injected load on one resource, in addition to any failure; null: none. */
   load: ResourceLoad | null;
-  /** Whether the ailment keeps it from responding just now. */
+  /** Whether the failure keeps the node from responding now. */
   isUnresponsive: boolean;
   /** Whether its region is cut off. */
   isRegionDown: boolean;
   recoverAt: EpochMs;
-  /** Of a healthy node: when the next fault comes. */
+  /** Start of the next phase of the failure; of a healthy node: start of the next failure. */
   nextPhaseAt: EpochMs;
   rebootUntil: EpochMs;
   rebootForced: boolean;
   quarantineUntil: EpochMs;
   maintenanceUntil: EpochMs;
   maintenanceAt: EpochMs;
-  /** The boot that it last reported. */
+  /** Time of the last reported boot. */
   bootAt: EpochMs;
-  /** A boot that it has not yet been able to report; NEVER: none. */
+  /** Time of a boot that the node could not report yet. */
   unreportedBootAt: EpochMs;
-  /** When it began to respond. */
+  /** When the node started responding. */
   aliveSince: EpochMs;
-  /** When it ceased to respond; NEVER while it does. */
+  /** When the node stopped responding. */
   silentSince: EpochMs;
-  /** Whether it belongs to the fleet. */
+  /** Whether the node is in the fleet. */
   isPresent: boolean;
-  /** Of a node that left: when it returns. */
+  /** When a removed node returns. */
   returnAt: EpochMs;
-  /** The earliest of its own events. */
+  /** Time of the node's earliest event. */
   nextAt: EpochMs;
-  /** Uniform numbers drawn for it so far. */
+  /** Number of random draws for the node so far. */
   drawCount: number;
 }
 
-/** The node of that index as it was when it joined: healthy, and nothing scheduled. `isNew`: it joins at `at`. */
+/** Creates a healthy node without scheduled events. `isNew`: it joins at `at`; otherwise it joined earlier. */
 export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = false): SimulatedNode {
   const site = siteIndex(seed, index);
-  const place = SITES[site]!;
-  const identity = nodeIdentity(seed, index, place);
+  const location = SITES[site]!;
+  const identity = nodeIdentity(seed, index, location);
   const { name, ipAddress } = identity;
   const ageMs = isNew ? 0 : identity.ageMs;
   const own = hash(seed, index, 0x51ce);
@@ -83,9 +82,9 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
     index,
     id: nodeId(seed, index),
     name,
-    country: place.country,
+    country: location.country,
     countryIndex: SITE_COUNTRIES[site]!,
-    region: place.region,
+    region: location.region,
     ipAddress,
     createdAt: at - ageMs,
     size: SIZES[own % SIZES.length]!,
@@ -117,13 +116,13 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
   };
 }
 
-/** Whether the node takes sessions. */
+/** Whether the node accepts sessions. */
 export const isServing = (node: SimulatedNode): boolean => node.status === "online";
 
-/** Whether something is wrong with the node itself, seen from outside or not. */
+/** Whether the node has a failure, visible or not. */
 export const isFailing = (node: SimulatedNode): boolean => node.failureMode !== "none";
 
-/** The node's last report at or before `at`: what last_seen, uptime and usage speak of. */
+/** Returns the time of the node's last report by `at`, on which last_seen, uptime and usage are based. */
 export function lastHeartbeat(node: SimulatedNode, at: EpochMs): EpochMs {
   const until = Math.min(at, node.silentSince);
   const sincePhase = (((until - node.heartbeatPhaseMs) % HEARTBEAT_MS) + HEARTBEAT_MS) % HEARTBEAT_MS;

@@ -5,29 +5,27 @@ import type { FailureMode } from "./failure-modes.ts";
 import { lastHeartbeat, type SimulatedNode } from "./node.ts";
 import { loadedUsage, type Resource } from "./resource-load.ts";
 
-/** How full a node's processor, memory and disk are, 0 to 1. */
+/** A node's usage of CPU, memory and disk, 0 to 1. */
 export interface ResourceUsage {
   readonly cpu: number;
   readonly memory: number;
   readonly disk: number;
 }
 
-/** How long each ailment takes to bring what it fills to the brim, and how high that is. */
+/** Time in which each failure raises the usage of its resource to the maximum. */
 const FAILURE_GROWTH = {
-  hot: { ms: 2 * MINUTE_MS, brim: 0.985 },
-  leak: { ms: 20 * MINUTE_MS, brim: 0.975 },
-  full: { ms: 40 * MINUTE_MS, brim: 0.995 },
-} as const satisfies Partial<Record<FailureMode, { ms: DurationMs; brim: number }>>;
+  hot: { ms: 2 * MINUTE_MS, max: 0.985 },
+  leak: { ms: 20 * MINUTE_MS, max: 0.975 },
+  full: { ms: 40 * MINUTE_MS, max: 0.995 },
+} as const satisfies Partial<Record<FailureMode, { ms: DurationMs; max: number }>>;
 
-/** The ailment that fills each resource. */
+/** The failure mode that exhausts each resource. */
 const FAILURE_MODE_BY_RESOURCE = { cpu: "hot", memory: "leak", disk: "full" } as const satisfies Record<
   Resource,
   FailureMode
 >;
 
-/**
- * Healthy memory rises with the age of processes towards this much more; healthy disks fill up to it between cleanings.
- */
+/** Growth of memory usage with uptime, and of disk usage between two cleanups, on a healthy node. */
 const MEMORY_GROWTH = 0.15;
 const MEMORY_GROWTH_MS: DurationMs = 10 * DAY_MS;
 const DISK_GROWTH = 0.25;
@@ -36,36 +34,36 @@ const DISK_CLEANED_MS: DurationMs = 7 * DAY_MS;
 const FACT_KEYS = { memory: 0x101, disk: 0x102, cpu: 0x103, cleaned: 0x104 } as const;
 
 /**
- * What the node reported last, by `at`. `load` is the share of its capacity that its sessions take. A function of the
- * node and the time alone, so nothing is kept, and a fleet of any size wears at no cost until it is looked at.
+ * Returns the usage in the node's last report by `at`. `load`: share of the node's capacity that its sessions use.
+ * Computed from the node and the time without stored state, so that it costs nothing until it is read.
  */
 export function resourceUsage(seed: Uint32, node: SimulatedNode, load: number, at: EpochMs): ResourceUsage {
-  const seen = lastHeartbeat(node, at);
+  const reported = lastHeartbeat(node, at);
   const own = (fact: number): number => hashUnit(seed ^ fact, node.index);
-  const jitter = hashUnit(seed ^ FACT_KEYS.cpu, node.index, Math.floor(seen / MINUTE_MS)) - 0.5;
-  const upMs = Math.max(0, seen - node.bootAt);
-  const sinceCleaned = (seen + own(FACT_KEYS.cleaned) * DISK_CLEANED_MS) % DISK_CLEANED_MS;
+  const jitter = hashUnit(seed ^ FACT_KEYS.cpu, node.index, Math.floor(reported / MINUTE_MS)) - 0.5;
+  const upMs = Math.max(0, reported - node.bootAt);
+  const sinceCleaned = (reported + own(FACT_KEYS.cleaned) * DISK_CLEANED_MS) % DISK_CLEANED_MS;
   return {
-    cpu: resourceLevel("cpu", node, seen, 0.05 + 0.55 * load + 0.08 * jitter),
+    cpu: resourceLevel("cpu", node, reported, 0.05 + 0.55 * load + 0.08 * jitter),
     memory: resourceLevel(
       "memory",
       node,
-      seen,
+      reported,
       0.22 + 0.12 * own(FACT_KEYS.memory) + 0.22 * load + MEMORY_GROWTH * (1 - Math.exp(-upMs / MEMORY_GROWTH_MS)),
     ),
     disk: resourceLevel(
       "disk",
       node,
-      seen,
+      reported,
       0.2 + 0.3 * own(FACT_KEYS.disk) + DISK_GROWTH * (sinceCleaned / DISK_CLEANED_MS),
     ),
   };
 }
 
-/** A healthy level, or what a strain or the ailment has made of it. */
+/** Applies the load and the failure of the node to the healthy usage of a resource. */
 function resourceLevel(resource: Resource, node: SimulatedNode, at: EpochMs, healthy: number): number {
   const level = loadedUsage(node.load, resource, at, Math.min(0.95, Math.max(0.01, healthy)));
   if (node.failureMode !== FAILURE_MODE_BY_RESOURCE[resource]) return level;
-  const { ms, brim } = FAILURE_GROWTH[FAILURE_MODE_BY_RESOURCE[resource]];
-  return level + (brim - level) * Math.min(1, Math.max(0, at - node.failingSince) / ms);
+  const { ms, max } = FAILURE_GROWTH[FAILURE_MODE_BY_RESOURCE[resource]];
+  return level + (max - level) * Math.min(1, Math.max(0, at - node.failingSince) / ms);
 }

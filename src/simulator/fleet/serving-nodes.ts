@@ -1,18 +1,18 @@
 import type { Random } from "../../base/random.ts";
 import { SIZE_MAX, type SimulatedNode } from "./node.ts";
 
-/** The nodes that take sessions, and the choice of one for the next session. */
+/** The nodes that accept sessions. */
 export interface ServingNodes {
   join(node: SimulatedNode): void;
   leave(node: SimulatedNode): void;
-  /** A node by chance, larger ones more often; null when none serves. */
+  /** Picks a random node, weighted by size; null: no node serves. */
   choose(random: Random): SimulatedNode | null;
 }
 
-/** Rejections after which a node is taken whatever its size: chance passes a quarter-sized node over that often. */
+/** Rejections after which a node is accepted regardless of its size, so that the choice terminates. */
 const REJECTED_CHOICES_MAX = 16;
 
-/** An empty set. */
+/** Creates an empty set. */
 export function createServingNodes(): ServingNodes {
   const members: SimulatedNode[] = [];
   const positions: number[] = [];

@@ -2,7 +2,7 @@ import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
 import type { ServiceOptions } from "../../model/scenario.ts";
 import { type Reply, replyBytes } from "./reply.ts";
 
-/** The reply as the service compresses it for a client that accepts these encodings. A mishap is done to plain bytes. */
+/** Compresses a reply for a client that accepts these encodings. A reply with a delivery fault stays uncompressed. */
 export function compressReply(
   compression: ServiceOptions["compression"],
   accepted: string | undefined,
@@ -18,7 +18,7 @@ export function compressReply(
 const acceptsGzip = (accepted = ""): boolean =>
   accepted.split(",").some((each) => each.trim().toLowerCase() === "gzip");
 
-/** The reply as a client that takes gzip reads it. */
+/** Decompresses a reply, as a client that accepts gzip does. */
 export function decompressReply(reply: Reply): Reply {
   const { "content-encoding": encoding, ...headers } = reply.headers;
   return encoding === "gzip" ? { ...reply, headers, body: gunzipSync(replyBytes(reply)) } : reply;

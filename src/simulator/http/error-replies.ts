@@ -6,14 +6,14 @@ import type { DeliveryFault, Reply } from "./reply.ts";
 
 const JSON_TYPE = "application/json";
 
-/** The reply of an endpoint. */
-export function resultReply(options: ServiceOptions, outcome: EndpointResult): Reply {
-  if (!outcome.ok) return errorReply(options, outcome.error);
-  const { status, value } = outcome.value;
+/** Converts the result of an endpoint to a reply. */
+export function resultReply(options: ServiceOptions, result: EndpointResult): Reply {
+  if (!result.ok) return errorReply(options, result.error);
+  const { status, value } = result.value;
   return value === undefined ? { status, headers: {}, body: "" } : jsonReply(status, value);
 }
 
-/** A refusal in the shape that the options choose; the spec shows none (section 7.2). */
+/** Returns an error reply. The spec does not show its body (section 7.2), so an option chooses its form. */
 export function errorReply(options: ServiceOptions, { status, code, message }: EndpointError): Reply {
   switch (options.errorBody) {
     case "code":
@@ -29,25 +29,24 @@ export function errorReply(options: ServiceOptions, { status, code, message }: E
   }
 }
 
-/** The 429 of the spec, section 7.1. `seconds` and the header may differ: the header may be an HTTP-date, or absent. */
+/** Returns a 429 (spec, section 7.1). `retryAfter` may be an HTTP-date or absent, independently of `seconds`. */
 export function rateLimitedReply(seconds: number | null, retryAfter: string | null): Reply {
-  const wait = seconds ?? 1;
   const reply = jsonReply(429, {
     error: "rate_limit_exceeded",
-    message: `Rate limit exceeded. Try again in ${wait} seconds.`,
+    message: `Rate limit exceeded. Try again in ${seconds ?? 1} seconds.`,
     ...(seconds === null ? {} : { retry_after: seconds }),
   });
   return retryAfter === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": retryAfter } };
 }
 
-/** The headers that state a limit (section 8.1). The reset is on the service's clock, and never before it is true. */
+/** Returns the rate limit headers (section 8.1). The reset is on the service's clock, rounded up. */
 export const limitHeaders = (verdict: Verdict, skewMs: number): Record<string, string> => ({
   "x-ratelimit-limit": String(verdict.limit),
   "x-ratelimit-remaining": String(Math.max(0, Math.floor(verdict.remaining))),
   "x-ratelimit-reset": String(Math.ceil((verdict.resetEpochMs + skewMs) / 1_000)),
 });
 
-/** The headers that faults state in place of the true ones. */
+/** Returns the rate limit headers that faults set instead of the correct ones. */
 export function falseLimitHeaders(faults: readonly FaultKind[]): Record<string, string> {
   const stated = faults.flatMap((fault) => {
     if (fault.kind !== "limit_headers") return [];
@@ -59,13 +58,10 @@ export function falseLimitHeaders(faults: readonly FaultKind[]): Record<string, 
   );
 }
 
-/** The Date header on the service's clock. */
+/** Returns the Date header. */
 export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new Date(at).toUTCString() });
 
-/**
- * What stands in the service's way: the fault answers, and the request is not carried out. Null: it lets it through.
- * `serviceNow` is on the clock of the service, skewed or not.
- */
+/** Returns the reply of a fault that prevents the execution of a request; null: it does not. `serviceNow`: skewed time. */
 export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {
     case "status":
@@ -83,7 +79,7 @@ export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply |
   }
 }
 
-/** Applies a fault to the reply of a request that was executed. A reply without a body can be lost, and no more. */
+/** Applies a fault to the reply of an executed request. A reply without a body can only be lost. */
 export function distortReply(fault: FaultKind, reply: Reply): Reply {
   if (fault.kind === "lost_reply") return { ...reply, deliveryFault: { kind: "reset" } };
   if (reply.body === "") return reply;
@@ -103,13 +99,13 @@ export function distortReply(fault: FaultKind, reply: Reply): Reply {
   }
 }
 
-/** What to call a reply that never comes as one, where replies are counted by their status. */
+/** Returns the label under which a reply is counted: its status, or the fault that kept it from arriving. */
 export const outcomeLabel = ({ status, deliveryFault }: Reply): number | DeliveryFault["kind"] =>
   deliveryFault?.kind === "hang" || deliveryFault?.kind === "reset" || deliveryFault?.kind === "truncate"
     ? deliveryFault.kind
     : status;
 
-/** The 429 of a gateway, which knows neither the service's limits nor its error bodies. */
+/** Returns the 429 of a gateway, without the service's rate limit headers and error body. */
 export const gatewayLimitReply = (retryAfterSeconds: number | undefined): Reply => ({
   status: 429,
   headers: {

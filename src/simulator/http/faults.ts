@@ -3,23 +3,23 @@ import type { Fault, FaultKind } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
 
-/** The fault script of a running simulation. */
+/** The faults of a running simulation. */
 export interface FaultSchedule {
   readonly startMs: EpochMs;
   readonly seed: Uint32;
-  /** May be replaced while the simulation runs; times stay those since its start. */
+  /** May be replaced while the simulation runs. Times are since its start. */
   faults: readonly Fault[];
 }
 
 type BadDetails = Extract<FaultKind, { kind: "bad_details" }>;
 
-/** A fault that hits a request, and since when it does. */
+/** A fault that affects a request, and its start. */
 export interface ActiveFault {
   readonly fault: FaultKind;
   readonly sinceMs: EpochMs;
 }
 
-/** The faults that hit a request. `serial` counts requests: the share that a fault hits is drawn by it. */
+/** Returns the faults that affect a request. `serial`: number of the request, from which a fault's share is drawn. */
 export function activeFaultsFor(
   faultSchedule: FaultSchedule,
   method: string,
@@ -35,10 +35,7 @@ export function activeFaultsFor(
     .map(({ fault, afterMs }) => ({ fault, sinceMs: faultSchedule.startMs + afterMs }));
 }
 
-/**
- * The fault that keeps the details of a node from being read; null: none. The nodes of a smaller share are among those
- * of a larger one.
- */
+/** Returns the fault that makes a node's detail unreadable; null: none. A larger share includes the nodes of a smaller one. */
 export function badDetailFault(
   activeFaults: readonly Pick<ActiveFault, "fault">[],
   seed: Uint32,
@@ -49,7 +46,7 @@ export function badDetailFault(
   return null;
 }
 
-/** How far the service's clock is off at that instant of true time; positive: ahead. */
+/** Returns the skew of the service's clock at a time; positive: ahead. */
 export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): DurationMs {
   let skewMs = 0;
   for (const fault of faultSchedule.faults) {
@@ -58,7 +55,7 @@ export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): Duration
   return skewMs;
 }
 
-/** The regions that are cut off at that instant. */
+/** Returns the regions that are cut off at a time. */
 export function regionsDownAt(faultSchedule: FaultSchedule, at: EpochMs): ReadonlySet<string> {
   const regions = new Set<string>();
   for (const fault of faultSchedule.faults) {
@@ -67,7 +64,7 @@ export function regionsDownAt(faultSchedule: FaultSchedule, at: EpochMs): Readon
   return regions;
 }
 
-/** The first instant after `at` at which a region goes dark or comes back; Infinity if none does. */
+/** Returns when a region is next cut off or reconnected after `at`; Infinity: never. */
 export function nextRegionChange(faultSchedule: FaultSchedule, at: EpochMs): EpochMs {
   return faultSchedule.faults
     .filter(({ fault }) => fault.kind === "region_dark")
@@ -81,7 +78,7 @@ function isActive(faultSchedule: FaultSchedule, fault: Fault, at: EpochMs): bool
   return elapsed >= fault.afterMs && elapsed < fault.afterMs + fault.forMs;
 }
 
-/** `match` is a method, a path prefix, or both: `GET /v1/nodes`. With `?` at its end it hits the list alone. */
+/** `match` is a method, a path prefix, or both: `GET /v1/nodes`. With a `?` at the end it matches only the list. */
 function matches({ match }: Fault, method: string, path: string): boolean {
   if (match === undefined) return true;
   const [first = "", prefix = ""] = match.trim().split(/\s+/, 2);

@@ -6,15 +6,15 @@ import type { ActiveFault } from "./faults.ts";
 import { createLimiter, type Limiter } from "./limiter.ts";
 import type { Reply } from "./reply.ts";
 
-/** Gateways in front of the service, by the fault that put each there, and what each has counted. */
+/** Limiters of the gateways in front of the service, by fault. */
 export type GatewayLimiters = WeakMap<FaultKind, Limiter>;
 
-/** Creates the state of gateways that have counted nothing. */
+/** Creates an empty set of gateway limiters. */
 export const createGatewayLimiters = (): GatewayLimiters => new WeakMap();
 
 /**
- * Returns the reply of a gateway in front of the service; null if every gateway passes the request on. The service does
- * not see, and so does not count, what a gateway answers. `serviceNow` is on the clock of the service.
+ * Returns the reply of a gateway in front of the service; null: the request is passed on. The service does not count
+ * requests that a gateway answers. `serviceNow` is on the service's clock.
  */
 export function gatewayReply(
   gateways: GatewayLimiters,
@@ -34,8 +34,8 @@ export function gatewayReply(
 function limiterOf(gateways: GatewayLimiters, fault: Extract<FaultKind, { kind: "gateway_limit" }>): Limiter {
   const known = gateways.get(fault);
   if (known !== undefined) return known;
-  const size = { limit: fault.requestsPerMinute, burst: fault.burst, windowMs: MINUTE_MS };
-  const fresh = createLimiter("token_bucket", size);
-  gateways.set(fault, fresh);
-  return fresh;
+  const { requestsPerMinute: limit, burst } = fault;
+  const limiter = createLimiter("token_bucket", { limit, burst, windowMs: MINUTE_MS });
+  gateways.set(fault, limiter);
+  return limiter;
 }

@@ -4,75 +4,76 @@ import type { EpochMs } from "../../model/time.ts";
 
 /** The size of a limit. */
 export interface LimiterOptions {
-  /** Requests a window; a whole number from 1. */
+  /** Requests per window, an integer from 1. */
   readonly limit: number;
-  /** Capacity of a token bucket; the window kinds have no burst and admit the limit alone. */
+  /** Capacity of a token bucket. Windows admit only the limit. */
   readonly burst: number;
   readonly windowMs: DurationMs;
-  /** What a token bucket calls its reset: the instant it is full (the default), or that of the next token. */
+  /** The reset that a token bucket states: when it is full (default), or when it has another token. */
   readonly reset?: "full" | "next_token";
 }
 
-/** What a limiter says of one request, in the terms of the headers of the spec, sections 7.1 and 8.1. */
+/** The decision about a request, in terms of the headers of the spec (sections 7.1 and 8.1). */
 export interface Verdict {
   readonly admitted: boolean;
-  /** Requests allowed a window. */
+  /** Requests per window. */
   readonly limit: number;
-  /** Requests that would still be admitted now, after this one; over the limit while a burst is left. */
+  /** Requests that would be admitted now, after this one. May exceed the limit while a burst is left. */
   readonly remaining: number;
   readonly resetEpochMs: EpochMs;
-  /** Whole seconds until a request is admitted again, from 1; 0 when this one was. */
+  /** Seconds until a request is admitted, rounded up to an integer from 1; 0: this one was admitted. */
   readonly retryAfterSeconds: number;
 }
 
-/** Counts requests. Time never runs backwards: an earlier `now` counts as the latest one seen. */
+/** A rate limiter. A `now` before an earlier one counts as the latest one. */
 export interface Limiter {
-  /** Admits and counts the request, or refuses it and counts nothing. */
+  /** Admits and counts a request, or rejects it without counting. */
   take(now: EpochMs): Verdict;
-  /** What the limiter would say now, without counting; `remaining` is what is left before any request. */
+  /** Returns the decision for a request without counting it; `remaining` does not include it. */
   peek(now: EpochMs): Verdict;
 }
 
-/** One account: brings itself up to `now`, says what is left, and spends one. */
+/** The algorithm of a limiter. */
 interface LimiterState {
+  /** Advances the state to `now`. Called before every other method. */
   settle(now: EpochMs): void;
   remaining(): number;
   spend(now: EpochMs): void;
   resetAt(now: EpochMs): EpochMs;
-  /** Earliest instant at which one more is admitted; asked only when nothing remains. */
+  /** Returns when the next request is admitted. Called only when nothing remains. */
   admitsAt(now: EpochMs): EpochMs;
 }
 
 /**
- * A limiter of the kind the service was told to have; the spec (section 8) gives the numbers and not the algorithm.
- * A token bucket begins full. A fixed window begins at a multiple of its length since the epoch. A sliding window
- * counts the requests of the last `windowMs` exactly, one by one.
+ * Creates a limiter. The spec (section 8) states limits but no algorithm, so all three kinds exist. A token bucket
+ * starts full. A fixed window starts at a multiple of its length since the epoch. A sliding window counts the exact
+ * requests of the last `windowMs`.
  */
 export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limiter {
-  const account = LIMITER_KINDS[kind](options);
+  const state = LIMITER_KINDS[kind](options);
   let latest = Number.NEGATIVE_INFINITY;
   const verdict = (now: EpochMs, admitted: boolean): Verdict => ({
     admitted,
     limit: options.limit,
-    remaining: account.remaining(),
-    resetEpochMs: account.resetAt(now),
-    retryAfterSeconds: admitted ? 0 : Math.max(1, Math.ceil((account.admitsAt(now) - now) / 1_000)),
+    remaining: state.remaining(),
+    resetEpochMs: state.resetAt(now),
+    retryAfterSeconds: admitted ? 0 : Math.max(1, Math.ceil((state.admitsAt(now) - now) / 1_000)),
   });
   const settle = (now: EpochMs): EpochMs => {
     latest = Math.max(latest, now);
-    account.settle(latest);
+    state.settle(latest);
     return latest;
   };
   return {
     take(now) {
       const at = settle(now);
-      const admitted = account.remaining() >= 1;
-      if (admitted) account.spend(at);
+      const admitted = state.remaining() >= 1;
+      if (admitted) state.spend(at);
       return verdict(at, admitted);
     },
     peek(now) {
       const at = settle(now);
-      return verdict(at, account.remaining() >= 1);
+      return verdict(at, state.remaining() >= 1);
     },
   };
 }
@@ -84,12 +85,11 @@ const LIMITER_KINDS: Record<LimiterKind, (options: LimiterOptions) => LimiterSta
 };
 
 function tokenBucket({ limit, burst, windowMs, reset }: LimiterOptions): LimiterState {
-  // A token is `windowMs` credits and a millisecond earns `limit` of them: whole numbers, so nothing is lost to
-  // rounding.
+  // A token is worth `windowMs` credits, and each millisecond adds `limit` credits. Integers avoid rounding errors.
   const full = burst * windowMs;
   let credits = full;
   let settledAt = Number.NaN;
-  const untilCredits = (wanted: number): DurationMs => Math.max(0, Math.ceil((wanted - credits) / limit));
+  const untilCredits = (target: number): DurationMs => Math.max(0, Math.ceil((target - credits) / limit));
   return {
     settle(now) {
       if (!Number.isNaN(settledAt)) credits = Math.min(full, credits + (now - settledAt) * limit);
@@ -127,14 +127,14 @@ function fixedWindow({ limit, windowMs }: LimiterOptions): LimiterState {
 }
 
 function slidingWindow({ limit, windowMs }: LimiterOptions): LimiterState {
-  // A ring of the instants admitted within the window: never more than `limit` of them.
+  // A ring of the times of the admitted requests within the window, at most `limit` of them.
   const admitted = new Float64Array(limit);
   let oldest = 0;
   let count = 0;
-  const leavesAt = (): EpochMs => admitted[oldest]! + windowMs;
+  const oldestLeavesAt = (): EpochMs => admitted[oldest]! + windowMs;
   return {
     settle(now) {
-      while (count > 0 && leavesAt() <= now) {
+      while (count > 0 && oldestLeavesAt() <= now) {
         oldest = (oldest + 1) % limit;
         count -= 1;
       }
@@ -144,7 +144,7 @@ function slidingWindow({ limit, windowMs }: LimiterOptions): LimiterState {
       admitted[(oldest + count) % limit] = now;
       count += 1;
     },
-    resetAt: (now) => (count === 0 ? now : leavesAt()),
-    admitsAt: leavesAt,
+    resetAt: (now) => (count === 0 ? now : oldestLeavesAt()),
+    admitsAt: oldestLeavesAt,
   };
 }

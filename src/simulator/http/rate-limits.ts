@@ -3,16 +3,16 @@ import type { ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createLimiter, type Limiter, type LimiterOptions, type Verdict } from "./limiter.ts";
 
-/** The endpoint categories that have endpoints (spec, section 8.2). */
+/** Categories of endpoints with separate rate limits (spec, section 8.2). */
 export type Category = "node_management" | "session_monitoring";
 
-/** The spec's limits by category (section 8.2). */
+/** Rate limits by category (spec, section 8.2). */
 const CATEGORY_LIMITS: Record<Category, LimiterOptions> = {
   node_management: { limit: 100, burst: 200, windowMs: MINUTE_MS },
   session_monitoring: { limit: 500, burst: 1_000, windowMs: MINUTE_MS },
 };
 
-/** What a plan allows (spec, section 8.3). */
+/** Limits of a plan (spec, section 8.3). */
 export interface PlanLimits {
   readonly requestsPerMinute: number;
   readonly concurrentRequests: number;
@@ -29,13 +29,13 @@ const PLANS: Record<ServiceOptions["plan"], PlanLimits> = {
   },
 };
 
-/** What a contract states instead of the spec's tables: the spec calls what Enterprise allows "custom". */
+/** Limits that replace those of the spec, such as the "custom" limits of Enterprise. */
 export interface CustomLimits {
   readonly plan?: Partial<PlanLimits>;
   readonly categories?: Partial<Record<Category, LimiterOptions>>;
 }
 
-/** The service's limits and their usage. Each key has its own categories; the plan is one. */
+/** The service's limits and their usage. Each key has separate category limits; the plan limits are shared. */
 export interface ApiLimits {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;
@@ -43,19 +43,20 @@ export interface ApiLimits {
   readonly planMinute: Limiter | null;
   readonly categorySizes: Readonly<Record<Category, LimiterOptions>>;
   readonly categories: Map<string, Record<Category, Limiter>>;
-  /** First instant of the running month (UTC), and calls in it. */
+  /** Start of the current month (UTC). */
   monthStart: EpochMs;
   monthCalls: number;
 }
 
-/** Let in, or not: by a limit on requests (429 of section 7.1) or by a cap of the plan. */
+/** The decision on a request by all limits. */
 export interface LimitDecision {
+  /** The exceeded limit: a rate limit (429, section 7.1) or a cap of the plan; null: the request is admitted. */
   readonly refusedBy: "rate" | "concurrency" | "month" | null;
-  /** What the rate limit headers state; of a refusal, the numbers of the limit that refused. */
+  /** Values for the rate limit headers: those of the exceeded limit, if any. */
   readonly verdict: Verdict;
 }
 
-/** The plan's minute is counted by the same kind of limiter as the categories; the spec names no burst for it. */
+/** Creates the limits of a service. The plan's requests per minute have the same kind of limiter, without a burst. */
 export function createApiLimits(options: ServiceOptions, contract: CustomLimits = {}): ApiLimits {
   const plan = { ...PLANS[options.plan], ...contract.plan };
   const sizes = { ...CATEGORY_LIMITS, ...contract.categories };
@@ -73,8 +74,8 @@ export function createApiLimits(options: ServiceOptions, contract: CustomLimits 
 }
 
 /**
- * Asks whether a request may come in, and counts it if so. `account` is the key; requests without a valid one share an
- * account, and use nothing of the plan. `inFlight` counts this request, too.
+ * Decides whether a request is admitted, and counts it if so. `account` is the key; requests without a valid key (null)
+ * share category limits and do not count for the plan. `inFlight` includes this request.
  */
 export function checkLimits(
   apiLimits: ApiLimits,
@@ -87,8 +88,8 @@ export function checkLimits(
   const minute = account === null ? null : apiLimits.planMinute;
   const cap = account === null ? null : exceededPlanCap(apiLimits, inFlight, at);
   if (cap !== null) return { refusedBy: cap.refusedBy, verdict: cap.verdict };
-  for (const one of [minute, limiterOfCategory]) {
-    const verdict = one?.peek(at);
+  for (const candidate of [minute, limiterOfCategory]) {
+    const verdict = candidate?.peek(at);
     if (verdict?.admitted === false) return { refusedBy: "rate", verdict };
   }
   if (account !== null) apiLimits.monthCalls += 1;
@@ -129,12 +130,12 @@ const exhaustedVerdict = (limit: number, resetEpochMs: EpochMs, at: EpochMs): Ve
 function categoryLimiters(apiLimits: ApiLimits, account: string): Record<Category, Limiter> {
   const known = apiLimits.categories.get(account);
   if (known !== undefined) return known;
-  const fresh = {
+  const limiters = {
     node_management: limiter(apiLimits.options, apiLimits.categorySizes.node_management),
     session_monitoring: limiter(apiLimits.options, apiLimits.categorySizes.session_monitoring),
   };
-  apiLimits.categories.set(account, fresh);
-  return fresh;
+  apiLimits.categories.set(account, limiters);
+  return limiters;
 }
 
 const limiter = (options: ServiceOptions, size: LimiterOptions): Limiter =>

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
 
-/** A request as it reaches the service. `path` carries the query; header names are lower case. */
+/** A request to the service. `path` includes the query; header names are in lower case. */
 export interface Request {
   readonly method: string;
   readonly path: string;
@@ -9,9 +9,9 @@ export interface Request {
 }
 
 /**
- * What the shell does to the bytes of a reply. `hang`: nothing is ever sent; `reset`: the connection breaks before a
- * byte of the reply (of a request that was carried out, too: the reply is lost); `truncate`: it breaks half-way through
- * the body; `slow_drip`: the body comes at that pace; `huge_body`: the body is led by blanks up to that many bytes.
+ * A fault in the delivery of a reply. `hang`: nothing is sent. `reset`: the connection is reset before the reply, even if
+ * the request was executed. `truncate`: the connection breaks in the middle of the body. `slow_drip`: the body is sent at
+ * a low rate. `huge_body`: blanks before the body extend it to that size.
  */
 export type DeliveryFault =
   | { readonly kind: "hang" }
@@ -20,7 +20,7 @@ export type DeliveryFault =
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number };
 
-/** What the service answers. Header names are lower case. */
+/** A reply of the service. Header names are in lower case. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,10 +28,10 @@ export interface Reply {
   readonly deliveryFault?: DeliveryFault;
 }
 
-/** The bytes of a reply's body. */
+/** Returns the body of a reply as bytes. */
 export const replyBytes = (reply: Reply): Uint8Array =>
   typeof reply.body === "string" ? new TextEncoder().encode(reply.body) : reply.body;
 
-/** How long `bytes` take at a drip's pace. */
+/** Returns the time to send `bytes` at a rate. */
 export const dripMs = (bytes: number, bytesPerSecond: number): DurationMs =>
   Math.ceil((bytes / bytesPerSecond) * 1_000);

@@ -6,33 +6,33 @@ import { type DeliveryFault, type Reply, type Request, replyBytes } from "./repl
 import { beginRequest, finishRequest, handleRequest, type SimulatedService } from "./service.ts";
 import { serviceTime } from "./time-anchor.ts";
 
-/** Where a server listens. Port 0: any free one. */
+/** Address of a server. Port 0: any free port. */
 export interface ServerOptions {
   readonly port: number;
-  /** 127.0.0.1 unless said. */
+  /** Default: 127.0.0.1. */
   readonly host?: string;
 }
 
-/** A server that is listening. */
+/** A listening server. */
 export interface SimulatorServer {
-  /** What a client takes for its base URL. */
+  /** The base URL for clients. */
   readonly url: string;
   readonly port: number;
-  /** Stops listening, and breaks the connections that are open. */
+  /** Stops listening and closes all connections. */
   close(): Promise<void>;
 }
 
-/** Request bodies beyond it are not kept; a little over what the service itself refuses. */
+/** Longer request bodies are cut off. Above the length that the service rejects. */
 const REQUEST_BYTES_MAX = 128 * 1_024;
-/** As long as most proxies keep an idle connection: a paced client finds its own still open. */
+/** The keep-alive of common proxies, so that a rate-limited client can reuse its connection. */
 const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
 const DRIP_INTERVAL_MS: DurationMs = SECOND_MS / 10;
 const PADDING_BYTES = 64 * 1_024;
 const BLANK = " ";
 
 /**
- * Serves the simulated service over HTTP. Its time is that of `clock`; every mishap is done to the socket for real.
- * Rejects with the system's error if the address cannot be had.
+ * Serves the simulated service over HTTP on the time of `clock`. Delivery faults are applied to the real socket. Rejects
+ * with the system's error if it cannot listen on the address.
  */
 export async function startServer(
   service: SimulatedService,
@@ -44,7 +44,7 @@ export async function startServer(
   const server = createServer((incoming, response) => {
     beginRequest(service);
     const gone = new AbortController();
-    // Whatever ends the exchange ends it here: a whole reply, a broken socket, or a client that gave up.
+    // Emitted after a complete reply, a broken socket and an abort by the client.
     response.once("close", () => {
       finishRequest(service);
       gone.abort();
@@ -54,7 +54,7 @@ export async function startServer(
         if (request === null) response.destroy();
         else return send(response, handleRequest(service, request, time()), clock, gone.signal);
       })
-      // A reply that HTTP can't carry, such as a header with a line feed: its client must not wait for it.
+      // A reply that HTTP cannot represent, such as a header with a line feed. The client must not wait for it.
       .catch(() => response.destroy());
   });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
@@ -75,7 +75,7 @@ export async function startServer(
   };
 }
 
-/** The whole request; null if its client left before it was whole. */
+/** Reads the complete request; null: the client disconnected before the end. */
 async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -102,7 +102,7 @@ async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
 async function send(response: ServerResponse, reply: Reply, clock: Clock, gone: AbortSignal): Promise<void> {
   const { deliveryFault } = reply;
   const body = Buffer.from(replyBytes(reply));
-  // The service has a clock of its own, which may be off on purpose.
+  // The service sets the header from its own clock, which may be skewed.
   response.sendDate = false;
   if (deliveryFault?.kind === "hang") return;
   if (deliveryFault?.kind === "reset") {
@@ -138,7 +138,7 @@ async function sendWithFault(
     case "slow_drip": {
       response.flushHeaders();
       const piece = Math.max(1, Math.round((deliveryFault.bytesPerSecond * DRIP_INTERVAL_MS) / SECOND_MS));
-      // A piece is one byte at least, so the slowest drips wait longer between them.
+      // A piece is at least one byte, so the interval is longer at the lowest rates.
       const everyMs = (piece / deliveryFault.bytesPerSecond) * SECOND_MS;
       for (let sent = 0; sent < body.length && !gone.aborted; sent += piece) {
         await clock.sleep(everyMs, gone);
@@ -152,7 +152,7 @@ async function sendWithFault(
   }
 }
 
-/** Hands bytes to the socket, and waits until it took them or the exchange is over. */
+/** Writes bytes and waits until they are flushed or the exchange has ended. */
 function write(response: ServerResponse, bytes: Buffer, gone: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

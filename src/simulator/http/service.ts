@@ -23,30 +23,30 @@ import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type L
 import type { Reply, Request } from "./reply.ts";
 import type { ClockAnchors } from "./time-anchor.ts";
 
-/** How many replies there were, by endpoint (as the spec writes it) and by status or mishap. */
+/** Number of replies by endpoint (the path template of the spec) and by status or delivery fault. */
 export type ReplyCounts = Map<string, Map<number | string, number>>;
 
-/** The management service over a simulated network. It belongs to its caller, and {@link handleRequest} changes it in place. */
+/** The management service of a simulated network. {@link handleRequest} changes it in place. */
 export interface SimulatedService extends ServiceBackend {
   readonly keys: Keys;
   readonly apiLimits: ApiLimits;
   readonly gatewayLimiters: GatewayLimiters;
   readonly replyCounts: ReplyCounts;
   readonly clockAnchors: ClockAnchors;
-  /** Requests that arrived so far. */
+  /** Number of requests so far. */
   serial: number;
-  /** Requests that a shell has begun and not finished. */
+  /** Number of concurrent requests. */
   inFlight: number;
-  /** Puts another fault script in force; times are those since the start of the simulation. */
+  /** Replaces the faults. Times are since the start of the simulation. */
   setFaults(faults: readonly Fault[]): void;
 }
 
-/** Bodies that the service reads; its own are a reason and a number. */
+/** The longest request body in characters. */
 const REQUEST_BODY_LENGTH_MAX = 65_536;
 
 /**
- * The service as it is when the simulation starts, at `startMs` on its clock. The same scenario gives the same one. A
- * contract changes its limits.
+ * Creates the service at the start of the simulation, `startMs` on its clock. The same scenario gives the same service.
+ * `contract`: limits that differ from the plan's.
  */
 export function createService(scenario: Scenario, startMs: EpochMs, contract: CustomLimits = {}): SimulatedService {
   const world = createWorld(scenario, startMs);
@@ -65,19 +65,19 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Cu
   };
 }
 
-/** A request is under way: it counts towards the plan's concurrent requests until {@link finishRequest}. */
+/** Counts a request as concurrent until {@link finishRequest}. */
 export function beginRequest(service: SimulatedService): void {
   service.inFlight += 1;
 }
 
-/** A request is over, answered or not. */
+/** Ends a request, answered or not. */
 export function finishRequest(service: SimulatedService): void {
   service.inFlight -= 1;
 }
 
 /**
- * Answers a request at `now`, after all that happened to the network by then. Reads no clock and does no IO: the same
- * requests at the same times get the same bytes. A `now` before an earlier one counts as that.
+ * Answers a request at `now`, after advancing the network to that time. Reads no clock and does no IO: the same requests
+ * at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
  */
 export function handleRequest(service: SimulatedService, request: Request, now: EpochMs): Reply {
   advanceWorld(service.world, now);
@@ -89,14 +89,14 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   const scopes = key === null ? undefined : service.keys.get(key);
   const account = scopes === undefined ? null : key;
   const activeFaults = activeFaultsFor(service.world.faultSchedule, request.method, request.path, service.serial, at);
-  const inFront = gatewayReply(
+  const gatewayAnswer = gatewayReply(
     service.gatewayLimiters,
     activeFaults,
     at,
     at + clockSkewAt(service.world.faultSchedule, at),
   );
-  if (inFront !== null) return finishReply(service, destination, inFront, {}, at);
-  const limitDecision = checkLimits(service.apiLimits, account, categoryOf(pathname), service.inFlight, at);
+  if (gatewayAnswer !== null) return finishReply(service, destination, gatewayAnswer, {}, at);
+  const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), service.inFlight, at);
   const call = {
     service,
     id: "",
@@ -106,19 +106,19 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     activeFaults: activeFaults,
   };
   const reply =
-    refusedByLimit(service, limitDecision) ??
+    refusedByLimit(service, decision) ??
     interceptRequest(activeFaults, at + clockSkewAt(service.world.faultSchedule, at)) ??
     resultReply(service.options, scopes === undefined ? UNKNOWN_KEY : answerRequest(call, destination, scopes));
-  const whole = distortWithFaults(activeFaults, reply, limitDecision);
-  const stated = statedLimits(service, limitDecision, whole, activeFaults, at);
+  const distorted = distortWithFaults(activeFaults, reply, decision);
+  const limits = statedLimits(service, decision, distorted, activeFaults, at);
   return compressReply(
     service.options.compression,
     request.headers["accept-encoding"],
-    finishReply(service, destination, whole, stated, at),
+    finishReply(service, destination, distorted, limits, at),
   );
 }
 
-/** The X-RateLimit headers of a reply of the service itself. */
+/** Returns the X-RateLimit headers of a reply that does not come from a gateway. */
 function statedLimits(
   { options, world }: SimulatedService,
   { refusedBy, verdict }: LimitDecision,
@@ -133,7 +133,11 @@ function statedLimits(
   };
 }
 
-const UNKNOWN_KEY = endpointError(401, "unauthorized", "A valid API key is needed, as Authorization: Bearer API_KEY");
+const UNKNOWN_KEY = endpointError(
+  401,
+  "unauthorized",
+  "A valid API key is required in the header Authorization: Bearer API_KEY",
+);
 
 function refusedByLimit({ options }: SimulatedService, { refusedBy, verdict }: LimitDecision): Reply | null {
   if (refusedBy === null) return null;
@@ -142,8 +146,8 @@ function refusedByLimit({ options }: SimulatedService, { refusedBy, verdict }: L
   }
   const message =
     refusedBy === "month"
-      ? `The plan's ${verdict.limit} calls of this month are used up`
-      : `The plan allows ${verdict.limit} requests at once`;
+      ? `The plan's ${verdict.limit} calls for this month are used up`
+      : `The plan allows ${verdict.limit} concurrent requests`;
   return errorReply(options, { status: 403, code: "plan_limit_exceeded", message });
 }
 
@@ -153,10 +157,10 @@ function answerRequest(
   scopes: ReadonlySet<string>,
 ): EndpointResult {
   switch (destination.kind) {
-    case "nowhere":
-      return endpointError(404, "not_found", "There is no such path; paths begin with /v1/nodes or /v1/sessions");
+    case "not_found":
+      return endpointError(404, "not_found", "There is no such path; paths start with /v1/nodes or /v1/sessions");
     case "method_not_allowed":
-      return endpointError(405, "method_not_allowed", `This path has ${destination.allowed.join(", ")} alone`);
+      return endpointError(405, "method_not_allowed", `This path allows only ${destination.allowed.join(", ")}`);
     case "endpoint": {
       const { route, id } = destination;
       if (!scopes.has(route.scope)) {
@@ -180,13 +184,13 @@ function interceptRequest(activeFaults: readonly ActiveFault[], serviceNow: Epoc
   return null;
 }
 
-/** The limiter answers before anything behind it can go wrong with the reply. */
+/** Applies the faults to a reply, unless a limit rejected the request. */
 function distortWithFaults(activeFaults: readonly ActiveFault[], reply: Reply, { refusedBy }: LimitDecision): Reply {
   if (refusedBy !== null || reply.deliveryFault !== undefined) return reply;
   return activeFaults.reduce((changed, { fault }) => distortReply(fault, changed), reply);
 }
 
-/** Adds what every reply carries, and counts it. */
+/** Adds the headers of every reply, and counts the reply. */
 function finishReply(
   service: SimulatedService,
   destination: RouteMatch,

@@ -1,12 +1,12 @@
 import type { Clock } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** Where the time of a service stood when a clock first drove it. */
+/** Offset of a service's time to the monotonic time of each clock that drives it. */
 export type ClockAnchors = WeakMap<Clock, number>;
 
 /**
- * The service's own time, driven by `clock`: it follows the monotonic time, so that when the client's wall clock jumps
- * the service's does not. Every shell that serves the same service on the same clock shows the same time.
+ * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does not
+ * change it. All servers and transports of a service on the same clock share the time.
  */
 export function serviceTime(anchors: ClockAnchors, clock: Clock): () => EpochMs {
   const offset = anchors.get(clock) ?? clock.now() - clock.monotonic();

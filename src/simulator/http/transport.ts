@@ -8,13 +8,13 @@ import { dripMs, type Reply, replyBytes } from "./reply.ts";
 import { beginRequest, finishRequest, handleRequest, type SimulatedService } from "./service.ts";
 import { serviceTime } from "./time-anchor.ts";
 
-/** How the simulated network behaves. */
+/** Options of the simulated network. */
 export interface NetworkOptions {
-  /** From the sending of a request to its response; 20 ms unless said. 0: no time passes at all. */
+  /** Time from a request to its response. Default: 20 ms. 0: no time passes. */
   readonly latencyMs?: DurationMs;
-  /** Share by which the latency of a request may be longer or shorter, at random from a fixed seed; 0 unless said. */
+  /** Share by which the latency varies at random, from a fixed seed. Default: 0. */
   readonly jitter?: Share;
-  /** Largest body that is kept, in bytes; 16 MiB unless said, as the real client's. */
+  /** The largest body, in bytes. Default: 16 MiB, as in the real client. */
   readonly bodyBytesMax?: number;
 }
 
@@ -25,7 +25,7 @@ const BLANK = 0x20;
 
 type Outcome = Result<TransportResponse, TransportFailure>;
 
-/** What one transport stands on. */
+/** State of a transport. */
 interface Network {
   readonly clock: Clock;
   readonly latencyMs: DurationMs;
@@ -35,9 +35,9 @@ interface Network {
 }
 
 /**
- * The network between client and service, without sockets: latency passes on `clock`, an abort ends a request wherever
- * it is (before half of the latency the service has not seen it; after that it was carried out), and a mishap becomes
- * what a client on a real socket would see. As the real client, it asks for gzip and takes it. The service's time follows the clock's monotonic time.
+ * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the latency
+ * prevents the execution of the request; a later one loses its reply. Delivery faults become the failures that a client
+ * on a real socket reports. As the real client, it accepts gzip.
  */
 export function createSimulatedTransport(
   service: SimulatedService,
@@ -76,7 +76,7 @@ export function createSimulatedTransport(
   };
 }
 
-/** Lets time pass; true if the request was aborted meanwhile. */
+/** Sleeps and returns whether the request was aborted meanwhile. */
 async function sleepUnlessAborted(network: Network, ms: DurationMs, signal: AbortSignal): Promise<boolean> {
   if (ms > 0) await network.clock.sleep(ms, signal);
   return signal.aborted;
@@ -85,26 +85,26 @@ async function sleepUnlessAborted(network: Network, ms: DurationMs, signal: Abor
 async function deliver(network: Network, reply: Reply, signal: AbortSignal): Promise<Outcome> {
   const { status, headers, deliveryFault } = reply;
   const body = replyBytes(reply);
-  const whole = (bytes: Uint8Array): Outcome =>
+  const complete = (bytes: Uint8Array): Outcome =>
     bytes.length > network.bodyBytesMax ? tooLarge(network) : ok({ status, headers, body: bytes });
   switch (deliveryFault?.kind) {
     case undefined:
-      return whole(body);
+      return complete(body);
     case "hang":
       await untilAborted(signal);
       return aborted();
     case "reset":
-      return reset("the connection was reset before a response came");
+      return reset("the connection was reset before the response");
     case "truncate":
       return reset("the connection was reset in the middle of the body");
     case "slow_drip":
       return (await sleepUnlessAborted(network, dripMs(body.length, deliveryFault.bytesPerSecond), signal))
         ? aborted()
-        : whole(body);
+        : complete(body);
     case "huge_body":
       return deliveryFault.bytes > network.bodyBytesMax
         ? tooLarge(network)
-        : whole(padWithBlanks(body, deliveryFault.bytes));
+        : complete(padWithBlanks(body, deliveryFault.bytes));
     default:
       return deliveryFault satisfies never;
   }

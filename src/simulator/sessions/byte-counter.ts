@@ -1,37 +1,34 @@
-/**
- * Sums over sessions that move bytes at steady rates, kept without visiting them: the bytes moved by a set of sessions
- * at any instant, exact to the byte.
- */
+/** Exact sum of the bytes that a set of sessions has transferred at constant rates, computed without iterating over them. */
 export interface ByteCounter {
-  /** Sessions whose status is active. */
+  /** Number of active sessions. */
   active: number;
-  /** Bytes of sessions, or stretches of them, that are over. */
+  /** Bytes of completed transfers. */
   finishedBytes: number;
-  /** Sum of the rates of those that move, bytes a millisecond. */
+  /** Sum of the rates of current transfers, in bytes per millisecond. */
   rate: number;
-  /** Sum of rate times the instant at which each began to move. */
+  /** Sum of rate × start time over current transfers. */
   rateTime: number;
 }
 
-/** An account of no session. */
+/** Creates a counter of no sessions. */
 export const createByteCounter = (): ByteCounter => ({ active: 0, finishedBytes: 0, rate: 0, rateTime: 0 });
 
-/** A session begins to move bytes. Times in milliseconds since the start of the simulation. */
-export function startTransfer(byteCounter: ByteCounter, rate: number, at: number): void {
-  byteCounter.rate += rate;
-  byteCounter.rateTime += rate * at;
+/** Starts a transfer. Times are in milliseconds since the start of the simulation. */
+export function startTransfer(counter: ByteCounter, rate: number, at: number): void {
+  counter.rate += rate;
+  counter.rateTime += rate * at;
 }
 
-/** A session that moved bytes since `since` ceases to. */
-export function stopTransfer(byteCounter: ByteCounter, rate: number, since: number, at: number): void {
-  byteCounter.rate -= rate;
-  byteCounter.rateTime -= rate * since;
-  byteCounter.finishedBytes += rate * (at - since);
+/** Ends a transfer that started at `since`. */
+export function stopTransfer(counter: ByteCounter, rate: number, since: number, at: number): void {
+  counter.rate -= rate;
+  counter.rateTime -= rate * since;
+  counter.finishedBytes += rate * (at - since);
 }
 
-/** Bytes that the sessions of the tally have moved by `at`. */
-export const countedBytes = (byteCounter: ByteCounter, at: number): number =>
-  byteCounter.finishedBytes + byteCounter.rate * at - byteCounter.rateTime;
+/** Returns the bytes transferred by `at`. */
+export const countedBytes = (counter: ByteCounter, at: number): number =>
+  counter.finishedBytes + counter.rate * at - counter.rateTime;
 
-/** Bytes as the service states them: in gigabytes of 1e9, to the thousandth. */
+/** Converts bytes to GB (1e9 bytes), rounded to three decimals. */
 export const gigabytes = (bytes: number): number => Number((bytes / 1e9).toFixed(3));

@@ -7,7 +7,7 @@ import type { GroupMask } from "./ordered-groups.ts";
 import type { Population } from "./population.ts";
 import { SESSION_STATES } from "./sessions.ts";
 
-/** How long both lists were at one instant. */
+/** Lengths of both lists at one time. */
 interface CountSample {
   readonly at: EpochMs;
   readonly nodes: number;
@@ -15,24 +15,24 @@ interface CountSample {
   readonly sessions: readonly number[];
 }
 
-/** How long the lists were lately, for totals that lag. Nothing is sampled where none does. */
+/** Recent lengths of the lists, for totals that lag. Nothing is sampled if no total lags. */
 export interface CountHistory {
   readonly lagMsMax: DurationMs;
   /** When the next sample is due; Infinity: never. */
   nextAt: EpochMs;
-  /** Oldest first; the first is as old as the longest lag. */
+  /** Oldest first. The first is at least as old as the longest lag. */
   readonly samples: CountSample[];
 }
 
 const SAMPLE_INTERVAL_MS: DurationMs = SECOND_MS;
 
-/** A history that begins at `startMs`. */
+/** Creates a history that starts at `startMs`. */
 export function createCountHistory({ nodeList, sessionList }: ServiceOptions, startMs: EpochMs): CountHistory {
   const lagMsMax = Math.max(nodeList.totalLagMs, sessionList.totalLagMs);
   return { lagMsMax, nextAt: lagMsMax === 0 ? NEVER : startMs, samples: [] };
 }
 
-/** Takes the sample that is due. */
+/** Records the due sample. */
 export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: Population): void {
   const { samples, nextAt: at, lagMsMax } = history;
   samples.push({
@@ -44,10 +44,10 @@ export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: 
   history.nextAt = at + SAMPLE_INTERVAL_MS;
 }
 
-/** Nodes of the fleet at `at`, as far back as the history goes; null where it holds nothing. */
+/** Returns the number of nodes at `at`, or of the oldest sample after it; null: there are no samples. */
 export const nodesAt = (history: CountHistory, at: EpochMs): number | null => sampleAt(history, at)?.nodes ?? null;
 
-/** Sessions in those states at `at`, as far back as the history goes; null where it holds nothing. */
+/** Returns the number of sessions in some states at `at`, or of the oldest sample after it; null: there are no samples. */
 export function sessionsAt(history: CountHistory, groups: GroupMask, at: EpochMs): number | null {
   const sample = sampleAt(history, at);
   if (sample === null) return null;

@@ -4,77 +4,79 @@ import type { EpochMs } from "../../model/time.ts";
 import { exponential, weightedChoice } from "../hash.ts";
 import { SESSION_KINDS, STATE_INDEX } from "./sessions.ts";
 
-/** The busiest hour, UTC, and how far demand swings about its mean over the day. */
+/** The busiest hour, UTC. */
 const PEAK_HOUR = 15;
+/** Share by which demand varies around its daily mean. */
 const DEMAND_SWING = 0.15;
 
-/** How long sessions of each type live on average, and how many of the sessions that start are of it. */
+/** Mean duration of sessions by type, and percentage of new sessions. */
 const SESSION_MIX = [
   { type: SESSION_KINDS.indexOf("socks5"), weight: 30, meanMs: 15 * MINUTE_MS },
   { type: SESSION_KINDS.indexOf("http"), weight: 20, meanMs: 2 * MINUTE_MS },
   { type: SESSION_KINDS.indexOf("https"), weight: 45, meanMs: 6 * MINUTE_MS },
   { type: SESSION_KINDS.indexOf("websocket"), weight: 5, meanMs: 40 * MINUTE_MS },
 ] as const;
-/** The mix of a network at a given moment: those that live long are met more often than they start. */
+/** Among ongoing sessions, types with a longer duration are more frequent. */
 const chooseOngoingKind = weightedChoice(SESSION_MIX.map(({ weight, meanMs }) => ({ weight: weight * meanMs })));
 const chooseNewKind = weightedChoice(SESSION_MIX);
 const SESSION_MS_MIN: DurationMs = SECOND_MS;
 const SESSION_MS_MAX: DurationMs = DAY_MS;
 
-/** Mean life of all sessions that start. */
+/** Mean duration of new sessions. */
 export const SESSION_MS_MEAN: DurationMs = SESSION_MIX.reduce(
   (sum, { weight, meanMs }) => sum + (weight * meanMs) / 100,
   0,
 );
 
-/** Mean pace of a session, bytes a millisecond; chance makes many slow ones and a few fast. */
+/** Mean transfer rate of a session in bytes per millisecond. Rates are exponentially distributed. */
 export const BYTES_PER_MS_MEAN = 24;
 const BYTES_PER_MS_MAX = 10_000;
 
-/** Shares of sessions that end badly, on a healthy node and on an ailing one, and of those that end by time-out. */
+/** Share of sessions that fail on a healthy node. */
 const FAILURE_SHARE = 0.015;
 const FAILURE_SHARE_FAILING_NODE = 0.35;
+/** Share of failed sessions that end by a timeout. */
 const TIMEOUT_SHARE = 0.4;
-/** Sessions that fail on an ailing node fail early. */
+/** Share of its planned duration after which a session on a failing node fails. */
 const EARLY_FAILURE_SHARE = 0.1;
 
 const CUSTOMERS_MIN = 5;
 const SESSIONS_PER_CUSTOMER = 20;
-/** The exponent of the long tail: the first tenth of the customers has almost half of the sessions. */
+/** Exponent of the distribution: a tenth of the customers has almost half of the sessions. */
 const CUSTOMER_TAIL_EXPONENT = 3;
 
-/** What a session will be. */
+/** The planned course of a session. */
 export interface SessionPlan {
-  /** Index into TYPES. */
+  /** Index into SESSION_KINDS. */
   readonly type: number;
-  /** How long it moves bytes. */
+  /** Duration of the transfer. */
   readonly activeMs: DurationMs;
-  /** Index into STATES of the state it ends in. */
+  /** Index into SESSION_STATES. */
   readonly finalState: number;
-  /** Bytes a millisecond, whole, from 1. */
+  /** Bytes per millisecond, an integer from 1. */
   readonly rate: number;
 }
 
-/** Demand at that instant, as a multiple of its mean over the day. */
+/** Returns the demand at a time as a multiple of the daily mean. */
 export const demandAt = (at: EpochMs): number =>
   1 + DEMAND_SWING * Math.cos(((at / HOUR_MS - PEAK_HOUR) / 24) * 2 * Math.PI);
 
-/** The session that starts next, on a node that ails or not. */
+/** Draws a new session on a healthy or failing node. */
 export function drawNewSession(random: Random, isFailing: boolean): SessionPlan {
   return drawSessionPlan(random, SESSION_MIX[chooseNewKind(random())]!, isFailing);
 }
 
-/** One of the sessions that are there at a given moment: its prospect counts from that moment, its `age` before it. */
+/** Draws an ongoing session. Its plan covers the remaining time; `ageMs` is the time since its start. */
 export function drawOngoingSession(random: Random, isFailing: boolean): SessionPlan & { readonly ageMs: DurationMs } {
   const kind = SESSION_MIX[chooseOngoingKind(random())]!;
   return { ...drawSessionPlan(random, kind, isFailing), ageMs: drawSessionMs(kind.meanMs, random) };
 }
 
-/** How many customers share that many sessions. */
+/** Returns the number of customers for a number of sessions. */
 export const customerCount = (sessions: number): number =>
   Math.max(CUSTOMERS_MIN, Math.ceil(sessions / SESSIONS_PER_CUSTOMER));
 
-/** The customer of a session, of `customers`: few have many sessions, many have few. */
+/** Draws the customer of a session, an index below `customers`. Lower indexes are more frequent. */
 export const nextCustomer = (random: Random, customers: number): number =>
   Math.floor(customers * random() ** CUSTOMER_TAIL_EXPONENT);
 

@@ -1,21 +1,21 @@
-/** First in, first out, within a fixed capacity: for delays that are the same for all, where no heap is needed. */
+/** A first-in first-out queue with a fixed capacity, for events with equal delays, which need no heap. */
 export interface FifoQueue {
-  /** Throws when the queue is full: its owner promised never to put in more. */
+  /** Throws if the queue is full. */
   push(member: number): void;
-  /** The first in; undefined when there is none. */
+  /** Returns the oldest member; undefined: the queue is empty. */
   first(): number | undefined;
-  /** Removes the first in. */
+  /** Removes the oldest member. */
   shift(): void;
 }
 
-/** An empty queue for at most `capacity` members. */
+/** Creates an empty queue. */
 export function createFifoQueue(capacity: number): FifoQueue {
   const ring = new Int32Array(capacity);
   let head = 0;
   let count = 0;
   return {
     push(member) {
-      if (count === capacity) throw new Error(`a queue of ${capacity} cannot take another member`);
+      if (count === capacity) throw new Error(`the queue is full: it has ${capacity} members`);
       ring[(head + count) % capacity] = member;
       count += 1;
     },

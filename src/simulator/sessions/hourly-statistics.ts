@@ -5,21 +5,21 @@ import { countedBytes } from "./byte-counter.ts";
 import { BYTES_PER_MS_MEAN, demandAt, SESSION_MS_MEAN } from "./demand.ts";
 import type { Population } from "./population.ts";
 
-/** What one whole hour came to (spec, section 2.4). */
+/** Totals of one hour (spec, section 2.4). */
 export interface HourTotals {
   readonly startMs: EpochMs;
-  /** Active sessions as the hour closed. */
+  /** Active sessions at the end of the hour. */
   readonly active: number;
   readonly entered: number;
   readonly bytes: number;
 }
 
-/** The history behind the statistics: the last 24 whole hours, and where the running hour and day began. */
+/** The last 24 complete hours, and the totals at the start of the current hour and day. */
 export interface HourlyHistory {
   readonly history: HourTotals[];
-  /** End of the running hour. */
+  /** End of the current hour. */
   closesAt: EpochMs;
-  /** Sessions entered, and bytes moved, by the beginning of the running hour and of the running day (UTC). */
+  /** Total sessions and bytes at the start of the current hour and of the current day (UTC). */
   hourEntered: number;
   hourBytes: number;
   dayEntered: number;
@@ -27,10 +27,10 @@ export interface HourlyHistory {
 }
 
 const HOURS_KEPT_MAX = DAY_MS / HOUR_MS;
-/** Hours before the start are made up, and differ from the day's curve by up to this share. */
+/** Share by which the synthetic hours before the start deviate from the daily curve. */
 const SYNTHETIC_NOISE = 0.06;
 
-/** The history that a network of `target` sessions would have by `startMs`. `population` is as it is at that instant. */
+/** Creates a synthetic history for a network of `target` sessions at `startMs`. `population`: its state at that time. */
 export function createHourlyHistory(
   seed: Uint32,
   target: number,
@@ -56,7 +56,7 @@ export function createHourlyHistory(
   };
 }
 
-/** Closes the running hour, at its end, and the day with its last. */
+/** Completes the current hour at its end, and the day at midnight. */
 export function closeHour(hours: HourlyHistory, population: Population, simulationStartMs: EpochMs): void {
   const endMs = hours.closesAt;
   const bytes = countedBytes(population.all, endMs - simulationStartMs);

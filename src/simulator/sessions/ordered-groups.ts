@@ -1,4 +1,4 @@
-/** Positions a block: counting blocks finds a page of a million entries within microseconds. */
+/** Positions per block. Counts per block allow finding a page among a million entries within microseconds. */
 const BLOCK_SIZE = 512;
 const EMPTY_POSITION = -1;
 
@@ -6,22 +6,22 @@ const EMPTY_POSITION = -1;
 export type GroupMask = number;
 
 /**
- * Who is there, in the order of joining, each in one of a few groups. A page of any choice of groups costs what the
- * page holds, not what the roster holds.
+ * A list of members in the order of joining, each in one of a few groups. The cost of a page depends on the length of the
+ * page, not of the list.
  */
 export interface GroupedList {
-  /** Adds a member that is not there. Members are whole numbers below the capacity. */
+  /** Adds a new member, an integer below the capacity. */
   join(member: number, group: number): void;
-  /** Moves a member to another group; its place in the order stays. */
+  /** Moves a member to another group without changing its position. */
   regroup(member: number, from: number, to: number): void;
   leave(member: number, group: number): void;
-  /** Members of those groups. */
+  /** Returns the number of members of some groups. */
   count(groups: GroupMask): number;
-  /** Up to `limit` members of those groups in order, without the first `offset`. */
+  /** Returns up to `limit` members of some groups in order, after skipping `offset`. */
   page(groups: GroupMask, offset: number, limit: number): number[];
 }
 
-/** An empty roster for members below `capacity`, in groups below `groupCount` (at most 8). */
+/** Creates an empty list for members below `capacity`, in groups below `groupCount` (at most 8). */
 export function createGroupedList(capacity: number, groupCount: number): GroupedList {
   const length = Math.ceil((2 * capacity) / BLOCK_SIZE + 1) * BLOCK_SIZE;
   const order = new Int32Array(length);
@@ -42,7 +42,7 @@ export function createGroupedList(capacity: number, groupCount: number): Grouped
     count(end, group, 1);
     end += 1;
   };
-  // At most half of the positions hold a member, so what moves them together is paid for by as many joins.
+  // At most half of the positions hold a member, so each compaction is preceded by as many joins.
   const compact = (): void => {
     const members = order.slice(0, end).filter((member) => member !== EMPTY_POSITION);
     blockCounts.fill(0);
@@ -70,9 +70,9 @@ export function createGroupedList(capacity: number, groupCount: number): Grouped
       const members: number[] = [];
       let skip = offset;
       for (let start = 0; start < end && members.length < limit; start += BLOCK_SIZE) {
-        const here = sum(blockCounts, groups, (start / BLOCK_SIZE) * groupCount);
-        if (skip >= here) {
-          skip -= here;
+        const inBlock = sum(blockCounts, groups, (start / BLOCK_SIZE) * groupCount);
+        if (skip >= inBlock) {
+          skip -= inBlock;
           continue;
         }
         const stop = Math.min(start + BLOCK_SIZE, end);
@@ -88,7 +88,7 @@ export function createGroupedList(capacity: number, groupCount: number): Grouped
   };
 }
 
-/** Adds up the counts of those groups; that of group 0 stands at `from`. */
+/** Sums the counts of some groups. `from`: index of the count of group 0. */
 function sum(counts: Int32Array, groups: GroupMask, from = 0): number {
   let total = 0;
   for (let group = 0; groups >> group !== 0; group += 1) {

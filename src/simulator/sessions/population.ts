@@ -13,28 +13,29 @@ import {
 } from "./sessions.ts";
 
 /**
- * The sessions that are there, and every count of them, in step: each function of this file moves one session on and
- * books it everywhere. Times are milliseconds since the start of the simulation.
+ * The sessions and their statistics. Each function of this file changes one session and updates all counts. Times are in
+ * milliseconds since the start of the simulation.
  */
 export interface Population {
   readonly sessions: SessionColumns;
-  /** The first living session of each node, by its index. */
+  /** The first open session of each node, by node index. */
   readonly firstSessions: number[];
-  /** An account of each node, by its index, and one of all. */
+  /** Counters of each node, by node index. */
   readonly nodes: ByteCounter[];
   readonly all: ByteCounter;
-  /** Active sessions by index of country, and of type. */
+  /** Active sessions by country index. */
   readonly byCountry: Int32Array;
+  /** Active sessions by type index. */
   readonly byType: Int32Array;
-  /** Sum of the starts of the active sessions. */
+  /** Sum of the start times of the active sessions. */
   startSum: number;
-  /** Sessions that ever entered. */
+  /** Number of all sessions ever added. */
   enteredCount: number;
-  /** Most active sessions at once since the owner last set it. */
+  /** Largest number of concurrently active sessions since the caller last set it. */
   peakActive: number;
 }
 
-/** Room for `slots` sessions on `nodes` nodes, and none there. */
+/** Creates an empty population for `slots` sessions on `nodes` nodes. */
 export function createPopulation(slots: number, nodes: number): Population {
   return {
     sessions: createSessions(slots),
@@ -49,17 +50,17 @@ export function createPopulation(slots: number, nodes: number): Population {
   };
 }
 
-/** Makes room for another node, with the next index. */
-export function addNode({ firstSessions: heads, nodes }: Population): void {
-  heads.push(NO_SESSION);
+/** Adds a node with the next index. */
+export function addNode({ firstSessions, nodes }: Population): void {
+  firstSessions.push(NO_SESSION);
   nodes.push(createByteCounter());
 }
 
-/** A session begins to connect to a node. Returns its slot; null when there is no room for another. */
+/** Adds a connecting session. Returns its slot; null: all slots are in use. */
 export function addSession(
   population: Population,
   node: SimulatedNode,
-  sessionPlan: SessionPlan,
+  plan: SessionPlan,
   customer: number,
   at: number,
 ): number | null {
@@ -68,15 +69,15 @@ export function addSession(
   if (slot === null) return null;
   sessions.generation[slot]! += 1;
   sessions.state[slot] = STATE_INDEX.connecting;
-  sessions.type[slot] = sessionPlan.type;
-  sessions.finalState[slot] = sessionPlan.finalState;
+  sessions.type[slot] = plan.type;
+  sessions.finalState[slot] = plan.finalState;
   sessions.node[slot] = node.index;
   sessions.country[slot] = node.countryIndex;
   sessions.customer[slot] = customer;
   sessions.startedAt[slot] = at;
   sessions.endedAt[slot] = Number.NaN;
   sessions.nextAt[slot] = Number.NaN;
-  sessions.rate[slot] = sessionPlan.rate;
+  sessions.rate[slot] = plan.rate;
   sessions.transferringSince[slot] = Number.NaN;
   sessions.transferredBytes[slot] = 0;
   sessions.idleSince[slot] = at;
@@ -86,15 +87,15 @@ export function addSession(
   return slot;
 }
 
-/** A connecting session is established, and moves bytes from now on. */
+/** Establishes a connecting session and starts its transfer. */
 export function activateSession(population: Population, slot: number, at: number): void {
   const { sessions, all } = population;
   moveToState(sessions, slot, STATE_INDEX.active);
   const rate = sessions.rate[slot]!;
   sessions.transferringSince[slot] = at;
-  for (const byteCounter of [all, population.nodes[sessions.node[slot]!]!]) {
-    byteCounter.active += 1;
-    startTransfer(byteCounter, rate, at);
+  for (const counter of [all, population.nodes[sessions.node[slot]!]!]) {
+    counter.active += 1;
+    startTransfer(counter, rate, at);
   }
   population.byCountry[sessions.country[slot]!]! += 1;
   population.byType[sessions.type[slot]!]! += 1;
@@ -102,7 +103,7 @@ export function activateSession(population: Population, slot: number, at: number
   population.peakActive = Math.max(population.peakActive, all.active);
 }
 
-/** An active session ceases to move bytes, and stays. */
+/** Ends the transfer of an active session, which stays open. */
 export function makeIdle(population: Population, slot: number, at: number): void {
   const { sessions } = population;
   const since = sessions.transferringSince[slot]!;
@@ -115,7 +116,7 @@ export function makeIdle(population: Population, slot: number, at: number): void
   stopTransfer(population.nodes[sessions.node[slot]!]!, rate, since, at);
 }
 
-/** A living session ends, in that state; it can still be read until it is forgotten. */
+/** Ends an open session. It stays readable until {@link removeSession}. */
 export function closeSession(population: Population, slot: number, at: number, state: number): void {
   const { sessions } = population;
   if (sessions.state[slot] === STATE_INDEX.active) {
@@ -132,7 +133,7 @@ export function closeSession(population: Population, slot: number, at: number, s
   sessions.nextAt[slot] = Number.NaN;
 }
 
-/** A session that ended is read no more; its slot is free for another. */
+/** Removes an ended session and frees its slot. */
 export function removeSession(population: Population, slot: number): void {
   const { sessions } = population;
   sessions.ordered.leave(slot, sessions.state[slot]!);
@@ -145,19 +146,19 @@ function moveToState(sessions: SessionColumns, slot: number, state: number): voi
 }
 
 function linkToNode(population: Population, slot: number, node: number): void {
-  const { sessions, firstSessions: heads } = population;
-  const head = heads[node]!;
+  const { sessions, firstSessions } = population;
+  const head = firstSessions[node]!;
   sessions.next[slot] = head;
   sessions.previous[slot] = NO_SESSION;
   if (head !== NO_SESSION) sessions.previous[head] = slot;
-  heads[node] = slot;
+  firstSessions[node] = slot;
 }
 
 function unlinkFromNode(population: Population, slot: number): void {
-  const { sessions, firstSessions: heads } = population;
+  const { sessions, firstSessions } = population;
   const next = sessions.next[slot]!;
   const previous = sessions.previous[slot]!;
   if (next !== NO_SESSION) sessions.previous[next] = previous;
-  if (previous === NO_SESSION) heads[sessions.node[slot]!] = next;
+  if (previous === NO_SESSION) firstSessions[sessions.node[slot]!] = next;
   else sessions.next[previous] = next;
 }

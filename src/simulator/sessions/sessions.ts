@@ -2,7 +2,7 @@ import type { SessionStatus, SessionType } from "../../model/session.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createGroupedList, type GroupedList } from "./ordered-groups.ts";
 
-/** States of a simulated session; columns and the roster's groups hold indexes into it. */
+/** States of a simulated session. Columns and groups hold indexes into this list. */
 export const SESSION_STATES = ["connecting", "active", "closed", "error", "timeout"] as const satisfies SessionStatus[];
 export type SessionState = (typeof SESSION_STATES)[number];
 
@@ -12,55 +12,55 @@ export const STATE_INDEX = { connecting: 0, active: 1, closed: 2, error: 3, time
   number
 >;
 
-/** Types of sessions; columns hold indexes into it. */
+/** Types of sessions. Columns hold indexes into this list. */
 export const SESSION_KINDS = ["socks5", "http", "https", "websocket"] as const satisfies SessionType[];
 
-/** No session: the end of a list of slots. */
+/** Marks a free slot and the end of a list of slots. */
 export const NO_SESSION = -1;
 
 /**
- * Sessions in columns: index `slot` of each speaks of the session in that slot, of which there may be hundreds of
- * thousands. Times are milliseconds since the start of the simulation, so that products of rates and times stay exact.
+ * Hundreds of thousands of sessions in columns, indexed by slot. Times are in milliseconds since the start of the
+ * simulation, so that products of rates and times stay exact.
  */
 export interface SessionColumns {
   readonly slots: number;
-  /** How many sessions the slot has held. */
+  /** Number of sessions that the slot has held. */
   readonly generation: Uint32Array;
   readonly state: Uint8Array;
   readonly type: Uint8Array;
-  /** The state in which it will end, if nobody ends it before. */
+  /** State in which the session will end, unless its node or an operator ends it earlier. */
   readonly finalState: Uint8Array;
-  /** Index of the node that carries it; {@link NO_SESSION} in a free slot. */
+  /** Index of the node; {@link NO_SESSION} in a free slot. */
   readonly node: Int32Array;
-  /** Index of its country, which is its node's. */
+  /** Index of the node's country. */
   readonly country: Uint8Array;
   readonly customer: Int32Array;
   readonly startedAt: Float64Array;
-  /** When it ended; or, while it lives, NaN. */
+  /** NaN: the session is open. */
   readonly endedAt: Float64Array;
-  /** When its next transition is due; what the agenda holds for other times is overtaken. */
+  /** Time of the next transition. Events in the queue with another time are outdated. */
   readonly nextAt: Float64Array;
-  /** Bytes a millisecond while it moves bytes. */
+  /** Transfer rate in bytes per millisecond. */
   readonly rate: Float64Array;
-  /** Since when it moves bytes at its rate; NaN: it does not. */
+  /** Start of the current transfer; NaN: none. */
   readonly transferringSince: Float64Array;
-  /** Bytes moved before {@link movingSince}. */
+  /** Bytes transferred before {@link transferringSince}. */
   readonly transferredBytes: Float64Array;
-  /** When it last moved any. */
+  /** End of the last transfer. */
   readonly idleSince: Float64Array;
-  /** Neighbours among the living sessions of its node. */
+  /** Next and previous open session of the same node. */
   readonly next: Int32Array;
   readonly previous: Int32Array;
-  /** All that can be read, in the order of their starts. */
+  /** All readable sessions, in the order of their starts. */
   readonly ordered: GroupedList;
-  /** Slots that held a session and hold none now: the first `freeCount` of them. */
+  /** A stack of released slots with `freeCount` entries. */
   readonly freeSlots: Int32Array;
   freeCount: number;
-  /** Slots from this one on have never held a session. */
+  /** The first slot that has never been used. */
   firstUnusedSlot: number;
 }
 
-/** Room for `slots` sessions. Nothing is written yet: memory that no session ever needs is never touched. */
+/** Allocates columns for `slots` sessions without initializing them, so that unused memory is never touched. */
 export function createSessions(slots: number): SessionColumns {
   return {
     slots,
@@ -87,13 +87,13 @@ export function createSessions(slots: number): SessionColumns {
   };
 }
 
-/** Bytes that a session has moved by `at`, both ways together. */
+/** Returns the bytes that a session has transferred by `at`, in both directions. */
 export function bytesMovedBy(sessions: SessionColumns, slot: number, at: EpochMs): number {
   const since = sessions.transferringSince[slot]!;
   return sessions.transferredBytes[slot]! + (Number.isNaN(since) ? 0 : (at - since) * sessions.rate[slot]!);
 }
 
-/** Takes a slot for a new session; null when all hold one. */
+/** Allocates a slot for a new session; null: all slots are in use. */
 export function takeSlot(sessions: SessionColumns): number | null {
   if (sessions.freeCount > 0) {
     sessions.freeCount -= 1;
@@ -104,13 +104,13 @@ export function takeSlot(sessions: SessionColumns): number | null {
   return sessions.firstUnusedSlot - 1;
 }
 
-/** Gives back the slot of a session that is forgotten. */
+/** Releases a slot. */
 export function freeSlot(sessions: SessionColumns, slot: number): void {
   sessions.node[slot] = NO_SESSION;
   sessions.freeSlots[sessions.freeCount] = slot;
   sessions.freeCount += 1;
 }
 
-/** Whether the `generation`th session of a slot can still be read. The first session of a slot is its generation 1. */
+/** Whether session number `generation` of a slot, counted from 1, is readable. */
 export const isReadable = (sessions: SessionColumns, slot: number, generation: number): boolean =>
   generation > 0 && sessions.generation[slot] === generation && sessions.node[slot] !== NO_SESSION;

@@ -26,42 +26,42 @@ import {
 } from "./population.ts";
 import { NO_SESSION, STATE_INDEX } from "./sessions.ts";
 
-/** How long a session takes to be established. */
+/** Time to establish a session. */
 const CONNECTING_MS: DurationMs = 1_500;
-/** How long a quiet session stays before the inactivity time-out ends it. */
+/** Time until the inactivity timeout ends an idle session. */
 const INACTIVITY_MS: DurationMs = 5 * MINUTE_MS;
-/** How long a session that ended can still be read. Longer than connecting: a slot in that queue stays its session's. */
+/** Time for which an ended session is readable. Longer than CONNECTING_MS, so that no queued slot is reused. */
 const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
-/** How long clients that lost their session take to come back, on average. */
+/** Mean time until a client reconnects after it lost its session. */
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
-/** Of sessions that are lost with their node. */
+/** Share of the sessions lost with their node that end by a timeout. */
 const LOST_AS_TIMEOUT_SHARE = 0.3;
-/** Room for the living, for as many that an outage ended at once, and for those that ended of themselves. */
+/** Capacity for the open sessions, as many ended by an outage, and those that ended regularly. */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
 
-/** How sessions come and go. Times are milliseconds since the start of the simulation. */
+/** The arrivals and ends of sessions. Times are in milliseconds since the start of the simulation. */
 export interface Traffic {
   readonly startMs: EpochMs;
   readonly fleet: Fleet;
   readonly random: Random;
   readonly population: Population;
-  /** Sessions of the average node at demand's mean over the day, by the size of the fleet at the start. */
+  /** Mean sessions per node at mean demand, for the fleet at the start. */
   readonly perNode: number;
-  /** Sessions at demand's mean over the day. */
+  /** Sessions at mean demand. */
   readonly target: number;
   readonly customers: number;
-  /** Slots by their next transition; an entry that is not its slot's `nextAt` is overtaken. */
+  /** Slots by the time of their next transition. An entry whose time is not the slot's `nextAt` is outdated. */
   readonly eventQueue: EventQueue;
   readonly connecting: FifoQueue;
   readonly ended: FifoQueue;
-  /** Sessions that were cut and whose clients have not come back yet. */
+  /** Number of clients that lost their session and have not reconnected yet. */
   pendingReconnects: number;
-  /** When the next session starts; not rounded, as rounding would thin out dense arrivals. */
+  /** Start of the next session. Not rounded: rounding would reduce a high rate of arrivals. */
   arrivalAt: number;
 }
 
-/** As many sessions as the scenario says, in mid-life, spread over the nodes that serve. */
+/** Creates the traffic with the scenario's number of ongoing sessions on the serving nodes. */
 export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet): Traffic {
   const slots = Math.max(SLOTS_MIN, scenario.sessions * SLOTS_PER_SESSION);
   const traffic: Traffic = {
@@ -83,11 +83,11 @@ export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet
   return traffic;
 }
 
-/** When the next event is due. */
+/** Returns the time of the next event. */
 export const nextTrafficEvent = (traffic: Traffic): number =>
   Math.min(traffic.eventQueue.nextAt(), nextConnectedAt(traffic), nextRemovedAt(traffic), Math.ceil(traffic.arrivalAt));
 
-/** Lets the next event happen, at its own time. */
+/** Executes the next event at its time. */
 export function runTrafficEvent(traffic: Traffic): void {
   const at = nextTrafficEvent(traffic);
   if (traffic.eventQueue.nextAt() === at) advanceSession(traffic, at);
@@ -98,11 +98,11 @@ export function runTrafficEvent(traffic: Traffic): void {
   } else startArrival(traffic, at);
 }
 
-/** Ends every living session of a node; their clients come back, elsewhere if need be. Returns how many there were. */
+/** Ends every open session of a node and returns their number. The clients reconnect, possibly to other nodes. */
 export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, ending: SessionEnding): number {
-  const { firstSessions: heads } = traffic.population;
+  const { firstSessions } = traffic.population;
   let count = 0;
-  for (let slot = heads[node.index]!; slot !== NO_SESSION; slot = heads[node.index]!) {
+  for (let slot = firstSessions[node.index]!; slot !== NO_SESSION; slot = firstSessions[node.index]!) {
     const lostAs = traffic.random() < LOST_AS_TIMEOUT_SHARE ? STATE_INDEX.timeout : STATE_INDEX.error;
     endSession(traffic, slot, at, ending === "closed" ? STATE_INDEX.closed : lostAs);
     count += 1;
@@ -114,33 +114,27 @@ export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, e
 
 function populate(traffic: Traffic): void {
   const { fleet, random, population } = traffic;
-  const standing = Array.from({ length: traffic.target }, () => {
+  const ongoing = Array.from({ length: traffic.target }, () => {
     const node = fleet.servingNodes.choose(random);
-    return node === null ? null : { node, prospect: drawOngoingSession(random, isFailing(node)) };
-  }).filter((one) => one !== null);
-  // The roster goes by the order of starts.
-  standing.sort((one, other) => other.prospect.ageMs - one.prospect.ageMs);
-  for (const { node, prospect: sessionPlan } of standing) {
-    const slot = addSession(
-      population,
-      node,
-      sessionPlan,
-      nextCustomer(random, traffic.customers),
-      -sessionPlan.ageMs,
-    )!;
-    activateSession(population, slot, -sessionPlan.ageMs);
-    schedule(traffic, slot, sessionPlan.activeMs);
+    return node === null ? null : { node, plan: drawOngoingSession(random, isFailing(node)) };
+  }).filter((session) => session !== null);
+  // The list is in the order of starts.
+  ongoing.sort((one, other) => other.plan.ageMs - one.plan.ageMs);
+  for (const { node, plan } of ongoing) {
+    const slot = addSession(population, node, plan, nextCustomer(random, traffic.customers), -plan.ageMs)!;
+    activateSession(population, slot, -plan.ageMs);
+    schedule(traffic, slot, plan.activeMs);
   }
   population.enteredCount = 0;
 }
 
-/** The next arrival after `at`. Arrivals are a Poisson process, so drawing it anew when their rate changes is sound. */
+/** Draws the next arrival after `at`. Arrivals are a Poisson process, so a change of the rate allows drawing again. */
 function scheduleArrival(traffic: Traffic, at: number): void {
   const [fresh, returning] = arrivalRates(traffic, at);
   traffic.arrivalAt = at + exponential(1 / (fresh + returning), traffic.random());
 }
 
-/** Sessions a millisecond: those that demand brings, and those of clients that come back. */
+/** Returns arrivals per millisecond: of new sessions, and of reconnecting clients. */
 function arrivalRates(traffic: Traffic, at: number): [fresh: number, returning: number] {
   const demand = traffic.target * demandAt(traffic.startMs + at);
   return [demand / (SESSION_MS_MEAN + CONNECTING_MS), traffic.pendingReconnects / RECONNECT_MS_MEAN];
@@ -152,11 +146,11 @@ function startArrival(traffic: Traffic, at: number): void {
   const node = traffic.fleet.servingNodes.choose(random);
   if (node !== null) {
     if (random() * (fresh + returning) < returning) traffic.pendingReconnects -= 1;
-    const sessionPlan = drawNewSession(random, isFailing(node));
-    const slot = addSession(population, node, sessionPlan, nextCustomer(random, traffic.customers), at);
+    const plan = drawNewSession(random, isFailing(node));
+    const slot = addSession(population, node, plan, nextCustomer(random, traffic.customers), at);
     if (slot !== null) {
       traffic.connecting.push(slot);
-      schedule(traffic, slot, at + CONNECTING_MS + sessionPlan.activeMs);
+      schedule(traffic, slot, at + CONNECTING_MS + plan.activeMs);
     }
   }
   scheduleArrival(traffic, traffic.arrivalAt);
@@ -168,7 +162,7 @@ function establishNext(traffic: Traffic, at: number): void {
   if (traffic.population.sessions.state[slot] === STATE_INDEX.connecting) activateSession(traffic.population, slot, at);
 }
 
-/** A session's time has come: it ends, or falls quiet first if it will be ended by the inactivity time-out. */
+/** Executes a session's next transition: it ends, or becomes idle before the inactivity timeout. */
 function advanceSession(traffic: Traffic, at: number): void {
   const { sessions } = traffic.population;
   const slot = traffic.eventQueue.take();

@@ -12,7 +12,7 @@ const LIST_SESSION = [
 ];
 const ISO_UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-describe("the list and detail forms have the fields of the spec, and no others", () => {
+describe("the list and detail forms have exactly the fields of the spec", () => {
   const client = createTestClient(scenarioWith());
   const node = json(client.get("/v1/nodes?limit=1")).data[0];
   const session = json(client.get("/v1/sessions?limit=1")).data[0];
@@ -45,7 +45,7 @@ describe("the list and detail forms have the fields of the spec, and no others",
   });
 });
 
-test("usage is a ratio or a percentage of the same thing, as the option says", () => {
+test("reports usage as a ratio or a percentage, depending on usageScale", () => {
   const [ratio, percent] = (["ratio", "percent"] as const).map((usageScale) => {
     const client = createTestClient(scenarioWith({}, { usageScale }));
     return json(client.get(`/v1/nodes/${json(client.get("/v1/nodes")).data[3].id}`));
@@ -55,7 +55,7 @@ test("usage is a ratio or a percentage of the same thing, as the option says", (
 });
 
 describe("pagination", () => {
-  test.each([0, 1] as const)("joins to every node once, in order, with pages from %d", (firstPage) => {
+  test.each([0, 1] as const)("lists every node once, in order, with pages from %d", (firstPage) => {
     const client = createTestClient(scenarioWith({ nodes: 45 }, { firstPage }));
     const pages = [0, 1, 2, 3, 4].map((page) => json(client.get(`/v1/nodes?page=${page + firstPage}&limit=10`)));
     const ids = pages.flatMap(({ data }) => data.map(({ id }: { id: string }) => id));
@@ -66,7 +66,7 @@ describe("pagination", () => {
     expect(beyond).toEqual({ data: [], pagination: { page: 99, limit: 10, total: 45 } });
   });
 
-  test("joins to every session once, and each status filter to those of its status", () => {
+  test("lists every session once, and with a filter those of the status", () => {
     const client = createTestClient(scenarioWith({ sessions: 4_000 }, { listEndedSessions: true }));
     client.now += 20 * 60_000;
     const walk = (filter: string): { id: string; status: string }[] => {
@@ -92,7 +92,7 @@ describe("pagination", () => {
     ).toEqual(all.map(({ id }) => id).sort());
   });
 
-  test("a limit over the largest is clamped and echoed, or refused, as the options say", () => {
+  test("clamps or rejects a limit over the maximum, depending on the options", () => {
     const echoed = (pageLimitEcho: "effective" | "requested") => {
       const client = createTestClient(scenarioWith({}, { pageLimitMax: 15, pageLimitEcho }));
       const { data, pagination } = json(client.get("/v1/nodes?limit=100"));
@@ -102,21 +102,18 @@ describe("pagination", () => {
       [15, 15],
       [15, 100],
     ]);
-    const refusing = createTestClient(scenarioWith({}, { pageLimitMax: 15, pageLimitOver: "reject" }));
-    const refused = refusing.get("/v1/nodes?limit=16");
-    expect([refused.status, json(refused).message]).toEqual([
-      400,
-      'limit must be a whole number from 1 to 15, not "16"',
-    ]);
+    const client = createTestClient(scenarioWith({}, { pageLimitMax: 15, pageLimitOver: "reject" }));
+    const rejected = client.get("/v1/nodes?limit=16");
+    expect([rejected.status, json(rejected).message]).toEqual([400, 'limit must be an integer from 1 to 15, not "16"']);
     expect(json(createTestClient(scenarioWith({}, { pageLimitDefault: 7 })).get("/v1/nodes")).data).toHaveLength(7);
   });
 
-  test.each(["page=0", "page=x", "page=-1", "page=1.5", "limit=0", "limit=", "limit=1e3"])("%s is refused", (query) => {
+  test.each(["page=0", "page=x", "page=-1", "page=1.5", "limit=0", "limit=", "limit=1e3"])("rejects %s", (query) => {
     expect(createTestClient(scenarioWith()).get(`/v1/nodes?${query}`).status).toBe(400);
   });
 });
 
-test("sessions that ended are listed for a while if the option says so, and can be read by id either way", () => {
+test("keeps ended sessions readable by ID for some minutes, and lists them with listEndedSessions", () => {
   for (const listEndedSessions of [true, false]) {
     const client = createTestClient(scenarioWith({}, { listEndedSessions }));
     const { id, node_id } = json(client.get("/v1/sessions?limit=1")).data[0];
@@ -130,22 +127,22 @@ test("sessions that ended are listed for a while if the option says so, and can 
   }
 });
 
-describe("what is refused", () => {
+describe("rejected requests", () => {
   const key = { authorization: `Bearer ${SIMULATION_KEY}` };
   const reader = { key: "reader", scopes: ["nodes:read"] };
   const client = createTestClient(scenarioWith({ keys: [{ key: SIMULATION_KEY, scopes: ["nodes:write"] }, reader] }));
   const status = (path: string, headers: Record<string, string>) => client.get(path, headers).status;
 
-  test("a key that is missing, unknown or in another form: 401; one without the scope: 403", () => {
+  test("get 401 without a valid key and 403 without the scope", () => {
     expect(status("/v1/nodes", {})).toBe(401);
-    expect(status("/v1/nodes", { authorization: "Bearer nobody" })).toBe(401);
+    expect(status("/v1/nodes", { authorization: "Bearer unknown" })).toBe(401);
     expect(status("/v1/nodes", { authorization: `Basic ${SIMULATION_KEY}` })).toBe(401);
     expect(status("/v1/nodes", key)).toBe(403);
     expect(status("/v1/sessions/stats", { authorization: "Bearer reader" })).toBe(403);
     expect(status("/v1/nodes", { authorization: "Bearer reader" })).toBe(200);
   });
 
-  test("what does not exist: 404; a method that a path does not have: 405, with those that it has", () => {
+  test("get 404 for an unknown path and 405 with the allowed methods for a wrong method", () => {
     const read = { authorization: "Bearer reader" };
     for (const path of ["/v1/nodes/node_00000000", "/v1/nodes/%zz", "/v1/nodez", "/nodes", "/", "/v1/nodes/a/b"]) {
       expect(status(path, read)).toBe(404);
@@ -156,25 +153,25 @@ describe("what is refused", () => {
   });
 
   test.each([
-    ["quarantine", undefined, "reason must be a text"],
-    ["quarantine", { reason: "", duration_minutes: 5 }, "reason must be a text"],
-    ["quarantine", { reason: "x", duration_minutes: 0 }, "duration_minutes must be a whole number from 1"],
+    ["quarantine", undefined, "reason must be a string"],
+    ["quarantine", { reason: "", duration_minutes: 5 }, "reason must be a string"],
+    ["quarantine", { reason: "x", duration_minutes: 0 }, "duration_minutes must be an integer from 1"],
     ["quarantine", { reason: "x", duration_minutes: "5" }, "duration_minutes must be"],
     ["reboot", { force: "yes" }, "force must be true or false"],
     ["reboot", [], "must be a JSON object"],
-  ])("%s of %j: 400, and what would be right", (action, body, message) => {
+  ])("get 400 with the valid values: %s with %j", (action, body, message) => {
     const { id } = client.service.world.fleet.nodes[0]!;
     const reply = client.post(`/v1/nodes/${id}/${action}`, body);
     expect(reply.status).toBe(400);
     expect(json(reply).message).toContain(message);
   });
 
-  test("in the shape that the option chooses", () => {
+  test("have an error body in the form of the option errorBody", () => {
     const bodyIn = (errorBody: "code" | "nested" | "text" | "empty") => {
       const { headers, body } = createTestClient(scenarioWith({}, { errorBody })).get("/v1/nodes?page=x");
       return [headers["content-type"], body];
     };
-    const message = 'page must be a whole number from 1, not "x"';
+    const message = 'page must be an integer from 1, not "x"';
     expect(bodyIn("code")).toEqual(["application/json", JSON.stringify({ error: "invalid_page", message })]);
     expect(bodyIn("nested")).toEqual([
       "application/json",
@@ -185,7 +182,7 @@ describe("what is refused", () => {
   });
 });
 
-test("every reply states the service's time", () => {
+test("sets the Date header to the service's time", () => {
   const client = createTestClient(scenarioWith());
   expect(client.get("/v1/nodes").headers.date).toBe(new Date(START).toUTCString());
 });

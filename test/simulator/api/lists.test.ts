@@ -13,7 +13,7 @@ type Item = Record<string, string | number>;
 const page = (client: TestClient, path: string): { data: Item[]; pagination: Record<string, number> } =>
   json(client.get(path));
 
-/** Every page of a list at one instant, at a few records a page. */
+/** Reads all pages of a list at one time. */
 function readAllPages(client: TestClient, path: string, limit = 17): Item[] {
   const records: Item[] = [];
   for (let number = 1; ; number += 1) {
@@ -29,7 +29,7 @@ const always = (fault: Fault["fault"], match = "GET"): Fault => ({ afterMs: 0, f
 const isAscending = (values: readonly (string | number)[]): boolean =>
   values.every((value, index) => index === 0 || values[index - 1]! <= value);
 
-/** A fleet in which nodes fall ill and sessions come and go. */
+/** A network with failing nodes and changing sessions. */
 const busyNetwork = { nodes: 120, sessions: 300, rates: { ...scenarioWith().rates, faultEveryMs: 3_600_000 } };
 
 describe("the node list", () => {
@@ -46,7 +46,7 @@ describe("the node list", () => {
     }
   });
 
-  test("is in the order of joining by default, and by last_seen shifts within a walk", () => {
+  test("is in the order of joining by default, and changes between requests when sorted by last_seen", () => {
     const idsOf = (order: typeof nodeList.order, ms: number) => {
       const client = createTestClient(scenarioWith(busyNetwork, { nodeList: { ...nodeList, order } }));
       client.now += ms;
@@ -77,23 +77,23 @@ describe("the total", () => {
     return [1, 2, 3].map((number) => page(client, `${path}?limit=15&page=${number}`).pagination.total);
   };
 
-  test("is off by a constant, and never below 0", () => {
+  test("differs by totalOffBy, but is never negative", () => {
     expect(totals({ totalOffBy: 1 }, "/v1/nodes")).toEqual([41, 41, 41]);
     expect(totals({ totalOffBy: -1 }, "/v1/nodes")).toEqual([39, 39, 39]);
     expect(totals({ totalOffBy: -50 }, "/v1/nodes")).toEqual([0, 0, 0]);
     expect(totals({ totalOffBy: 5 }, "/v1/sessions")).toEqual([405, 405, 405]);
   });
 
-  test("is a fixed number", () => {
+  test("is the constant totalFixed", () => {
     expect(totals({ totalFixed: 1e9 }, "/v1/nodes")).toEqual([1e9, 1e9, 1e9]);
     expect(totals({ totalFixed: 0 }, "/v1/sessions")).toEqual([0, 0, 0]);
   });
 
-  test("counts the records of the page alone", () => {
+  test("counts only the records of the page", () => {
     expect(totals({ totalCounts: "page" }, "/v1/nodes")).toEqual([15, 15, 10]);
   });
 
-  test("is that of a while ago", () => {
+  test("lags by totalLagMs", () => {
     const churn = { ...scenarioWith().churn, joinEveryMs: 20 * SECOND_MS };
     const options = {
       nodeList: { ...nodeList, totalLagMs: 60 * SECOND_MS },
@@ -115,7 +115,7 @@ describe("the total", () => {
   });
 });
 
-test("a page that begins past the last record that can be listed gets 400", () => {
+test("answers 400 for a page beyond recordsMax", () => {
   const client = createTestClient(scenarioWith({}, { nodeList: { ...nodeList, recordsMax: 20 } }));
   expect([1, 2, 3].map((number) => client.get(`/v1/nodes?limit=10&page=${number}`).status)).toEqual([200, 200, 400]);
   expect(page(client, "/v1/nodes?limit=10").pagination.total).toBe(40);
@@ -123,7 +123,7 @@ test("a page that begins past the last record that can be listed gets 400", () =
 });
 
 describe("a list with duplicates", () => {
-  test.each(["/v1/nodes", "/v1/sessions"])("%s lists its first records again at its end", (path) => {
+  test.each(["/v1/nodes", "/v1/sessions"])("repeats its first records at its end: %s", (path) => {
     const faults = [always({ kind: "duplicates", records: 2 }, `GET ${path}`)];
     const once = readAllPages(createTestClient(scenarioWith()), path).map(({ id }) => id);
     for (const limit of [7, 16, 41, 1_000]) {
@@ -133,7 +133,7 @@ describe("a list with duplicates", () => {
     expect(page(createTestClient(scenarioWith({ faults })), path).pagination.total).toBe(once.length + 2);
   });
 
-  test("has no more of them than records", () => {
+  test("has at most as many duplicates as records", () => {
     const client = createTestClient(scenarioWith({ nodes: 3, faults: [always({ kind: "duplicates", records: 10 })] }));
     expect(readAllPages(client, "/v1/nodes")).toHaveLength(6);
   });
@@ -142,7 +142,7 @@ describe("a list with duplicates", () => {
 test.each([
   ["requested", 3],
   ["first", 1],
-] as const)("a service that ignores the page answers with the first one, and states the %s one", (states, stated) => {
+] as const)("answers with the first page and states the %s page if the page is ignored", (states, stated) => {
   const faults = [always({ kind: "page_ignored", states }, "GET /v1/nodes")];
   const client = createTestClient(scenarioWith({ faults }));
   const first = page(client, "/v1/nodes?limit=10");
@@ -155,39 +155,39 @@ test.each([
 describe("bad details", () => {
   const client = (answer: "not_found" | "unreadable" | "server_error") =>
     createTestClient(scenarioWith({ nodes: 150, faults: [always({ kind: "bad_details", share: 0.1, answer })] }));
-  const badOf = (one: TestClient, status: number) =>
-    readAllPages(one, "/v1/nodes", 151).flatMap(({ id }) => {
-      const reply = one.get(`/v1/nodes/${id}`);
+  const badNodes = (caller: TestClient, status: number) =>
+    readAllPages(caller, "/v1/nodes", 151).flatMap(({ id }) => {
+      const reply = caller.get(`/v1/nodes/${id}`);
       return reply.status === status && json(reply).id === undefined ? [id] : [];
     });
 
-  test("are those of the same share of the nodes, whatever the answer", () => {
-    const bad = badOf(client("not_found"), 404);
+  test("affect the same nodes, regardless of the answer and the time", () => {
+    const bad = badNodes(client("not_found"), 404);
     expect(bad.length / 150).toBeGreaterThan(0.05);
     expect(bad.length / 150).toBeLessThan(0.15);
-    const again = client("not_found");
-    again.now += 3_600_000;
-    expect(badOf(again, 404)).toEqual(bad);
-    expect(badOf(client("unreadable"), 200)).toEqual(bad);
-    expect(badOf(client("server_error"), 500)).toEqual(bad);
+    const later = client("not_found");
+    later.now += 3_600_000;
+    expect(badNodes(later, 404)).toEqual(bad);
+    expect(badNodes(client("unreadable"), 200)).toEqual(bad);
+    expect(badNodes(client("server_error"), 500)).toEqual(bad);
   });
 
-  test("of several faults are answered by the first whose share holds the node", () => {
+  test("are answered by the first of several faults whose share includes the node", () => {
     const faults = ([0.2, 0.5] as const).map((share, index) =>
       always({ kind: "bad_details", share, answer: index === 0 ? "not_found" : "server_error" }),
     );
-    const one = createTestClient(scenarioWith({ nodes: 150, faults }));
-    const statuses = readAllPages(one, "/v1/nodes", 151).map(({ id }) => one.get(`/v1/nodes/${id}`).status);
+    const caller = createTestClient(scenarioWith({ nodes: 150, faults }));
+    const statuses = readAllPages(caller, "/v1/nodes", 151).map(({ id }) => caller.get(`/v1/nodes/${id}`).status);
     const shareOf = (status: number) => statuses.filter((each) => each === status).length / 150;
     expect(Math.abs(shareOf(404) - 0.2)).toBeLessThan(0.1);
     expect(Math.abs(shareOf(500) - 0.3)).toBeLessThan(0.1);
     expect(Math.abs(shareOf(200) - 0.5)).toBeLessThan(0.1);
   });
 
-  test("leave the list and the actions of those nodes alone", () => {
-    const one = client("not_found");
-    const [id] = badOf(one, 404);
-    expect(readAllPages(one, "/v1/nodes", 151).map((node) => node.id)).toContain(id);
-    expect(one.post(`/v1/nodes/${id}/reboot`).status).toBe(200);
+  test("do not affect the list and the actions of the nodes", () => {
+    const caller = client("not_found");
+    const [id] = badNodes(caller, 404);
+    expect(readAllPages(caller, "/v1/nodes", 151).map((node) => node.id)).toContain(id);
+    expect(caller.post(`/v1/nodes/${id}/reboot`).status).toBe(200);
   });
 });

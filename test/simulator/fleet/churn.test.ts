@@ -8,7 +8,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const NEVER = Number.POSITIVE_INFINITY;
 
-const churning = (rates: Partial<ChurnRates>, change: Partial<Scenario> = {}) =>
+const scenarioWithChurn = (rates: Partial<ChurnRates>, change: Partial<Scenario> = {}) =>
   scenarioWith({ ...change, churn: { ...scenarioWith().churn, ...rates } });
 
 const advance = (client: TestClient, ms: number): string[] => {
@@ -16,7 +16,7 @@ const advance = (client: TestClient, ms: number): string[] => {
   return json(client.get("/v1/nodes?limit=1000")).data.map(({ id }: { id: string }) => id);
 };
 
-/** The nodes that carry a living session. */
+/** Returns the nodes with an open session. */
 const nodesWithSessions = (client: TestClient): ReadonlySet<string> =>
   new Set(
     [...actualSessions(client.service)]
@@ -24,16 +24,16 @@ const nodesWithSessions = (client: TestClient): ReadonlySet<string> =>
       .map(({ node_id }) => node_id),
   );
 
-test("a node that left for good is not kept, however many there were", () => {
-  const caller = createTestClient(churning({ joinEveryMs: MINUTE_MS, leaveEveryMs: MINUTE_MS }));
-  const present = advance(caller, 24 * HOUR_MS);
-  const { allNodes: all } = caller.service.world.fleet;
-  expect(all.length).toBeGreaterThan(1_000);
-  expect(all.filter((node) => node !== null).map(({ id }) => id)).toEqual(present);
+test("releases nodes that left permanently", () => {
+  const client = createTestClient(scenarioWithChurn({ joinEveryMs: MINUTE_MS, leaveEveryMs: MINUTE_MS }));
+  const present = advance(client, 24 * HOUR_MS);
+  const { allNodes } = client.service.world.fleet;
+  expect(allNodes.length).toBeGreaterThan(1_000);
+  expect(allNodes.filter((node) => node !== null).map(({ id }) => id)).toEqual(present);
 });
 
-test("nodes join at the rate, with new ids, fresh and without a past, and take sessions", () => {
-  const client = createTestClient(churning({ joinEveryMs: MINUTE_MS }));
+test("nodes join at the rate, with new IDs and without history, and accept sessions", () => {
+  const client = createTestClient(scenarioWithChurn({ joinEveryMs: MINUTE_MS }));
   const before = advance(client, 0);
   const after = advance(client, 2 * HOUR_MS);
   const joined = membershipChangesOf(client.service);
@@ -47,12 +47,12 @@ test("nodes join at the rate, with new ids, fresh and without a past, and take s
     expect(node.uptime_hours).toBe(Math.floor((Date.parse(node.last_seen) - at) / HOUR_MS));
     expect(node.bandwidth_gb).toBeLessThan(20);
   }
-  const carrying = nodesWithSessions(client);
-  expect(joined.some(({ id }) => carrying.has(id))).toBe(true);
+  const serving = nodesWithSessions(client);
+  expect(joined.some(({ id }) => serving.has(id))).toBe(true);
 });
 
-test("nodes leave at the rate: they are in no list, every request about them gets 404, and their sessions end", () => {
-  const client = createTestClient(churning({ leaveEveryMs: 3 * MINUTE_MS }));
+test("nodes leave at the rate: they are no longer listed, requests to them get 404, and their sessions end", () => {
+  const client = createTestClient(scenarioWithChurn({ leaveEveryMs: 3 * MINUTE_MS }));
   const before = advance(client, 0);
   let left = 0;
   for (let minute = 0; minute < 60; minute += 1) {
@@ -60,8 +60,8 @@ test("nodes leave at the rate: they are in no list, every request about them get
     const gone = membershipChangesOf(client.service).filter(({ kind }) => kind === "left");
     left = gone.length;
     expect(now).toEqual(before.filter((id) => !gone.some((move) => move.id === id)));
-    const carrying = nodesWithSessions(client);
-    expect(gone.filter(({ id }) => carrying.has(id))).toEqual([]);
+    const serving = nodesWithSessions(client);
+    expect(gone.filter(({ id }) => serving.has(id))).toEqual([]);
   }
   expect(left).toBeGreaterThan(10);
   expect(left).toBeLessThan(35);
@@ -74,40 +74,40 @@ test("nodes leave at the rate: they are in no list, every request about them get
   }
 });
 
-test("joins and leaves follow from the seed, whatever is asked", () => {
+test("joins and leaves depend on the seed and not on the requests", () => {
   const rates = { joinEveryMs: 40 * SECOND_MS, leaveEveryMs: 40 * SECOND_MS };
-  const asked = createTestClient(churning(rates));
-  for (let step = 0; step < 120; step += 1) advance(asked, 30 * SECOND_MS);
-  const silent = createTestClient(churning(rates));
-  advance(silent, HOUR_MS);
-  const other = createTestClient(churning(rates, { seed: 2 }));
+  const frequent = createTestClient(scenarioWithChurn(rates));
+  for (let step = 0; step < 120; step += 1) advance(frequent, 30 * SECOND_MS);
+  const rare = createTestClient(scenarioWithChurn(rates));
+  advance(rare, HOUR_MS);
+  const other = createTestClient(scenarioWithChurn(rates, { seed: 2 }));
   advance(other, HOUR_MS);
-  expect(membershipChangesOf(silent.service)).toEqual(membershipChangesOf(asked.service));
-  expect(membershipChangesOf(other.service)).not.toEqual(membershipChangesOf(asked.service));
+  expect(membershipChangesOf(rare.service)).toEqual(membershipChangesOf(frequent.service));
+  expect(membershipChangesOf(other.service)).not.toEqual(membershipChangesOf(frequent.service));
 });
 
-test("a fleet that everyone leaves is empty, and takes new nodes", () => {
-  const client = createTestClient(churning({ leaveEveryMs: SECOND_MS }, { nodes: 5 }));
+test("a fleet may become empty, and an empty fleet accepts new nodes", () => {
+  const client = createTestClient(scenarioWithChurn({ leaveEveryMs: SECOND_MS }, { nodes: 5 }));
   expect(advance(client, HOUR_MS)).toEqual([]);
-  const empty = createTestClient(churning({ joinEveryMs: MINUTE_MS }, { nodes: 0, sessions: 20 }));
+  const empty = createTestClient(scenarioWithChurn({ joinEveryMs: MINUTE_MS }, { nodes: 0, sessions: 20 }));
   expect(advance(empty, HOUR_MS).length).toBeGreaterThan(30);
 });
 
-test("churn changes nothing about the life of the nodes that stay", () => {
+test("churn does not affect the failures of the nodes that stay", () => {
   const change = { rates: { ...noFailureRates, faultEveryMs: HOUR_MS } };
-  const calm = createTestClient(churning({}, change));
-  const busy = createTestClient(churning({ joinEveryMs: MINUTE_MS, leaveEveryMs: 5 * MINUTE_MS }, change));
+  const calm = createTestClient(scenarioWithChurn({}, change));
+  const busy = createTestClient(scenarioWithChurn({ joinEveryMs: MINUTE_MS, leaveEveryMs: 5 * MINUTE_MS }, change));
   advance(calm, 2 * HOUR_MS);
   const stayed = new Set(advance(busy, 2 * HOUR_MS));
-  const lives = (client: TestClient) =>
+  const statesOfStayed = (client: TestClient) =>
     [...actualNodes(client.service)]
       .filter(({ id, created_at }) => stayed.has(id) && Date.parse(created_at) < START)
-      .map(({ id, status, failureMode: ailment, updated_at }) => ({ id, status, ailment, updated_at }));
-  expect(lives(busy).length).toBeGreaterThan(10);
-  expect(lives(calm)).toEqual(lives(busy));
+      .map(({ id, status, failureMode, updated_at }) => ({ id, status, failureMode, updated_at }));
+  expect(statesOfStayed(busy).length).toBeGreaterThan(10);
+  expect(statesOfStayed(calm)).toEqual(statesOfStayed(busy));
 });
 
-describe("of nodes that vanish after a reboot", () => {
+describe("nodes that vanish after a reboot", () => {
   const rebootAll = (client: TestClient): string[] => {
     const ids = advance(client, 0);
     for (const id of ids) expect(client.post(`/v1/nodes/${id}/reboot`).status).toBe(200);
@@ -115,8 +115,8 @@ describe("of nodes that vanish after a reboot", () => {
     return ids;
   };
 
-  test("the share is gone for good when the reboot is over", () => {
-    const client = createTestClient(churning({ vanishAfterReboot: 0.3 }, { nodes: 150 }));
+  test("leave permanently at the end of the reboot, by the share vanishAfterReboot", () => {
+    const client = createTestClient(scenarioWithChurn({ vanishAfterReboot: 0.3 }, { nodes: 150 }));
     const ids = rebootAll(client);
     const left = advance(client, 1);
     expect(left.length / ids.length).toBeGreaterThan(0.6);
@@ -127,8 +127,8 @@ describe("of nodes that vanish after a reboot", () => {
     );
   });
 
-  test("all return to their places, rebooted, when their time is over", () => {
-    const client = createTestClient(churning({ vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS }));
+  test("return rebooted to their positions after vanishForMs", () => {
+    const client = createTestClient(scenarioWithChurn({ vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS }));
     const ids = rebootAll(client);
     expect(advance(client, 1)).toEqual([]);
     expect(client.get(`/v1/nodes/${ids[0]}`).status).toBe(404);
@@ -141,8 +141,10 @@ describe("of nodes that vanish after a reboot", () => {
     expect(membershipChangesOf(client.service).filter(({ kind }) => kind === "returned")).toHaveLength(ids.length);
   });
 
-  test("return as other machines under the same ids where ids are reused", () => {
-    const client = createTestClient(churning({ vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS, reuseIds: true }));
+  test("return as new machines with the same IDs if IDs are reused", () => {
+    const client = createTestClient(
+      scenarioWithChurn({ vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS, reuseIds: true }),
+    );
     const ids = rebootAll(client);
     advance(client, 1);
     expect(advance(client, 10 * MINUTE_MS)).toEqual(ids);
@@ -152,21 +154,21 @@ describe("of nodes that vanish after a reboot", () => {
       expect(Date.parse(created_at)).toBe(returnedAt.get(id));
   });
 
-  test("one that returns to a dark region stays offline until the region is back", () => {
-    const region_dark = { afterMs: 5 * MINUTE_MS, forMs: HOUR_MS, fault: { kind: "region_dark", region: "eu-west" } };
+  test("stay offline after their return while their region is cut off", () => {
+    const regionDark = { afterMs: 5 * MINUTE_MS, forMs: HOUR_MS, fault: { kind: "region_dark", region: "eu-west" } };
     const churn = { vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS };
-    const client = createTestClient(churning(churn, { faults: [region_dark as Scenario["faults"][number]] }));
+    const client = createTestClient(scenarioWithChurn(churn, { faults: [regionDark as Scenario["faults"][number]] }));
     rebootAll(client);
     advance(client, 10 * MINUTE_MS + 1);
-    const dark = () => [...actualNodes(client.service)].filter(({ region }) => region === "eu-west");
-    expect(new Set(dark().map(({ status }) => status))).toEqual(new Set(["offline"]));
+    const inRegion = () => [...actualNodes(client.service)].filter(({ region }) => region === "eu-west");
+    expect(new Set(inRegion().map(({ status }) => status))).toEqual(new Set(["offline"]));
     advance(client, HOUR_MS);
-    expect(new Set(dark().map(({ status }) => status))).toEqual(new Set(["online"]));
+    expect(new Set(inRegion().map(({ status }) => status))).toEqual(new Set(["online"]));
   });
 
-  test("crashes before the start take no node out of the fleet", () => {
+  test("do not vanish by crashes before the start of the simulation", () => {
     const rates = { ...noFailureRates, faultEveryMs: 10 * MINUTE_MS };
-    const client = createTestClient(churning({ vanishAfterReboot: 1, vanishForMs: NEVER }, { rates }));
+    const client = createTestClient(scenarioWithChurn({ vanishAfterReboot: 1, vanishForMs: NEVER }, { rates }));
     expect(advance(client, 0)).toHaveLength(40);
     expect(advance(client, HOUR_MS).length).toBeLessThan(40);
   });

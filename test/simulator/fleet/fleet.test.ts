@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** A fleet in which every node falls ill within minutes, and stays so unless the change says otherwise. */
+/** A fleet in which every node fails within minutes and, unless `change` says otherwise, does not recover. */
 const failingFleet = (change: Partial<FleetRates> = {}) =>
   scenarioWith({
     nodes: 100,
@@ -31,22 +31,22 @@ const advance = (client: TestClient, ms: number): ActualNode[] => {
 
 const nodeNow = (client: TestClient, id: string): ActualNode => advance(client, 0).find((node) => node.id === id)!;
 
-const liveSessionsOn = (client: TestClient, id: string): number =>
+const openSessionsOf = (client: TestClient, id: string): number =>
   [...actualSessions(client.service)].filter(
     ({ node_id, status }) => node_id === id && /active|connecting/.test(status),
   ).length;
 
-/** The first node that is as asked, found by letting time pass. */
-function findNodeOverTime(client: TestClient, wanted: (node: ActualNode) => boolean): ActualNode {
+/** Advances time until a node matches, and returns it. */
+function findNodeOverTime(client: TestClient, matches: (node: ActualNode) => boolean): ActualNode {
   for (let minute = 0; minute < 600; minute += 1) {
-    const found = advance(client, MINUTE_MS).find(wanted);
+    const found = advance(client, MINUTE_MS).find(matches);
     if (found !== undefined) return found;
   }
-  throw new Error("no node was ever as wanted");
+  throw new Error("no node matched");
 }
 
 describe("quarantine", () => {
-  test("cuts the node's sessions and counts them, and the node comes back when it elapses", () => {
+  test("ends and counts the node's sessions until it expires", () => {
     const client = createTestClient(scenarioWith());
     const node = json(client.get("/v1/nodes")).data.find((one: { active_sessions: number }) => one.active_sessions > 3);
     const reply = json(client.post(`/v1/nodes/${node.id}/quarantine`, { reason: "a trial", duration_minutes: 7 }));
@@ -58,18 +58,18 @@ describe("quarantine", () => {
       disconnected_sessions: node.active_sessions,
     });
     advance(client, 7 * MINUTE_MS - 1);
-    expect([nodeNow(client, node.id).status, liveSessionsOn(client, node.id)]).toEqual(["quarantined", 0]);
+    expect([nodeNow(client, node.id).status, openSessionsOf(client, node.id)]).toEqual(["quarantined", 0]);
     advance(client, 1);
     expect(nodeNow(client, node.id).status).toBe("online");
     advance(client, 30 * MINUTE_MS);
-    expect(liveSessionsOn(client, node.id)).toBeGreaterThan(0);
+    expect(openSessionsOf(client, node.id)).toBeGreaterThan(0);
   });
 
-  test("is replaced by a second one, outlasts a reboot, and leaves a node that ails ailing", () => {
+  test("is replaced by a second one, survives a reboot, and does not end a failure", () => {
     const client = createTestClient(failingFleet());
     const { id } = findNodeOverTime(
       client,
-      ({ status, failureMode: ailment }) => status === "offline" && ailment === "outage",
+      ({ status, failureMode }) => status === "offline" && failureMode === "outage",
     );
     client.post(`/v1/nodes/${id}/quarantine`, { reason: "x", duration_minutes: 60 });
     client.post(`/v1/nodes/${id}/quarantine`, { reason: "x", duration_minutes: 10 });
@@ -85,12 +85,12 @@ describe("quarantine", () => {
 });
 
 describe("reboot", () => {
-  test("ends the sessions, takes its time, and brings uptime down to 0", () => {
+  test("ends the sessions, takes rebootMs, and resets the uptime", () => {
     const client = createTestClient(scenarioWith());
     const before = json(client.get("/v1/nodes")).data.find((one: { uptime_hours: number }) => one.uptime_hours > 0);
     expect(json(client.post(`/v1/nodes/${before.id}/reboot`, { force: false }))).toMatchObject({ success: true });
     const during = advance(client, 2 * MINUTE_MS - 1).find(({ id }) => id === before.id)!;
-    expect([during.status, liveSessionsOn(client, before.id)]).toEqual(["rebooting", 0]);
+    expect([during.status, openSessionsOf(client, before.id)]).toEqual(["rebooting", 0]);
     expect(client.post(`/v1/nodes/${before.id}/reboot`).status).toBe(409);
     const done = advance(client, 1).find(({ id }) => id === before.id)!;
     expect([done.status, done.uptime_hours, done.last_seen]).toEqual(["online", 0, new Date(client.now).toISOString()]);
@@ -98,27 +98,24 @@ describe("reboot", () => {
     expect(advance(client, reported).find(({ id }) => id === before.id)!.uptime_hours).toBe(1);
   });
 
-  test("heals what a reboot heals; what hangs too deep needs a forced one, and a graceful one changes nothing", () => {
+  test("ends a failure with the remedy reboot; forced_reboot requires a forced one", () => {
     const client = createTestClient(failingFleet({ flapping: 0 }));
-    const plain = findNodeOverTime(client, ({ status, remedy: cure }) => status === "offline" && cure === "reboot");
-    client.post(`/v1/nodes/${plain.id}/reboot`, { force: false });
+    const graceful = findNodeOverTime(client, ({ status, remedy }) => status === "offline" && remedy === "reboot");
+    client.post(`/v1/nodes/${graceful.id}/reboot`, { force: false });
     advance(client, 2 * MINUTE_MS);
-    expect(nodeNow(client, plain.id)).toMatchObject({ status: "online", failureMode: "none", uptime_hours: 0 });
-    const deep = findNodeOverTime(
-      client,
-      ({ status, remedy: cure }) => status === "offline" && cure === "forced_reboot",
-    );
-    client.post(`/v1/nodes/${deep.id}/reboot`, { force: false });
-    expect(nodeNow(client, deep.id)).toMatchObject({ status: "offline", last_seen: deep.last_seen });
-    client.post(`/v1/nodes/${deep.id}/reboot`, { force: true });
+    expect(nodeNow(client, graceful.id)).toMatchObject({ status: "online", failureMode: "none", uptime_hours: 0 });
+    const forced = findNodeOverTime(client, ({ status, remedy }) => status === "offline" && remedy === "forced_reboot");
+    client.post(`/v1/nodes/${forced.id}/reboot`, { force: false });
+    expect(nodeNow(client, forced.id)).toMatchObject({ status: "offline", last_seen: forced.last_seen });
+    client.post(`/v1/nodes/${forced.id}/reboot`, { force: true });
     advance(client, 2 * MINUTE_MS);
-    expect(nodeNow(client, deep.id)).toMatchObject({ status: "online", failureMode: "none", uptime_hours: 0 });
+    expect(nodeNow(client, forced.id)).toMatchObject({ status: "online", failureMode: "none", uptime_hours: 0 });
   });
 
-  test("of a node that responds takes place either way, and heals what hangs too deep only if forced", () => {
+  test("restarts a responsive node even if only a forced one ends its failure", () => {
     const client = createTestClient(failingFleet());
-    const { id } = findNodeOverTime(client, ({ status, failureMode: ailment, remedy: cure }) => {
-      return status === "online" && ailment === "leak" && cure === "forced_reboot";
+    const { id } = findNodeOverTime(client, ({ status, failureMode, remedy }) => {
+      return status === "online" && failureMode === "leak" && remedy === "forced_reboot";
     });
     client.post(`/v1/nodes/${id}/reboot`, { force: false });
     advance(client, 2 * MINUTE_MS);
@@ -128,7 +125,7 @@ describe("reboot", () => {
     expect(nodeNow(client, id)).toMatchObject({ status: "online", failureMode: "none", uptime_hours: 0 });
   });
 
-  test("of a node that no reboot heals leaves it offline, with the uptime and the sight it last had", () => {
+  test("leaves a node that only an operator can repair offline, with its last uptime and last_seen", () => {
     const client = createTestClient(failingFleet({ incurable: 1, flapping: 0 }));
     const broken = findNodeOverTime(client, ({ status, uptime_hours }) => status === "offline" && uptime_hours > 0);
     client.post(`/v1/nodes/${broken.id}/reboot`, { force: true });
@@ -140,7 +137,7 @@ describe("reboot", () => {
   test.each([
     ["empty_object", 200, "{}"],
     ["no_content", 204, ""],
-  ] as const)("and disconnect answer as the option %s says", (actionReply, status, body) => {
+  ] as const)("and disconnect are answered in the form of the option %s", (actionReply, status, body) => {
     const client = createTestClient(scenarioWith({}, { actionReply }));
     const { id } = json(client.get("/v1/nodes")).data[0];
     expect(client.post(`/v1/nodes/${id}/reboot`)).toMatchObject({ status, body });
@@ -148,10 +145,10 @@ describe("reboot", () => {
   });
 });
 
-test("disconnect ends the node's sessions in order, and says how many there were", () => {
+test("disconnect closes the node's sessions and returns their number", () => {
   const client = createTestClient(scenarioWith({ nodes: 10 }));
-  const { id, active_sessions: had } = json(client.get("/v1/nodes")).data[0];
-  expect(json(client.post(`/v1/nodes/${id}/disconnect`)).disconnected_sessions).toBe(had);
+  const { id, active_sessions: sessions } = json(client.get("/v1/nodes")).data[0];
+  expect(json(client.post(`/v1/nodes/${id}/disconnect`)).disconnected_sessions).toBe(sessions);
   expect(nodeNow(client, id)).toMatchObject({ status: "online", active_sessions: 0 });
   const statuses = [...actualSessions(client.service)]
     .filter(({ node_id }) => node_id === id)
@@ -159,7 +156,7 @@ test("disconnect ends the node's sessions in order, and says how many there were
   expect(new Set(statuses)).toEqual(new Set(["closed"]));
 });
 
-test("clients that were disconnected come back within a minute", () => {
+test("disconnected clients reconnect within a minute", () => {
   const client = createTestClient(scenarioWith({ nodes: 10, sessions: 1_000 }));
   for (const { id } of client.service.world.fleet.nodes) client.post(`/v1/nodes/${id}/disconnect`);
   const active = () => json(client.get("/v1/sessions/stats")).active_sessions;
@@ -168,11 +165,11 @@ test("clients that were disconnected come back within a minute", () => {
   expect(active()).toBeGreaterThan(800);
 });
 
-describe("what befalls nodes", () => {
-  test("an outage silences a node: its sessions are lost and its last report stands", () => {
+describe("failures and maintenance", () => {
+  test("an outage ends the node's sessions and reports", () => {
     const client = createTestClient(failingFleet({ flapping: 0 }));
-    const node = findNodeOverTime(client, ({ failureMode: ailment }) => ailment === "outage");
-    expect([node.status, liveSessionsOn(client, node.id)]).toEqual(["offline", 0]);
+    const node = findNodeOverTime(client, ({ failureMode }) => failureMode === "outage");
+    expect([node.status, openSessionsOf(client, node.id)]).toEqual(["offline", 0]);
     advance(client, 3 * HOUR_MS);
     expect(nodeNow(client, node.id)).toMatchObject({ status: "offline", last_seen: node.last_seen });
   });
@@ -181,71 +178,77 @@ describe("what befalls nodes", () => {
     ["hot", "cpu_usage"],
     ["leak", "memory_usage"],
     ["full", "disk_usage"],
-  ] as const)("a node that is %s shows it in %s alone, long before it goes", (ailment, field) => {
+  ] as const)("the failure %s raises %s long before the node goes offline", (failureMode, field) => {
     const client = createTestClient(failingFleet());
-    const { id } = findNodeOverTime(client, (node) => node.failureMode === ailment);
+    const { id } = findNodeOverTime(client, (node) => node.failureMode === failureMode);
     advance(client, 45 * MINUTE_MS);
     const node = nodeNow(client, id);
-    expect(node).toMatchObject({ status: "online", failureMode: ailment });
+    expect(node).toMatchObject({ status: "online", failureMode });
     expect(node[field]).toBeGreaterThan(0.9);
     advance(client, 8 * HOUR_MS);
     expect(nodeNow(client, id)).toMatchObject({ status: "offline", failureMode: "outage" });
   });
 
-  test("sessions fail far more often on ailing nodes", () => {
+  test("sessions fail more often on failing nodes", () => {
     const client = createTestClient({ ...failingFleet({ faultEveryMs: 12 * HOUR_MS, flapping: 0 }), sessions: 2_000 });
-    const failed = { well: [0, 0], ill: [0, 0] };
+    const counts = { healthy: [0, 0], failing: [0, 0] };
     for (let step = 0; step < 6; step += 1) {
       const nodes = new Map(advance(client, 5 * MINUTE_MS).map((node) => [node.id, node]));
       for (const { node_id, status } of actualSessions(client.service)) {
         const node = nodes.get(node_id)!;
         if (node.status !== "online" || /active|connecting/.test(status)) continue;
-        failed[node.failureMode === "none" ? "well" : "ill"][status === "closed" ? 0 : 1]! += 1;
+        counts[node.failureMode === "none" ? "healthy" : "failing"][status === "closed" ? 0 : 1]! += 1;
       }
     }
-    const share = ([fine, bad]: number[]) => bad! / (fine! + bad!);
-    expect(share(failed.well)).toBeLessThan(0.05);
-    expect(share(failed.ill)).toBeGreaterThan(0.15);
+    const failedShare = ([closed, failed]: number[]) => failed! / (closed! + failed!);
+    expect(failedShare(counts.healthy)).toBeLessThan(0.05);
+    expect(failedShare(counts.failing)).toBeGreaterThan(0.15);
   });
 
-  test("what passes by itself passes within a quarter of an hour, and a person mends the rest", () => {
-    const passing = createTestClient(failingFleet({ selfHealing: 1, flapping: 0 }));
-    const { id } = findNodeOverTime(passing, ({ failureMode: ailment }) => ailment === "outage");
-    const later = Array.from({ length: 16 }, () => advance(passing, MINUTE_MS).find((node) => node.id === id)!);
+  test("a transient failure ends within a quarter of an hour", () => {
+    const client = createTestClient(failingFleet({ selfHealing: 1, flapping: 0 }));
+    const { id } = findNodeOverTime(client, ({ failureMode }) => failureMode === "outage");
+    const later = Array.from({ length: 16 }, () => advance(client, MINUTE_MS).find((node) => node.id === id)!);
     expect(later.map(({ status }) => status)).toContain("online");
-    const mended = createTestClient(failingFleet({ incurable: 1, repairMs: 10 * MINUTE_MS }));
-    const repaired = findNodeOverTime(mended, ({ status }) => status === "maintenance");
+  });
+
+  test("an operator repairs a node in maintenance and reboots it", () => {
+    const client = createTestClient(failingFleet({ incurable: 1, repairMs: 10 * MINUTE_MS }));
+    const repaired = findNodeOverTime(client, ({ status }) => status === "maintenance");
     expect(repaired.failureMode).toBe("none");
-    expect(advance(mended, 10 * MINUTE_MS).find((node) => node.id === repaired.id)!.uptime_hours).toBe(0);
+    expect(advance(client, 10 * MINUTE_MS).find((node) => node.id === repaired.id)!.uptime_hours).toBe(0);
   });
 
-  test("a flapping node comes and goes every few minutes", () => {
+  test("a flapping node goes offline and online every few minutes", () => {
     const client = createTestClient(failingFleet({ flapping: 1 }));
-    const { id } = findNodeOverTime(client, ({ failureMode: ailment }) => ailment === "flapping");
-    const seen = Array.from({ length: 30 }, () => advance(client, MINUTE_MS).find((node) => node.id === id)!.status);
-    const turns = seen.filter((status, index) => index > 0 && status !== seen[index - 1]).length;
-    expect(new Set(seen)).toEqual(new Set(["online", "offline"]));
-    expect(turns).toBeGreaterThan(5);
+    const { id } = findNodeOverTime(client, ({ failureMode }) => failureMode === "flapping");
+    const statuses = Array.from(
+      { length: 30 },
+      () => advance(client, MINUTE_MS).find((node) => node.id === id)!.status,
+    );
+    const changes = statuses.filter((status, index) => index > 0 && status !== statuses[index - 1]).length;
+    expect(new Set(statuses)).toEqual(new Set(["online", "offline"]));
+    expect(changes).toBeGreaterThan(5);
   });
 
-  test("maintenance closes sessions, ends by itself, and leaves the newest version", () => {
+  test("maintenance closes the sessions, ends, and installs the newest version", () => {
     const rates = { ...noFailureRates, maintenanceEveryMs: 3 * HOUR_MS };
     const client = createTestClient(scenarioWith({ rates }));
     const node = findNodeOverTime(client, ({ status }) => status === "maintenance");
-    expect(liveSessionsOn(client, node.id)).toBe(0);
+    expect(openSessionsOf(client, node.id)).toBe(0);
     advance(client, 41 * MINUTE_MS);
     expect(nodeNow(client, node.id).version).toBe("2.14.3");
   });
 
-  test("nothing, where the rates say never", () => {
+  test("do not occur with infinite intervals", () => {
     const nodes = advance(createTestClient(scenarioWith({ sessions: 0 })), 40 * 24 * HOUR_MS);
-    expect(new Set(nodes.map(({ status, failureMode: ailment }) => `${status} ${ailment}`))).toEqual(
+    expect(new Set(nodes.map(({ status, failureMode }) => `${status} ${failureMode}`))).toEqual(
       new Set(["online none"]),
     );
   });
 });
 
-test("whoever watches the demo for five minutes sees nodes fail, recover and reboot", () => {
+test("five minutes of the demo show nodes fail, recover and reboot", () => {
   const client = createTestClient({ ...demoScenario, sessions: 0 });
   const changes = new Set<string>();
   let before = advance(client, 0);
@@ -262,7 +265,7 @@ test("whoever watches the demo for five minutes sees nodes fail, recover and reb
   expect(before.filter(({ status }) => status === "online").length / before.length).toBeGreaterThan(0.9);
 });
 
-test("names, places and addresses are plausible, and no two nodes share a name or an address", () => {
+test("names and addresses are unique, and locations and ages are plausible", () => {
   const nodes = advance(createTestClient(scenarioWith({ nodes: 3_000, sessions: 0 })), 0);
   for (const field of ["id", "name", "ip_address"] as const) {
     expect(new Set(nodes.map((node) => node[field])).size).toBe(nodes.length);
@@ -275,13 +278,13 @@ test("names, places and addresses are plausible, and no two nodes share a name o
   }
 });
 
-test("larger nodes carry more sessions, in proportion", () => {
+test("the number of sessions is proportional to the size of a node", () => {
   const client = createTestClient(scenarioWith({ nodes: 100, sessions: 10_000 }));
   advance(client, 30 * MINUTE_MS);
   const { fleet, traffic } = client.service.world;
   const meanOf = (size: number) => {
-    const alike = fleet.nodes.filter((node) => node.size === size);
-    return alike.reduce((sum, { index }) => sum + traffic.population.nodes[index]!.active, 0) / alike.length;
+    const nodes = fleet.nodes.filter((node) => node.size === size);
+    return nodes.reduce((sum, { index }) => sum + traffic.population.nodes[index]!.active, 0) / nodes.length;
   };
   expect(meanOf(4) / meanOf(1)).toBeGreaterThan(3.2);
   expect(meanOf(4) / meanOf(1)).toBeLessThan(4.8);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+
 import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
-import { createService, handleRequest } from "../../../src/simulator/http/service.ts";
+
 import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { createInterventions } from "../../../src/simulator/intervention.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
@@ -11,7 +11,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 const interventionsOf = (client: TestClient) => createInterventions(client.service, () => client.now);
 
-/** The node's detail, so long after the start. */
+/** Returns the node's detail at a time after the start. */
 function detailAt(client: TestClient, id: string, afterMs: number) {
   client.now = START + afterMs;
   return json(client.get(`/v1/nodes/${id}`));
@@ -27,7 +27,7 @@ const diskLoad: ResourceLoad = {
   until: START + 3 * HOUR_MS,
 };
 
-test("a strain makes one usage rise evenly from when it begins to when it ends, and nothing else shows it", () => {
+test("a load raises one usage linearly until its end and changes no other field", () => {
   const client = createTestClient(scenarioWith({ sessions: 0 }));
   const quiet = createTestClient(scenarioWith({ sessions: 0 }));
   const id = firstId(client);
@@ -38,15 +38,15 @@ test("a strain makes one usage rise evenly from when it begins to when it ends, 
     [150, 1],
     [200, 0],
   ] as const) {
-    const { disk_usage: strained, ...rest } = detailAt(client, id, minutes * MINUTE_MS);
-    const { disk_usage: healthy, ...others } = detailAt(quiet, id, minutes * MINUTE_MS);
-    expect(strained).toBeCloseTo(healthy + share * (0.98 - healthy), 2);
-    expect(rest).toEqual(others);
+    const { disk_usage: loaded, ...rest } = detailAt(client, id, minutes * MINUTE_MS);
+    const { disk_usage: healthy, ...quietRest } = detailAt(quiet, id, minutes * MINUTE_MS);
+    expect(loaded).toBeCloseTo(healthy + share * (0.98 - healthy), 2);
+    expect(rest).toEqual(quietRest);
     expect(rest.status).toBe("online");
   }
 });
 
-test("a strain that takes no time is a jump, one that began long ago stands, and null ends it", () => {
+test("a load may jump to its level, may start in the past, and ends with null", () => {
   const client = createTestClient(scenarioWith({ sessions: 0 }));
   const id = firstId(client);
   interventionsOf(client).setLoad(id, {
@@ -61,7 +61,7 @@ test("a strain that takes no time is a jump, one that began long ago stands, and
   expect(detailAt(client, id, 0).memory_usage).toBeLessThan(0.6);
 });
 
-test("a restart shows in the uptime at once and in no status, and the sessions are lost", () => {
+test("a restart resets the uptime and loses the sessions without a change of the status", () => {
   const client = createTestClient(scenarioWith());
   const node = [...actualNodes(client.service)].find(
     ({ active_sessions, uptime_hours, status }) => active_sessions > 3 && uptime_hours > 0 && status === "online",
@@ -72,17 +72,4 @@ test("a restart shows in the uptime at once and in no status, and the sessions a
   expect([after.status, after.uptime_hours, after.active_sessions]).toEqual(["online", 0, 0]);
   expect(Date.parse(after.last_seen)).toBeGreaterThanOrEqual(Math.floor(client.now / 1_000) * 1_000);
   expect(detailAt(client, node.id, 2 * HOUR_MS).uptime_hours).toBe(1);
-});
-
-test("a contract changes the limits of a service, and leaves the others", () => {
-  const categories = { node_management: { limit: 3, burst: 3, windowMs: MINUTE_MS } };
-  const service = createService(scenarioWith(), START, { plan: { callsPerMonth: 5 }, categories });
-  const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
-  const get = (path: string): number => handleRequest(service, { method: "GET", path, headers }, START).status;
-  const nodes = Array.from({ length: 4 }, () => get("/v1/nodes"));
-  const sessions = Array.from({ length: 3 }, () => get("/v1/sessions"));
-  expect([nodes, sessions]).toEqual([
-    [200, 200, 200, 429],
-    [200, 200, 429],
-  ]);
 });

@@ -7,19 +7,19 @@ import { START, scenarioWith } from "../api-caller.ts";
 
 const authorization = `Bearer ${SIMULATION_KEY}`;
 
-function ask(compression: "off" | "accepted" | "gzip" | "br", accepted?: string): Reply {
+function requestNodes(compression: "off" | "accepted" | "gzip" | "br", accepted?: string): Reply {
   const service = createService({ ...scenarioWith(), service: { ...defaultServiceOptions, compression } }, START);
   const headers = { authorization, ...(accepted === undefined ? {} : { "accept-encoding": accepted }) };
   return handleRequest(service, { method: "GET", path: "/v1/nodes?limit=100", headers }, START);
 }
 
-test("bodies are compressed where the client accepts it, or always, as the scenario says", () => {
-  const plain = String(ask("off", "gzip").body);
+test("compresses bodies if the client accepts it, or always, depending on the option", () => {
+  const plain = String(requestNodes("off", "gzip").body);
   const encodingOf = (reply: Reply) => reply.headers["content-encoding"] ?? "none";
-  expect(encodingOf(ask("off", "gzip"))).toBe("none");
-  expect(encodingOf(ask("accepted"))).toBe("none");
-  expect(encodingOf(ask("accepted", "br, GZIP"))).toBe("gzip");
-  expect(gunzipSync(ask("accepted", "gzip").body).toString()).toBe(plain);
-  expect(gunzipSync(ask("gzip").body).toString()).toBe(plain);
-  expect(brotliDecompressSync(ask("br").body).toString()).toBe(plain);
+  expect(encodingOf(requestNodes("off", "gzip"))).toBe("none");
+  expect(encodingOf(requestNodes("accepted"))).toBe("none");
+  expect(encodingOf(requestNodes("accepted", "br, GZIP"))).toBe("gzip");
+  expect(gunzipSync(requestNodes("accepted", "gzip").body).toString()).toBe(plain);
+  expect(gunzipSync(requestNodes("gzip").body).toString()).toBe(plain);
+  expect(brotliDecompressSync(requestNodes("br").body).toString()).toBe(plain);
 });

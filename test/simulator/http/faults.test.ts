@@ -8,8 +8,8 @@ const broken = { kind: "status", status: 500 } as const;
 
 const callerWith = (...faults: Fault[]) => createTestClient(scenarioWith({ nodes: 400, faults }));
 
-describe("a fault hits", () => {
-  test("from its beginning to its end, and neither before nor after", () => {
+describe("a fault affects", () => {
+  test("requests between its start and its end", () => {
     const client = callerWith({ afterMs: 1_000, forMs: 2_000, fault: broken });
     const statuses = [999, 1_000, 2_999, 3_000].map((ms) => {
       client.now = START + ms;
@@ -24,7 +24,7 @@ describe("a fault hits", () => {
     ["/v1/nodes", ["GET /v1/nodes", "GET /v1/nodes/x", "POST /v1/nodes/x/reboot"]],
     ["POST", ["POST /v1/nodes/x/reboot"]],
     ["GET /v1/sessions/stats", ["GET /v1/sessions/stats"]],
-  ])("what its match says: %s", (match, hit) => {
+  ])("the requests that match %s", (match, affected) => {
     const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match, fault: broken });
     const statuses = {
       "GET /v1/nodes": client.get("/v1/nodes?limit=2").status,
@@ -32,22 +32,24 @@ describe("a fault hits", () => {
       "POST /v1/nodes/x/reboot": client.post("/v1/nodes/x/reboot").status,
       "GET /v1/sessions/stats": client.get("/v1/sessions/stats").status,
     };
-    expect(Object.entries(statuses).flatMap(([request, status]) => (status === 500 ? [request] : []))).toEqual(hit);
+    expect(Object.entries(statuses).flatMap(([request, status]) => (status === 500 ? [request] : []))).toEqual(
+      affected,
+    );
   });
 
-  test("its share of the requests, drawn by the seed", () => {
+  test("a share of the requests that depends on the seed", () => {
     const statuses = () => {
       const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, share: 0.3, fault: broken });
       return Array.from({ length: 1_000 }, () => client.get("/v1/sessions/stats").status);
     };
-    const hit = statuses().filter((status) => status === 500).length;
-    expect(hit).toBeGreaterThan(240);
-    expect(hit).toBeLessThan(360);
+    const affected = statuses().filter((status) => status === 500).length;
+    expect(affected).toBeGreaterThan(240);
+    expect(affected).toBeLessThan(360);
     expect(statuses()).toEqual(statuses());
   });
 });
 
-test("a request that a fault answers is not carried out, and counts against the limit all the same", () => {
+test("a request that a fault answers is not executed but counts for the limit", () => {
   const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "POST", fault: broken });
   const { id } = client.service.world.fleet.nodes[0]!;
   expect(client.post(`/v1/nodes/${id}/reboot`).headers["x-ratelimit-remaining"]).toBe("199");
@@ -59,7 +61,7 @@ describe("the list", () => {
   const ids = (client: ReturnType<typeof createTestClient>) =>
     json(client.get("/v1/nodes?limit=1000")).data.map(({ id }: { id: string }) => id);
 
-  test("loses the share that vanished, the same nodes on every walk, and its total says nothing of it", () => {
+  test("lacks the same share of nodes at every walk, and its total does not count them", () => {
     const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "vanished", share: 0.4 } });
     const { data, pagination } = json(client.get("/v1/nodes?limit=1000"));
     expect(pagination.total).toBe(data.length);
@@ -78,24 +80,29 @@ describe("the list", () => {
     expect(json(client.get("/v1/sessions")).data).toEqual([]);
   });
 
-  test("holds bad records among good ones", () => {
+  test("contains a share of bad records", () => {
     const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "bad_records", share: 0.2 } });
-    const sound = new Map([...actualNodes(client.service)].map((node) => [node.id, node]));
+    const actual = new Map([...actualNodes(client.service)].map((node) => [node.id, node]));
     const { data } = json(client.get("/v1/nodes?limit=1000"));
-    const spoiled = data.filter((node: Record<string, unknown>) => {
-      const truth: object = sound.get(String(node.id)) ?? {};
+    const bad = data.filter((node: Record<string, unknown>) => {
+      const truth: object = actual.get(String(node.id)) ?? {};
       return Object.entries(node).some(([field, value]) => Reflect.get(truth, field) !== value);
     });
     expect(data).toHaveLength(400);
-    expect(spoiled.length / 400).toBeGreaterThan(0.1);
-    expect(spoiled.length / 400).toBeLessThan(0.3);
-    const text = JSON.stringify(spoiled);
-    for (const oddity of ['"hibernating"', '"uptime_hours":"many"', 'we\\"ird\\n\\\\na', '"last_seen":"yesterday"']) {
-      expect(text).toContain(oddity);
+    expect(bad.length / 400).toBeGreaterThan(0.1);
+    expect(bad.length / 400).toBeLessThan(0.3);
+    const text = JSON.stringify(bad);
+    for (const corruption of [
+      '"hibernating"',
+      '"uptime_hours":"many"',
+      'we\\"ird\\n\\\\na',
+      '"last_seen":"yesterday"',
+    ]) {
+      expect(text).toContain(corruption);
     }
   });
 
-  test("knows of no report since the fault began, while the nodes are well", () => {
+  test("shows no report after the start of stale_last_seen, although the nodes are healthy", () => {
     const client = callerWith({ afterMs: MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "stale_last_seen" } });
     client.now += 30 * MINUTE_MS;
     for (const node of json(client.get("/v1/nodes")).data) {
@@ -103,30 +110,30 @@ describe("the list", () => {
       expect(node.status).toBe("online");
     }
     client.now += 31 * MINUTE_MS;
-    const seen = json(client.get("/v1/nodes")).data.map(({ last_seen }: { last_seen: string }) =>
+    const lastSeen = json(client.get("/v1/nodes")).data.map(({ last_seen }: { last_seen: string }) =>
       Date.parse(last_seen),
     );
-    expect(Math.min(...seen)).toBeGreaterThan(client.now - MINUTE_MS);
+    expect(Math.min(...lastSeen)).toBeGreaterThan(client.now - MINUTE_MS);
   });
 });
 
-test("a region that goes dark is offline as a whole, its sessions lost, until the light comes back", () => {
+test("all nodes of a region that is cut off are offline and lose their sessions until it is reconnected", () => {
   const fault = { kind: "region_dark", region: "eu-west" } as const;
   const client = callerWith({ afterMs: MINUTE_MS, forMs: 10 * MINUTE_MS, fault });
-  const look = (ms: number) => {
+  const nodesAt = (ms: number) => {
     client.now = START + ms;
     client.get("/v1/nodes");
     return [...actualNodes(client.service)].filter(({ region }) => region === "eu-west");
   };
-  const online = look(MINUTE_MS - 1);
+  const online = nodesAt(MINUTE_MS - 1);
   expect(online.length).toBeGreaterThan(20);
   expect(new Set(online.map(({ status }) => status))).toEqual(new Set(["online"]));
-  const dark = look(5 * MINUTE_MS);
-  expect(new Set(dark.map(({ status, active_sessions }) => `${status} ${active_sessions}`))).toEqual(
+  const offline = nodesAt(5 * MINUTE_MS);
+  expect(new Set(offline.map(({ status, active_sessions }) => `${status} ${active_sessions}`))).toEqual(
     new Set(["offline 0"]),
   );
-  expect(dark.every(({ last_seen }) => Date.parse(last_seen) <= START + MINUTE_MS)).toBe(true);
-  const ids = new Set(dark.map(({ id }) => id));
+  expect(offline.every(({ last_seen }) => Date.parse(last_seen) <= START + MINUTE_MS)).toBe(true);
+  const ids = new Set(offline.map(({ id }) => id));
   const lost = [...actualSessions(client.service)]
     .filter(({ node_id }) => ids.has(node_id))
     .map(({ status }) => status);
@@ -134,10 +141,10 @@ test("a region that goes dark is offline as a whole, its sessions lost, until th
   expect(lost).not.toContain("active");
   const elsewhere = [...actualNodes(client.service)].filter(({ region }) => region !== "eu-west");
   expect(new Set(elsewhere.map(({ status }) => status))).toEqual(new Set(["online"]));
-  expect(new Set(look(11 * MINUTE_MS).map(({ status }) => status))).toEqual(new Set(["online"]));
+  expect(new Set(nodesAt(11 * MINUTE_MS).map(({ status }) => status))).toEqual(new Set(["online"]));
 });
 
-test("a skewed clock moves all that is stamped by it, and no stamp from before", () => {
+test("clock skew affects all timestamps from its start on, and none from before", () => {
   const skewMs = 5 * MINUTE_MS;
   const client = callerWith({ afterMs: MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "clock_skew", skewMs } });
   const session = json(client.get("/v1/sessions?limit=1")).data[0];
@@ -156,23 +163,23 @@ test("a skewed clock moves all that is stamped by it, and no stamp from before",
   for (const { hour } of hours) expect(Date.parse(hour) % 3_600_000).toBe(0);
 });
 
-test("the script can be replaced while the simulation runs", () => {
+test("the faults can be replaced while the simulation runs", () => {
   const client = callerWith({ afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault: broken });
   expect(client.get("/v1/nodes").status).toBe(500);
   client.service.setFaults([
     { afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault: { kind: "region_dark", region: "us-east" } },
   ]);
-  const dark = () =>
+  const offline = () =>
     json(client.get("/v1/nodes?limit=1000")).data.filter((node: { status: string }) => node.status === "offline");
-  expect(new Set(dark().map(({ region }: { region: string }) => region))).toEqual(new Set(["us-east"]));
+  expect(new Set(offline().map(({ region }: { region: string }) => region))).toEqual(new Set(["us-east"]));
   client.service.setFaults([]);
-  expect(dark()).toEqual([]);
+  expect(offline()).toEqual([]);
 });
 
 describe("a gateway in front of the service", () => {
   const limit = { kind: "gateway_limit", requestsPerMinute: 60, burst: 2, retryAfterSeconds: 5 } as const;
 
-  test("refuses what is beyond its limit, without the service's headers, and the service doesn't count it", () => {
+  test("answers requests beyond its limit without the service's headers, and the service does not count them", () => {
     const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "/v1/nodes", fault: limit });
     const replies = [0, 0, 0, 0].map(() => client.get("/v1/nodes?limit=1"));
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
@@ -183,7 +190,7 @@ describe("a gateway in front of the service", () => {
     expect(client.get("/v1/nodes?limit=1").headers["x-ratelimit-remaining"]).toBe("198");
   });
 
-  test("answers a bare status for the service", () => {
+  test("answers with a bare status instead of the service", () => {
     const client = callerWith({ afterMs: 0, forMs: 1_000, fault: { kind: "status", status: 502, bare: true } });
     const bare = client.get("/v1/nodes");
     expect(bare.status).toBe(502);
@@ -193,7 +200,7 @@ describe("a gateway in front of the service", () => {
   });
 });
 
-test("false limit headers stand in place of the true ones, each by itself", () => {
+test("the fault limit_headers replaces single headers", () => {
   const fault = { kind: "limit_headers", limit: "0", reset: "soon" } as const;
   const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault });
   expect(client.get("/v1/nodes").headers).toMatchObject({

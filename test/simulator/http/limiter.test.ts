@@ -7,10 +7,10 @@ const MINUTE_MS = 60_000;
 const KINDS: readonly LimiterKind[] = ["token_bucket", "fixed_window", "sliding_window"];
 const START = Date.UTC(2026, 0, 1, 12, 0, 17);
 
-/** A reference: told of every request in turn, says whether it is admitted and how many would be after it. */
+/** A reference implementation. Returns for each request whether it is admitted and how many more would be. */
 type ReferenceLimiter = (options: LimiterOptions) => (now: number) => { admitted: boolean; remaining: number };
 
-/** The generic cell rate algorithm (ITU-T I.371): a token bucket told by its theoretical arrival time. */
+/** The generic cell rate algorithm (ITU-T I.371), equivalent to a token bucket. */
 const genericCellRate: ReferenceLimiter = ({ limit, burst, windowMs }) => {
   let arrival = Number.NEGATIVE_INFINITY;
   return (now) => {
@@ -53,13 +53,13 @@ const sizes = fc.record({
   extra: fc.integer({ min: 0, max: 12 }),
   windowMs: fc.integer({ min: 1, max: 90_000 }),
 });
-// Gaps of nothing, of a fraction of a window, and of several.
+// No gap, a fraction of a window, and several windows.
 const gaps = fc.array(
   fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 9_000 }), fc.integer({ max: 200_000, min: 0 })),
 );
 
 describe.each(KINDS)("a %s", (kind) => {
-  test("admits and refuses as its reference does, at any times", () => {
+  test("decides as the reference implementation does", () => {
     fc.assert(
       fc.property(sizes, gaps, ({ limit, extra, windowMs }, steps) => {
         const options = { limit, burst: limit + extra, windowMs };
@@ -75,7 +75,7 @@ describe.each(KINDS)("a %s", (kind) => {
     );
   });
 
-  test("admits again after the seconds that it asks to wait, and not a whole second sooner", () => {
+  test("admits again after retryAfterSeconds and not a second earlier", () => {
     fc.assert(
       fc.property(sizes, gaps, ({ limit, extra, windowMs }, steps) => {
         const limiter = createLimiter(kind, { limit, burst: limit + extra, windowMs });
@@ -96,24 +96,24 @@ describe.each(KINDS)("a %s", (kind) => {
     );
   });
 
-  test("counts nothing when it peeks or refuses", () => {
+  test("does not count a peek or a rejected request", () => {
     const limiter = createLimiter(kind, { limit: 2, burst: 2, windowMs: MINUTE_MS });
     limiter.peek(START);
     limiter.take(START);
     limiter.take(START);
-    const refused = limiter.take(START);
-    expect(limiter.take(START)).toEqual(refused);
+    const rejected = limiter.take(START);
+    expect(limiter.take(START)).toEqual(rejected);
     expect(limiter.peek(START + MINUTE_MS)).toMatchObject({ admitted: true, remaining: 2, retryAfterSeconds: 0 });
   });
 
-  test("takes a time before the latest as the latest", () => {
+  test("treats an earlier time as the latest one", () => {
     const limiter = createLimiter(kind, { limit: 1, burst: 1, windowMs: MINUTE_MS });
     limiter.take(START);
     expect(limiter.take(START - 10 * MINUTE_MS)).toEqual(limiter.take(START));
   });
 });
 
-test("a token bucket holds its burst at first, and earns the limit in a window", () => {
+test("a token bucket starts with its burst and gains the limit per window", () => {
   const limiter = createLimiter("token_bucket", { limit: 100, burst: 200, windowMs: MINUTE_MS });
   const admitted = (now: number) =>
     Array.from({ length: 300 }, () => limiter.take(now)).filter((v) => v.admitted).length;
@@ -122,7 +122,7 @@ test("a token bucket holds its burst at first, and earns the limit in a window",
   expect(admitted(START + 1_000 * MINUTE_MS)).toBe(200);
 });
 
-test("a token bucket's reset is the instant it is full, or that of the next token, as told", () => {
+test("a token bucket's reset is when it is full, or when it gains the next token, depending on the option", () => {
   const size = { limit: 60, burst: 120, windowMs: MINUTE_MS };
   const full = createLimiter("token_bucket", size);
   const next = createLimiter("token_bucket", { ...size, reset: "next_token" });
@@ -132,7 +132,7 @@ test("a token bucket's reset is the instant it is full, or that of the next toke
   expect(next.peek(START + MINUTE_MS).resetEpochMs).toBe(START + MINUTE_MS);
 });
 
-test("a fixed window ends at a whole multiple of its length, and a sliding one resets when its oldest call leaves", () => {
+test("a fixed window resets at a multiple of its length, a sliding one when its oldest request leaves", () => {
   const fixed = createLimiter("fixed_window", { limit: 3, burst: 6, windowMs: MINUTE_MS });
   const sliding = createLimiter("sliding_window", { limit: 3, burst: 6, windowMs: MINUTE_MS });
   fixed.take(START);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ServiceOptions } from "../../../src/model/scenario.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { beginRequest, finishRequest } from "../../../src/simulator/http/service.ts";
+import { beginRequest, createService, finishRequest, handleRequest } from "../../../src/simulator/http/service.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
 import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 
@@ -10,14 +10,14 @@ const admittedOf = (path: string, calls: number, options: Partial<ServiceOptions
   return Array.from({ length: calls }, () => client.get(path)).filter(({ status }) => status === 200).length;
 };
 
-test("each category has its own limit: the burst of a token bucket, the limit of a window", () => {
+test("each category has a limit: a token bucket admits the burst, a window only the limit", () => {
   expect(admittedOf("/v1/nodes?limit=1", 300, { limiter: "token_bucket" })).toBe(200);
   expect(admittedOf("/v1/nodes?limit=1", 300, { limiter: "fixed_window" })).toBe(100);
   expect(admittedOf("/v1/sessions?limit=1", 1_200, { limiter: "token_bucket" })).toBe(1_000);
   expect(admittedOf("/v1/sessions?limit=1", 1_200, { limiter: "sliding_window" })).toBe(500);
 });
 
-test("one category's calls leave the other alone, and one key's calls the other key", () => {
+test("limits each category and each key separately", () => {
   const keys = [SIMULATION_KEY, "other"].map((key) => ({ key, scopes: ["nodes:read", "sessions:read"] }));
   const client = createTestClient(scenarioWith({ keys }));
   for (let call = 0; call < 201; call += 1) client.get("/v1/nodes?limit=1");
@@ -26,12 +26,12 @@ test("one category's calls leave the other alone, and one key's calls the other 
   expect(client.get("/v1/nodes", { authorization: "Bearer other" }).status).toBe(200);
 });
 
-test("the 429 is as section 7.1 has it, to the letter", () => {
+test("the 429 has exactly the form of section 7.1", () => {
   const client = createTestClient(scenarioWith({}, { limiter: "fixed_window" }));
   for (let call = 0; call < 100; call += 1) client.get("/v1/nodes?limit=1");
-  const refused = client.get("/v1/nodes?limit=1");
-  expect(refused.status).toBe(429);
-  expect(refused.headers).toEqual({
+  const rejected = client.get("/v1/nodes?limit=1");
+  expect(rejected.status).toBe(429);
+  expect(rejected.headers).toEqual({
     date: new Date(START).toUTCString(),
     "content-type": "application/json",
     "x-ratelimit-limit": "100",
@@ -39,7 +39,7 @@ test("the 429 is as section 7.1 has it, to the letter", () => {
     "x-ratelimit-reset": String(Date.UTC(2026, 3, 15, 10, 21) / 1_000),
     "retry-after": "30",
   });
-  expect(json(refused)).toEqual({
+  expect(json(rejected)).toEqual({
     error: "rate_limit_exceeded",
     message: "Rate limit exceeded. Try again in 30 seconds.",
     retry_after: 30,
@@ -51,7 +51,7 @@ test("the 429 is as section 7.1 has it, to the letter", () => {
   ]);
 });
 
-describe("the headers of every response", () => {
+describe("the rate limit headers", () => {
   const stated = (options: Partial<ServiceOptions>, headers?: Record<string, string>) => {
     const client = createTestClient(scenarioWith({}, { plan: "starter", limiter: "fixed_window", ...options }));
     client.get("/v1/nodes");
@@ -60,18 +60,18 @@ describe("the headers of every response", () => {
   };
   const reset = String(Date.UTC(2026, 3, 15, 10, 21) / 1_000);
 
-  test("speak of the category or of the plan, or are left out, as the option says", () => {
+  test("describe the category or the plan or are omitted, depending on rateLimitHeaders", () => {
     expect(stated({ rateLimitHeaders: "category" })).toEqual(["500", "499", reset]);
     expect(stated({ rateLimitHeaders: "plan" })).toEqual(["100", "98", reset]);
     expect(stated({ rateLimitHeaders: "plan", plan: "enterprise" })).toEqual(["500", "499", reset]);
     expect(stated({ rateLimitHeaders: "off" })).toEqual([undefined, undefined, undefined]);
   });
 
-  test("are there without a key, too, and then speak of those who have none", () => {
+  test("describe the shared limit of requests without a key", () => {
     expect(stated({ rateLimitHeaders: "category" }, {})).toEqual(["500", "499", reset]);
   });
 
-  test("are on a 429 even if they are left out elsewhere", () => {
+  test("are present on a 429 even if the option omits them", () => {
     const client = createTestClient(scenarioWith({}, { rateLimitHeaders: "off" }));
     for (let call = 0; call < 200; call += 1) client.get("/v1/nodes?limit=1");
     expect(client.get("/v1/nodes").headers).toMatchObject({ "x-ratelimit-remaining": "0", "retry-after": "1" });
@@ -79,7 +79,7 @@ describe("the headers of every response", () => {
 });
 
 describe("the plan", () => {
-  test("limits the requests a minute over all categories together, and a refused call uses nothing of either", () => {
+  test("limits the requests per minute over all categories, and does not count rejected ones", () => {
     const client = createTestClient(scenarioWith({}, { plan: "starter", limiter: "fixed_window" }));
     const statuses = Array.from({ length: 120 }, (_, call) =>
       client.get(call % 2 === 0 ? "/v1/nodes?limit=1" : "/v1/sessions/stats"),
@@ -90,7 +90,7 @@ describe("the plan", () => {
     expect(client.get("/v1/nodes").headers["x-ratelimit-remaining"]).toBe("99");
   });
 
-  test.each([429, 403] as const)("limits what is under way at once, with %d", (planCapStatus) => {
+  test.each([429, 403] as const)("limits concurrent requests with %d", (planCapStatus) => {
     const client = createTestClient(scenarioWith({}, { plan: "starter", planCapStatus }));
     for (let call = 0; call < 11; call += 1) beginRequest(client.service);
     expect(client.get("/v1/nodes").status).toBe(planCapStatus);
@@ -98,24 +98,37 @@ describe("the plan", () => {
     expect(client.get("/v1/nodes").status).toBe(200);
   });
 
-  test("limits the calls of a month, until the next one begins (UTC); a refused call is not counted", () => {
+  test("limits the calls of a calendar month (UTC)", () => {
     const client = createTestClient(scenarioWith({ nodes: 1, sessions: 0 }, { plan: "starter" }));
     for (let call = 0; call < 100_000; call += 1) {
       client.now += 600;
       expect(client.get("/v1/sessions/stats/none").status).toBe(404);
     }
-    const refused = client.get("/v1/nodes");
+    const rejected = client.get("/v1/nodes");
     const nextMonth = Date.UTC(2026, 4, 1);
-    expect(refused.headers).toMatchObject({
+    expect(rejected.headers).toMatchObject({
       "x-ratelimit-limit": "100000",
       "x-ratelimit-remaining": "0",
       "x-ratelimit-reset": String(nextMonth / 1_000),
       "retry-after": String(Math.ceil((nextMonth - client.now) / 1_000)),
     });
-    expect(refused.status).toBe(429);
+    expect(rejected.status).toBe(429);
     client.now = nextMonth - 1;
     expect(client.get("/v1/nodes").status).toBe(429);
     client.now = nextMonth;
     expect(client.get("/v1/nodes").status).toBe(200);
   });
+});
+
+test("custom limits replace those of the plan and the categories", () => {
+  const categories = { node_management: { limit: 3, burst: 3, windowMs: 60_000 } };
+  const service = createService(scenarioWith(), START, { plan: { callsPerMonth: 5 }, categories });
+  const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
+  const get = (path: string): number => handleRequest(service, { method: "GET", path, headers }, START).status;
+  const nodes = Array.from({ length: 4 }, () => get("/v1/nodes"));
+  const sessions = Array.from({ length: 3 }, () => get("/v1/sessions"));
+  expect([nodes, sessions]).toEqual([
+    [200, 200, 200, 429],
+    [200, 200, 429],
+  ]);
 });

@@ -29,12 +29,12 @@ const get = (path: string, signal?: AbortSignal) =>
     ...(signal === undefined ? {} : { signal }),
   });
 
-/** Lets the event loop turn until something is so; the test's own time-out is the limit. */
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+/** Waits until a condition is met, at most for the timeout of the test. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("serves the same bytes and headers as the handler gives, on the clock's time", async () => {
+test("serves the handler's replies at the time of the clock", async () => {
   await clock.advance(90_000);
   const reply = await get("/v1/nodes?limit=3");
   expect(reply.status).toBe(200);
@@ -45,7 +45,7 @@ test("serves the same bytes and headers as the handler gives, on the clock's tim
   expect(pagination).toEqual({ page: 1, limit: 3, total: 40 });
 });
 
-test("carries a POST's body to the service, and answers 204 without one", async () => {
+test("passes the body of a POST to the service", async () => {
   const [node, other] = service.world.fleet.nodes;
   const post = (path: string, body?: string) => {
     const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
@@ -58,7 +58,7 @@ test("carries a POST's body to the service, and answers 204 without one", async 
   expect((await post(`/v1/nodes/${other!.id}/quarantine`, "x".repeat(200_000))).status).toBe(413);
 });
 
-test("a hang holds the request open until its client leaves", async () => {
+test("a hang keeps the request open until the client disconnects", async () => {
   setFault({ kind: "hang" });
   const abort = new AbortController();
   const outcome = get("/v1/nodes", abort.signal).catch((error: Error) => error.name);
@@ -69,20 +69,20 @@ test("a hang holds the request open until its client leaves", async () => {
   await until(() => service.inFlight === 0);
 });
 
-test.each(["reset", "lost_reply"] as const)("a %s breaks the connection before any byte", async (kind) => {
+test.each(["reset", "lost_reply"] as const)("a %s resets the connection before the reply", async (kind) => {
   setFault({ kind });
   const outcome = await get("/v1/nodes").catch((error: Error) => (error.cause as { code: string }).code);
   expect(outcome).toBe("ECONNRESET");
 });
 
-test("a truncated body ends half-way", async () => {
+test("a truncated body ends in the middle", async () => {
   setFault({ kind: "truncate" });
   const reply = await get("/v1/nodes?limit=20");
   expect(Number(reply.headers.get("content-length"))).toBeGreaterThan(4_000);
   await expect(reply.text()).rejects.toThrow("terminated");
 });
 
-test("a slow drip comes at its pace on the clock", async () => {
+test("a slow drip sends at its rate on the clock", async () => {
   setFault({ kind: "slow_drip", bytesPerSecond: 1_000 });
   const reply = await get("/v1/nodes?limit=2");
   const length = Number(reply.headers.get("content-length"));
@@ -101,13 +101,13 @@ test("a slow drip comes at its pace on the clock", async () => {
   expect(passedMs).toBe(Math.ceil(length / 100) * 100);
 });
 
-test("a huge body is as long as the fault says, and JSON in the end", async () => {
+test("a huge body has the length of the fault and is valid JSON", async () => {
   setFault({ kind: "huge_body", bytes: 3_000_000 });
   const body = await (await get("/v1/nodes?limit=1")).text();
   expect([body.length, JSON.parse(body).data.length]).toEqual([3_000_000, 1]);
 });
 
-test("a client that leaves in the middle of a huge body, or of its own request, leaves nothing behind", async () => {
+test("a request ends when the client disconnects during a huge body or its own request", async () => {
   setFault({ kind: "huge_body", bytes: 500_000_000 });
   const abort = new AbortController();
   await get("/v1/nodes", abort.signal);
@@ -122,11 +122,11 @@ test("a client that leaves in the middle of a huge body, or of its own request, 
   expect((await get("/v1/nodes")).status).toBe(200);
 });
 
-test("an address in use is the system's error", async () => {
+test("rejects with the system's error if the address is in use", async () => {
   await expect(startServer(service, clock, { port: server.port })).rejects.toThrow("EADDRINUSE");
 });
 
-test("a reply that HTTP can't carry breaks the connection, and the server serves on", async () => {
+test("a reply that HTTP cannot represent breaks only its connection", async () => {
   setFault({ kind: "redirect", location: "http://bücher.example/\u{1f4da}" });
   await expect(get("/v1/nodes")).rejects.toThrow("fetch failed");
   service.setFaults([]);

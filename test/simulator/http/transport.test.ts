@@ -9,37 +9,37 @@ import { START, scenarioWith } from "../api-caller.ts";
 
 const headers = { Authorization: `Bearer ${SIMULATION_KEY}` };
 
-/** A service behind a simulated network, and a clock that a test drives. */
+/** Creates a service behind a simulated network on a virtual clock. */
 function network(fault?: FaultKind, options: NetworkOptions = { latencyMs: 20 }, change: Partial<Fault> = {}) {
   const clock = createVirtualClock(START);
   const faults = fault === undefined ? [] : [{ afterMs: 0, forMs: 3_600_000, fault, ...change }];
   const service = createService(scenarioWith({ faults }), START);
   const transport = createSimulatedTransport(service, clock, options);
-  /** Sends, lets `ms` pass, and says what came by then: null if nothing did. */
+  /** Sends a request, advances the clock by `ms` and returns the outcome; null: there is none yet. */
   const send = async (path: string, ms: number, signal = new AbortController().signal, body?: string) => {
     let outcome: Awaited<ReturnType<typeof transport.request>> | null = null;
     const request = { method: body === undefined ? ("GET" as const) : ("POST" as const), path, headers };
-    void transport.request(body === undefined ? request : { ...request, body }, signal).then((came) => {
-      outcome = came;
+    void transport.request(body === undefined ? request : { ...request, body }, signal).then((received) => {
+      outcome = received;
     });
     await clock.advance(ms);
     return outcome as Awaited<ReturnType<typeof transport.request>> | null;
   };
   const text = async (path: string) => {
-    const came = await send(path, 20);
-    return came?.ok ? new TextDecoder().decode(came.value.body) : JSON.stringify(came);
+    const outcome = await send(path, 20);
+    return outcome?.ok ? new TextDecoder().decode(outcome.value.body) : JSON.stringify(outcome);
   };
   return { clock, service, transport, send, text };
 }
 
-test("a request takes its latency, and comes back whole", async () => {
+test("a response arrives after the latency", async () => {
   const { send } = network();
   expect(await send("/v1/nodes?limit=2", 19)).toBeNull();
-  const came = await network().send("/v1/nodes?limit=2", 20);
-  expect(came).toMatchObject({ ok: true, value: { status: 200, headers: { "content-type": "application/json" } } });
+  const outcome = await network().send("/v1/nodes?limit=2", 20);
+  expect(outcome).toMatchObject({ ok: true, value: { status: 200, headers: { "content-type": "application/json" } } });
 });
 
-test("jitter spreads latencies about their mean, the same way in every run", async () => {
+test("jitter varies the latency around its mean, identically in every run", async () => {
   const arrivals = async () => {
     const { clock, transport } = network(undefined, { latencyMs: 100, jitter: 0.5 });
     const times: number[] = [];
@@ -58,7 +58,7 @@ test("jitter spreads latencies about their mean, the same way in every run", asy
   expect(await arrivals()).toEqual(times);
 });
 
-test("an abort before the request arrived leaves the service untouched; one after that does not", async () => {
+test("only an abort before the arrival prevents the execution of a request", async () => {
   const { clock, service, send } = network();
   const { id } = service.world.fleet.nodes[0]!;
   for (const [afterMs, status] of [
@@ -67,15 +67,15 @@ test("an abort before the request arrived leaves the service untouched; one afte
   ] as const) {
     const abort = new AbortController();
     void clock.sleep(afterMs).then(() => abort.abort());
-    const came = await send(`/v1/nodes/${id}/reboot`, 20, abort.signal, "{}");
-    expect(came).toMatchObject({ ok: false, error: { kind: "aborted" } });
+    const outcome = await send(`/v1/nodes/${id}/reboot`, 20, abort.signal, "{}");
+    expect(outcome).toMatchObject({ ok: false, error: { kind: "aborted" } });
     expect(service.world.fleet.nodes[0]!.status).toBe(status);
   }
   expect(await send("/v1/nodes", 20, AbortSignal.abort())).toMatchObject({ ok: false, error: { kind: "aborted" } });
   expect(service.inFlight).toBe(0);
 });
 
-test("requests under way at once are counted", async () => {
+test("counts concurrent requests", async () => {
   const { clock, service, transport } = network();
   for (let call = 0; call < 3; call += 1) {
     void transport.request({ method: "GET", path: "/v1/nodes", headers }, new AbortController().signal);
@@ -85,7 +85,7 @@ test("requests under way at once are counted", async () => {
   expect(service.inFlight).toBe(0);
 });
 
-test("the service's time follows the clock, and is not moved when the client's wall clock jumps", async () => {
+test("the service's time follows the monotonic clock and ignores steps of the wall clock", async () => {
   const { clock, service, send } = network();
   await clock.advance(10_000);
   clock.stepWallClock(3_600_000);
@@ -97,8 +97,8 @@ test("the service's time follows the clock, and is not moved when the client's w
   expect(service.world.now).toBe(START + 10_030);
 });
 
-describe("a client sees", () => {
-  test("of a hang: nothing, until it gives up", async () => {
+describe("a client observes", () => {
+  test("no response to a hang until it aborts", async () => {
     const { clock, service, send } = network({ kind: "hang" });
     const abort = new AbortController();
     expect(await send("/v1/nodes", 3_600_000 - 1, abort.signal)).toBeNull();
@@ -109,14 +109,14 @@ describe("a client sees", () => {
   });
 
   test.each([{ kind: "reset" }, { kind: "truncate" }, { kind: "lost_reply" }] as const)(
-    "of $kind: a reset",
+    "a reset for the fault $kind",
     async (fault) => {
-      const came = await network(fault).send("/v1/nodes", 20);
-      expect(came).toMatchObject({ ok: false, error: { kind: "reset" } });
+      const outcome = await network(fault).send("/v1/nodes", 20);
+      expect(outcome).toMatchObject({ ok: false, error: { kind: "reset" } });
     },
   );
 
-  test("of a lost reply: not that its request was carried out; of a reset it was not", async () => {
+  test("the same for a lost reply, whose request was executed, and a reset, whose request was not", async () => {
     for (const [kind, status] of [
       ["lost_reply", "rebooting"],
       ["reset", "online"],
@@ -128,21 +128,21 @@ describe("a client sees", () => {
     }
   });
 
-  test("of a slow drip: the whole body, as late as its bytes take", async () => {
+  test("the complete body of a slow drip after the time for its bytes", async () => {
     const { send } = network({ kind: "slow_drip", bytesPerSecond: 1_000 });
     expect(await send("/v1/nodes?limit=20", 2_000)).toBeNull();
-    const came = await network({ kind: "slow_drip", bytesPerSecond: 1_000 }).send("/v1/nodes?limit=20", 60_000);
-    expect(came).toMatchObject({ ok: true });
+    const outcome = await network({ kind: "slow_drip", bytesPerSecond: 1_000 }).send("/v1/nodes?limit=20", 60_000);
+    expect(outcome).toMatchObject({ ok: true });
   });
 
-  test("of a huge body: that it is too large, or blanks before the JSON", async () => {
-    const over = await network({ kind: "huge_body", bytes: 17 * 1_024 * 1_024 }).send("/v1/nodes", 20);
-    expect(over).toMatchObject({ ok: false, error: { kind: "too_large" } });
+  test("a huge body as too large, or as blanks before the JSON", async () => {
+    const tooLarge = await network({ kind: "huge_body", bytes: 17 * 1_024 * 1_024 }).send("/v1/nodes", 20);
+    expect(tooLarge).toMatchObject({ ok: false, error: { kind: "too_large" } });
     const within = await network({ kind: "huge_body", bytes: 30_000 }).text("/v1/nodes?limit=2");
     expect([within.length, JSON.parse(within).data.length]).toEqual([30_000, 2]);
   });
 
-  test("of bodies gone wrong: what is no JSON, no JSON at all, or JSON of another shape", async () => {
+  test("invalid JSON, HTML or JSON of another shape", async () => {
     expect(() => JSON.parse("[1,")).toThrow();
     const bad = await network({ kind: "bad_json" }).text("/v1/nodes?limit=2");
     expect(() => JSON.parse(bad)).toThrow();
@@ -150,7 +150,7 @@ describe("a client sees", () => {
     expect(JSON.parse(await network({ kind: "wrong_shape" }).text("/v1/nodes")).data).not.toBeInstanceOf(Array);
   });
 
-  test("of a redirect and of a status: just that, with the Retry-After that it carries", async () => {
+  test("redirects and statuses with their Retry-After", async () => {
     const redirect = await network({ kind: "redirect", location: "http://elsewhere.example/" }).send("/v1/nodes", 20);
     expect(redirect).toMatchObject({ value: { status: 302, headers: { location: "http://elsewhere.example/" } } });
     const busy = await network({ kind: "status", status: 503, retryAfter: "7" }).send("/v1/nodes", 20);
