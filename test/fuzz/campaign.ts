@@ -12,11 +12,11 @@ export interface FuzzFailure {
   readonly detail: string;
   /** The case's input, as JSON. */
   readonly input: string;
-  /** Cases that failed in the same place, this one included. */
+  /** Number of cases that failed at the same place. */
   times: number;
 }
 
-/** What the cases of one target came to. */
+/** The result of the cases of one target. */
 export interface CampaignResult {
   readonly target: string;
   readonly cases: number;
@@ -25,7 +25,7 @@ export interface CampaignResult {
   readonly tookMs: DurationMs;
 }
 
-/** Which cases of which target to run. */
+/** The cases to run, from `from` to `to` (excluded). */
 export interface CampaignOptions {
   readonly name: string;
   /** URL of the target's module. */
@@ -33,26 +33,26 @@ export interface CampaignOptions {
   readonly seed: number;
   readonly from: number;
   readonly to: number;
-  /** Time of the processor over which a case fails; absent: {@link SLOW_MS}. */
+  /** CPU time above which a case fails. Default: {@link SLOW_MS}. */
   readonly slowMs?: DurationMs;
-  /** A case that is not over by then is cut off; absent: {@link HANG_MS}. */
+  /** Wall time after which a case is aborted. Default: {@link HANG_MS}. */
   readonly hangMs?: DurationMs;
 }
 
-/** A case that takes more of the processor fails, if it does so again alone: the first may have paid for a collection. */
-export const SLOW_MS: DurationMs = SECOND_MS;
-/** A case that is not over by then is cut off: it may have no end. */
+/** A case that takes more CPU time is run again alone, because the first run may have included a garbage collection. */
+const SLOW_MS: DurationMs = SECOND_MS;
 const HANG_MS: DurationMs = 10 * SECOND_MS;
-/** For a thread to load its modules on a busy machine. */
+/** The longest time for a thread to load its modules on a busy machine. */
 const START_MS_MAX: DurationMs = 60 * SECOND_MS;
-const LOOK_MS: DurationMs = SECOND_MS / 4;
-/** A target that fails in so many places is left, and a thread that reports so many failures is replaced. */
+const CHECK_INTERVAL_MS: DurationMs = SECOND_MS / 4;
+/** A target that fails at more places is abandoned. */
 const PLACES_MAX = 10;
+/** A thread that reports more failures is replaced. */
 const REPORTS_MAX = 1_000;
 const HEAP_MB_MAX = 512;
 const HEAP_GROWTH_BYTES_MAX = 32 * 1_048_576;
 
-/** Runs the cases of one target in a thread of its own, which is replaced where a case hangs or exhausts its memory. */
+/** Runs the cases of one target in a thread. The thread is replaced if a case hangs or exhausts its memory. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const { name, seed, to } = options;
   const began = performance.now();
@@ -79,13 +79,13 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
   return { target: name, cases: from - options.from, failures: [...failures.values()], heapGrowthBytes, tookMs };
 }
 
-/** Where in the sources a case failed: many cases find the same defect. */
+/** Returns where in the source a case failed, to group cases that find the same defect. */
 function placeOf(kind: FailureKind, detail: string): string {
   const place = /\/src\/\S+?:\d+/.exec(detail)?.[0] ?? detail.split("\n", 1)[0]!.replace(/\d+/g, "N");
   return `${kind} ${place}`;
 }
 
-/** What a failing case read, to be printed. */
+/** Generates the input of a case again. */
 async function inputOf({ module, seed }: CampaignOptions, number: number): Promise<string> {
   const { createTarget } = (await import(module)) as FuzzModule;
   const target = await createTarget();
@@ -99,11 +99,12 @@ async function isSlowAgain(options: CampaignOptions, number: number): Promise<bo
   return failures.length > 0;
 }
 
-type Found = Extract<WorkerReport, { number: number }>;
+type ReportedFailure = Extract<WorkerReport, { number: number }>;
 
-/** What one thread came to; `next`: the first case that it did not run. */
+/** The result of one thread. */
 interface Round {
-  readonly failures: readonly Found[];
+  readonly failures: readonly ReportedFailure[];
+  /** The first case that the thread did not run. */
   readonly next: number;
   readonly heapGrowthBytes: number;
 }
@@ -121,7 +122,7 @@ function runThread(options: CampaignOptions): Promise<Round> {
     workerData: task,
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
   });
-  const failures: Found[] = [];
+  const failures: ReportedFailure[] = [];
   return new Promise((resolve) => {
     const number = () => Atomics.load(heartbeat, HEARTBEAT.number);
     let isSettled = false;
@@ -131,27 +132,27 @@ function runThread(options: CampaignOptions): Promise<Round> {
       void thread.terminate();
       resolve({ failures, next, heapGrowthBytes });
     };
-    const cut = (kind: FailureKind, detail: string) => {
+    const abort = (kind: FailureKind, detail: string) => {
       if (isSettled) return;
       failures.push({ kind, number: number(), detail });
       settle(number() + 1);
     };
     const watchdog = watch(heartbeat, hangMs, (waitedMs) =>
-      cut("hang", `it is not over after ${Math.round(waitedMs)} ms`),
+      abort("hang", `the case did not end within ${Math.round(waitedMs)} ms`),
     );
-    thread.on("message", (found: WorkerReport) => {
-      if (found.kind === "done") return settle(to, found.heapGrowthBytes);
-      failures.push(found);
-      if (found.kind === "memory" || failures.length >= REPORTS_MAX) settle(found.number + 1);
+    thread.on("message", (report: WorkerReport) => {
+      if (report.kind === "done") return settle(to, report.heapGrowthBytes);
+      failures.push(report);
+      if (report.kind === "memory" || failures.length >= REPORTS_MAX) settle(report.number + 1);
     });
     thread.on("error", (error: NodeJS.ErrnoException) =>
-      cut(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "memory" : "unhandled", error.stack ?? error.message),
+      abort(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "memory" : "unhandled", error.stack ?? error.message),
     );
-    thread.on("exit", (code) => cut("exception", `the thread ended with the exit code ${code}`));
+    thread.on("exit", (code) => abort("exception", `the thread exited with code ${code}`));
   });
 }
 
-/** Calls once a case has been under way for too long. */
+/** Calls `onHang` when a case or the start of the thread takes too long. */
 function watch(heartbeat: Int32Array, hangMs: DurationMs, onHang: (waitedMs: DurationMs) => void): NodeJS.Timeout {
   let last = -1;
   let since = performance.now();
@@ -161,5 +162,5 @@ function watch(heartbeat: Int32Array, hangMs: DurationMs, onHang: (waitedMs: Dur
     const now = performance.now();
     if (number !== last && isReady) [last, since] = [number, now];
     if (now - since > (isReady ? hangMs : START_MS_MAX)) onHang(now - since);
-  }, LOOK_MS);
+  }, CHECK_INTERVAL_MS);
 }

@@ -17,7 +17,7 @@ import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, statistics } from "./record-seeds.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
-/** An answer as the service, or whatever stands in front of it, may give. */
+/** An answer of the service or of a proxy in front of it. */
 interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ interface Answer {
 
 interface Input {
   readonly call: keyof typeof calls;
-  /** Of the tries of a call and of the calls after it, in turn. */
+  /** Answers to the attempts of the calls, used in turn. */
   readonly answers: readonly Answer[];
 }
 
@@ -86,11 +86,11 @@ function headersOf(random: Random): Readonly<Record<string, string>> {
   return headers;
 }
 
-/** No call waits longer than this for its permit, its tries and the waits between them. */
+/** The longest time of a call, including permits, attempts and backoff. */
 const WAIT_MS_MAX = 1_800_000;
 const CALLS = 2;
 
-/** Answers of the service through the client: its permits, its tries and its reading of headers. */
+/** Answers of the service, processed by the API client: permits, retries and headers. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate(random) {
     const call = pick(random, Object.keys(calls) as (keyof typeof calls)[]);
@@ -115,7 +115,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const client = clientOver(transport, clock);
     const signal = new AbortController().signal;
     const { call } = calls[name];
-    for (let made = 0; made < CALLS; made++) {
+    for (let number = 0; number < CALLS; number++) {
       const sentBefore = sent;
       const running = "body" in call ? client.post(call, signal) : client.get(call, "walk", signal);
       let isOver = false;
@@ -123,7 +123,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
         isOver = true;
       });
       await clock.advance(WAIT_MS_MAX);
-      insist(isOver, "the call is not over after half an hour");
+      insist(isOver, "the call did not end within half an hour");
       const result = await running;
       const message =
         "kind" in result ? ("message" in result ? result.message : "") : result.ok ? "" : result.error.message;
@@ -136,21 +136,14 @@ export const createTarget = (): FuzzTarget<Input> => ({
 function clientOver(transport: Transport, clock: ReturnType<typeof createVirtualClock>) {
   const random = seededRandom(1);
   const calls = { since: () => 0, add() {} };
-  const office = createRateLimiter({
+  const rateLimiter = createRateLimiter({
     ...{ limits: businessLimits, monthStartsOn: 1, clock, random, calls },
     log: createRecordingLog(),
     onWait: () => {},
   });
   return createApiClient({
-    ...{
-      transport,
-      rateLimiter: office,
-      clock,
-      random,
-      secret: fixedKey("key"),
-      timeoutMs: 10_000,
-      agent: "proxywarden/fuzz",
-    },
+    ...{ transport, rateLimiter, clock, random, secret: fixedKey("key") },
+    ...{ timeoutMs: 10_000, agent: "proxywarden/fuzz" },
     observer: { onCall() {}, onLimitStated() {}, onRejected() {} },
   });
 }

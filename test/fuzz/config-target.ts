@@ -27,10 +27,10 @@ const yamlIn = (folder: string): string[] =>
     .filter((name) => name.endsWith(".yaml"))
     .map((name) => fileText(join(folder, name)));
 
-/** Without comments, or most mutations would hit one. */
+/** Removes comments: most mutations would hit one. */
 const bare = (text: string): string => text.replace(/(?:^|(?<=\s))#.*$/gm, "").replace(/\n\s*\n/g, "\n");
 
-/** Every section that the example leaves out. */
+/** A configuration with the sections that the example omits. */
 const FULL_CONFIG = `
 service:
   base_url: https://proxy.example.net/api
@@ -137,7 +137,7 @@ const env = { PROXYWARDEN_API_KEY: "sesame", X: "1" };
 const PROBLEMS_MAX = 60;
 const PROBLEM_CHARACTERS_MAX = 2_000;
 
-/** Texts of every kind of file through the whole loader. */
+/** Texts of every kind of file, read by the loaders. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate(random) {
     const kind = pick(random, Object.keys(seeds) as FileKind[]);
@@ -147,13 +147,13 @@ export const createTarget = (): FuzzTarget<Input> => ({
   run({ kind, text }) {
     const loaded = load(kind, text);
     if (loaded.ok) return;
-    insist(loaded.error.length > 0, "it is refused without a problem");
-    insist(loaded.error.length <= PROBLEMS_MAX, `it has ${loaded.error.length} problems`);
+    insist(loaded.error.length > 0, "the file is rejected without a problem");
+    insist(loaded.error.length <= PROBLEMS_MAX, `the file has ${loaded.error.length} problems`);
     for (const problem of loaded.error) {
-      insist(problem.line >= 1 && problem.column >= 1, "a problem has no place");
-      const shown = formatProblem(problem);
-      insist(shown.length <= PROBLEM_CHARACTERS_MAX, `a problem has ${shown.length} characters`);
-      insist(!/\[object|\bundefined\b|Invalid input/.test(shown), `a problem reads ${shown}`);
+      insist(problem.line >= 1 && problem.column >= 1, "a problem has no position");
+      const text = formatProblem(problem);
+      insist(text.length <= PROBLEM_CHARACTERS_MAX, `a problem has ${text.length} characters`);
+      insist(!/\[object|\bundefined\b|Invalid input/.test(text), `a problem has the text ${text}`);
     }
   },
 });
@@ -176,10 +176,7 @@ function load(kind: FileKind, text: string): Result<unknown, readonly ConfigProb
 }
 
 function loadAll(text: string, files: Readonly<Record<string, string>>): ReturnType<typeof loadConfig> {
-  const loaded = loadConfig(sourceOf(text, files));
-  if (loaded.ok) {
-  }
-  return loaded;
+  return loadConfig(sourceOf(text, files));
 }
 
 const sourceOf = (text: string, files: Readonly<Record<string, string>>): ConfigSource => ({

@@ -14,15 +14,15 @@ import { type FuzzTarget, insist } from "./target.ts";
 
 interface Input {
   readonly seed: number;
-  /** Share of the answers that are mutated. */
+  /** Share of answers to mutate. */
   readonly share: number;
 }
 
 const NODES = 8;
-const PASS_MS = 6 * MINUTE_MS;
-const SECONDS_STALE = 600;
+const RUN_MS = 6 * MINUTE_MS;
+const STALE_AFTER_MS = 10 * MINUTE_MS;
 
-/** The whole engine over a service of which some answers are mutated: walks, folds, policies and rendering. */
+/** The daemon with mutated answers of the service: collection, policies and rendering. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate: (random) => ({ seed: Math.floor(random() * 2 ** 31), share: random() < 0.5 ? 0.2 : 1 }),
   async run({ seed, share }) {
@@ -31,7 +31,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const service = createService({ ...defaultScenario, seed, nodes: NODES, sessions: 20 }, START_MS);
     const daemon = startVirtualDaemon({
       ...{ clock, service, seed },
-      transport: mutating(createSimulatedTransport(service, clock, { latencyMs: 50 }), random, share),
+      transport: mutatingTransport(createSimulatedTransport(service, clock, { latencyMs: 50 }), random, share),
       settings: {
         ...everyMinuteSettings,
         schedules: { ...everyMinuteSettings.schedules, details: { kind: "every", intervalMs: MINUTE_MS } },
@@ -44,24 +44,24 @@ export const createTarget = (): FuzzTarget<Input> => ({
         withoutLimits,
       ),
     });
-    await clock.advance(PASS_MS);
+    await clock.advance(RUN_MS);
     const { last } = daemon.snapshots;
     if (last !== null) {
       const input = {
         ...{ snapshot: last, now: clock.monotonic(), serviceNowMs: clock.now() },
-        staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, SECONDS_STALE * 1_000])) as never,
+        staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, STALE_AFTER_MS])) as never,
         options: { nodeLabels: ["name" as const], topCustomers: 5, deny: new Set<string>(), seriesMax: 10_000 },
       };
       for (const steps = createNetworkRenderer().refresh(input); ; ) if (steps.next().done === true) break;
     }
     for (const id of last?.fleet.ids ?? []) daemon.controller!.view.explain(id);
     await stopVirtualDaemon(daemon);
-    const broken = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
-    insist(broken === undefined, `${broken?.message}: ${(broken?.fields.err as Error | undefined)?.stack}`);
+    const error = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
+    insist(error === undefined, `${error?.message}: ${(error?.fields.err as Error | undefined)?.stack}`);
   },
 });
 
-function mutating(transport: Transport, random: () => number, share: number): Transport {
+function mutatingTransport(transport: Transport, random: () => number, share: number): Transport {
   return {
     ...transport,
     async request(request, signal) {
@@ -72,7 +72,7 @@ function mutating(transport: Transport, random: () => number, share: number): Tr
       try {
         body = jsonText(random, mutated(random, JSON.parse(text)));
       } catch {
-        // No JSON: an answer without a body.
+        // An answer without a body is not JSON.
       }
       return { ok: true, value: { ...answer.value, body: bytesOf(body) } };
     },

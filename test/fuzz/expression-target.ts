@@ -6,7 +6,7 @@ import { type FuzzTarget, insist } from "./target.ts";
 
 interface Input {
   readonly text: string;
-  /** Values of the fields, in their order and then again from the first. */
+  /** Values of the fields, used in turn. */
   readonly values: readonly (Value | null)[];
 }
 
@@ -30,7 +30,7 @@ const words = [
   ...["(a+)+$", "x".repeat(300), "1+".repeat(600)],
 ];
 
-const values: readonly (Value | null)[] = [
+const unusualValues: readonly (Value | null)[] = [
   null,
   "",
   "offline",
@@ -44,13 +44,13 @@ const values: readonly (Value | null)[] = [
   5,
 ];
 
-/** CEL conditions: compiled, and where that succeeds evaluated over odd values. */
+/** CEL conditions, compiled and then evaluated with unusual values. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate(random) {
     const text = random() < 0.03 ? randomBytes(random, 100) : mutatedText(random, pick(random, seeds), words);
-    return { text, values: Array.from({ length: 8 }, () => pick(random, values)) };
+    return { text, values: Array.from({ length: 8 }, () => pick(random, unusualValues)) };
   },
-  run({ text, values: given }) {
+  run({ text, values }) {
     const compiled = compileExpression(text);
     if (!compiled.ok) {
       const { message, offset } = compiled.error;
@@ -59,12 +59,15 @@ export const createTarget = (): FuzzTarget<Input> => ({
       return;
     }
     const { fields, evaluate } = compiled.value;
-    insist(fields.length > 0 && fields.every((field) => FIELDS.includes(field)), "it reads an unknown field");
-    const result = evaluate(fields.map(({ type }, index) => valueFor(type, given[index % given.length]!)));
-    insist(result === null || typeof result === "boolean", `it evaluates to ${typeof result}`);
+    insist(
+      fields.length > 0 && fields.every((field) => FIELDS.includes(field)),
+      "the expression reads an unknown field",
+    );
+    const result = evaluate(fields.map(({ type }, index) => valueFor(type, values[index % values.length]!)));
+    insist(result === null || typeof result === "boolean", `the result is a ${typeof result}`);
   },
 });
 
-/** The value, if it can be one of the field; else null. */
+/** Returns the value if it has the type of the field; otherwise null. */
 const valueFor = (type: (typeof FIELDS)[number]["type"], value: Value | null): Value | null =>
   value === null || (type === "string") === (typeof value === "string") ? value : null;

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { type CampaignResult, type FuzzFailure, runCampaign } from "./campaign.ts";
 import { TARGETS } from "./targets.ts";
 
-/** Longer inputs are cut in what is printed: the replay command brings all of it back. */
+/** Longer inputs are truncated in the output. */
 const INPUT_CHARACTERS_MAX = 4_000;
 const MILLION = 1_000_000;
 
@@ -15,19 +15,20 @@ const { values } = parseArgs({
   },
 });
 const [cases, seed] = [Number(values.cases), Number(values.seed)];
-const chosen = TARGETS.filter(({ name }) => values.target === undefined || values.target === name);
-if (chosen.length === 0) throw new Error(`unknown target; known are ${TARGETS.map(({ name }) => name).join(", ")}`);
+const targets = TARGETS.filter(({ name }) => values.target === undefined || values.target === name);
+if (targets.length === 0)
+  throw new Error(`unknown target; must be one of ${TARGETS.map(({ name }) => name).join(", ")}`);
 
 function rangeOf(perMillion: number): { readonly from: number; readonly to: number } {
   if (values.case !== undefined) return { from: Number(values.case), to: Number(values.case) + 1 };
-  return { from: 0, to: Math.max(1, Math.round(chosen.length === 1 ? cases : (cases * perMillion) / MILLION)) };
+  return { from: 0, to: Math.max(1, Math.round(targets.length === 1 ? cases : (cases * perMillion) / MILLION)) };
 }
 
-function print({ target, cases: ran, failures, heapGrowthBytes, tookMs }: CampaignResult): void {
-  const micros = ((tookMs * 1_000) / Math.max(1, ran)).toFixed(0);
+function print({ target, cases, failures, heapGrowthBytes, tookMs }: CampaignResult): void {
+  const micros = ((tookMs * 1_000) / Math.max(1, cases)).toFixed(0);
   const growth = (heapGrowthBytes / 1_048_576).toFixed(1);
   console.log(
-    `${target}: ${ran} cases, ${failures.length} failed, ${(tookMs / 1_000).toFixed(1)} s, ${micros} µs a case, heap grew by ${growth} MiB`,
+    `${target}: ${cases} cases, ${failures.length} failed, ${(tookMs / 1_000).toFixed(1)} s, ${micros} µs per case, heap growth ${growth} MiB`,
   );
   for (const failure of failures) printFailure(failure);
 }
@@ -39,12 +40,12 @@ function printFailure({ target, number, kind, detail, input, times }: FuzzFailur
 }
 
 const results: CampaignResult[] = [];
-for (const { name, module, perMillion } of chosen) {
+for (const { name, module, perMillion } of targets) {
   const result = await runCampaign({ name, module, seed, ...rangeOf(perMillion) });
   print(result);
   results.push(result);
 }
 const failed = results.reduce((sum, { failures }) => sum + failures.length, 0);
-const ran = results.reduce((sum, { cases: one }) => sum + one, 0);
-console.log(`${ran} cases of seed ${seed}, ${failed} failed`);
+const total = results.reduce((sum, { cases }) => sum + cases, 0);
+console.log(`${total} cases of seed ${seed}, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;

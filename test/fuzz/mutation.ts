@@ -3,18 +3,18 @@ import type { Random } from "../../src/base/random.ts";
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** One of a list, each as likely as any other. */
+/** Picks an element with equal probability. */
 export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
 
-/** A whole number from 0 to `max`. */
+/** Draws an integer from 0 to `max`. */
 export const upTo = (random: Random, max: number): number => Math.floor(random() * (max + 1));
 
-/** Changes of one value: most cases have few, so that they get past the first check. */
+/** The most changes to one value. With few changes an input passes the first checks. */
 const CHANGES_MAX = 4;
-/** Deeper than any reader may recurse without a limit; a body of 16 MiB can hold a thousand times as many. */
+/** Nesting deeper than the stack of a recursive reader allows. */
 const DEPTH = 20_000;
 const LONG_TEXT = 5_000;
-/** Values of a body near the 16 MiB that transports accept; made rarely, for each takes as long as a thousand others. */
+/** Number of values in a body near the limit of 16 MiB. Such a case takes as long as a thousand others, so it is rare. */
 const LARGE_LENGTH = 4_000_000;
 const LARGE_SHARE = 0.00005;
 
@@ -54,7 +54,7 @@ const texts = [
 
 const keys = ["__proto__", "constructor", "toString", "valueOf", "toJSON", "then", "length", "", "\ud800"];
 
-/** Values that readers trip over. */
+/** Draws a value that readers often handle wrongly. */
 function oddValue(random: Random): Json {
   switch (upTo(random, 9)) {
     case 0:
@@ -78,14 +78,14 @@ function oddValue(random: Random): Json {
   }
 }
 
-/** The object with one more key; `__proto__` becomes a key of its own, as JSON.parse makes it. */
+/** Returns the object with another key. `__proto__` becomes an own property, as with JSON.parse. */
 function withKey(object: Readonly<Record<string, Json>>, key: string, value: Json): Json {
   const changed = { ...object };
   Object.defineProperty(changed, key, { value, enumerable: true, configurable: true, writable: true });
   return changed;
 }
 
-/** A copy of a JSON value with some changes at random places. */
+/** Returns a copy of a JSON value with some random changes. */
 export function mutated(random: Random, value: Json): Json {
   let result = value;
   for (let changes = 1 + upTo(random, CHANGES_MAX - 1); changes > 0; changes--) result = changedOnce(random, result);
@@ -133,16 +133,16 @@ function changedObject(random: Random, object: Readonly<Record<string, Json>>): 
   }
 }
 
-/** The text of a JSON value; sometimes with numbers and nesting that JSON.stringify never writes. */
+/** Returns the text of a JSON value, sometimes with numbers and nesting that JSON.stringify does not produce. */
 export function jsonText(random: Random, value: Json): string {
   const text = JSON.stringify(value);
   if (random() < LARGE_SHARE)
     return text.replace("[", `[${pick(random, ["{},", "1,", "[],", '"",'] as const).repeat(LARGE_LENGTH)}`);
-  const dice = random();
-  if (dice < 0.03)
+  const draw = random();
+  if (draw < 0.03)
     return text.replace(/-?\d+(?:\.\d+)?/, pick(random, ["1e999", "-0", "1e-999", "01", "123456789".repeat(9)]));
-  if (dice < 0.032) return text.replace(/null|true|false|\d+|""/, nested(random));
-  return dice < 0.1 ? mutatedText(random, text, jsonWords) : text;
+  if (draw < 0.032) return text.replace(/null|true|false|\d+|""/, nested(random));
+  return draw < 0.1 ? mutatedText(random, text, jsonWords) : text;
 }
 
 const nested = (random: Random): string => {
@@ -171,7 +171,7 @@ const jsonWords = [
   "//",
 ];
 
-/** A text with some parts cut out, repeated, overwritten, or replaced by one of `words`. */
+/** Returns a text with some parts removed, repeated, overwritten, or replaced by one of `words`. */
 export function mutatedText(random: Random, text: string, words: readonly string[]): string {
   let result = text;
   for (let changes = 1 + upTo(random, CHANGES_MAX - 1); changes > 0; changes--) {
@@ -200,11 +200,11 @@ export function mutatedText(random: Random, text: string, words: readonly string
   return result;
 }
 
-/** Bytes without any structure, as a text of Latin-1. */
+/** Returns random bytes as a Latin-1 string. */
 export const randomBytes = (random: Random, lengthMax: number): string =>
   Array.from({ length: upTo(random, lengthMax) }, () => String.fromCharCode(upTo(random, 255))).join("");
 
-/** The bytes that a text of Latin-1 stands for; other characters become their UTF-8. */
+/** Converts a Latin-1 string to bytes; a string with other characters becomes UTF-8. */
 export const bytesOf = (text: string): Buffer =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters of Latin-1
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of Latin-1
   /^[\u0000-\u00ff]*$/.test(text) ? Buffer.from(text, "latin1") : Buffer.from(text, "utf8");

@@ -1,6 +1,6 @@
 import type { Json } from "./mutation.ts";
 
-/** A node in detail form, as spec, section 2.1 has it. */
+/** A node in detail form (spec, section 2.1). */
 export const node = {
   id: "node_1",
   name: "fra-1",
@@ -36,7 +36,7 @@ export const session = {
   session_type: "https",
 };
 
-/** Spec, section 2.3. */
+/** Session statistics (spec, section 2.3). */
 export const statistics = {
   active_sessions: 12,
   total_sessions_today: 100,
@@ -50,7 +50,7 @@ export const statistics = {
   top_protocols: [{ protocol: "https", sessions: 12 }],
 };
 
-/** Spec, section 2.4. */
+/** Hourly statistics (spec, section 2.4). */
 export const hours = {
   data: [
     { hour: "2026-03-01T00:00:00Z", active_sessions: 3, new_sessions: 4, bandwidth_gb: 1.5 },

@@ -28,10 +28,10 @@ const seeds = {
   reply: actionReply,
 } as const;
 
-/** Longer details of remarks would fill logs. */
+/** Details are logged. */
 const DETAIL_CHARACTERS_MAX = 2_000;
 
-/** Bodies of the management service through the readers of pages and records. */
+/** Bodies of the management service, read by the decoders of pages and records. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate(random: Random) {
     const reader = pick(random, Object.keys(seeds) as (keyof typeof seeds)[]);
@@ -46,33 +46,34 @@ export const createTarget = (): FuzzTarget<Input> => ({
 });
 
 function read(reader: Input["reader"], json: unknown): void {
-  const remark = ({ detail }: { readonly detail: string }) =>
-    insist(detail.length <= DETAIL_CHARACTERS_MAX, `a remark has ${detail.length} characters`);
+  const onProblem = ({ detail }: { readonly detail: string }) =>
+    insist(detail.length <= DETAIL_CHARACTERS_MAX, `a detail has ${detail.length} characters`);
   switch (reader) {
     case "nodes":
     case "sessions": {
       const page = decodePage(json);
       if (!page.ok) return;
-      insist(Number.isSafeInteger(page.value.total) && page.value.total >= 0, "the total is no count");
+      insist(Number.isSafeInteger(page.value.total) && page.value.total >= 0, "the total is not a count");
       for (const record of page.value.records) {
-        const found = reader === "nodes" ? decodeNodeRecord(record, remark) : decodeSessionRecord(record, remark);
-        if (found !== null) expectPlain(found);
+        const decoded =
+          reader === "nodes" ? decodeNodeRecord(record, onProblem) : decodeSessionRecord(record, onProblem);
+        if (decoded !== null) expectPlain(decoded);
       }
       return;
     }
     case "detail": {
-      const found = decodeNodeDetail(json, remark);
-      if (found !== null) expectPlain(found);
+      const decoded = decodeNodeDetail(json, onProblem);
+      if (decoded !== null) expectPlain(decoded);
       return;
     }
     case "statistics": {
-      const found = decodeStatistics(json, remark);
-      if (found.ok) JSON.stringify(found.value);
+      const decoded = decodeStatistics(json, onProblem);
+      if (decoded.ok) JSON.stringify(decoded.value);
       return;
     }
     case "hours": {
-      const found = decodeHourly(json, remark);
-      if (found.ok) for (const hour of found.value) expectPlain(hour);
+      const decoded = decodeHourly(json, onProblem);
+      if (decoded.ok) for (const hour of decoded.value) expectPlain(hour);
       return;
     }
     case "reply":
@@ -83,7 +84,7 @@ function read(reader: Input["reader"], json: unknown): void {
   }
 }
 
-/** Whether every field is null, a boolean, a finite number or a text that can become UTF-8. */
+/** Fails unless every field is null, a boolean, a finite number or a well-formed string. */
 function expectPlain(record: object): void {
   for (const [field, value] of Object.entries(record)) {
     const isPlain =

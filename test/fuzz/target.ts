@@ -1,27 +1,27 @@
 import { type Random, seededRandom } from "../../src/base/random.ts";
 
-/** One kind of input that comes from outside, and the code that reads it. */
+/** A kind of external input, and the code that reads it. */
 export interface FuzzTarget<Input = unknown> {
-  /** Makes the input of a case. It is a JSON value, so that it can be printed; bytes are a text of Latin-1. */
+  /** Generates the input of a case. It must be a JSON value, so that it can be printed; bytes are Latin-1 strings. */
   generate(random: Random): Input;
-  /** Reads the input. What it throws, or rejects with, is a failure of the case. */
+  /** Reads the input. The case fails if this throws or rejects. */
   run(input: Input): void | Promise<void>;
   close?(): Promise<void>;
 }
 
-/** What the module of a target exports. */
+/** The exports of a target's module. */
 export interface FuzzModule {
   createTarget(): FuzzTarget | Promise<FuzzTarget>;
 }
 
-/** Fails a case whose input was read without an exception, but with a result that must never be. */
-export function insist(isSo: boolean, problem: string): asserts isSo {
-  if (!isSo) throw new Error(problem);
+/** Fails a case with a wrong result. */
+export function insist(condition: boolean, problem: string): asserts condition {
+  if (!condition) throw new Error(problem);
 }
 
-/** Golden ratio of 32 bits: cases of neighbouring numbers get random sequences that have nothing in common. */
+/** The golden ratio in 32 bits: cases with consecutive numbers get independent random sequences. */
 const CASE_STRIDE = 0x9e3779b9;
 
-/** The random numbers of one case: a failing case is replayed by its seed and number alone. */
+/** Returns the random numbers of a case, which is reproducible from its seed and number. */
 export const randomOfCase = (seed: number, number: number): Random =>
   seededRandom(Math.imul(seed + 1, 0x85ebca6b) ^ Math.imul(number + 1, CASE_STRIDE));

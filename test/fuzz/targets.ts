@@ -1,21 +1,21 @@
-/** A target, and how many of a million cases it gets. */
+/** A target and its share of the cases. */
 export interface TargetRow {
   readonly name: string;
   readonly module: string;
-  /** Cases of a million; all of them together are a million. */
+  /** Cases out of a million. */
   readonly perMillion: number;
 }
 
 const row = (name: string, perMillion: number): TargetRow => ({
   name,
-  module: new URL(`.//${name}-target.ts`, import.meta.url).href,
+  module: new URL(`./${name}-target.ts`, import.meta.url).href,
   perMillion,
 });
 
-/** Every target. The cheaper a case is, the more there are. */
+/** All targets. Targets with cheap cases have more of them. */
 export const TARGETS: readonly TargetRow[] = [
   row("record", 450_000),
-  row("peer", 310_000),
+  row("integration", 310_000),
   row("expression", 110_000),
   row("client", 80_000),
   row("config", 20_000),

@@ -7,9 +7,9 @@ import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
 interface Input {
-  readonly client: "service" | "peer";
+  readonly client: "service" | "integration";
   readonly method: "GET" | "POST";
-  /** What the server sends before it closes the connection, as Latin-1. */
+  /** Bytes that the server sends before it closes the connection, as Latin-1. */
   readonly reply: string;
 }
 
@@ -35,7 +35,7 @@ const words = [
   ...["X: ".concat("y".repeat(20_000), "\r\n"), "Set-Cookie: a\r\n".repeat(200), "\u001f\u008b\b\0\0\0\0\0", "é"],
 ];
 
-/** Raw bytes of a server through the transports of the service and of its peers, over real sockets. */
+/** Raw bytes of a server, read by the transports of the service and of integrations over real sockets. */
 export async function createTarget(): Promise<FuzzTarget<Input>> {
   let reply: Buffer = Buffer.alloc(0);
   const sockets = new Set<Socket>();
@@ -48,26 +48,30 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const transport = createTransport({ baseUrl: url });
-  const peer = createIntegrationClient({ access: { url }, clock: createSystemClock(), agent: "proxywarden/fuzz" });
+  const integration = createIntegrationClient({
+    access: { url },
+    clock: createSystemClock(),
+    agent: "proxywarden/fuzz",
+  });
   return {
     generate: (random) => ({
-      client: pick(random, ["service", "peer"] as const),
+      client: pick(random, ["service", "integration"] as const),
       method: pick(random, ["GET", "GET", "POST"] as const),
       reply: random() < 0.05 ? randomBytes(random, 300) : mutatedText(random, pick(random, seeds), words),
     }),
     async run({ client, method, reply: next }) {
       reply = bytesOf(next);
       const { signal } = new AbortController();
-      if (client === "peer") {
-        const answer = await peer.request({ method, path: "/api/v1/query", body: "{}" }, signal);
+      if (client === "integration") {
+        const answer = await integration.request({ method, path: "/api/v1/query", body: "{}" }, signal);
         if (!answer.ok) insist(answer.error !== "", "a failure has no message");
         return;
       }
       const answer = await transport.request({ method, path: "/v1/nodes", headers: {} }, signal);
-      if (!answer.ok) insist(answer.error.kind !== "aborted", "it is aborted, and nothing aborted it");
+      if (!answer.ok) insist(answer.error.kind !== "aborted", "the request was aborted without an abort signal");
     },
     async close() {
-      await Promise.all([transport.close(), peer.close()]);
+      await Promise.all([transport.close(), integration.close()]);
       for (const socket of sockets) socket.destroy();
       await new Promise<void>((resolve) => void server.close(() => resolve()));
     },

@@ -20,7 +20,7 @@ import { type FuzzTarget, insist } from "./target.ts";
 interface Input {
   /** The bytes of the request, as Latin-1. */
   readonly request: string;
-  /** Whether it is framed as HTTP/1.1 wants it, so that there must be an answer. */
+  /** Whether the request is a complete HTTP/1.1 message and must be answered. */
   readonly isFramed: boolean;
 }
 
@@ -160,7 +160,7 @@ function framedRequest(random: Random): string {
 const bodyOf = (random: Random): string =>
   random() < 0.1 ? randomBytes(random, 12_000) : jsonText(random, mutated(random, pick(random, bodies)));
 
-/** Time that goes on by a second with each case, so that no limit on requests is met. */
+/** A clock that advances by a second per case, so that the request rate limit is not reached. */
 function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } {
   let now = 0;
   return {
@@ -173,7 +173,7 @@ function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } 
   };
 }
 
-/** Requests to every route, over real sockets, of a server that shows a real engine at rest. */
+/** Requests to every route of a web server over real sockets. */
 export async function createTarget(): Promise<FuzzTarget<Input>> {
   const daemon = startVirtualDaemon({
     scenario: { nodes: 30, sessions: 60 },
@@ -195,7 +195,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
       clock.step();
       const answer = await exchange(Number(address.port), bytesOf(request), isFramed);
       const status = /^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1];
-      insist(answer === "" || status !== undefined, `the answer is no HTTP: ${answer.slice(0, 100)}`);
+      insist(answer === "" || status !== undefined, `the answer is not HTTP: ${answer.slice(0, 100)}`);
       insist(!isFramed || status !== undefined, "there is no answer");
       insist(
         status === undefined || Number(status) < 500 || status === "503" || status === "505",
@@ -216,8 +216,8 @@ async function listen(
   clock: Pick<Clock, "monotonic" | "sleep">,
   errors: string[],
 ): Promise<WebServer> {
-  const noted = (fields: object, message: string) => void errors.push(`${message} ${textOf(fields)}`);
-  const log: Log = { debug() {}, info() {}, warn() {}, error: noted };
+  const recordError = (fields: object, message: string) => void errors.push(`${message} ${textOf(fields)}`);
+  const log: Log = { debug() {}, info() {}, warn() {}, error: recordError };
   const web = await startWebServer({
     ...{ host: "127.0.0.1", port: 0, log, clock, metrics: { inc() {}, set() {} } },
     deps: depsOf(daemon, clock),
@@ -233,7 +233,7 @@ const textOf = (fields: object): string =>
 
 function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps {
   const exposition = createMetricsEndpoint({ clock, daemonMetrics: daemon.metrics });
-  const scene = (): StatusSnapshot => ({
+  const statusSnapshot = (): StatusSnapshot => ({
     ...{ version: "0.0.0", startedAt: START_MS, now: daemon.clock.now(), monotonic: daemon.clock.monotonic() },
     ...{
       snapshot: daemon.snapshots.last,
@@ -247,10 +247,10 @@ function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps
     ready: () => ({ ready: true, reasons: [] }),
     reload: () => Promise.resolve(ok(undefined)),
     isTrustedProxy: () => true,
-    status: () => statusView(scene()),
-    nodes: (query) => nodesView(scene(), query),
-    node: (id) => nodeView(scene(), id),
-    budget: () => budgetView(scene()),
+    status: () => statusView(statusSnapshot()),
+    nodes: (query) => nodesView(statusSnapshot(), query),
+    node: (id) => nodeView(statusSnapshot(), id),
+    budget: () => budgetView(statusSnapshot()),
     fleet: () => daemon.snapshots.last?.fleet ?? null,
     eventLog: createEventLog(),
     epoch: "now",
@@ -261,12 +261,12 @@ function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps
   };
 }
 
-/** What is left unanswered for so long was no whole request. */
+/** Time after which an incomplete request is abandoned. */
 const SILENCE_MS = 30;
-/** A whole request is answered by then, on a busy machine too. */
+/** The longest time to answer a complete request on a busy machine. */
 const ANSWER_MS_MAX = 5_000;
 
-/** Sends the bytes, and returns what came until the server closed; of events, which have no end, what came first. */
+/** Sends the bytes and returns everything received until the server closes; of an event stream, only the first chunk. */
 function exchange(port: number, request: Buffer, isFramed: boolean): Promise<string> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];

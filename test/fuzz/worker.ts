@@ -5,21 +5,21 @@ import { parentPort, workerData } from "node:worker_threads";
 import { type FuzzModule, type FuzzTarget, randomOfCase } from "./target.ts";
 import { HEARTBEAT, type WorkerReport, type WorkerTask } from "./worker-task.ts";
 
-/** Cases whose memory is not counted: caches fill, and code is compiled. */
+/** Cases before the heap baseline, in which caches fill and code is compiled. */
 const WARMUP_CASES = 2_000;
-const HEAP_LOOK_CASES = 25_000;
+const HEAP_CHECK_CASES = 25_000;
 
 const task = workerData as WorkerTask;
 const heartbeat = new Int32Array(task.heartbeat);
-const report = (found: WorkerReport) => parentPort!.postMessage(found);
+const send = (report: WorkerReport) => parentPort!.postMessage(report);
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
 const textOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error));
-const numberNow = (): number => Atomics.load(heartbeat, HEARTBEAT.number);
+const currentCase = (): number => Atomics.load(heartbeat, HEARTBEAT.number);
 
-process.on("unhandledRejection", (error) => report({ kind: "unhandled", number: numberNow(), detail: textOf(error) }));
-process.on("uncaughtException", (error) => report({ kind: "unhandled", number: numberNow(), detail: textOf(error) }));
+process.on("unhandledRejection", (error) => send({ kind: "unhandled", number: currentCase(), detail: textOf(error) }));
+process.on("uncaughtException", (error) => send({ kind: "unhandled", number: currentCase(), detail: textOf(error) }));
 
 function heapBytes(): number {
   collectGarbage();
@@ -36,16 +36,16 @@ async function runCase(target: FuzzTarget, number: number): Promise<void> {
     const running = target.run(input);
     if (running instanceof Promise) {
       await running;
-      // A rejection that is left unhandled is told at the end of a turn: of this case's own.
+      // An unhandled rejection is reported at the end of a turn: wait for it, so that it is assigned to this case.
       await nextTurn();
     }
   } catch (error) {
-    report({ kind: "exception", number, detail: textOf(error) });
+    send({ kind: "exception", number, detail: textOf(error) });
   }
-  // Of the processor, and not of the clock: on a busy machine any case may wait.
+  // CPU time, because on a busy machine any case may have to wait.
   const { user, system } = process.threadCpuUsage(before);
   const tookMs = (user + system) / 1_000;
-  if (tookMs > task.slowMs) report({ kind: "slow", number, detail: `it took ${Math.round(tookMs)} ms` });
+  if (tookMs > task.slowMs) send({ kind: "slow", number, detail: `the case took ${Math.round(tookMs)} ms` });
 }
 
 const { createTarget } = (await import(task.module)) as FuzzModule;
@@ -55,14 +55,14 @@ let baseline: number | null = null;
 let growth = 0;
 for (let number = task.from; number < task.to; number++) {
   await runCase(target, number);
-  const ran = number - task.from + 1;
-  if (ran === WARMUP_CASES) baseline = heapBytes();
-  const isLook = ran % HEAP_LOOK_CASES === 0 || number === task.to - 1;
-  if (baseline === null || !isLook) continue;
+  const cases = number - task.from + 1;
+  if (cases === WARMUP_CASES) baseline = heapBytes();
+  const isHeapCheck = cases % HEAP_CHECK_CASES === 0 || number === task.to - 1;
+  if (baseline === null || !isHeapCheck) continue;
   growth = heapBytes() - baseline;
   if (growth <= task.heapGrowthBytesMax) continue;
-  report({ kind: "memory", number, detail: `the heap grew by ${growth} bytes in ${ran} cases` });
+  send({ kind: "memory", number, detail: `the heap grew by ${growth} bytes in ${cases} cases` });
   break;
 }
 await target.close?.();
-report({ kind: "done", heapGrowthBytes: growth });
+send({ kind: "done", heapGrowthBytes: growth });

@@ -6,7 +6,7 @@ import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
 interface Input {
-  readonly peer: "prometheus" | "alertmanager";
+  readonly server: "prometheus" | "alertmanager";
   readonly status: number;
   readonly body: string;
 }
@@ -46,27 +46,27 @@ const seeds = {
 } as const;
 
 const statuses = [200, 200, 200, 200, 204, 301, 400, 404, 422, 500, 503];
-/** A message is shown to people as a reason to hold; more would be a page of its own. */
+/** The message is shown to operators as the detail of a hold. */
 const MESSAGE_CHARACTERS_MAX = 2_000;
 
-/** Replies of Prometheus and Alertmanager through the clients that read them. */
+/** Replies of Prometheus and Alertmanager, read by their clients. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate(random) {
-    const peer = pick(random, ["prometheus", "alertmanager"] as const);
-    const seed = pick(random, seeds[peer] as readonly Parameters<typeof mutated>[1][]);
+    const server = pick(random, ["prometheus", "alertmanager"] as const);
+    const seed = pick(random, seeds[server] as readonly Parameters<typeof mutated>[1][]);
     const body = random() < 0.02 ? randomBytes(random, 200) : jsonText(random, mutated(random, seed));
-    return { peer, status: pick(random, statuses), body };
+    return { server, status: pick(random, statuses), body };
   },
-  async run({ peer: name, status, body }) {
-    const peer: IntegrationClient = {
+  async run({ server, status, body }) {
+    const client: IntegrationClient = {
       request: () => Promise.resolve(ok({ status, headers: {}, body: bytesOf(body) })),
       close: () => Promise.resolve(),
     };
     const signal = new AbortController().signal;
-    const found = await (name === "prometheus"
-      ? queryHasResult(peer, "up == 0", signal)
-      : hasFiringAlerts(peer, ['severity="critical"'], signal));
-    if (found.ok) insist(typeof found.value === "boolean", "the answer is neither true nor false");
-    else insist(found.error.length <= MESSAGE_CHARACTERS_MAX, `the error has ${found.error.length} characters`);
+    const result = await (server === "prometheus"
+      ? queryHasResult(client, "up == 0", signal)
+      : hasFiringAlerts(client, ['severity="critical"'], signal));
+    if (result.ok) insist(typeof result.value === "boolean", "the result is not a boolean");
+    else insist(result.error.length <= MESSAGE_CHARACTERS_MAX, `the error has ${result.error.length} characters`);
   },
 });
