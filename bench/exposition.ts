@@ -1,29 +1,30 @@
 import { get } from "node:http";
-import { type Contender, type Measured, median, startContender } from "./rounds.ts";
+import { type Contender, type Measured, median, startContender } from "./bench-process.ts";
 
-/** What was measured for one size of fleet: milliseconds, megabytes, and ratios of medians. */
+/** Measurements for one size of fleet. Ratios are of medians. */
 export interface ExpositionResult {
   readonly nodes: number;
-  readonly peerFullMs: number;
-  readonly peerRssMb: number;
+  readonly promClientMs: number;
+  readonly promClientRssMb: number;
   readonly fullMs: number;
   readonly fewMs: number;
   readonly compressMs: number;
-  /** The longest of a round, of refreshing or of compressing: the median of the rounds, and the worst of them. */
+  /** Longest time that the event loop was blocked in a refresh or a compression: median of the rounds. */
   readonly gapMs: number;
+  /** The same, maximum of the rounds. */
   readonly gapWorstMs: number;
   readonly bareScrapeMs: number;
   readonly scrapeMs: number;
   readonly rssMb: number;
-  /** prom-client's full refresh over ours. */
+  /** prom-client's full refresh divided by proxywarden's. */
   readonly speedup: number;
-  /** Refresh of 5 % of the nodes over a full one. */
+  /** A refresh of 5 % of the nodes divided by a full one. */
   readonly fewShare: number;
-  /** Our scrape over that of the bare server. */
+  /** A scrape divided by one of the bare server. */
   readonly scrapeRatio: number;
 }
 
-/** What is to be reached, by size of fleet. */
+/** Targets by size of fleet. */
 export const targets: Readonly<
   Record<number, Partial<Record<keyof ExpositionResult, readonly [sign: "≥" | "≤", bound: number]>>>
 > = {
@@ -31,7 +32,7 @@ export const targets: Readonly<
   100000: { speedup: ["≥", 60], fewShare: ["≤", 1 / 3], gapMs: ["≤", 5], scrapeRatio: ["≤", 1.2], rssMb: ["≤", 450] },
 };
 
-/** Rounds that warm the code up, and that are counted. */
+/** Number of warm-up rounds and of measured rounds. */
 interface Length {
   readonly warm: number;
   readonly rounds: number;
@@ -44,60 +45,62 @@ const lengths = (nodes: number, quick: boolean): Length => {
 
 const SCRAPES = 31;
 
-/** Measures a refresh of every value, of 5 %, and a cached gzip scrape, round by round in turn with prom-client. */
+/** Measures a refresh of all values, a refresh of 5 % and a cached gzip scrape, alternating with prom-client. */
 export async function benchExposition(nodes: number, quick: boolean): Promise<ExpositionResult> {
   const { warm, rounds } = lengths(nodes, quick);
-  const ours = startContender(new URL("ours.ts", import.meta.url), nodes);
-  const peer = startContender(new URL("peer.ts", import.meta.url), nodes);
+  const ours = startContender(new URL("proxywarden.ts", import.meta.url), nodes);
+  const promClient = startContender(new URL("prom-client.ts", import.meta.url), nodes);
   try {
-    const peerFull: Measured[] = [];
+    const promClientFull: Measured[] = [];
     const full: Measured[] = [];
     const few: Measured[] = [];
     const compressed: Measured[] = [];
     for (let round = 0; round < warm + rounds; round++) {
-      // prom-client needs less warming up, and its rounds are long.
-      if (round === 0 || round >= warm) peerFull.push(await peer.ask<Measured>("full"));
+      // prom-client needs less warm-up, and its rounds are long.
+      if (round === 0 || round >= warm) promClientFull.push(await promClient.ask<Measured>("full"));
       full.push(await ours.ask<Measured>("full"));
       compressed.push(await ours.ask<Measured>("compress"));
       few.push(await ours.ask<Measured>("few"));
       await ours.ask("compress");
     }
     if (nodes <= 1_000) await compareTexts(nodes);
-    const urls = await ours.ask<{ ours: string; bare: string }>("serve");
+    const urls = await ours.ask<ServerUrls>("serve");
     const rssMb = await ours.ask<number>("rss");
-    const peerRssMb = await peer.ask<number>("rss");
-    peer.stop();
-    const scrapes = await raceScrapes(urls);
+    const promClientRssMb = await promClient.ask<number>("rss");
+    promClient.stop();
+    const scrapes = await measureScrapes(urls);
     const medianMs = (all: readonly Measured[]) => median(all.slice(-rounds).map(({ ms }) => ms));
-    const peerFullMs = medianMs(peerFull);
+    const promClientMs = medianMs(promClientFull);
     const fullMs = medianMs(full);
     const fewMs = medianMs(few);
     const gaps = [full, few, compressed].map((all) => all.slice(-rounds).map(({ gapMs }) => gapMs));
     return {
       nodes,
-      peerFullMs,
-      peerRssMb,
+      promClientMs,
+      promClientRssMb,
       fullMs,
       fewMs,
       compressMs: medianMs(compressed),
-      // The kind of round that keeps the loop longest speaks for all.
+      // The kind of round that blocks the loop longest counts.
       gapMs: Math.max(...gaps.map(median)),
       gapWorstMs: Math.max(...gaps.flat()),
       ...scrapes,
       rssMb,
-      speedup: peerFullMs / fullMs,
+      speedup: promClientMs / fullMs,
       fewShare: fewMs / fullMs,
       scrapeRatio: scrapes.scrapeMs / scrapes.bareScrapeMs,
     };
   } finally {
     ours.stop();
-    peer.stop();
+    promClient.stop();
   }
 }
 
-/** Both sides are to show the very same samples. */
+/** Fails unless both sides render the same samples. */
 async function compareTexts(nodes: number): Promise<void> {
-  const sides = ["ours.ts", "peer.ts"].map((module) => startContender(new URL(module, import.meta.url), nodes));
+  const sides = ["proxywarden.ts", "prom-client.ts"].map((module) =>
+    startContender(new URL(module, import.meta.url), nodes),
+  );
   const linesOf = async (side: Contender) => {
     await side.ask("full");
     const text = await side.ask<string>("text");
@@ -107,12 +110,17 @@ async function compareTexts(nodes: number): Promise<void> {
       .sort()
       .join("\n");
   };
-  const [ours, peers] = await Promise.all(sides.map(linesOf));
+  const [ours, theirs] = await Promise.all(sides.map(linesOf));
   for (const side of sides) side.stop();
-  if (ours !== peers) throw new Error("the two sides render different samples: the comparison would mean nothing");
+  if (ours !== theirs) throw new Error("proxywarden and prom-client render different samples");
 }
 
-async function raceScrapes(urls: { readonly ours: string; readonly bare: string }) {
+interface ServerUrls {
+  readonly ours: string;
+  readonly bare: string;
+}
+
+async function measureScrapes(urls: ServerUrls) {
   const ours: number[] = [];
   const bare: number[] = [];
   for (let round = 0; round < SCRAPES; round++) {
@@ -122,7 +130,7 @@ async function raceScrapes(urls: { readonly ours: string; readonly bare: string 
   return { bareScrapeMs: median(bare), scrapeMs: median(ours) };
 }
 
-/** Milliseconds until the last byte of the body is here. */
+/** Returns the milliseconds until the complete body is received. */
 const scrape = (url: string) =>
   new Promise<number>((resolve, reject) => {
     const startedAt = performance.now();

@@ -4,7 +4,7 @@ import { NODE_STATUSES } from "../src/model/node.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
 import type { MonotonicMs } from "../src/model/time.ts";
 
-/** Families that neither side renders: the comparison is of twelve series a node and one line of information. */
+/** Families that neither side renders, so that each node has twelve series and one info series. */
 const DENIED = [
   "proxynet_nodes",
   "proxynet_node_bandwidth_bytes",
@@ -13,20 +13,23 @@ const DENIED = [
   "proxynet_node_updated_timestamp_seconds",
 ];
 
-const PLACES = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({ country, region: `${country}-1` }));
+const LOCATIONS = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({
+  country,
+  region: `${country}-1`,
+}));
 const HOUR_MS = 3_600_000;
 const START_MS = 1_763_700_000_000;
 
-/** The columns that change from round to round. */
+/** Columns that change from round to round. */
 const columns = ["lastSeenMs", "uptimeHours", "activeSessions", "cpuUsage", "memoryUsage", "diskUsage"] as const;
 
-/** A made-up fleet, and its changes. The same seed makes the same ones in every process. */
+/** A synthetic fleet that changes identically in every process. */
 export interface FleetSource {
-  /** The next state: `share` of the nodes have a new value in every column and another status. */
+  /** Returns the next state, in which `share` of the nodes have a new value in every column and another status. */
   next(share: number): Fleet;
 }
 
-/** A fleet of `nodes` nodes. */
+/** Creates a fleet of `nodes` nodes. */
 export function createFleetSource(nodes: number): FleetSource {
   const random = seededRandom(nodes);
   const upTo = (count: number) => Math.floor(random() * count);
@@ -47,7 +50,7 @@ export function createFleetSource(nodes: number): FleetSource {
   return {
     next(share) {
       round++;
-      // Two fleets in turn: a rendering still compares with the one before.
+      // Alternate between two fleets: the renderer compares with the previous one.
       [fleet, other] = [other, fleet];
       for (const column of columns) fleet[column].set(other[column]);
       fleet.status.set(other.status);
@@ -57,7 +60,7 @@ export function createFleetSource(nodes: number): FleetSource {
   };
 }
 
-/** A text as JSON.parse makes it: in one run, not as a tree of the parts that it was put together from. */
+/** Copies a string to a flat one, as JSON.parse creates it, instead of a rope of concatenated parts. */
 const flat = (text: string) => Buffer.from(text).toString("latin1");
 
 function emptyFleet(nodes: number, upTo: (count: number) => number) {
@@ -71,15 +74,15 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
   return {
     slots: nodes,
     count: nodes,
-    // Of the length of a UUID: with it a line has the hundred bytes that were assumed when the targets were set.
+    // About as long as a UUID, so that a line has the 100 bytes on which the targets are based.
     ids: slots.map((slot) =>
       flat(`node_${slot.toString(16).padStart(8, "0")}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`),
     ),
-    names: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
+    names: slots.map((slot) => flat(`edge-${LOCATIONS[slot % LOCATIONS.length]!.country.toLowerCase()}-${slot}`)),
     ipAddresses: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
     versions: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
-    locationIndex: Uint32Array.from(slots, (slot) => slot % PLACES.length),
-    locations: PLACES,
+    locationIndex: Uint32Array.from(slots, (slot) => slot % LOCATIONS.length),
+    locations: LOCATIONS,
     status: new Uint8Array(nodes),
     lastSeenMs: new Float64Array(nodes),
     uptimeHours: new Float64Array(nodes),
@@ -111,7 +114,7 @@ const copyColumns = (fleet: MutableFleet) =>
     >),
   }) as const;
 
-/** What the renderer is given of a fleet. */
+/** Returns the input of the renderer for a fleet. */
 export const inputOf = (fleet: Fleet, now: MonotonicMs): RenderInput => ({
   snapshot: { sequence: 0, at: 0, fleet, sessions: null, stats: null, hourly: null },
   now,

@@ -4,22 +4,22 @@ import { createSessionTotals } from "../src/inventory/sessions/session-totals.ts
 import { defaultScenario, SIMULATION_KEY } from "../src/simulator/default-scenarios.ts";
 import { createService, handleRequest } from "../src/simulator/http/service.ts";
 
-/** A page of 1,000 records: from bytes to folded records, beside JSON.parse of the same bytes alone. */
+/** Times to process a page of 1,000 records completely, and only to parse its JSON. */
 export interface ParsingResult {
   readonly list: string;
   readonly parseMs: number;
-  readonly foldMs: number;
+  readonly processMs: number;
   readonly ratio: number;
 }
 
-/** The ratio that a page must reach. */
+/** The target for the ratio. */
 export const PARSING_RATIO_MAX = 2.2;
 
 const START_MS = Date.UTC(2026, 0, 1);
 const ROUNDS = 300;
 const WARM_UP_ROUNDS = 60;
 
-/** Interleaved rounds over the simulator's own pages; medians. */
+/** Measures pages of the simulator in alternating rounds. Returns medians. */
 export function benchParsing(): ParsingResult[] {
   const service = createService({ ...defaultScenario, nodes: 1_000, sessions: 1_300 }, START_MS);
   const page = (list: string): Uint8Array => {
@@ -50,21 +50,22 @@ export function benchParsing(): ParsingResult[] {
 
 const utf8 = new TextDecoder();
 
-function measure(list: string, bytes: Uint8Array, fold: (record: unknown) => void): ParsingResult {
+function measure(list: string, bytes: Uint8Array, record: (record: unknown) => void): ParsingResult {
   const parsing: number[] = [];
-  const folding: number[] = [];
+  const processing: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     parsing.push(timed(() => void JSON.parse(utf8.decode(bytes))));
-    folding.push(
+    processing.push(
       timed(() => {
         const page = decodePage(JSON.parse(utf8.decode(bytes)));
-        if (!page.ok || page.value.records.length !== 1_000) throw new Error("the simulator gave no page of 1,000");
-        page.value.records.forEach(fold);
+        if (!page.ok || page.value.records.length !== 1_000)
+          throw new Error("the simulator did not return a page of 1,000 records");
+        page.value.records.forEach(record);
       }),
     );
   }
-  const [parseMs, foldMs] = [median(parsing), median(folding)];
-  return { list, parseMs, foldMs, ratio: foldMs / parseMs };
+  const [parseMs, processMs] = [median(parsing), median(processing)];
+  return { list, parseMs, processMs, ratio: processMs / parseMs };
 }
 
 function timed(work: () => void): number {

@@ -4,17 +4,18 @@ import { pollingCallsPerMinute, pollingCallsPerWindow } from "../../src/rate-lim
 import { type Limits, PLANS, type PlanLimits, pollingCallsPerMonth } from "../../src/rate-limit/limits.ts";
 import type { CustomLimits } from "../../src/simulator/http/rate-limits.ts";
 
-/** What a service allows, as both sides know it. */
-export interface Terms {
+/** The limits of the service, as configured on both sides. */
+export interface PlanVariant {
   readonly title: string;
   readonly limits: Limits;
-  /** The plan as the simulated service has it, and what a contract changes about it. */
+  /** The plan of the simulated service. */
   readonly servicePlan: ServiceOptions["plan"];
+  /** Limits that differ from those of the plan. */
   readonly contract: CustomLimits;
 }
 
 const WINDOW_MS = MINUTE_MS;
-/** The default of the configuration, and the table of the spec (section 8.2). */
+/** The default limits of the configuration, which are those of the spec (section 8.2). */
 const limitsOf = (plan: PlanLimits, nodeCalls = 100): Limits => ({
   categories: {
     node_management: { requests: nodeCalls, burst: 2 * nodeCalls, windowMs: WINDOW_MS },
@@ -27,8 +28,8 @@ const limitsOf = (plan: PlanLimits, nodeCalls = 100): Limits => ({
 const CUSTOM = 2_000;
 const custom = { ...PLANS.enterprise, requestsPerMinute: CUSTOM };
 
-/** The plans of the spec. What Enterprise allows is "custom": the bench takes 2,000 a minute, in two readings. */
-export const TERMS = {
+/** The plans of the spec. Enterprise's limits are "custom": here 2,000 requests a minute, in two variants. */
+export const PLAN_VARIANTS = {
   starter: { title: "Starter", limits: limitsOf(PLANS.starter), servicePlan: "starter", contract: {} },
   business: { title: "Business", limits: limitsOf(PLANS.business), servicePlan: "business", contract: {} },
   enterprise100: {
@@ -46,55 +47,57 @@ export const TERMS = {
       categories: { node_management: { limit: CUSTOM, burst: 2 * CUSTOM, windowMs: WINDOW_MS } },
     },
   },
-} as const satisfies Record<string, Terms>;
-export type TermsName = keyof typeof TERMS;
+} as const satisfies Record<string, PlanVariant>;
+export type PlanVariantName = keyof typeof PLAN_VARIANTS;
 
 /**
- * What a cell has beside its faults. `churn`: nodes join and leave while the list, newest first, is walked;
- * `bad_details`: the details of some nodes can't be read.
+ * Conditions in addition to the faults. `churn`: nodes join and leave, and the list is sorted newest first.
+ * `bad_details`: the details of some nodes are unreadable.
  */
 export const CONDITIONS = ["plain", "churn", "bad_details"] as const;
 export type Conditions = (typeof CONDITIONS)[number];
 
-/** One fleet under one plan: all contenders run it. */
+/** One fleet under one plan, run by every contender. */
 export interface Cell {
   readonly nodes: number;
-  readonly terms: TermsName;
+  readonly plan: PlanVariantName;
   readonly conditions: Conditions;
   readonly seed: number;
-  /** Faults of each kind. */
+  /** Number of faults of each kind. */
   readonly faults: number;
-  /** Virtual time that the cell may take at most. */
+  /** The longest simulated time. */
   readonly spanMsMax: DurationMs;
 }
 
-/** The sizes of the fleets. */
+/** Sizes of the fleets. */
 export const SIZES = [500, 5_000, 50_000] as const;
 const FAULTS = 80;
-/** A fleet whose round takes days is looked at for as long as there is patience; what was not found by then is said so. */
-const SPAN_MS_MAX: Readonly<Record<number, Partial<Record<TermsName, DurationMs>>>> = {
+/** Limits the simulated time of fleets whose round takes days. Faults not found by then are reported as such. */
+const SPAN_MS_MAX: Readonly<Record<number, Partial<Record<PlanVariantName, DurationMs>>>> = {
   50000: { starter: 60 * HOUR_MS, business: 6 * HOUR_MS, enterprise100: 1.5 * HOUR_MS },
 };
 
-/** A cell of the bench. */
-export const cellOf = (nodes: number, terms: TermsName, seed: number, conditions: Conditions = "plain"): Cell => ({
+/** Returns a cell of the benchmark. */
+export const cellOf = (nodes: number, plan: PlanVariantName, seed: number, conditions: Conditions = "plain"): Cell => ({
   nodes,
-  terms,
+  plan,
   conditions,
   seed,
   faults: FAULTS,
-  spanMsMax: SPAN_MS_MAX[nodes]?.[terms] ?? 20 * DAY_MS,
+  spanMsMax: SPAN_MS_MAX[nodes]?.[plan] ?? 20 * DAY_MS,
 });
 
-/** All cells: every size under every plan, then those of the other conditions. */
+/** Returns all cells: every size under every plan, then those with other conditions. */
 export const allCells = (seed: number): readonly Cell[] => [
-  ...SIZES.flatMap((nodes) => (Object.keys(TERMS) as TermsName[]).map((terms) => cellOf(nodes, terms, seed))),
+  ...SIZES.flatMap((nodes) =>
+    (Object.keys(PLAN_VARIANTS) as PlanVariantName[]).map((plan) => cellOf(nodes, plan, seed)),
+  ),
   ...CONDITIONS.filter((each) => each !== "plain").map((each) => cellOf(5_000, "enterprise100", seed, each)),
 ];
 
-/** The plan and the conditions of a cell, for tables. */
-export function titleOf({ terms, conditions }: Cell): string {
-  const { title } = TERMS[terms];
+/** Returns the plan and the conditions of a cell, for tables. */
+export function titleOf({ plan, conditions }: Cell): string {
+  const { title } = PLAN_VARIANTS[plan];
   switch (conditions) {
     case "plain":
       return title;
@@ -109,47 +112,49 @@ export function titleOf({ terms, conditions }: Cell): string {
 
 /** Mean time between joins, and between leaves, under churn. */
 export const CHURN_EVERY_MS: DurationMs = 40_000;
-/** Nodes whose details fail, as shares of the fleet; each holds the ones before it. */
+/** Shares of nodes whose details fail. Each share includes the previous ones. */
 export const BAD_DETAILS = [
   { share: 0.03, answer: "not_found" },
   { share: 0.06, answer: "unreadable" },
   { share: 0.1, answer: "server_error" },
 ] as const;
 
-/** What everybody wishes for: more than the limits carry nearly everywhere, so that there is use for every call. */
-export const WISHES = { listMs: MINUTE_MS, detailMs: MINUTE_MS } as const;
-/** Largest page that the service gives. */
+/** Requested intervals of all contenders. The limits rarely allow them, so every call is useful. */
+export const REQUESTED_INTERVALS = { listMs: MINUTE_MS, detailMs: MINUTE_MS } as const;
+/** The largest page of the service. */
 export const PAGE_SIZE = 1_000;
-/** Under churn pages are small: a walk of 5,000 nodes takes 50 calls, and the list often changes meanwhile. */
+/** With small pages a walk of 5,000 nodes takes 50 calls, so that the list often changes meanwhile. */
 export const PAGE_SIZE_OF_CHURN = 100;
 
-/** Nodes on a page of a cell's list. */
+/** Returns the number of nodes on a page. */
 export const pageSizeOf = ({ conditions }: Pick<Cell, "conditions">): number =>
   conditions === "churn" ? PAGE_SIZE_OF_CHURN : PAGE_SIZE;
 
 export const MONTH_MS: DurationMs = 30 * DAY_MS;
 
-/** Of what may be spent, lists get so much at most, with the even poller as with ours: details compare on the same calls. */
+/** The largest share of calls for lists, of the even poller and of proxywarden, so that their details are comparable. */
 export const LIST_SHARE = 0.75;
 
-/** How much may be spent on a fleet, and what that comes to. Rates are calls a minute. */
-export interface Means {
+/** The calls that polling may make for a fleet, and the resulting intervals. Rates are calls a minute. */
+export interface PollingBudget {
   readonly pages: number;
-  /** What polling may spend in the long run: the window and the plan's minute less the reserve, and the month. */
+  /** Sustained rate: the limits less the reserve, and the month. */
   readonly rate: number;
-  /** Whether the wishes would take more than that. */
+  /** Whether the requested intervals exceed the rate. */
   readonly isScarce: boolean;
-  /** Between two walks: of somebody who spends all on lists, and of the even poller. */
+  /** Time between two walks if all calls are for lists. */
   readonly fastestWalkMs: DurationMs;
+  /** Time between two walks of the even poller. */
   readonly evenWalkMs: DurationMs;
-  /** The even poller's details. */
+  /** Rate of detail reads of the even poller. */
   readonly evenDetailRate: number;
+  /** Time in which the even poller reads the details of all nodes. */
   readonly roundMs: DurationMs;
 }
 
-/** The means of a cell. */
-export function meansOf({ nodes, terms, conditions }: Cell): Means {
-  const { limits } = TERMS[terms];
+/** Returns the polling budget of a cell. */
+export function pollingBudgetOf({ nodes, plan, conditions }: Cell): PollingBudget {
+  const { limits } = PLAN_VARIANTS[plan];
   const pages = Math.ceil(nodes / pageSizeOf({ conditions }));
   const cap = limits.plan.callsPerMonth;
   const rate = Math.min(
@@ -157,14 +162,14 @@ export function meansOf({ nodes, terms, conditions }: Cell): Means {
     pollingCallsPerMinute(limits) ?? Number.POSITIVE_INFINITY,
     cap === null ? Number.POSITIVE_INFINITY : (pollingCallsPerMonth(cap) * MINUTE_MS) / MONTH_MS,
   );
-  const walkMs = (share: number) => Math.max(WISHES.listMs, (pages * MINUTE_MS) / (rate * share));
+  const walkMs = (share: number) => Math.max(REQUESTED_INTERVALS.listMs, (pages * MINUTE_MS) / (rate * share));
   const evenWalkMs = walkMs(LIST_SHARE);
-  const wanted = (nodes * MINUTE_MS) / WISHES.detailMs;
-  const evenDetailRate = Math.min(wanted, rate - (pages * MINUTE_MS) / evenWalkMs);
+  const requestedRate = (nodes * MINUTE_MS) / REQUESTED_INTERVALS.detailMs;
+  const evenDetailRate = Math.min(requestedRate, rate - (pages * MINUTE_MS) / evenWalkMs);
   return {
     pages,
     rate,
-    isScarce: wanted + (pages * MINUTE_MS) / WISHES.listMs > rate,
+    isScarce: requestedRate + (pages * MINUTE_MS) / REQUESTED_INTERVALS.listMs > rate,
     fastestWalkMs: walkMs(1),
     evenWalkMs,
     evenDetailRate,
@@ -172,28 +177,28 @@ export function meansOf({ nodes, terms, conditions }: Cell): Means {
   };
 }
 
-/** When what happens in a cell, from its start. */
+/** The times of a cell, from its start. */
 export interface Timetable {
-  /** Nothing shows before: what was read just before the start has come to differ in age by then. */
+  /** Time without visible faults, in which the ages of the details become different. */
   readonly leadMs: DurationMs;
-  /** Faults show within this, evenly. */
+  /** Duration of the following window in which faults become visible, evenly distributed. */
   readonly windowMs: DurationMs;
-  /** How long each lasts from then on: after that it was not found. */
+  /** Duration of each fault. A fault that is not found within it counts as not found. */
   readonly lastsMs: DurationMs;
   readonly endMs: DurationMs;
 }
 
-/** Rounds of the even poller that a creeping usage takes from its healthy level to the threshold: less is a jump to it. */
+/** Duration of a slow rise from the healthy usage to the threshold, in rounds of the even poller. */
 export const CREEP_ROUNDS = { min: 1.5, max: 3.5 } as const;
 const LASTS_ROUNDS = 1.5;
 const LASTS_MS_MIN: DurationMs = 10 * MINUTE_MS;
-/** Nodes that creep at a time, as a share of the fleet: more would be no fault of nodes. */
+/** The largest share of nodes whose usage rises at the same time. */
 const CREEPING_SHARE = 0.04;
 const WINDOW_ROUNDS_MIN = 0.25;
 
-/** The timetable of a cell. */
+/** Returns the timetable of a cell. */
 export function timetableOf(cell: Cell): Timetable {
-  const { roundMs } = meansOf(cell);
+  const { roundMs } = pollingBudgetOf(cell);
   const lastsMs = Math.min(Math.max(LASTS_MS_MIN, LASTS_ROUNDS * roundMs), 0.4 * cell.spanMsMax);
   const leadMs = Math.min(roundMs, 0.2 * cell.spanMsMax);
   const creepMs = ((CREEP_ROUNDS.min + CREEP_ROUNDS.max) / 2) * roundMs + lastsMs;

@@ -2,20 +2,20 @@ import type { EpochMs } from "../../src/model/time.ts";
 import { type Cell, pageSizeOf } from "./cell.ts";
 import type { Script } from "./script.ts";
 
-/** The list of a cell's nodes over time. Instants of calls never go back. */
+/** The list of a cell's nodes over time. The times of successive calls must not decrease. */
 export interface Listing {
-  /** Pages that the list has. */
+  /** Returns the number of pages. */
   pages(at: EpochMs): number;
-  /** The page, from 0, that shows the node; -1: none does. */
+  /** Returns the page, from 0, that contains a node; -1: none. */
   pageOf(index: number, at: EpochMs): number;
-  /** The next node to be read by those that take nodes in turn, in the order of joining. */
+  /** Returns the node after `index` in round-robin order, which is the order of joining. */
   next(index: number, at: EpochMs): number;
 }
 
-/** The list as it is at the start, and as joins and leaves change it. */
-export function createListing(cell: Cell, { listed, moves }: Script): Listing {
+/** Creates the list of a cell, which follows the script's joins and leaves. */
+export function createListing(cell: Cell, { listed, membershipChanges }: Script): Listing {
   const size = pageSizeOf(cell);
-  if (moves.length === 0) {
+  if (membershipChanges.length === 0) {
     return {
       pages: () => Math.ceil(cell.nodes / size),
       pageOf: (index) => Math.floor(index / size),
@@ -24,10 +24,14 @@ export function createListing(cell: Cell, { listed, moves }: Script): Listing {
   }
   const positions = [...listed];
   const isMember = Array.from({ length: cell.nodes }, () => true);
-  let moved = 0;
+  let applied = 0;
 
-  function passTo(at: EpochMs): void {
-    for (let move = moves[moved]; move !== undefined && move.at <= at; move = moves[++moved]) {
+  function advanceTo(at: EpochMs): void {
+    for (
+      let move = membershipChanges[applied];
+      move !== undefined && move.at <= at;
+      move = membershipChanges[++applied]
+    ) {
       isMember[move.index] = move.joins;
       // The list is sorted by age, the newest first.
       if (move.joins) positions.unshift(move.index);
@@ -37,15 +41,15 @@ export function createListing(cell: Cell, { listed, moves }: Script): Listing {
 
   return {
     pages(at) {
-      passTo(at);
+      advanceTo(at);
       return Math.ceil(positions.length / size);
     },
     pageOf(index, at) {
-      passTo(at);
+      advanceTo(at);
       return Math.floor(positions.indexOf(index) / size);
     },
     next(index, at) {
-      passTo(at);
+      advanceTo(at);
       let next = index;
       do next = (next + 1) % isMember.length;
       while (!isMember[next]);

@@ -4,12 +4,12 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { allCells, type Cell, titleOf } from "./cell.ts";
-import type { Contest } from "./contest.ts";
+import type { CellRun } from "./cell-run.ts";
+import { DETECTION_KINDS, quantile } from "./detection.ts";
 import { freshnessDocument } from "./document.ts";
-import { KINDS, quantile } from "./finding.ts";
-import { judgementTable, showingTables } from "./report.ts";
-import { CONTENDERS, type Showing } from "./showing.ts";
-import { judge } from "./targets.ts";
+import { resultTables, targetTable } from "./report.ts";
+import { CONTENDERS, type Result } from "./result.ts";
+import { checkTargets } from "./targets.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -23,61 +23,64 @@ const { values: options } = parseArgs({
 const seed = Number(options.seed);
 const cells = allCells(seed)
   .filter(({ nodes }) => options.nodes === undefined || nodes === Number(options.nodes))
-  .filter(({ terms }) => options.plan === undefined || terms === options.plan)
+  .filter(({ plan }) => options.plan === undefined || plan === options.plan)
   .filter(({ conditions }) => options.conditions === undefined || conditions === options.conditions);
-const contests = await playAll(cells);
+const runs = await runAll(cells);
 
-if (options.json) console.log(JSON.stringify(contests.map(summary), null, 2));
-else console.log(`seed ${seed}\n\n${judgementTable(contests)}\n\n${showingTables(contests)}`);
-// A part of the cells, or another seed, is a look at them, and no new document.
+if (options.json) console.log(JSON.stringify(runs.map(summary), null, 2));
+else console.log(`seed ${seed}\n\n${targetTable(runs)}\n\n${resultTables(runs)}`);
+// Only a complete run with the default seed updates the document.
 if (cells.length === allCells(seed).length && seed === 1) {
-  writeFileSync(new URL("../../docs/freshness.md", import.meta.url), freshnessDocument(contests, seed));
+  writeFileSync(new URL("../../docs/freshness.md", import.meta.url), freshnessDocument(runs, seed));
 }
-const missed = contests.flatMap(judge).filter(({ isReached }) => !isReached);
+const missed = runs.flatMap(checkTargets).filter(({ isReached }) => !isReached);
 for (const { cell, target, value, bound } of missed) {
   console.error(`MISSED: ${cell.nodes} nodes, ${titleOf(cell)}: ${target} is ${value}, must be ${bound}`);
 }
 if (missed.length > 0) process.exitCode = 1;
 
-/** A contest with two numbers for all latencies of a kind; null: more than half, or a twentieth, was not found. */
-function summary({ cell, showings }: Contest) {
-  const short = ({ latencies, ...rest }: Showing) => ({
+/** Replaces all latencies of a kind by their median and 95th percentile; null: fewer faults were found. */
+function summary({ cell, results }: CellRun) {
+  const short = ({ latencies, ...rest }: Result) => ({
     ...rest,
     latenciesMs: Object.fromEntries(
-      KINDS.map((kind) => [kind, { median: quantile(latencies[kind], 0.5), p95: quantile(latencies[kind], 0.95) }]),
+      DETECTION_KINDS.map((kind) => [
+        kind,
+        { median: quantile(latencies[kind], 0.5), p95: quantile(latencies[kind], 0.95) },
+      ]),
     ),
   });
-  return { cell, showings: Object.fromEntries(CONTENDERS.map((name) => [name, short(showings[name])])) };
+  return { cell, results: Object.fromEntries(CONTENDERS.map((name) => [name, short(results[name])])) };
 }
 
-/** Plays the cells, as many at a time as there are processors; the longest begin first. */
-async function playAll(all: readonly Cell[]): Promise<readonly Contest[]> {
+/** Runs the cells in as many processes as there are processors, the longest cells first. */
+async function runAll(all: readonly Cell[]): Promise<readonly CellRun[]> {
   const waiting = all.toReversed();
-  const played = new Map<Cell, Contest>();
-  const player = async () => {
-    const child = fork(new URL("./player.ts", import.meta.url), { serialization: "advanced" });
+  const results = new Map<Cell, CellRun>();
+  const worker = async () => {
+    const child = fork(new URL("./cell-process.ts", import.meta.url), { serialization: "advanced" });
     for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
-      const contest = await play(child, cell);
+      const run = await runInProcess(child, cell);
       process.stderr.write(
-        `${cell.nodes.toLocaleString("en")} nodes, ${titleOf(cell)}: seed ${cell.seed}, ${contest.cpuSeconds.toFixed(1)} s of a processor\n`,
+        `${cell.nodes.toLocaleString("en")} nodes, ${titleOf(cell)}: seed ${cell.seed}, ${run.cpuSeconds.toFixed(1)} CPU seconds\n`,
       );
-      played.set(cell, contest);
+      results.set(cell, run);
     }
     child.disconnect();
   };
-  await Promise.all(Array.from({ length: Math.min(all.length, availableParallelism()) }, player));
-  return all.map((cell) => played.get(cell)!);
+  await Promise.all(Array.from({ length: Math.min(all.length, availableParallelism()) }, worker));
+  return all.map((cell) => results.get(cell)!);
 }
 
-async function play(child: ChildProcess, cell: Cell): Promise<Contest> {
+async function runInProcess(child: ChildProcess, cell: Cell): Promise<CellRun> {
   const stop = new AbortController();
-  const died = once(child, "exit", { signal: stop.signal }).then(([code]) => {
-    throw new Error(`the player of ${cell.nodes} nodes, ${titleOf(cell)}, ended with code ${code}`);
+  const exited = once(child, "exit", { signal: stop.signal }).then(([code]) => {
+    throw new Error(`the process of ${cell.nodes} nodes, ${titleOf(cell)}, exited with code ${code}`);
   });
-  died.catch(() => undefined);
-  const answered = once(child, "message") as Promise<[Contest]>;
+  exited.catch(() => undefined);
+  const answered = once(child, "message") as Promise<[CellRun]>;
   child.send(cell);
-  const [contest] = await Promise.race([answered, died]);
+  const [run] = await Promise.race([answered, exited]);
   stop.abort();
-  return contest;
+  return run;
 }

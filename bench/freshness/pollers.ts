@@ -1,63 +1,63 @@
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { EpochMs } from "../../src/model/time.ts";
 import { type ApiLimits, checkLimits, createApiLimits } from "../../src/simulator/http/rate-limits.ts";
-import { type Cell, meansOf, TERMS, WISHES } from "./cell.ts";
-import { createFinder, type Finder } from "./finding.ts";
+import { type Cell, PLAN_VARIANTS, pollingBudgetOf, REQUESTED_INTERVALS } from "./cell.ts";
+import { createDetector, type Detector } from "./detection.ts";
 import { createListing, type Listing } from "./listing.ts";
+import { ageAt, ageMoments, type Result, toResult } from "./result.ts";
 import { type Script, START_MS } from "./script.ts";
-import { ageAt, ageMoments, type Showing, showingOf } from "./showing.ts";
 
-/** From the sending of a request to its answer. */
+/** Time from a request to its answer. */
 export const LATENCY_MS = 50;
-/** Calls that the naive poller has under way at once: as many as proxywarden's detail reads. */
+/** Concurrent calls of the naive poller, as many as proxywarden's concurrent detail reads. */
 const WORKERS = 4;
 
-/** A call of a poller: a page of the list, from 0, or a node. */
-type Job = { readonly page: number } | { readonly node: number };
+/** A call of a poller: a page of the list, from 0, or the detail of a node. */
+type Call = { readonly page: number } | { readonly node: number };
 
-/** Sends calls to the simulated service's own limiters. What an answer shows is what the script says. */
-interface Line {
-  /** Sends a call at `at`. Returns how long to wait before it is sent again: 0 where it was let in. */
-  send(job: Job, at: EpochMs): number;
+/** Sends calls to the limiters of the simulated service. The script determines the answers. */
+interface Poller {
+  /** Sends a call at `at`. Returns the time to wait before sending it again; 0: it was admitted. */
+  send(call: Call, at: EpochMs): number;
   readonly listing: Listing;
-  /** Lets time pass up to `at`: ages are taken on the way. */
-  passTo(at: EpochMs): void;
-  showing(): Showing;
+  /** Advances time to `at` and records the ages of details on the way. */
+  advanceTo(at: EpochMs): void;
+  result(): Result;
 }
 
-function openLine(cell: Cell, script: Script, admission: ApiLimits): Line {
+function startPoller(cell: Cell, script: Script, apiLimits: ApiLimits): Poller {
   const listing = createListing(cell, script);
-  const finder: Finder = createFinder(script, cell.nodes, listing);
+  const detector: Detector = createDetector(script, cell.nodes, listing);
   const { leadMs, endMs } = script.timetable;
   const moments = [...ageMoments(START_MS + leadMs, START_MS + endMs)];
   const ages: number[] = [];
   let calls = 0;
-  let refused = 0;
+  let rejected = 0;
   return {
     listing,
-    send(job, at) {
+    send(call, at) {
       const servedAt = Math.floor(at + LATENCY_MS / 2);
-      const { refusedBy, verdict } = checkLimits(admission, "key", "node_management", 1, servedAt);
+      const { refusedBy, verdict } = checkLimits(apiLimits, "key", "node_management", 1, servedAt);
       if (refusedBy !== null) {
-        refused++;
+        rejected++;
         return verdict.retryAfterSeconds * SECOND_MS;
       }
       calls++;
-      if ("page" in job) finder.page(job.page, servedAt, at + LATENCY_MS);
-      else if (script.isReadable(job.node)) finder.node(job.node, servedAt, at + LATENCY_MS, true);
+      if ("page" in call) detector.recordPage(call.page, servedAt, at + LATENCY_MS);
+      else if (script.isReadable(call.node)) detector.recordDetail(call.node, servedAt, at + LATENCY_MS, true);
       return 0;
     },
-    passTo(at) {
-      const known = (index: number) => finder.known[index]!;
-      while (moments.length > 0 && moments[0]! <= at) ages.push(ageAt(script, known, moments.shift()!));
+    advanceTo(at) {
+      const detailedAt = (index: number) => detector.detailedAt[index]!;
+      while (moments.length > 0 && moments[0]! <= at) ages.push(ageAt(script, detailedAt, moments.shift()!));
     },
-    showing: () =>
-      showingOf({
-        latencies: finder.latencies(),
+    result: () =>
+      toResult({
+        latencies: detector.latencies(),
         calls,
-        refused,
+        rejected,
         spanMs: endMs,
-        callsPerMonth: TERMS[cell.terms].limits.plan.callsPerMonth,
+        callsPerMonth: PLAN_VARIANTS[cell.plan].limits.plan.callsPerMonth,
         ages,
         inventory: null,
       }),
@@ -65,27 +65,27 @@ function openLine(cell: Cell, script: Script, admission: ApiLimits): Line {
 }
 
 /**
- * Walks the list each minute and reads details round robin, as fast as it is let: a refused call waits for Retry-After
- * and is sent again. The month is not held against it here: how long it would last is reckoned from its calls.
+ * Walks the list every minute and reads details round robin as fast as the service allows. A rejected call waits for
+ * Retry-After and is sent again. The month is not enforced; how long it would last is computed from the number of calls.
  */
-export function runNaive(cell: Cell, script: Script): Showing {
+export function runNaive(cell: Cell, script: Script): Result {
   const { service } = script.scenario;
-  const { contract } = TERMS[cell.terms];
-  const endless = { ...contract, plan: { ...("plan" in contract ? contract.plan : {}), callsPerMonth: Infinity } };
-  const line = openLine(cell, script, createApiLimits(service, endless));
+  const { contract } = PLAN_VARIANTS[cell.plan];
+  const withoutMonth = { ...contract, plan: { ...("plan" in contract ? contract.plan : {}), callsPerMonth: Infinity } };
+  const poller = startPoller(cell, script, createApiLimits(service, withoutMonth));
   const endAt = START_MS + script.timetable.endMs;
-  const { listing } = line;
-  const workers: { at: EpochMs; again: Job | null }[] = Array.from({ length: WORKERS }, () => ({
+  const { listing } = poller;
+  const workers: { at: EpochMs; rejectedCall: Call | null }[] = Array.from({ length: WORKERS }, () => ({
     at: START_MS,
-    again: null,
+    rejectedCall: null,
   }));
   let walkAt = START_MS;
   let page = 0;
   let node = -1;
-  const nextJob = (at: EpochMs): Job => {
+  const nextCall = (at: EpochMs): Call => {
     const isWalked = page >= listing.pages(at);
-    if (isWalked && at >= walkAt + WISHES.listMs) {
-      walkAt += WISHES.listMs * Math.floor((at - walkAt) / WISHES.listMs);
+    if (isWalked && at >= walkAt + REQUESTED_INTERVALS.listMs) {
+      walkAt += REQUESTED_INTERVALS.listMs * Math.floor((at - walkAt) / REQUESTED_INTERVALS.listMs);
       page = 0;
     } else if (isWalked) {
       node = listing.next(node, at);
@@ -95,38 +95,38 @@ export function runNaive(cell: Cell, script: Script): Showing {
   };
   for (;;) {
     const worker = workers.reduce((first, each) => (each.at < first.at ? each : first));
-    if (worker.at >= endAt) return line.showing();
-    line.passTo(worker.at);
-    const job = worker.again ?? nextJob(worker.at);
-    const wait = line.send(job, worker.at);
-    worker.again = wait > 0 ? job : null;
+    if (worker.at >= endAt) return poller.result();
+    poller.advanceTo(worker.at);
+    const call = worker.rejectedCall ?? nextCall(worker.at);
+    const wait = poller.send(call, worker.at);
+    worker.rejectedCall = wait > 0 ? call : null;
     worker.at += LATENCY_MS + wait;
   }
 }
 
-/** Keeps the reserve and the month, paces lists and details evenly, and takes the nodes in turn. */
-export function runEven(cell: Cell, script: Script): Showing {
-  const means = meansOf(cell);
-  const line = openLine(cell, script, createApiLimits(script.scenario.service, TERMS[cell.terms].contract));
+/** Respects the reserve and the month, spaces list and detail reads evenly, and reads the nodes round robin. */
+export function runEven(cell: Cell, script: Script): Result {
+  const budget = pollingBudgetOf(cell);
+  const poller = startPoller(cell, script, createApiLimits(script.scenario.service, PLAN_VARIANTS[cell.plan].contract));
   const endAt = START_MS + script.timetable.endMs;
-  const pageEveryMs = means.evenWalkMs / means.pages;
-  const detailEveryMs = MINUTE_MS / means.evenDetailRate;
+  const pageEveryMs = budget.evenWalkMs / budget.pages;
+  const detailEveryMs = MINUTE_MS / budget.evenDetailRate;
   let [pagesRead, nodesRead] = [0, 0];
   let [page, node] = [0, -1];
   for (;;) {
     const pageAt = START_MS + pagesRead * pageEveryMs;
     const nodeAt = START_MS + (nodesRead + 0.5) * detailEveryMs;
     const at = Math.min(pageAt, nodeAt);
-    if (at >= endAt) return line.showing();
-    line.passTo(at);
+    if (at >= endAt) return poller.result();
+    poller.advanceTo(at);
     if (pageAt <= nodeAt) {
       pagesRead++;
-      line.send({ page }, at);
-      page = page + 1 < line.listing.pages(at) ? page + 1 : 0;
+      poller.send({ page }, at);
+      page = page + 1 < poller.listing.pages(at) ? page + 1 : 0;
     } else {
       nodesRead++;
-      node = line.listing.next(node, at);
-      line.send({ node }, at);
+      node = poller.listing.next(node, at);
+      poller.send({ node }, at);
     }
   }
 }

@@ -1,9 +1,9 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { type Cell, CREEP_ROUNDS, meansOf, SIZES, timetableOf, titleOf } from "./cell.ts";
-import type { Contest } from "./contest.ts";
-import { KINDS, type Kind, quantile } from "./finding.ts";
-import { CONTENDERS, type Contender, type Showing } from "./showing.ts";
-import { type Judgement, judge } from "./targets.ts";
+import { type Cell, CREEP_ROUNDS, pollingBudgetOf, SIZES, timetableOf, titleOf } from "./cell.ts";
+import type { CellRun } from "./cell-run.ts";
+import { DETECTION_KINDS, type DetectionKind, quantile } from "./detection.ts";
+import { CONTENDERS, type Contender, type Result } from "./result.ts";
+import { checkTargets, type TargetResult } from "./targets.ts";
 
 const NAMES: Readonly<Record<Contender, string>> = {
   proxywarden: "**proxywarden**",
@@ -12,94 +12,94 @@ const NAMES: Readonly<Record<Contender, string>> = {
   oracle: "oracle",
 };
 
-const TITLES: Readonly<Record<Kind, string>> = {
-  offline: "offline (lists show it)",
-  creep: "usage creeps",
-  signalled: "usage jumps as the node restarts",
-  jump: "usage jumps without a sign",
+const TITLES: Readonly<Record<DetectionKind, string>> = {
+  offline: "offline",
+  creep: "slow rise of usage",
+  signalled: "jump of usage at a restart",
+  jump: "jump of usage without a signal",
 };
 
-/** The targets, a line each: also what the terminal shows. */
-export function judgementTable(contests: readonly Contest[]): string {
-  const lines = contests
-    .flatMap(judge)
-    .map(({ cell, target, value, bound, isReached }: Judgement) => [
-      size(cell.nodes),
+/** Formats the results of all targets. */
+export function targetTable(runs: readonly CellRun[]): string {
+  const lines = runs
+    .flatMap(checkTargets)
+    .map(({ cell, target, value, bound, isReached }: TargetResult) => [
+      formatInteger(cell.nodes),
       titleOf(cell),
       target,
       bound,
-      target.startsWith("calls ") && !target.includes("times") ? whole(value) : number(value),
+      formatNumber(value),
       isReached ? "PASS" : "**MISSED**",
     ]);
   return table(["nodes", "plan", "target", "bound", "value", ""], [4], lines);
 }
 
-/** What each contender did, a table a size of fleet. */
-export const showingTables = (contests: readonly Contest[]): string =>
+/** Formats the results of all contenders, with one table per size of fleet. */
+export const resultTables = (runs: readonly CellRun[]): string =>
   SIZES.flatMap((nodes) => {
-    const ofSize = contests.filter(({ cell }) => cell.nodes === nodes);
-    return ofSize.length === 0 ? [] : [`### ${size(nodes)} nodes`, showingTable(ofSize)];
+    const ofSize = runs.filter(({ cell }) => cell.nodes === nodes);
+    return ofSize.length === 0 ? [] : [`### ${formatInteger(nodes)} nodes`, resultTable(ofSize)];
   }).join("\n\n");
 
-function showingTable(contests: readonly Contest[]): string {
+function resultTable(runs: readonly CellRun[]): string {
   const head = [
     "plan",
-    "who",
-    ...KINDS.map((kind) => TITLES[kind]),
+    "contender",
+    ...DETECTION_KINDS.map((kind) => TITLES[kind]),
     "calls a minute",
     "429s a minute",
     "calls a month",
-    "month lasts",
+    "month's calls last",
     "median age of details",
   ];
-  const rows = contests.flatMap(({ cell, showings }) =>
+  const rows = runs.flatMap(({ cell, results }) =>
     CONTENDERS.map((contender, index) => {
-      const showing = showings[contender];
+      const result = results[contender];
       return [
         index === 0 ? titleOf(cell) : "",
         NAMES[contender],
-        ...KINDS.map((kind) => latencies(showing, kind, timetableOf(cell).lastsMs)),
-        number(showing.callsAMinute),
-        number(showing.refusedAMinute),
-        whole(showing.callsAMonth),
-        showing.sees < 1 ? `${duration(showing.sees * 30 * DAY_MS)} of 30 d` : "all of it",
-        showing.medianAgeMs === null ? "–" : duration(showing.medianAgeMs),
+        ...DETECTION_KINDS.map((kind) => latencies(result, kind, timetableOf(cell).lastsMs)),
+        formatNumber(result.callsPerMinute),
+        formatNumber(result.rejectedPerMinute),
+        formatInteger(result.callsInMonth),
+        result.monthShare < 1 ? `${duration(result.monthShare * 30 * DAY_MS)} of 30 d` : "all month",
+        result.medianAgeMs === null ? "–" : duration(result.medianAgeMs),
       ];
     }),
   );
   return table(head, [2, 3, 4, 5, 6, 7, 8, 9, 10], rows);
 }
 
-/** What the cells are like. */
+/** Formats the parameters of the cells. */
 export function cellTable(cells: readonly Cell[]): string {
   const rows = cells.map((cell) => {
-    const { rate, roundMs } = meansOf(cell);
+    const { rate, roundMs } = pollingBudgetOf(cell);
     const { endMs, lastsMs } = timetableOf(cell);
     return [
-      size(cell.nodes),
+      formatInteger(cell.nodes),
       titleOf(cell),
-      number(rate),
+      formatNumber(rate),
       duration(roundMs),
       `${duration(CREEP_ROUNDS.min * roundMs)} to ${duration(CREEP_ROUNDS.max * roundMs)}`,
       duration(lastsMs),
       duration(endMs),
     ];
   });
-  const head = ["nodes", "plan", "calls a minute that polling may spend", "even round", "a creep takes"];
-  return table([...head, "faults last", "simulated"], [2, 3, 4, 5, 6], rows);
+  const head = ["nodes", "plan", "polling budget, calls a minute", "round of the even poller", "slow rises take"];
+  return table([...head, "faults last", "simulated time"], [2, 3, 4, 5, 6], rows);
 }
 
-/** Over the whole month: who has spent its calls finds nothing any more. In brackets, what it was until then. */
-function latencies({ latencies: all, sees }: Showing, kind: Kind, lastsMs: DurationMs): string {
+/** Formats median and 95th percentile over the whole month: a contender without calls left finds nothing more. */
+function latencies({ latencies: all, monthShare }: Result, kind: DetectionKind, lastsMs: DurationMs): string {
   const text = (share: number) => {
     const value = quantile(all[kind], share);
     return Number.isFinite(value) ? duration(value) : `> ${duration(lastsMs)}`;
   };
   const both = `${text(0.5)} · ${text(0.95)}`;
-  return sees < 0.5 ? `never (${both})` : both;
+  return monthShare < 0.5 ? `never (${both})` : both;
 }
 
-/** Three digits of the largest unit that fits. */
+/** Formats a duration with up to three digits in the largest suitable unit. */
 export function duration(ms: DurationMs): string {
   const units = [
     ["d", DAY_MS],
@@ -108,18 +108,17 @@ export function duration(ms: DurationMs): string {
     ["s", SECOND_MS],
   ] as const;
   const [unit, unitMs] = units.find(([, each]) => ms >= 2 * each) ?? (["s", SECOND_MS] as const);
-  return `${number(ms / unitMs)} ${unit}`;
+  return `${formatNumber(ms / unitMs)} ${unit}`;
 }
 
-/** Three digits, or as many as a whole number has. */
-function number(value: number): string {
+/** Formats a number with up to three significant digits, or as an integer from 100 on. */
+function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return "∞";
   if (value === 0) return "0";
-  return value >= 100 ? whole(value) : String(Number(value.toPrecision(value >= 10 ? 3 : 2)));
+  return value >= 100 ? formatInteger(value) : String(Number(value.toPrecision(value >= 10 ? 3 : 2)));
 }
 
-const whole = (value: number): string => Math.round(value).toLocaleString("en");
-const size = (nodes: number): string => nodes.toLocaleString("en");
+const formatInteger = (value: number): string => Math.round(value).toLocaleString("en");
 
 function table(head: readonly string[], right: readonly number[], rows: readonly (readonly string[])[]): string {
   const rule = head.map((_, index) => (right.includes(index) ? "---:" : "---"));

@@ -17,33 +17,33 @@ import {
   type Cell,
   CHURN_EVERY_MS,
   CREEP_ROUNDS,
-  meansOf,
-  TERMS,
+  PLAN_VARIANTS,
+  pollingBudgetOf,
   type Timetable,
   timetableOf,
 } from "./cell.ts";
 
 /** The first of a month of 30 days. */
 export const START_MS: EpochMs = Date.UTC(2026, 3, 1);
-/** What the policies of the bench read: a usage above this is a fault. */
+/** A usage above this is a fault for the policies of the benchmark. */
 export const THRESHOLD = 0.9;
 
-/** `offline`: lists show it; `creep` and `signalled`: a usage rises, slowly or in a restart, and details alone show it. */
+/** `offline`: lists show it. `creep` and `signalled`: usage rises, slowly or at a restart, and only details show it. */
 export interface Fault {
   readonly kind: "offline" | "creep" | "signalled";
-  /** Of the node, as the list orders them. */
+  /** Index of the node in the order of joining. */
   readonly index: number;
   readonly id: string;
   /** Null: the node is offline. */
-  readonly strain: ResourceLoad | null;
-  /** The first moment at which a read would have shown it. */
+  readonly load: ResourceLoad | null;
+  /** The earliest time at which a read shows the fault. */
   readonly visibleAt: EpochMs;
   readonly endsAt: EpochMs;
 }
 
 /**
- * An unsignalled jump. None is made to happen, for until its node is read it changes nothing anywhere: when it would
- * have been found is when its node was read next. So there can be many, and chance weighs little.
+ * A jump of usage without a signal. It is not simulated, because it has no effect before its node is read: the next read
+ * of the node finds it. Therefore there can be many of them.
  */
 export interface Jump {
   readonly index: number;
@@ -51,44 +51,44 @@ export interface Jump {
 }
 
 /** A node joins the fleet or leaves it. */
-export interface Move {
+export interface MembershipChange {
   readonly index: number;
   readonly at: EpochMs;
   readonly joins: boolean;
 }
 
-/** All that happens to a fleet. */
+/** The events of a cell. */
 export interface Script {
   readonly scenario: Scenario;
   readonly timetable: Timetable;
-  /** In the order in which they show. */
+  /** Sorted by `visibleAt`. */
   readonly faults: readonly Fault[];
   readonly jumps: readonly Jump[];
-  /** Nodes that stand near a threshold and never pass it. */
-  readonly lingering: readonly { readonly id: string; readonly strain: ResourceLoad }[];
-  /** Restarts: those that a signalled jump comes with, and others that mean nothing. In their order. */
+  /** Nodes whose usage is near the threshold but never passes it. */
+  readonly nearThreshold: readonly { readonly id: string; readonly load: ResourceLoad }[];
+  /** Restarts with and without a jump of usage, sorted by time. */
   readonly restarts: readonly { readonly id: string; readonly at: EpochMs }[];
-  /** The list as it is at the start: indexes of its nodes. */
+  /** Indexes of the nodes in list order at the start. */
   readonly listed: readonly number[];
-  /** Joins and leaves in their order. */
-  readonly moves: readonly Move[];
-  /** Nodes that are there all the time and whose details can be read: they have the faults, and theirs are the ages. */
-  readonly watched: readonly number[];
+  /** Joins and leaves, sorted by time. */
+  readonly membershipChanges: readonly MembershipChange[];
+  /** Nodes that are always in the fleet and have readable details. Faults and ages are only of these nodes. */
+  readonly eligible: readonly number[];
   idOf(index: number): string;
-  /** Whether a read of the node's detail shows anything. */
+  /** Whether the node's detail is readable. */
   isReadable(index: number): boolean;
-  /** Whether a node read at `at` would show the fault. */
+  /** Whether a read at `at` shows the fault. */
   shows(fault: Fault, at: EpochMs): boolean;
 }
 
-/** Share of the nodes that linger near a threshold, and how near. */
-export const LINGERING = { share: 0.02, min: 0.8, max: 0.88 } as const;
-/** Restarts that mean nothing, for each that a jump comes with. */
+/** Share of the nodes near the threshold, and the range of their usage. */
+export const NEAR_THRESHOLD = { share: 0.02, min: 0.8, max: 0.88 } as const;
+/** Number of restarts without a jump for each one with a jump. */
 const IDLE_RESTARTS = 3;
-/** Where usages that rise come to rest. */
+/** Range of the final usage of rises and jumps. */
 const LEVEL = { min: 0.93, max: 0.99 } as const;
 const JUMPS = 4_000;
-/** Offline nodes come back after so many walks of the even poller: by then everybody has seen them. */
+/** Duration of an offline fault in walks of the even poller. Each contender can find it within that time. */
 const OFFLINE_WALKS = 4;
 const OFFLINE_TIMES = 3;
 const OFFLINE_SHARE_MAX = 0.3;
@@ -96,148 +96,153 @@ const OFFLINE_MS_MIN = 10 * MINUTE_MS;
 const RESOURCES = ["cpu", "memory", "disk"] as const;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** Writes the script of a cell: the same for the same cell. */
-export function writeScript(cell: Cell): Script {
+/** Creates the script of a cell. The same cell gives the same script. */
+export function createScript(cell: Cell): Script {
   const scenario = scenarioOf(cell);
   const timetable = timetableOf(cell);
   const world = createWorld(scenario, START_MS);
-  const moves = movesOf(scenario, timetable);
-  const gone = new Set(moves.map(({ index }) => index));
+  const membershipChanges = membershipChangesOf(scenario, timetable);
+  const changed = new Set(membershipChanges.map(({ index }) => index));
   const isReadable = (index: number): boolean => badDetailFault(scenario.faults, cell.seed, index) === null;
-  const watched = world.fleet.nodes.filter(({ index }) => !gone.has(index) && isReadable(index));
-  const writer = createWriter(cell, timetable, world, watched);
+  const eligible = world.fleet.nodes.filter(({ index }) => !changed.has(index) && isReadable(index));
+  const writer = createFaultWriter(cell, timetable, world, eligible);
   const counts = Array.from({ length: cell.faults }, (_, count) => count);
   const faults = [
     ...Array.from({ length: offlineCount(cell) }, () => writer.offline()),
     ...counts.map((count) => writer.creep(RESOURCES[count % RESOURCES.length]!)),
     ...counts.map((count) => writer.signalled(RESOURCES[count % RESOURCES.length]!)),
   ].sort((one, other) => one.visibleAt - other.visibleAt);
-  const lingering = Array.from({ length: Math.ceil(LINGERING.share * cell.nodes) }, (_, count) =>
-    writer.lingering(RESOURCES[count % RESOURCES.length]!),
+  const nearThreshold = Array.from({ length: Math.ceil(NEAR_THRESHOLD.share * cell.nodes) }, (_, count) =>
+    writer.nearThreshold(RESOURCES[count % RESOURCES.length]!),
   );
   const restarts = [
     ...faults.flatMap(({ kind, id, visibleAt }) => (kind === "signalled" ? [{ id, at: visibleAt }] : [])),
     ...Array.from({ length: IDLE_RESTARTS * cell.faults }, () => writer.idleRestart()),
   ].sort((one, other) => one.at - other.at);
   return {
-    ...{ scenario, timetable, faults, lingering, restarts },
+    ...{ scenario, timetable, faults, nearThreshold, restarts },
     jumps: Array.from({ length: JUMPS }, () => writer.jump()),
-    ...{ moves, isReadable, watched: watched.map(({ index }) => index) },
+    ...{ membershipChanges, isReadable, eligible: eligible.map(({ index }) => index) },
     listed: createNodeOrder(scenario.service.nodeList.order, world)(START_MS, START_MS).map(({ index }) => index),
     idOf: writer.idOf,
     shows: writer.shows,
   };
 }
 
-/** Offline nodes disturb nobody and each other least, so there can be more of them: chance weighs less. */
+/** Returns the number of offline faults, which do not affect each other and may therefore be more numerous. */
 export const offlineCount = ({ faults, nodes }: Pick<Cell, "faults" | "nodes">): number =>
   Math.min(OFFLINE_TIMES * faults, Math.floor(OFFLINE_SHARE_MAX * nodes));
 
-/** The scenario of a cell: nothing happens in it by itself, and nobody is there but nodes. */
-const scenarioOf = ({ nodes, seed, terms, conditions }: Cell): Scenario => ({
+/** Returns the scenario of a cell: nodes without sessions and without random failures. */
+const scenarioOf = ({ nodes, seed, plan, conditions }: Cell): Scenario => ({
   ...defaultScenario,
   ...{ seed, nodes, sessions: 0 },
   rates: { ...defaultScenario.rates, faultEveryMs: NEVER, maintenanceEveryMs: NEVER },
   service: {
     ...defaultScenario.service,
-    plan: TERMS[terms].servicePlan,
+    plan: PLAN_VARIANTS[plan].servicePlan,
     nodeList: { ...defaultScenario.service.nodeList, order: conditions === "churn" ? "-created_at" : "joined" },
   },
   ...(conditions === "churn" ? { churn: CHURN } : {}),
-  faults: conditions === "bad_details" ? BAD_DETAILS.map((bad) => lasting({ kind: "bad_details", ...bad })) : [],
+  faults: conditions === "bad_details" ? BAD_DETAILS.map((bad) => permanent({ kind: "bad_details", ...bad })) : [],
 });
 
 const CHURN = { ...defaultScenario.churn, joinEveryMs: CHURN_EVERY_MS, leaveEveryMs: CHURN_EVERY_MS };
 
-/** From just after the start: all details are read before it. */
-const lasting = (fault: FaultKind) => ({ afterMs: 1, forMs: NEVER, fault });
+/** Starts just after the start of the simulation, before which all details are read. */
+const permanent = (fault: FaultKind) => ({ afterMs: 1, forMs: NEVER, fault });
 
-/** Who joins and leaves, which follows from the seed: found out in a world of its own. */
-function movesOf(scenario: Scenario, { endMs }: Timetable): readonly Move[] {
+/** Determines joins and leaves, which depend on the seed, by simulating them in a separate world. */
+function membershipChangesOf(scenario: Scenario, { endMs }: Timetable): readonly MembershipChange[] {
   const world = createWorld(scenario, START_MS);
   if (scenario.churn !== CHURN) return [];
   advanceWorld(world, START_MS + endMs);
-  const { membershipChanges: moves, membershipChangeCount: moveCount } = world.fleet;
-  if (moves.length !== moveCount) throw new Error(`${moveCount} joins and leaves are more than the simulator keeps`);
-  return moves.map(({ id, at, kind }) => ({ index: nodeIndex(scenario.seed, id)!, at, joins: kind === "joined" }));
+  const { membershipChanges, membershipChangeCount } = world.fleet;
+  if (membershipChanges.length !== membershipChangeCount)
+    throw new Error(`the simulator does not keep all of ${membershipChangeCount} joins and leaves`);
+  return membershipChanges.map(({ id, at, kind }) => ({
+    index: nodeIndex(scenario.seed, id)!,
+    at,
+    joins: kind === "joined",
+  }));
 }
 
-/** Deals faults to the nodes of a world of its own, in which they can be looked at at any time. */
-function createWriter(
+/** Creates faults on the nodes of a separate world, in which their usage can be computed for any time. */
+function createFaultWriter(
   cell: Cell,
   { leadMs, windowMs, lastsMs, endMs }: Timetable,
   { seed, fleet }: World,
-  watched: readonly SimulatedNode[],
+  eligible: readonly SimulatedNode[],
 ) {
-  const { roundMs, evenWalkMs } = meansOf(cell);
+  const { roundMs, evenWalkMs } = pollingBudgetOf(cell);
   const random = seededRandom(cell.seed);
-  const idle = [...watched];
+  const withoutFault = [...eligible];
   const between = (min: number, max: number): number => min + (max - min) * random();
-  const someTime = (): EpochMs => Math.ceil(START_MS + leadMs + random() * windowMs);
-  const anyIdle = (): SimulatedNode => idle[Math.floor(random() * idle.length)]!;
-  /** As a detail writes it: with four digits. */
+  const randomTime = (): EpochMs => Math.ceil(START_MS + leadMs + random() * windowMs);
+  const randomNodeWithoutFault = (): SimulatedNode => withoutFault[Math.floor(random() * withoutFault.length)]!;
+  /** Returns the usage as in a detail, with four digits. */
   const level = (node: SimulatedNode, resource: Resource, at: EpochMs): number =>
     Number(resourceUsage(seed, node, 0, at)[resource].toFixed(4));
 
-  /** A strain from when it shows on, put on the node. */
-  function strained(kind: "creep" | "signalled", node: SimulatedNode, strain: ResourceLoad, from: EpochMs): Fault {
-    node.load = strain;
-    const visibleAt = firstReport(node, from, (seen) => level(node, strain.resource, seen) > THRESHOLD);
+  /** Puts a load on the node and ends it `lastsMs` after it becomes visible. */
+  function loadFault(kind: "creep" | "signalled", node: SimulatedNode, load: ResourceLoad, from: EpochMs): Fault {
+    node.load = load;
+    const visibleAt = firstReport(node, from, (reportedAt) => level(node, load.resource, reportedAt) > THRESHOLD);
     const endsAt = visibleAt + lastsMs;
-    node.load = { ...strain, until: endsAt };
-    return { kind, index: node.index, id: node.id, strain: node.load, visibleAt, endsAt };
+    node.load = { ...load, until: endsAt };
+    return { kind, index: node.index, id: node.id, load: node.load, visibleAt, endsAt };
   }
 
   return {
     offline(): Fault {
-      const { index, id } = takeOne(idle, random);
-      const visibleAt = someTime();
+      const { index, id } = takeRandom(withoutFault, random);
+      const visibleAt = randomTime();
       const endsAt = visibleAt + Math.ceil(Math.min(lastsMs, Math.max(OFFLINE_MS_MIN, OFFLINE_WALKS * evenWalkMs)));
-      return { kind: "offline", index, id, strain: null, visibleAt, endsAt };
+      return { kind: "offline", index, id, load: null, visibleAt, endsAt };
     },
     creep(resource: Resource): Fault {
-      const node = takeOne(idle, random);
-      const at = someTime();
+      const node = takeRandom(withoutFault, random);
+      const at = randomTime();
       const overMs = between(CREEP_ROUNDS.min, CREEP_ROUNDS.max) * roundMs;
       const top = between(LEVEL.min, LEVEL.max);
       const healthy = level(node, resource, at);
       const since = Math.round(at - (overMs * (THRESHOLD - healthy)) / (top - healthy));
-      // The healthy level moves, too: it may pass a little sooner than reckoned.
-      return strained("creep", node, { resource, since, overMs, level: top, until: NEVER }, at - overMs / 10);
+      // The healthy usage varies as well, so the threshold may be passed slightly earlier.
+      return loadFault("creep", node, { resource, since, overMs, level: top, until: NEVER }, at - overMs / 10);
     },
     signalled(resource: Resource): Fault {
-      const node = takeOne(idle, random);
-      const at = someTime();
+      const node = takeRandom(withoutFault, random);
+      const at = randomTime();
       restart(fleet, node, at);
       const top = between(LEVEL.min, LEVEL.max);
-      return strained("signalled", node, { resource, since: at, overMs: 0, level: top, until: NEVER }, at);
+      return loadFault("signalled", node, { resource, since: at, overMs: 0, level: top, until: NEVER }, at);
     },
-    lingering(resource: Resource) {
-      const top = between(LINGERING.min, LINGERING.max);
-      const strain = { resource, since: START_MS - endMs, overMs: 0, level: top, until: NEVER };
-      return { id: takeOne(idle, random).id, strain };
+    nearThreshold(resource: Resource) {
+      const top = between(NEAR_THRESHOLD.min, NEAR_THRESHOLD.max);
+      const load = { resource, since: START_MS - endMs, overMs: 0, level: top, until: NEVER };
+      return { id: takeRandom(withoutFault, random).id, load };
     },
-    idleRestart: () => ({ id: anyIdle().id, at: Math.ceil(START_MS + random() * endMs) }),
+    idleRestart: () => ({ id: randomNodeWithoutFault().id, at: Math.ceil(START_MS + random() * endMs) }),
     jump(): Jump {
-      const node = anyIdle();
-      const at = someTime();
-      return { index: node.index, visibleAt: firstReport(node, at, (seen) => seen >= at) };
+      const node = randomNodeWithoutFault();
+      const at = randomTime();
+      return { index: node.index, visibleAt: firstReport(node, at, (reportedAt) => reportedAt >= at) };
     },
     idOf: (index: number): string => fleet.nodes[index]!.id,
-    shows: ({ index, strain, visibleAt, endsAt }: Fault, at: EpochMs): boolean =>
-      at >= visibleAt &&
-      at < endsAt &&
-      (strain === null || level(fleet.nodes[index]!, strain.resource, at) > THRESHOLD),
+    shows: ({ index, load, visibleAt, endsAt }: Fault, at: EpochMs): boolean =>
+      at >= visibleAt && at < endsAt && (load === null || level(fleet.nodes[index]!, load.resource, at) > THRESHOLD),
   };
 }
 
-/** The first report of a node, from that known at `from` on, of which `holds` is true. */
-function firstReport(node: SimulatedNode, from: EpochMs, holds: (seen: EpochMs) => boolean): EpochMs {
-  for (let seen = lastHeartbeat(node, Math.max(START_MS, from)); ; seen += HEARTBEAT_MS) if (holds(seen)) return seen;
+/** Returns the time of the first matching report of a node, starting with the last one at `from`. */
+function firstReport(node: SimulatedNode, from: EpochMs, matches: (reportedAt: EpochMs) => boolean): EpochMs {
+  let reportedAt = lastHeartbeat(node, Math.max(START_MS, from));
+  while (!matches(reportedAt)) reportedAt += HEARTBEAT_MS;
+  return reportedAt;
 }
 
-/** Takes one of them out at random. */
-function takeOne<T>(all: T[], random: Random): T {
+/** Removes a random element and returns it. */
+function takeRandom<T>(all: T[], random: Random): T {
   const index = Math.floor(random() * all.length);
   const taken = all[index]!;
   all[index] = all.at(-1)!;

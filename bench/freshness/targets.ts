@@ -1,71 +1,75 @@
-import { meansOf, TERMS } from "./cell.ts";
-import type { Contest } from "./contest.ts";
-import { type Kind, quantile } from "./finding.ts";
-import type { Showing } from "./showing.ts";
+import { PLAN_VARIANTS, pollingBudgetOf } from "./cell.ts";
+import type { CellRun } from "./cell-run.ts";
+import { type DetectionKind, quantile } from "./detection.ts";
+import type { Result } from "./result.ts";
 
-/** What must be reached, of one cell. */
-export interface Judgement {
-  readonly cell: Contest["cell"];
+/** The result of a target in one cell. */
+export interface TargetResult {
+  readonly cell: CellRun["cell"];
   readonly target: string;
   readonly value: number;
   readonly bound: string;
   readonly isReached: boolean;
 }
 
-/** Where the issue of detection by details is decided. */
-const NODES_JUDGED = 5_000;
+/** Size of the fleet for which the targets of detection by details apply. */
+const DETAIL_TARGETS_NODES = 5_000;
 const CREEP_TIMES_MIN = 3;
 const JUMP_TIMES_MAX = 1.25;
 const ORACLE_TIMES_MAX = 1.5;
 const SPENT_SHARE_MIN = 0.97;
-/** "On the same calls": it may not make more than so many times those of the even poller. */
+/** Both contenders make the same number of calls, with this tolerance. */
 const SAME_CALLS_MAX = 1.01;
-/** Some walks' worth of joins and leaves: an inventory that follows the fleet is never further from it. */
+/** As many joins and leaves as occur during some walks. */
 const INVENTORY_ERROR_MAX = 0.01;
-/** Share of the time in which node metrics are shown: all but the moment before the first walk after the start. */
+/** Node metrics are missing only before the first walk after the start. */
 const FRESH_SHARE_MIN = 0.999;
 
-/** The median of how long that kind of fault took to be found. */
-export const medianOf = ({ latencies }: Showing, kind: Kind): number => quantile(latencies[kind], 0.5);
+/** Returns the median detection time of a kind of fault. */
+export const medianOf = ({ latencies }: Result, kind: DetectionKind): number => quantile(latencies[kind], 0.5);
 
-/** Everything that must be reached in a cell. */
-export function judge({ cell, showings }: Contest): readonly Judgement[] {
-  const { proxywarden: ours, even, oracle } = showings;
-  const { rate, isScarce } = meansOf(cell);
-  const cap = TERMS[cell.terms].limits.plan.callsPerMonth;
-  const atMost = (target: string, value: number, bound: number): Judgement => ({
+/** Checks all targets of a cell. */
+export function checkTargets({ cell, results }: CellRun): readonly TargetResult[] {
+  const { proxywarden: ours, even, oracle } = results;
+  const { rate, isScarce } = pollingBudgetOf(cell);
+  const cap = PLAN_VARIANTS[cell.plan].limits.plan.callsPerMonth;
+  const atMost = (target: string, value: number, bound: number): TargetResult => ({
     ...{ cell, target, value, bound: `≤ ${bound.toLocaleString("en")}` },
     isReached: value <= bound,
   });
-  const atLeast = (target: string, value: number, bound: number): Judgement => ({
+  const atLeast = (target: string, value: number, bound: number): TargetResult => ({
     ...{ cell, target, value, bound: `≥ ${bound.toLocaleString("en")}` },
     isReached: value >= bound,
   });
-  const judgements = [
-    atMost("calls answered 429", ours.refused, 0),
+  const targetResults = [
+    atMost("calls answered 429", ours.rejected, 0),
     atMost(
-      "offline nodes: times the oracle",
+      "offline nodes: ratio to the oracle",
       medianOf(ours, "offline") / medianOf(oracle, "offline"),
       ORACLE_TIMES_MAX,
     ),
   ];
-  if (cap !== null) judgements.push(atMost("calls in a month of 30 days", Math.round(ours.callsAMonth), cap));
+  if (cap !== null) targetResults.push(atMost("calls in a month of 30 days", Math.round(ours.callsInMonth), cap));
   if (isScarce)
-    judgements.push(atLeast("share spent of what polling may spend", ours.callsAMinute / rate, SPENT_SHARE_MIN));
-  if (cell.nodes === NODES_JUDGED) {
-    const faster = medianOf(even, "creep") / medianOf(ours, "creep");
-    judgements.push(
-      atLeast("creeping usage: times faster than round robin", faster, CREEP_TIMES_MIN),
-      atMost("jump without a sign: times round robin", medianOf(ours, "jump") / medianOf(even, "jump"), JUMP_TIMES_MAX),
-      atMost("calls: times those of round robin", ours.callsAMinute / even.callsAMinute, SAME_CALLS_MAX),
+    targetResults.push(atLeast("used share of the polling budget", ours.callsPerMinute / rate, SPENT_SHARE_MIN));
+  if (cell.nodes === DETAIL_TARGETS_NODES) {
+    const speedup = medianOf(even, "creep") / medianOf(ours, "creep");
+    targetResults.push(
+      atLeast("slow rise of usage: speedup over round robin", speedup, CREEP_TIMES_MIN),
+      atMost(
+        "jump without a signal: ratio to round robin",
+        medianOf(ours, "jump") / medianOf(even, "jump"),
+        JUMP_TIMES_MAX,
+      ),
+      atMost("calls: ratio to round robin", ours.callsPerMinute / even.callsPerMinute, SAME_CALLS_MAX),
     );
   }
   if (cell.conditions === "churn") {
     const { error, fresh } = ours.inventory ?? { error: Number.POSITIVE_INFINITY, fresh: 0 };
-    judgements.push(
-      atMost("nodes missing or wrongly kept: share of the fleet", error, INVENTORY_ERROR_MAX),
-      atLeast("share of the time in which node metrics are shown", fresh, FRESH_SHARE_MIN),
+    targetResults.push(
+      atMost("missing or wrongly kept nodes: share of the fleet", error, INVENTORY_ERROR_MAX),
+      atLeast("share of time with node metrics", fresh, FRESH_SHARE_MIN),
     );
   }
-  return judgements;
+  return targetResults;
 }

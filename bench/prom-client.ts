@@ -1,7 +1,7 @@
 import { Gauge, Registry } from "prom-client";
 import { NODE_STATUSES } from "../src/model/node.ts";
+import { measure, serveRounds } from "./bench-process.ts";
 import { createFleetSource } from "./fleet.ts";
-import { measure, serveRounds } from "./rounds.ts";
 
 const source = createFleetSource(Number(process.argv[2]));
 const registry = new Registry();

@@ -2,12 +2,12 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createDaemonMetrics } from "../src/metrics/daemon-metrics.ts";
 import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/scrape-endpoint.ts";
+import { type Measured, measure, serveRounds } from "./bench-process.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";
-import { type Measured, measure, serveRounds } from "./rounds.ts";
 
 const source = createFleetSource(Number(process.argv[2]));
-const warden = createDaemonMetrics({ process: false });
-const exposition = createMetricsEndpoint({ clock: { monotonic: () => performance.now() }, daemonMetrics: warden });
+const daemonMetrics = createDaemonMetrics({ process: false });
+const exposition = createMetricsEndpoint({ clock: { monotonic: () => performance.now() }, daemonMetrics });
 const gzipped = { acceptEncoding: "gzip" };
 
 function refresh(share: number): Promise<Measured> {
@@ -15,7 +15,7 @@ function refresh(share: number): Promise<Measured> {
   return measure(() => exposition.refresh(input));
 }
 
-/** The server's URL. */
+/** Starts a server and returns its URL. */
 const listen = (server: Server) =>
   new Promise<string>((resolve) => {
     server.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`));
@@ -24,12 +24,12 @@ const listen = (server: Server) =>
 serveRounds({
   full: () => refresh(1),
   few: () => refresh(0.05),
-  /** The first gzip scrape of a rendering, for which all of it is compressed. */
+  /** The first gzip scrape after a refresh, which compresses the whole page. */
   compress: () => measure(async () => (await exposition.scrape(gzipped)).release()),
   text: async () => Buffer.concat((await exposition.scrape({})).chunks).toString(),
-  /** Peak so far, in megabytes: every rendering, the compression and a scrape included. */
+  /** Peak RSS so far in megabytes, including rendering, compression and a scrape. */
   rss: () => Promise.resolve(process.resourceUsage().maxRSS / 1e3),
-  /** Two servers of the same bytes: ours, and one that has nothing to do but to send them. */
+  /** Starts two servers of the same bytes: the scrape endpoint, and a bare one that only sends them. */
   async serve() {
     const scrape = await exposition.scrape(gzipped);
     const bytes = Buffer.concat(scrape.chunks);

@@ -25,47 +25,48 @@ import { createService, type SimulatedService } from "../../src/simulator/http/s
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
 import { createInterventions } from "../../src/simulator/intervention.ts";
-import { type Cell, pageSizeOf, TERMS, WISHES } from "./cell.ts";
-import { createFinder } from "./finding.ts";
+import { type Cell, PLAN_VARIANTS, pageSizeOf, REQUESTED_INTERVALS } from "./cell.ts";
+import { createDetector } from "./detection.ts";
 import { createListing } from "./listing.ts";
 import { LATENCY_MS } from "./pollers.ts";
+import { ageAt, ageMoments, type Result, toResult } from "./result.ts";
 import { type Script, START_MS, THRESHOLD } from "./script.ts";
-import { ageAt, ageMoments, type Showing, showingOf } from "./showing.ts";
-import { createWitness } from "./witness.ts";
+import { createSnapshotObserver } from "./snapshot-observer.ts";
 
-/** Before the start everything is read once, without limits: whoever polls knows the fleet by then. */
+/** Time before the start in which the whole fleet is read without limits. */
 const WARM_UP_MS: DurationMs = 10 * MINUTE_MS;
-const PLENTY = 1_000_000;
-/** What the policies of the bench say, as one. */
+/** More requests than the warm-up needs. */
+const WARM_UP_REQUESTS = 1_000_000;
+/** The conditions of the benchmark's policies, combined. */
 const USAGES = ["cpu", "memory", "disk"].map((resource) => `node.${resource}_usage > ${THRESHOLD}`);
 const WHEN = ['node.status == "offline"', ...USAGES].join(" || ");
 
-/** The engine's parts that live as long as the cell. */
+/** Parts of the daemon that are kept between the warm-up and the run. */
 interface Engine {
   readonly clock: VirtualClock;
-  readonly sight: CollectedState;
+  readonly collected: CollectedState;
   readonly metrics: ReturnType<typeof createDaemonMetrics>;
   readonly log: Log;
-  /** What it warned of: nothing, where the conditions are plain. */
+  /** Warnings and errors in the log; none are expected under plain conditions. */
   readonly warnings: readonly string[];
 }
 
-/** Runs the engine as it is, from the permit office to the snapshots: a fault is found when a snapshot shows it. */
-export async function runOurs(cell: Cell, script: Script): Promise<Showing> {
-  const { limits, contract } = TERMS[cell.terms];
+/** Runs the daemon from the rate limiter to the snapshots. A fault is found when a snapshot shows it. */
+export async function runProxywarden(cell: Cell, script: Script): Promise<Result> {
+  const { limits, contract } = PLAN_VARIANTS[cell.plan];
   const engine = await warmUp(cell, script);
-  const { clock, sight } = engine;
-  const { service, events } = stage(script, contract, clock);
-  const finder = createFinder(script, cell.nodes, createListing(cell, script));
-  const witness = createWitness(script, finder, sight.inventory, clock);
+  const { clock, collected } = engine;
+  const { service, events } = createScriptedService(script, contract, clock);
+  const detector = createDetector(script, cell.nodes, createListing(cell, script));
+  const observer = createSnapshotObserver(script, detector, collected.inventory, clock);
   const { leadMs, endMs } = script.timetable;
   const moments = [...ageMoments(START_MS + leadMs, START_MS + endMs)];
   const ages: DurationMs[] = [];
   const errors: Share[] = [];
   const snapshots = { fresh: 0, all: 0 };
   const transport = createSimulatedTransport(service, clock, { latencyMs: LATENCY_MS, jitter: 0.5 });
-  const watch = start(engine, cell, limits, witness.over(transport), (snapshot, plan) => {
-    witness.see(snapshot, plan);
+  const collectors = start(engine, cell, limits, observer.observe(transport), (snapshot, plan) => {
+    observer.update(snapshot, plan);
     snapshots.all += 1;
     if (isFresh(snapshot, plan)) snapshots.fresh += 1;
     for (; moments.length > 0 && moments[0]! <= clock.now(); moments.shift()) {
@@ -78,14 +79,14 @@ export async function runOurs(cell: Cell, script: Script): Promise<Showing> {
     act();
   }
   await clock.advance(START_MS + endMs - clock.now());
-  await stop(watch, clock);
+  await stop(collectors, clock);
   if (cell.conditions === "plain" && engine.warnings.length > 0)
-    throw new Error(`the engine is not well: ${engine.warnings[0]}`);
-  const refused = rateLimitedCount(service);
-  return showingOf({
-    latencies: finder.latencies(),
-    calls: replyCounts(service).reduce((sum, { count }) => sum + count, 0) - refused,
-    refused,
+    throw new Error(`unexpected warning: ${engine.warnings[0]}`);
+  const rejected = rateLimitedCount(service);
+  return toResult({
+    latencies: detector.latencies(),
+    calls: replyCounts(service).reduce((sum, { count }) => sum + count, 0) - rejected,
+    rejected,
     spanMs: endMs,
     callsPerMonth: limits.plan.callsPerMonth,
     ages,
@@ -93,7 +94,7 @@ export async function runOurs(cell: Cell, script: Script): Promise<Showing> {
   });
 }
 
-/** When each node's details were read, by its index; -Infinity: the snapshot doesn't have the node. */
+/** Returns when a node's details were read, by node index; -Infinity: the snapshot does not contain the node. */
 function detailedAt({ idOf }: Script, { fleet }: Snapshot): (index: number) => number {
   const slots = new Map(fleet.ids.map((id, slot) => [id as string, slot]));
   return (index) => {
@@ -102,20 +103,20 @@ function detailedAt({ idOf }: Script, { fleet }: Snapshot): (index: number) => n
   };
 }
 
-/** Whether metrics show the nodes of the snapshot. */
+/** Whether /metrics shows the nodes of the snapshot. */
 function isFresh({ at, fleet }: Snapshot, { nodes }: Plan): boolean {
   return fleet.walkedAt !== null && at - fleet.walkedAt <= (nodes?.freshMs ?? 0);
 }
 
-/** Nodes that the snapshot lacks, and those that it has though they left, as a share of the fleet. */
+/** Returns the number of missing and wrongly kept nodes of a snapshot as a share of the fleet. */
 function inventoryError({ fleet }: Snapshot, { world }: SimulatedService): Share {
-  const shown = new Set(fleet.ids.filter((id) => id !== ""));
-  const there = world.fleet.nodes;
-  const met = there.filter(({ id }) => shown.has(id)).length;
-  return (there.length - met + shown.size - met) / there.length;
+  const known = new Set(fleet.ids.filter((id) => id !== ""));
+  const { nodes } = world.fleet;
+  const common = nodes.filter(({ id }) => known.has(id)).length;
+  return (nodes.length - common + known.size - common) / nodes.length;
 }
 
-/** Reads the whole fleet as it is at the start, from a service that has no limits to speak of. */
+/** Reads the whole fleet from a service without effective limits. */
 async function warmUp(cell: Cell, script: Script): Promise<Engine> {
   const clock = createVirtualClock(START_MS - WARM_UP_MS);
   const warnings: string[] = [];
@@ -123,53 +124,54 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
   const log: Log = { debug: () => {}, info: () => {}, warn, error: warn };
   const metrics = createDaemonMetrics({ process: false });
   const { facts } = createMemoryStateStore();
-  const sight = createCollectedState({ usageScale: "ratio", pageLimit: pageSizeOf(cell) }, facts, {
+  const collected = createCollectedState({ usageScale: "ratio", pageLimit: pageSizeOf(cell) }, facts, {
     clock,
     log,
     metrics,
   });
-  sight.inventory.setThresholds(thresholdsOf(mustCompile(WHEN)));
-  const engine: Engine = { clock, sight, metrics, log, warnings };
-  const ours = { requests: PLENTY, burst: 2 * PLENTY, windowMs: MINUTE_MS };
+  collected.inventory.setThresholds(thresholdsOf(mustCompile(WHEN)));
+  const engine: Engine = { clock, collected, metrics, log, warnings };
+  const ours = { requests: WARM_UP_REQUESTS, burst: 2 * WARM_UP_REQUESTS, windowMs: MINUTE_MS };
   const limits: Limits = {
     categories: { node_management: ours, session_monitoring: ours },
     plan: { requestsPerMinute: null, concurrentRequests: null, callsPerMonth: null },
     reserve: 0,
   };
-  const { service } = stage(script, PLENTIFUL, clock);
-  const watch = start(engine, cell, limits, createSimulatedTransport(service, clock, { latencyMs: 0 }), () => {});
-  while (sight.inventory.count() < cell.nodes || !sight.inventory.hasDetail()) {
+  const { service } = createScriptedService(script, WARM_UP_LIMITS, clock);
+  const collectors = start(engine, cell, limits, createSimulatedTransport(service, clock, { latencyMs: 0 }), () => {});
+  while (collected.inventory.count() < cell.nodes || !collected.inventory.hasDetail()) {
     if (clock.now() >= START_MS - MINUTE_MS) throw new Error("the fleet could not be read before the start");
     await clock.advance(SECOND_MS);
   }
-  await stop(watch, clock);
+  await stop(collectors, clock);
   await clock.advance(START_MS - clock.now());
   return engine;
 }
 
 const UNLIMITED = Number.POSITIVE_INFINITY;
-const PLENTIFUL: CustomLimits = {
+const WARM_UP_LIMITS: CustomLimits = {
   plan: { requestsPerMinute: UNLIMITED, concurrentRequests: UNLIMITED, callsPerMonth: UNLIMITED },
-  categories: { node_management: { limit: PLENTY, burst: 2 * PLENTY, windowMs: MINUTE_MS } },
+  categories: { node_management: { limit: WARM_UP_REQUESTS, burst: 2 * WARM_UP_REQUESTS, windowMs: MINUTE_MS } },
 };
 
-/** A service in which the script is played, and what is to be done for that at given moments. */
-function stage(script: Script, contract: CustomLimits, clock: VirtualClock) {
+/** Creates a service with the script's loads. The caller must execute the returned events at their times. */
+function createScriptedService(script: Script, contract: CustomLimits, clock: VirtualClock) {
   const service = createService(script.scenario, START_MS, contract);
-  const people = createInterventions(service, clock.now);
-  for (const { id, strain } of [...script.lingering, ...script.faults]) if (strain !== null) people.setLoad(id, strain);
-  const restarts = script.restarts.map(({ id, at }) => ({ at, act: () => people.restart(id) }));
+  const interventions = createInterventions(service, clock.now);
+  for (const { id, load } of [...script.nearThreshold, ...script.faults])
+    if (load !== null) interventions.setLoad(id, load);
+  const restarts = script.restarts.map(({ id, at }) => ({ at, act: () => interventions.restart(id) }));
   const outages = script.faults
-    .filter(({ strain }) => strain === null)
+    .filter(({ load }) => load === null)
     .map(({ id, visibleAt, endsAt }) => ({
       at: visibleAt,
-      act: () => people.startFailure(id, { failureMode: "outage", remedy: "time", recoverAt: endsAt }),
+      act: () => interventions.startFailure(id, { failureMode: "outage", remedy: "time", recoverAt: endsAt }),
     }));
   return { service, events: [...restarts, ...outages].sort((one, other) => one.at - other.at) };
 }
 
 function start(
-  { clock, sight, metrics, log }: Engine,
+  { clock, collected, metrics, log }: Engine,
   cell: Cell,
   limits: Limits,
   transport: Transport,
@@ -177,9 +179,9 @@ function start(
 ): CollectorManager {
   const random = seededRandom(cell.seed);
   const { calls, facts } = createMemoryStateStore();
-  const office = createRateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
+  const rateLimiter = createRateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
   const client = createApiClient({
-    ...{ transport, rateLimiter: office, clock, random },
+    ...{ transport, rateLimiter, clock, random },
     secret: { value: () => SIMULATION_KEY, refresh: () => ({ ok: true, value: false }) },
     timeoutMs: 10 * SECOND_MS,
     observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
@@ -189,8 +191,8 @@ function start(
     settings: {
       maxMissing: 0.02,
       schedules: {
-        nodes: { kind: "every", intervalMs: WISHES.listMs },
-        details: { kind: "every", intervalMs: WISHES.detailMs },
+        nodes: { kind: "every", intervalMs: REQUESTED_INTERVALS.listMs },
+        details: { kind: "every", intervalMs: REQUESTED_INTERVALS.detailMs },
         ...{ sessions: null, stats: null, hourly: null },
       },
       ...{
@@ -201,14 +203,14 @@ function start(
         reads: new Set(["nodes", "details"]),
       },
     },
-    ...{ collected: sight, client, rateLimiter: office, facts, clock, random, metrics, log, onSnapshot },
+    ...{ collected: collected, client, rateLimiter, facts, clock, random, metrics, log, onSnapshot },
     cron: createCron(),
   });
 }
 
-/** Calls that are under way as it stops are still answered. */
-async function stop(watch: CollectorManager, clock: VirtualClock): Promise<void> {
-  const stopped = watch.stop();
+/** Stops the collectors after the calls in flight were answered. */
+async function stop(collectors: CollectorManager, clock: VirtualClock): Promise<void> {
+  const stopped = collectors.stop();
   await clock.advance(MINUTE_MS / 2);
   await stopped;
 }

@@ -1,13 +1,13 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 
-/** How long something took, and how long the loop was kept from other work at a time while it did. */
+/** Duration of some work, and the longest time that it blocked the event loop. */
 export interface Measured {
   readonly ms: number;
   readonly gapMs: number;
 }
 
-/** Measures `work`, with a probe that wants its turn all the time. */
+/** Measures `work` while a probe runs in every turn of the event loop. */
 export async function measure(work: () => Promise<unknown>): Promise<Measured> {
   let gapMs = 0;
   let running = true;
@@ -28,22 +28,22 @@ export async function measure(work: () => Promise<unknown>): Promise<Measured> {
 
 type Rounds = Readonly<Record<string, () => Promise<unknown>>>;
 
-/** In a process of its own: does what the parent asks for, by name. */
+/** Runs the rounds that the parent process requests by name. */
 export function serveRounds(rounds: Rounds): void {
   process.on("message", async (name: string) => process.send?.(await rounds[name]?.()));
 }
 
-/** A process that does rounds: what one side keeps in memory slows down no other. */
+/** A separate process for one side, so that its memory does not slow down the other. */
 export interface Contender {
   ask<Answer>(round: string): Promise<Answer>;
   stop(): void;
 }
 
-/** Starts `module` for a fleet of `nodes`. */
+/** Starts a process that runs `module` for a fleet of `nodes`. */
 export function startContender(module: URL, nodes: number): Contender {
   const child = fork(module, [String(nodes)], { execArgv: ["--max-old-space-size=8192"] });
   const exited = once(child, "exit").then(([code]) => {
-    throw new Error(`${module.pathname} ended with code ${code}`);
+    throw new Error(`${module.pathname} exited with code ${code}`);
   });
   exited.catch(() => undefined);
   return {
@@ -57,7 +57,7 @@ export function startContender(module: URL, nodes: number): Contender {
   };
 }
 
-/** The middle one of an odd number of values. */
+/** Returns the median of an odd number of values. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
