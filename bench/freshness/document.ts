@@ -47,7 +47,7 @@ targets are those of the repeated cell. \`npm run bench:freshness -- --condition
 them.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
-  newest first, so each join membershipChanges every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
+  newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
   while it is read. *even* and *naive* learn of joins and leaves at once, which favours them. Two targets are added,
   because the others do not depend on complete walks. The inventory of proxywarden differs from the fleet by at most 1 %
   at any time, counting nodes that it lacks and nodes that it keeps although they left. And the list is always fresh
