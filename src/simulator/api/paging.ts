@@ -1,6 +1,7 @@
+import type { Share } from "../../base/percent.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { ListOptions } from "../../model/scenario.ts";
-import { hash } from "../hash.ts";
+import { hash, type Uint32 } from "../hash.ts";
 import {
   type EndpointCall,
   type EndpointError,
@@ -107,11 +108,13 @@ function corruptRecords<T extends { readonly id: string }>(
   const records = withManyLabels(call, validRecords);
   const fault = findFault(call.activeFaults, "bad_records");
   if (fault === null) return records;
-  return records.map((record) => {
-    const draw = hash(call.service.world.seed ^ 0xbad, hashText(record.id));
-    if ((draw % 1_000) / 1_000 >= fault.share) return record;
-    return { ...record, ...CORRUPTIONS[Math.floor(draw / 1_000) % CORRUPTIONS.length] };
-  });
+  return records.map((record) => ({ ...record, ...corruptionOf(call.service.world.seed, fault.share, record.id) }));
+}
+
+/** Returns the fields that the fault `bad_records` replaces in the record with this ID; null: none. */
+export function corruptionOf(seed: Uint32, share: Share, id: string): Readonly<Record<string, unknown>> | null {
+  const draw = hash(seed ^ 0xbad, hashText(id));
+  return (draw % 1_000) / 1_000 >= share ? null : CORRUPTIONS[Math.floor(draw / 1_000) % CORRUPTIONS.length]!;
 }
 
 /** Gives the label fields of each record one of many values. Fields that the kind of record does not have are ignored. */

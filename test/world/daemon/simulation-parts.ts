@@ -95,6 +95,8 @@ export interface SimulationParts {
   readonly approvals: Map<string, MonotonicMs>;
   /** When an operator last accepted the inventory. */
   acceptedAt: MonotonicMs;
+  /** Nodes in the largest complete walk since then; Infinity: no operator accepted the inventory. */
+  acceptedNodes: number;
   readonly breakerModel: BreakerModel;
   /** How far forward steps of the wall clock before process starts have put the journal's clock ahead. */
   forwardMs: DurationMs;

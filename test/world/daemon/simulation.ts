@@ -111,6 +111,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
     ...{ posts: [], postsOfStep: new Map(), disruptedByUs: new Map(), withOperator: new Map(), violations: [] },
     ...{ observations: createObservations(), lastFailingAt: new Map(), approvals: new Map() },
     acceptedAt: Number.NEGATIVE_INFINITY,
+    acceptedNodes: Number.POSITIVE_INFINITY,
     callCount: { counted: 0, pending: 0, lost: 0 },
     externalUsers: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
     process: null,
@@ -161,6 +162,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
   function onSnapshot({ fleet }: Snapshot): void {
     if (fleet.lastWalk === null || fleet.lastWalk.at === walkAt) return;
     walkAt = fleet.lastWalk.at;
+    if (fleet.lastWalk.complete) parts.acceptedNodes = Math.max(parts.acceptedNodes, fleet.lastWalk.seenNodes);
     const droppedTooEarly = parts.observations.endWalk(new Set(fleet.ids.filter((id) => id !== "")));
     for (const node of droppedTooEarly)
       parts.addViolation("node dropped too early", `${node} was dropped after one walk without it`);
@@ -209,7 +211,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
     await clock.advance(STOP_MS);
     // A process that is killed while it stops never completes the stop.
     if (isStopped || !lifetime.isAlive()) {
-      if ((options.diskProblem?.() ?? null) !== null) losePending();
+      losePending();
       return;
     }
     parts.addViolation("slow stop", `the daemon did not stop within ${STOP_MS / SECOND_MS} s`);

@@ -1,3 +1,4 @@
+import { SECOND_MS } from "../../../src/base/duration.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { nodesOfShare } from "../daemon/simulation-parts.ts";
@@ -18,6 +19,9 @@ export interface BreakerModelDeps {
   hasFallenBack(policy: string): boolean;
 }
 
+/** The daemon counts on the journal's clock in whole milliseconds, this model on the virtual clock. */
+const CLOCK_TOLERANCE_MS = SECOND_MS;
+
 /** Creates the model of a closed breaker. */
 export function createBreakerModel({ rules, nodes, hasFallenBack }: BreakerModelDeps): BreakerModel {
   const isActing = (name: string): boolean => {
@@ -32,7 +36,7 @@ export function createBreakerModel({ rules, nodes, hasFallenBack }: BreakerModel
       if (isOpen) return;
       const { share, amount, withinMs } = rules().safety.breaker;
       for (const { policy, node } of firings) if (isActing(policy)) firedAt.set(node, at);
-      for (const [node, time] of firedAt) if (time <= at - withinMs) firedAt.delete(node);
+      for (const [node, time] of firedAt) if (time <= at - withinMs + CLOCK_TOLERANCE_MS) firedAt.delete(node);
       isOpen = firedAt.size > Math.max(amount, nodesOfShare(share, nodes()));
     },
     isOpen: () => isOpen,

@@ -1,16 +1,13 @@
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** The longest time between a failure and a timer that starts firing on it. */
-const FIRING_DELAY_MS_MAX = HOUR_MS / 2;
+/** Maximum age of a list record when a timer starts firing on it. */
+const LISTED_MS_MAX: DurationMs = HOUR_MS / 2;
 
 /** Returns why a timer started firing on a healthy node; null: the node had a failure, or this cannot be determined. */
-export function firingViolation(
-  policy: string,
-  id: string,
-  { service, serviceNow, rules, lastFailingAt }: SimulationParts,
-): string | null {
+export function firingViolation(policy: string, id: string, parts: SimulationParts): string | null {
+  const { service, serviceNow, rules, lastFailingAt } = parts;
   const rule = rules.policies.find(({ name }) => name === policy);
   // Sessions from before a recovery may fail after it.
   if (rule === undefined || rule.when.includes("sessions.")) return null;
@@ -18,7 +15,15 @@ export function firingViolation(
   const node = findNode(service.world.fleet, id);
   if (node === null || node.failureMode !== "none" || node.isRegionDown) return null;
   const sinceMs = now - (lastFailingAt.get(id) ?? service.world.startMs);
-  return sinceMs <= FIRING_DELAY_MS_MAX
+  // A detail counts for the policy's max_age: the node may have been failing when it was read.
+  const withinMs = LISTED_MS_MAX + (rule.when.includes("usage") ? detailAgeMs(id, parts) : 0);
+  return sinceMs <= withinMs
     ? null
     : `${policy} fires on ${id}, which has had no failure for ${Math.round(sinceMs / MINUTE_MS)} min`;
+}
+
+function detailAgeMs(id: string, { process: daemonProcess, clock, processStartedAt }: SimulationParts): DurationMs {
+  const fleet = daemonProcess?.snapshot()?.fleet;
+  const readAt = fleet?.detailedAt[fleet.ids.indexOf(id)] ?? Number.NaN;
+  return Number.isNaN(readAt) ? 0 : clock.monotonic() - processStartedAt - readAt;
 }

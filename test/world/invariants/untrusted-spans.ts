@@ -1,5 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Fault } from "../../../src/model/scenario.ts";
+import { corruptionOf } from "../../../src/simulator/api/paging.ts";
 import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
 
 /**
@@ -10,8 +11,8 @@ type TrustEffect = { readonly kind: "no_data" | "wrong_data"; readonly afterMs: 
 
 /** Share of missing nodes above which a list is certainly below `trust.min_inventory`. */
 const VANISHED_SHARE_MIN = 0.3;
-/** Share of bad records above which the unknown ones certainly exceed `trust.max_unknown`. */
-const UNKNOWN_SHARE_MIN = 0.6;
+/** Number of nodes that may join or leave during a walk. */
+const NODES_SLACK = 2;
 /** The longest walk, with retries and timeouts. */
 const WALK_MS = MINUTE_MS;
 /** The daemon evaluates at least this often; the last evaluation during the fault starts the cooldown. */
@@ -24,7 +25,7 @@ export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): str
   const now = service.world.now - service.world.startMs;
   const ageMs = at - processStartedAt;
   for (const fault of service.world.faultSchedule.faults) {
-    const effect = effectOf(fault, interval, rules.safety.trust.maxFreshestLastSeenMs);
+    const effect = effectOf(fault, interval, parts);
     if (effect === null) continue;
     // For the current process a fault starts with the process at the earliest.
     const from = Math.max(fault.afterMs, now - ageMs) + effect.afterMs;
@@ -37,7 +38,12 @@ export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): str
   return null;
 }
 
-function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs: number): TrustEffect | null {
+function effectOf(
+  { fault, match, share = 1 }: Fault,
+  interval: number,
+  { service, rules }: SimulationParts,
+): TrustEffect | null {
+  const { maxFreshestLastSeenMs: staleMs, maxUnknown } = rules.safety.trust;
   const affectsLists = match === undefined || "GET /v1/nodes?".startsWith(match);
   if (!affectsLists || share < 1) return null;
   const observedAfterMs = 2 * interval + WALK_MS;
@@ -55,13 +61,22 @@ function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs:
       return { kind: "wrong_data", afterMs: observedAfterMs };
     case "vanished":
       return fault.share >= VANISHED_SHARE_MIN ? { kind: "wrong_data", afterMs: observedAfterMs } : null;
-    case "bad_records":
-      return fault.share >= UNKNOWN_SHARE_MIN ? { kind: "wrong_data", afterMs: observedAfterMs } : null;
+    case "bad_records": {
+      const { seed, fleet } = service.world;
+      const unusable = fleet.nodes.filter(({ id }) => isUnusable(corruptionOf(seed, fault.share, id))).length;
+      return unusable > maxUnknown * fleet.nodes.length + NODES_SLACK
+        ? { kind: "wrong_data", afterMs: observedAfterMs }
+        : null;
+    }
     case "stale_last_seen":
       return { kind: "wrong_data", afterMs: observedAfterMs + staleMs };
     default:
       return null;
   }
 }
+
+/** Whether a record with this corruption has no ID or no known status. */
+const isUnusable = (corruption: Readonly<Record<string, unknown>> | null): boolean =>
+  corruption !== null && ("id" in corruption || "status" in corruption);
 
 const seconds = (ms: number): string => `${Math.round(ms / SECOND_MS)} s`;
