@@ -1,32 +1,32 @@
 import type { PartialStrykerOptions } from "@stryker-mutator/api/core";
 
-/** The code that is mutated: pure, and what actions and calls are decided by. */
+/** The code to mutate: pure code that decides on actions and API calls. */
 const mutate = [
   "src/policy/**/*.ts",
   "src/rate-limit/**/*.ts",
   "src/scheduling/**/*.ts",
-  // A page of the documentation: `npm run docs:check` compares it as a whole.
+  // A page of the documentation, which `npm run docs:check` compares completely.
   "!src/policy/cel/reference.ts",
 ];
 
 export default {
   mutate,
   testRunner: "vitest",
-  // Without `related`, vitest reads no module graph for each mutant: the coverage of each test names the tests to run.
+  // The coverage of each test determines the tests to run, so vitest need not read the module graph (`related`).
   vitest: { configFile: "vitest.mutation.config.ts", related: false },
   coverageAnalysis: "perTest",
-  // Tables and constants of modules: each would need a new process and all of the tests.
+  // Mutants in tables and constants of modules would each need a new process and all tests.
   ignoreStatic: true,
   mutator: {
-    // Strings are text for operators, or members of closed unions, which the compiler checks. A comparison with one is
-    // mutated as a condition.
+    // Strings are text for operators or members of unions, which the compiler checks. Comparisons with strings are mutated
+    // as conditions.
     excludedMutations: ["StringLiteral"],
   },
-  // Vitest strips the types. The TypeScript that Stryker rewrites configurations with is older than the project's.
+  // Vitest strips the types. Stryker's own TypeScript, which would rewrite tsconfig files, is older than the project's.
   ignorePatterns: [".stryker", "tsconfig*.json", "bench", "deploy", "docs", "grafana"],
   disableTypeChecks: false,
   concurrency: 1,
-  // A mutant that is slow because the machine is busy is not a mutant that was found.
+  // A busy machine must not turn a slow mutant into a timeout, which counts as found.
   timeoutFactor: 3,
   timeoutMS: 15_000,
   dryRunTimeoutMinutes: 30,

@@ -5,10 +5,10 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/**/*.world.test.ts"],
     testTimeout: 30_000,
-    // Many tests wait for real servers: two workers also on a machine of two cores.
+    // Many tests wait for real servers, so two workers are useful on two cores as well.
     maxWorkers: 2,
-    // A worker for each file would take longer to start than most files take to run. No test leaves anything behind that
-    // another could meet: helpers clean up with onTestFinished.
+    // Starting a worker per file takes longer than most files take to run. Tests clean up with onTestFinished, so that
+    // files can share a worker.
     isolate: false,
   },
 });
