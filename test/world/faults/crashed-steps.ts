@@ -3,7 +3,7 @@ import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../../src/simulator/inspection.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
-import { type Simulation, startSimulation } from "../daemon/simulation.ts";
+import { Simulation } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { policyOf, rulesWithSafety } from "../runs/fleet-policies.ts";
 
@@ -59,7 +59,7 @@ export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
   let hasFailure = false;
   const marks: number[] = [];
   const kill = (simulation: Simulation) => simulation.kill(DOWN_MS);
-  const simulation = startSimulation({
+  const simulation = new Simulation({
     seed: 1,
     scenario: {
       ...demoScenario,

@@ -4,7 +4,7 @@ import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { createRestartCount, type RestartCount } from "../daemon/restart-count.ts";
-import { type Simulation, STEP_MS, startSimulation } from "../daemon/simulation.ts";
+import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import { createFailureCensus, type FailureCensus, type NodeFailure } from "../invariants/failure-census.ts";
 import { alertsOf, createHoldRecord, type Hold } from "../invariants/hold-record.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
@@ -47,7 +47,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
   const { rules, settings } = enforcedShippedPolicies();
   let failureCensus: FailureCensus | null = null;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
-  const simulation = startSimulation({
+  const simulation = new Simulation({
     ...{ seed, rules },
     settings: { ...settings, schedules: { ...settings.schedules, sessions, stats: null, hourly: null } },
     scenario: { ...demoScenario, ...{ seed, nodes, rates }, sessions: nodes * SESSIONS_PER_NODE },

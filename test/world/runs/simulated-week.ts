@@ -4,7 +4,7 @@ import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
 import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
-import { type Simulation, STEP_MS, startSimulation } from "../daemon/simulation.ts";
+import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { PostAttempt, Violation } from "../daemon/simulation-parts.ts";
 import { createFailureCensus, type FailureCensus, type NodeFailure } from "../invariants/failure-census.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
@@ -46,7 +46,7 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
   const { schedules } = everyMinuteSettings;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
   let failureCensus: FailureCensus | null = null;
-  const simulation = startSimulation({
+  const simulation = new Simulation({
     ...{ seed, rules },
     scenario: {
       ...demoScenario,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { DurationMs } from "../../../src/base/duration.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
-import { type Simulation, STEP_MS, startSimulation } from "../daemon/simulation.ts";
+import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { callForEvent } from "../faults/external-client.ts";
 import { createOperators, type Operators } from "../faults/operators.ts";
@@ -103,7 +103,7 @@ function createWorldRun(input: WorldInput): WorldRun {
   const isBlocked = () =>
     Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
   const externalBlockers: ExternalBlockers = { hasQueryResult: isBlocked, hasFiringAlerts: isBlocked };
-  const simulation = startSimulation({
+  const simulation = new Simulation({
     ...{ seed, scenario, startMs, externalBlockers, ...configuration },
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),
     onMoment: crashTrigger.pass,
