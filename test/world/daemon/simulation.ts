@@ -22,7 +22,7 @@ import {
   startDaemonProcess,
 } from "./daemon-process.ts";
 import { createObservations } from "./observations.ts";
-import { createRecordedState, type RecordedState } from "./recording-store.ts";
+import { RecordedState } from "./recording-store.ts";
 import { type PostAttempt, type SimulationParts, serviceTimeOf, type Violation } from "./simulation-parts.ts";
 
 /** Options of a simulation. */
@@ -157,7 +157,7 @@ export class Simulation {
   }
 
   #recordCommits(store: StateStore): RecordedState {
-    return createRecordedState(store, {
+    return new RecordedState(store, {
       before: (changes) => {
         this.#checkDisk();
         this.#onCommit("before", changes);

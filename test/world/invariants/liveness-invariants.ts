@@ -8,16 +8,6 @@ import type { DaemonProcess } from "../daemon/daemon-process.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 import { HOLD_ENDS } from "./hold-bounds.ts";
 
-/** Invariants of the quiet period at the end of a run, when every cause of a hold has ended. */
-export interface LivenessInvariants {
-  /** Checks every failing node. Call at every step. */
-  check(): void;
-  /** Checks the final state. */
-  finish(): void;
-  /** Number of nodes that were failing at the end, by what the daemon had done about them. */
-  failingNodes(): Readonly<Record<string, number>>;
-}
-
 /** Time between two checks. */
 const CHECK_INTERVAL_MS: DurationMs = 5 * MINUTE_MS;
 /** Covers the checks, evaluation rounds, commands, and faults that ended in the middle of a walk. */
@@ -27,25 +17,60 @@ const WORK_MS: DurationMs = 3 * HOUR_MS;
 /** The longest time until an action on a listed node is verified. */
 const VERIFIED_WITHIN_MS: DurationMs = 2 * HOUR_MS;
 
-/** Creates the invariants of a quiet period that starts now. */
-export function createLivenessInvariants(parts: SimulationParts): LivenessInvariants {
-  const startedAt = parts.clock.monotonic();
+/** Invariants of the quiet period at the end of a run, when every cause of a hold has ended. */
+export class LivenessInvariants {
+  readonly #parts: SimulationParts;
+  readonly #startedAt: number;
   /** Start of each hold that was present at every check since then, by policy, node and reason. */
-  let heldSince = new Map<string, number>();
-  const reported = new Set<string>();
-  const counts = new Map<string, number>();
-  let checkedAt = Number.NEGATIVE_INFINITY;
+  #heldSince = new Map<string, number>();
+  readonly #reported = new Set<string>();
+  readonly #outcomes = new Map<string, number>();
+  #checkedAt = Number.NEGATIVE_INFINITY;
 
-  /** Reports each violation once for each node. */
-  function addViolation(invariant: string, node: string, detail: string): void {
-    const key = `${invariant} ${node}`;
-    if (reported.has(key)) return;
-    reported.add(key);
-    parts.addViolation(invariant, `${node}: ${detail}`);
+  /** Creates the invariants of a quiet period that starts now. */
+  constructor(parts: SimulationParts) {
+    this.#parts = parts;
+    this.#startedAt = parts.clock.monotonic();
   }
 
-  function checkNode(daemonProcess: DaemonProcess, node: SimulatedNode, held: Map<string, number>): void {
-    const now = parts.clock.monotonic();
+  /** Checks every failing node. Call at every step. */
+  check(): void {
+    const { process: daemonProcess, clock } = this.#parts;
+    const now = clock.monotonic();
+    if (now - this.#checkedAt < CHECK_INTERVAL_MS) return;
+    if (daemonProcess?.isAlive() !== true || daemonProcess.snapshot() === null) return;
+    this.#checkedAt = now;
+    this.#parts.serviceNow();
+    const held = new Map<string, number>();
+    for (const node of failingNodes(this.#parts)) this.#checkNode(daemonProcess, node, held);
+    this.#heldSince = held;
+  }
+
+  /** Checks the final state. */
+  finish(): void {
+    const { process, recordedState, startMs, clock, forwardMs } = this.#parts;
+    const daemonProcess = process!;
+    for (const node of failingNodes(this.#parts)) {
+      const outcome = outcomeOf(daemonProcess, node);
+      this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+      if (node.status === "offline" && !this.#isNoticed(daemonProcess, node))
+        this.#addViolation("offline node not noticed", node.id, "no policy fires");
+    }
+    for (const id of recordedState.inFlight) {
+      const { node, sentAt } = recordedState.actions.get(id)!;
+      const ageMs = startMs + clock.monotonic() + forwardMs - (sentAt ?? 0);
+      if (ageMs > VERIFIED_WITHIN_MS)
+        this.#addViolation("action not verified", node, `${id} is not verified after ${minutes(ageMs)}`);
+    }
+  }
+
+  /** Number of nodes that were failing at the end, by what the daemon had done about them. */
+  failingNodes(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#outcomes);
+  }
+
+  #checkNode(daemonProcess: DaemonProcess, node: SimulatedNode, held: Map<string, number>): void {
+    const now = this.#parts.clock.monotonic();
     for (const explained of daemonProcess.remediation.view.explain(node.id).policies) {
       if (!isHolding(explained)) continue;
       const all = explained.blockers.map(({ reason }) => reason);
@@ -53,18 +78,18 @@ export function createLivenessInvariants(parts: SimulationParts): LivenessInvari
       const reasons = all.length === 1 ? all : all.filter((reason) => reason !== "approval");
       for (const reason of reasons.length === 0 ? (["nothing"] as const) : reasons) {
         const key = `${explained.policy} ${node.id} ${reason}`;
-        const since = heldSince.get(key) ?? now;
+        const since = this.#heldSince.get(key) ?? now;
         held.set(key, since);
-        checkHold({ daemonProcess, node, explained, reason, heldMs: now - since });
+        this.#checkHold({ daemonProcess, node, explained, reason, heldMs: now - since });
       }
     }
   }
 
-  function checkHold({ daemonProcess, node, explained, reason, heldMs }: Hold): void {
-    const withinMs = boundOf(parts, daemonProcess, explained, reason);
+  #checkHold({ daemonProcess, node, explained, reason, heldMs }: Hold): void {
+    const withinMs = boundOf(this.#parts, daemonProcess, explained, reason);
     if (heldMs <= withinMs) return;
     const detail = explained.blockers.map((each) => `${each.reason}: ${each.detail}`).join("; ");
-    addViolation(
+    this.#addViolation(
       `held too long: ${reason}`,
       node.id,
       `held for ${minutes(heldMs)}, limit ${minutes(withinMs)} (${explained.policy}): ${detail}`,
@@ -72,8 +97,8 @@ export function createLivenessInvariants(parts: SimulationParts): LivenessInvari
   }
 
   /** Whether a policy has noticed an offline node, or need not have noticed it yet. */
-  function isNoticed(daemonProcess: DaemonProcess, node: SimulatedNode): boolean {
-    const { policies, safety } = parts.rules;
+  #isNoticed(daemonProcess: DaemonProcess, node: SimulatedNode): boolean {
+    const { policies, safety } = this.#parts.rules;
     const acting = new Set(
       daemonProcess.remediation.view.policies().flatMap(({ rule, mode }) => (mode === "dry_run" ? [] : [rule.name])),
     );
@@ -83,8 +108,8 @@ export function createLivenessInvariants(parts: SimulationParts): LivenessInvari
     const isProtected = safety.protected === `node.country == "${node.country}"`;
     if (applicable.length === 0 || isProtected) return true;
     const freshMs = longestFreshMs(daemonProcess);
-    const observableSince = parts.startMs + Math.max(startedAt, parts.processStartedAt);
-    const offlineMs = parts.serviceNow() - Math.max(node.changedAt, observableSince);
+    const observableSince = this.#parts.startMs + Math.max(this.#startedAt, this.#parts.processStartedAt);
+    const offlineMs = this.#parts.serviceNow() - Math.max(node.changedAt, observableSince);
     const withinMs = Math.min(...applicable.map(({ forMs }) => forMs)) + 3 * freshMs + TOLERANCE_MS;
     if (offlineMs <= withinMs) return true;
     const { policies: explained, holds } = daemonProcess.remediation.view.explain(node.id);
@@ -92,35 +117,13 @@ export function createLivenessInvariants(parts: SimulationParts): LivenessInvari
     return isGivenUp || explained.some(({ timer, episode }) => timer?.state === "firing" || episode !== null);
   }
 
-  return {
-    check() {
-      const daemonProcess = parts.process;
-      const now = parts.clock.monotonic();
-      if (daemonProcess?.isAlive() !== true || daemonProcess.snapshot() === null || now - checkedAt < CHECK_INTERVAL_MS)
-        return;
-      checkedAt = now;
-      parts.serviceNow();
-      const held = new Map<string, number>();
-      for (const node of failingNodes(parts)) checkNode(daemonProcess, node, held);
-      heldSince = held;
-    },
-    finish() {
-      const daemonProcess = parts.process!;
-      for (const node of failingNodes(parts)) {
-        const outcome = outcomeOf(daemonProcess, node);
-        counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-        if (node.status === "offline" && !isNoticed(daemonProcess, node))
-          addViolation("offline node not noticed", node.id, "no policy fires");
-      }
-      for (const id of parts.recordedState.inFlight) {
-        const { node, sentAt } = parts.recordedState.actions.get(id)!;
-        const ageMs = parts.startMs + parts.clock.monotonic() + parts.forwardMs - (sentAt ?? 0);
-        if (ageMs > VERIFIED_WITHIN_MS)
-          addViolation("action not verified", node, `${id} is not verified after ${minutes(ageMs)}`);
-      }
-    },
-    failingNodes: () => Object.fromEntries(counts),
-  };
+  /** Reports each violation once for each node. */
+  #addViolation(invariant: string, node: string, detail: string): void {
+    const key = `${invariant} ${node}`;
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
+    this.#parts.addViolation(invariant, `${node}: ${detail}`);
+  }
 }
 
 interface Hold {

@@ -79,7 +79,8 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
 /** Formats the report as a Markdown table. */
 export function weekTable(week: WeekReport): string {
   const { failures, posts, options, simulation, violations } = week;
-  const { actions, episodes, postsOfStep, reasons } = { ...simulation.parts.recordedState, ...simulation.parts };
+  const { postsOfStep, recordedState } = simulation.parts;
+  const { actions, episodes, reasons } = recordedState;
   const sent = [...actions.values()].filter(({ shadow }) => !shadow);
   const fired = failures.filter((failure) => failure.firstFiring !== null);
   const actedOn = fired.filter((failure) => failure.posts.length > 0);

@@ -4,10 +4,10 @@ import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { callForEvent } from "../faults/external-client.ts";
-import { createOperators, type Operators } from "../faults/operators.ts";
+import { Operators } from "../faults/operators.ts";
 import { startQuietPeriod } from "../faults/quiet-period.ts";
 import type { CrashPoint, WorldEvent } from "../faults/world-events.ts";
-import { createLivenessInvariants } from "../invariants/liveness-invariants.ts";
+import { LivenessInvariants } from "../invariants/liveness-invariants.ts";
 import { metricsViolations } from "../invariants/metrics-invariants.ts";
 import type { WorldInput } from "./world-input.ts";
 
@@ -59,7 +59,7 @@ export async function runWorld(input: WorldInput, until: Until = {}): Promise<Wo
   }
   world.stopFaults();
   const quiet = startQuietPeriod(simulation, operators);
-  const liveness = createLivenessInvariants(parts);
+  const liveness = new LivenessInvariants(parts);
   for (let at = input.quietAtMs; at < input.endMs && !isOver(); at += STEP_MS) {
     quiet.step();
     await simulation.advance(STEP_MS);
@@ -112,7 +112,7 @@ function createWorldRun(input: WorldInput): WorldRun {
     diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? "the disk is full" : null),
   });
   const { parts } = simulation;
-  const operators = createOperators(simulation, seed);
+  const operators = new Operators(simulation, seed);
   /** Picks from the current fleet: the simulator forgets nodes that left. */
   const idOf = (index: number) => {
     const { nodes } = parts.service.world.fleet;
