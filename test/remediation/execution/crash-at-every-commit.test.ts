@@ -3,7 +3,7 @@ import { runSteps } from "../../world/faults/crashed-steps.ts";
 import { worldInput } from "../../world/runs/world-input.ts";
 import { runWorld } from "../../world/runs/world-run.ts";
 
-test.each([101, 102, 103])(
+test.each([101])(
   "no invariant is violated in the world of seed %i, in a day of a small fleet",
   async (seed) => {
     const { violations } = await runWorld(worldInput(seed, { nodes: 60, days: 1 }));
