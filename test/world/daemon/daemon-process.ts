@@ -51,7 +51,7 @@ export function createProcessLifetime(): ProcessLifetime {
 /** A point in the execution of a process at which it may be killed. Commits of the journal are reported separately. */
 export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count" | "fact";
 
-/** The parts of a configuration that a reload can change. */
+/** The deps of a configuration that a reload can change. */
 export interface Configuration {
   readonly settings: CollectionSettings;
   readonly rules: RemediationRules;
@@ -96,48 +96,40 @@ const POLL_INTERVAL_MS = 30_000;
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
 /** Starts a process. Its monotonic clock starts at 0, as after a boot of the machine. */
-export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
-  const { lifetime } = parts;
+export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
+  const { lifetime } = deps;
   const { isAlive } = lifetime;
-  const clock = clockOfProcess(parts, isAlive);
-  const random = seededRandom(parts.seed);
-  const log = logOfProcess(parts.log, isAlive);
-  const store = storeOfProcess(parts, isAlive);
+  const clock = clockOfProcess(deps, isAlive);
+  const random = seededRandom(deps.seed);
+  const log = logOfProcess(deps.log, isAlive);
+  const store = storeOfProcess(deps, isAlive);
   const metrics = createDaemonMetrics({ process: false });
   const common = { clock, random, metrics, log };
-  const rateLimiter = createRateLimiter({
-    ...{ clock, random, log, calls: store.calls, limits: parts.settings.limits },
-    monthStartsOn: parts.settings.monthStartsOn,
-    onWait: () => {},
-  });
+  const { calls } = store;
+  const { limits, monthStartsOn } = deps.settings;
+  const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, onWait: () => {} });
   const client = createApiClient({
     ...{ rateLimiter, clock, random },
-    transport: transportOfProcess(parts, lifetime),
+    transport: transportOfProcess(deps, lifetime),
     serviceClock: createServiceClock(),
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden/world",
   });
-  const collected = createCollectedState(parts.settings, store.facts, { clock, log, metrics });
+  const collected = createCollectedState(deps.settings, store.facts, { clock, log, metrics });
   const remediationState = openRemediationState({ journal: store.journal, clock, log, lostReason: null });
-  let configuration: Configuration = parts;
+  let configuration: Configuration = deps;
   let lastSnapshot: Snapshot | null = null;
   let reloading = Promise.resolve();
-  let controller = startController(parts);
-  let collectors = startCollectors(parts);
+  let controller = startController(deps);
+  let collectors = startCollectors(deps);
 
   function startController({ rules }: Configuration): RemediationController {
-    parts.onConfiguration(configuration);
+    deps.onConfiguration(configuration);
     return startRemediationController({
-      ...{
-        ...common,
-        rules,
-        remediationState,
-        client,
-        journal: store.journal,
-        externalBlockers: parts.externalBlockers,
-      },
+      ...{ ...common, rules, remediationState, client },
+      ...{ journal: store.journal, externalBlockers: deps.externalBlockers },
       serviceUrl: "https://simulated.invalid",
       inventory: collected.inventory,
       notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
@@ -153,7 +145,7 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
       lookMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {
         lastSnapshot = snapshot;
-        if (isAlive()) parts.onSnapshot(snapshot);
+        if (isAlive()) deps.onSnapshot(snapshot);
         controller.update(snapshot, plan);
       },
     });
