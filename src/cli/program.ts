@@ -22,9 +22,9 @@ import { type OperatorCommandOptions, operatorCliCommands, sendOperatorCommand }
 import { type ColorOption, withColorOption } from "./output/colour.ts";
 import { runPlan } from "./plan.ts";
 import { type PolicyDiffOptions, runPolicyDiff } from "./policy-diff.ts";
+import { type PolicyTestOptions, runPolicyTests } from "./policy-test.ts";
 import { runDaemon } from "./run.ts";
 import { runSimulate } from "./simulate.ts";
-import { runPolicyTests, type TestOptions } from "./test.ts";
 
 /** Runs a command with its options and arguments. */
 type CommandRunner<Options> = (options: Options, context: CommandContext, args: readonly string[]) => Promise<ExitCode>;
@@ -162,11 +162,10 @@ function addClientCommands(add: AddCommand): void {
 /** Commands that test and compare policies. */
 function addPolicyCommands(add: AddCommand, policy: Command): void {
   const test = "run policy unit tests: fleet states in, expected verdicts and actions out";
-  withOutput(
-    add<TestOptions>("test <files...>", test, "test config/policies/tests/offline.yaml", (options, given, files) =>
-      runPolicyTests(files, options, given),
-    ),
-  );
+  const testExample = "test config/policies/tests/offline.yaml";
+  const runTests: CommandRunner<PolicyTestOptions> = (options, given, files) => runPolicyTests(files, options, given);
+  withOutput(add("test <files...>", test, `policy ${testExample}`, runTests, policy));
+  withOutput(add("test <files...>", "same as policy test", testExample, runTests));
   const diff = "compare two policy files: which nodes are newly acted on, and which no longer";
   const example = "policy diff before.yaml config/policies/offline.yaml";
   const runDiff: CommandRunner<PolicyDiffOptions> = (options, given, files) => runPolicyDiff(files, options, given);

@@ -24,7 +24,8 @@ import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 
 type Environment = CommandContext["env"];
 
-const CONFIG_CHECKS: ConfigChecks = {
+/** The checks of a configuration that need other parts of the program. */
+export const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
   families: networkFamilyNames(),
   expression(text) {
@@ -95,7 +96,7 @@ export function readConfigFile(file: string, env: Environment): Result<LoadedCon
 }
 
 /** Returns the cron schedules whose runs the limits can't all carry, even if each run takes only one call. */
-export function findSkippedRuns(config: Config): readonly SkippedRuns[] {
+function findSkippedRuns(config: Config): readonly SkippedRuns[] {
   const { schedules, limits } = collectionSettingsOf(config, new Set(COLLECTORS), new Set());
   const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
   const month = { callsUsed: 0, leftMs: 30 * DAY_MS };

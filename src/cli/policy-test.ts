@@ -14,8 +14,8 @@ import { createPaint } from "./output/colour.ts";
 import { withProgress } from "./output/progress.ts";
 import { type FailedExpectation, runPolicyTest } from "./policy-tests/runner.ts";
 
-/** Options of `test`. */
-export interface TestOptions {
+/** Options of `policy test`. */
+export interface PolicyTestOptions {
   readonly output: "text" | "json";
 }
 
@@ -36,7 +36,7 @@ interface FileResult {
 /** `policy test FILE…`: runs the policy tests in the given files. */
 export async function runPolicyTests(
   files: readonly string[],
-  { output }: TestOptions,
+  { output }: PolicyTestOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
   const results: FileResult[] = [];

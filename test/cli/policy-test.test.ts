@@ -1,6 +1,6 @@
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { runPolicyTests as runTests } from "../../src/cli/test.ts";
+import { runPolicyTests as runTests } from "../../src/cli/policy-test.ts";
 import { inRepository, textOf } from "../deploy/manifest.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { captureOutput } from "./terminal.ts";
