@@ -35,7 +35,7 @@ export const healthPanels = () => [
   worldMap(
     {
       title: "Nodes online by country, now",
-      description: "One circle per country. Colour: share of nodes online. Size: number of nodes.",
+      description: "One circle per country. Color: share of nodes online. Size: number of nodes.",
       unit: "none",
       width: 12,
       height: 12,
@@ -112,11 +112,11 @@ export const troublePanels = () => [
     .filterable(true)
     .overrideByName("Node", [{ id: "links", value: [NODE_LINK] }])
     .overrideByName("Not seen for", [{ id: "unit", value: "s" }])
-    .overrideByName("Status", coloured(STATUS_NAMES))
-    .overrideByName("Episode", coloured(EPISODE_NAMES)),
+    .overrideByName("Status", colored(STATUS_NAMES))
+    .overrideByName("Episode", colored(EPISODE_NAMES)),
 ];
 
-const coloured = (mapping: unknown) => [
+const colored = (mapping: unknown) => [
   { id: "mappings", value: [mapping] },
   { id: "custom.cellOptions", value: { type: "color-text" } },
 ];

@@ -93,7 +93,7 @@ export const stat = (text: PanelText, { past = false } = {}): StatBuilder =>
     .colorScheme(byThreshold())
     .reduceOptions(lastValue());
 
-/** States over time, one row per series, coloured by thresholds or value mappings. */
+/** States over time, one row per series, colored by thresholds or value mappings. */
 export const stateTimeline = (text: PanelText, thresholds?: Builder<ThresholdsConfig>): StateTimelineBuilder => {
   const panel = furnish(new StateTimelineBuilder(), text)
     .colorScheme(byThreshold())

@@ -11,7 +11,7 @@ import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/
 import { parseConfig, readConfigText } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, printJson, readTextFile } from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
-import { createPaint } from "./output/colour.ts";
+import { createPaint } from "./output/color.ts";
 
 interface CheckOptions {
   readonly config: string;

@@ -17,7 +17,7 @@ import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts"
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile } from "./context.ts";
-import { createPaint } from "./output/colour.ts";
+import { createPaint } from "./output/color.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
 import { createServiceWithStatus } from "./simulate.ts";
@@ -120,8 +120,8 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
     for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
-      const colour = LINE_TONES[tone];
-      out.write(`${colour === null ? text : paint(colour, text)}\n`);
+      const color = LINE_TONES[tone];
+      out.write(`${color === null ? text : paint(color, text)}\n`);
     }
   }
 }

@@ -22,7 +22,7 @@ import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson } from "./context.ts";
 import { isRowList, type JsonObject, requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
-import { createPaint } from "./output/colour.ts";
+import { createPaint } from "./output/color.ts";
 import {
   emptyPolicyReport,
   isExplanation,

@@ -6,7 +6,7 @@ import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts
 import { parsePolicies } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
 import { stripControlCharacters } from "./daemon-api/client.ts";
-import { createPaint, type Tone } from "./output/colour.ts";
+import { createPaint, type Tone } from "./output/color.ts";
 
 /** Options of `policy diff`. */
 export interface PolicyDiffOptions {

@@ -10,7 +10,7 @@ import type { RemediationRules } from "../remediation/context.ts";
 import { parsePolicyTests } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
 import { stripControlCharacters } from "./daemon-api/client.ts";
-import { createPaint } from "./output/colour.ts";
+import { createPaint } from "./output/color.ts";
 import { withProgress } from "./output/progress.ts";
 import { type FailedExpectation, runPolicyTest } from "./policy-tests/runner.ts";
 

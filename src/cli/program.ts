@@ -19,7 +19,7 @@ import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, operatorCliCommands, sendOperatorCommand } from "./operator-commands.ts";
-import { type ColorOption, withColorOption } from "./output/colour.ts";
+import { type ColorOption, withColorOption } from "./output/color.ts";
 import { runPlan } from "./plan.ts";
 import { type PolicyDiffOptions, runPolicyDiff } from "./policy-diff.ts";
 import { type PolicyTestOptions, runPolicyTests } from "./policy-test.ts";

@@ -79,7 +79,7 @@ test("the page shows the fleet, a node that becomes unhealthy, and by keyboard i
   setup.interventions.startFailure(node!, OUTAGE);
   await untilShown(page, () => ({ online: setup.nodes.length - 1, offline: 1 }));
   expect(await page.evaluate(() => "isSamePage" in globalThis)).toBe(true);
-  expect(await page.locator("#trouble a").allTextContents()).toEqual([nameOf(setup, node!)]);
+  expect(await page.locator("#attention a").allTextContents()).toEqual([nameOf(setup, node!)]);
   await pendingApproval(daemon, node!);
 
   const focus = () => page.evaluate<string>(`document.activeElement?.id ?? ""`);
@@ -109,7 +109,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
   await page.getByText("An operator token is required.").waitFor();
   await page.getByLabel("Operator token").fill("guessed");
   await page.locator("dialog .primary").click();
-  await page.getByText("Refused: the token does not belong to an operator.").waitFor();
+  await page.getByText("Failed: the token does not belong to an operator.").waitFor();
   expect(await paused()).toBe(false);
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
@@ -173,7 +173,7 @@ test("the page has no accessibility violations in light, dark and phone layout",
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   await pendingApproval(daemon, node!);
-  await page.locator("#trouble a").click();
+  await page.locator("#attention a").click();
   await page.locator("#panel .guards").waitFor();
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });

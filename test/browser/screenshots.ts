@@ -70,7 +70,7 @@ async function main(): Promise<void> {
   await takeScreenshot(page, "page-dark");
   await page.emulateMedia({ colorScheme: "light" });
   // One with a story: of those whose action is under way, the first.
-  await page.locator("#trouble a").first().click();
+  await page.locator("#attention a").first().click();
   await page.locator("#panel .activity").waitFor();
   await takeScreenshot(page, "page-node");
   await page.getByRole("button", { name: "Close the explanation" }).click();

@@ -3,7 +3,7 @@ import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
 import { stripControlCharacters } from "../daemon-api/client.ts";
-import type { Paint } from "./colour.ts";
+import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 
 /** Rows that the text lists; JSON has all of them. */

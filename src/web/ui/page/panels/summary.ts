@@ -16,7 +16,7 @@ let announcedAt = Number.NEGATIVE_INFINITY;
 export function showTiles(fleet: FleetModel | null, status: Status | null, budget: Budget | null): void {
   const online = fleet === null ? null : (countStatuses(fleet)[fleet.statuses.indexOf("online")] ?? 0);
   const total = fleet?.cells.length ?? null;
-  const trouble = fleet === null ? null : nodesNeedingAttention(fleet).length;
+  const unhealthy = fleet === null ? null : nodesNeedingAttention(fleet).length;
   const treated = fleet?.cells.filter((cell) => ["episode", "acting"].includes(markOf(fleet, cell))).length ?? null;
   const month = budget?.month ?? null;
   const awaiting = status?.warden.awaiting_approval ?? null;
@@ -27,7 +27,7 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
       `${formatCount(online)} of ${formatCount(total)} nodes`,
       "",
     ],
-    ["Needs attention", formatCount(trouble), "listed below", trouble ? "bad" : ""],
+    ["Needs attention", formatCount(unhealthy), "listed below", unhealthy ? "bad" : ""],
     [
       "Being remediated",
       formatCount(treated),
@@ -55,8 +55,8 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
   );
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announcedAt = performance.now();
-  byId("said").textContent =
-    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(trouble)} need attention`;
+  byId("announcement").textContent =
+    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(unhealthy)} need attention`;
 }
 
 /** Shows what holds every action, and what to do about it. */
