@@ -44,7 +44,7 @@ const named = (colors: Readonly<Record<string, string>>): ValueMapping => ({
   ),
 });
 
-/** Names and colors of the numbers that `stateNumber` gives. */
+/** Names and colors of the numbers that `stateNumber` returns. */
 export const STATUS_NUMBERS = numbered(NODE_STATUSES, STATUS_COLORS);
 export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLORS);
 
@@ -52,7 +52,7 @@ export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLORS);
 export const STATUS_NAMES = named(STATUS_COLORS);
 export const EPISODE_NAMES = named(EPISODE_COLORS);
 
-/** Names of 1 and 0; `good` is the value shown in green. */
+/** Texts for 1 and 0. `good`: the value shown in green; the other is red. */
 export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => ({
   type: MappingType.ValueToText,
   options: {
@@ -60,6 +60,12 @@ export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => (
     1: { text: one, color: good === 1 ? "green" : "red", index: 1 },
   },
 });
+
+/** Shows the cells of a column as text in the colors of a mapping. */
+export const coloredText = (mapping: ValueMapping): DynamicConfigValue[] => [
+  { id: "mappings", value: [mapping] },
+  { id: "custom.cellOptions", value: { type: "color-text" } },
+];
 
 const fixed = (color: string): DynamicConfigValue[] => [{ id: "color", value: { mode: "fixed", fixedColor: color } }];
 

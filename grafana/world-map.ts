@@ -9,7 +9,7 @@ import {
   MapCenterID,
   MapViewConfigBuilder,
 } from "@grafana/grafana-foundation-sdk/geomap";
-import { columns, furnish, type PanelText } from "./panel.ts";
+import { columns, configurePanel, type PanelText } from "./panel.ts";
 
 /** The columns of the queries that a circle shows. */
 export interface Circles {
@@ -25,7 +25,7 @@ const PLACES_OF_COUNTRIES = "public/gazetteer/countries.json";
 /** One circle per country. Map and coordinates come with Grafana, so no tile server is used. */
 export const worldMap = (text: PanelText, { country, values }: Circles): GeomapBuilder => {
   const [color, size] = Object.values(values);
-  return furnish(new GeomapBuilder(), text)
+  return configurePanel(new GeomapBuilder(), text)
     .view(new MapViewConfigBuilder().id(MapCenterID.Coords).lat(30).lon(0).zoom(1))
     .controls(new ControlsOptionsBuilder().showZoom(true).mouseWheelZoom(false).showAttribution(false))
     .basemap(
