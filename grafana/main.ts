@@ -5,7 +5,7 @@ import { networkDashboard } from "./network.ts";
 import { nodeDashboard } from "./node.ts";
 
 /** A dashboard as Grafana reads it. */
-export interface CompiledDashboard {
+interface CompiledDashboard {
   /** Its file below `grafana/dashboards`. */
   readonly file: string;
   readonly dashboard: Dashboard;

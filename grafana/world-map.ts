@@ -12,7 +12,7 @@ import {
 import { columns, configurePanel, type PanelText } from "./panel.ts";
 
 /** The columns of the queries that a circle shows. */
-export interface Circles {
+interface Circles {
   /** A column with two-letter country codes. */
   readonly country: string;
   /** Name by column. The first sets the color, the second the size. */

@@ -10,7 +10,7 @@ import {
 import { fieldLines, formatTime, requestText } from "./output/node-explanation-text.ts";
 
 /** Options of `approvals`. */
-export interface ApprovalsOptions extends DaemonConnectionOptions {
+interface ApprovalsOptions extends DaemonConnectionOptions {
   readonly output: "text" | "json";
 }
 

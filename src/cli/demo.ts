@@ -23,7 +23,7 @@ import { demoReport } from "./output/demo-report.ts";
 import { createServiceWithStatus } from "./simulate.ts";
 
 /** Options of `demo`. */
-export interface DemoOptions {
+interface DemoOptions {
   readonly nodes: number;
   readonly sessions: number;
   readonly seed: number;

@@ -8,7 +8,7 @@ import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from ".
 import { withProgress } from "./output/progress.ts";
 
 /** Options of `healthcheck`. */
-export interface HealthcheckOptions extends DaemonAccessOptions {
+interface HealthcheckOptions extends DaemonAccessOptions {
   /** Absent: the daemon at `url`. */
   readonly config?: string;
 }

@@ -21,7 +21,7 @@ export interface OperatorCommandOptions extends DaemonConnectionOptions {
 }
 
 /** An operator command: its route and its help. */
-export interface OperatorCliCommand {
+interface OperatorCliCommand {
   readonly route: OperatorCommandRoute;
   readonly description: string;
   /** Arguments of the example in the help. */

@@ -2,7 +2,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
 
 /** A page, and everything that went wrong in it: errors, warnings, and what its policy forbade. */
-export interface PageVisit {
+interface PageVisit {
   readonly page: Page;
   readonly pageErrors: readonly string[];
 }

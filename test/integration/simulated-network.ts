@@ -56,7 +56,7 @@ export interface TestNetwork {
   setFault(fault: FaultKind | null, match?: string): void;
 }
 
-export interface TestNetworkOptions {
+interface TestNetworkOptions {
   readonly scenario?: Partial<Scenario>;
   /** How much faster than real time passes; 60 unless said: a minute in a second. */
   readonly speed?: number;

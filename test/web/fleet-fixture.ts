@@ -2,7 +2,7 @@ import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 
 /** A node of a fleet that a test makes up. */
-export interface FleetNode {
+interface FleetNode {
   readonly id: string;
   readonly status?: NodeStatus;
   readonly region?: string;

@@ -7,7 +7,7 @@ import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
 import { readStoredState } from "./network-size.ts";
 
 /** Size of a fleet, in nodes, and its source: an option, or the daemon's state. */
-export interface FleetSize {
+interface FleetSize {
   readonly nodes: number;
   readonly source: "options" | "state";
 }

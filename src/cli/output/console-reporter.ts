@@ -12,7 +12,7 @@ import { type StatusSnapshot, statusLine } from "../../web/api/status-views.ts";
 import { actionText } from "./node-explanation-text.ts";
 
 /** One line of output, and what it means for the node. */
-export interface ReportLine {
+interface ReportLine {
   readonly text: string;
   readonly tone: "good" | "bad" | "change" | "summary";
 }

@@ -40,7 +40,7 @@ export interface NodeReport extends NodeRows {
 }
 
 /** The node in the daemon's response. */
-export interface ReportedNode {
+interface ReportedNode {
   readonly status: string;
   readonly name: string | null;
   readonly country: string | null;

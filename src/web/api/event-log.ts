@@ -1,7 +1,7 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
 /** A change that the status page shows as it happens. */
-export type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
+type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
 
 /** An event and its number, counted from 1. */
 export interface EventRow {

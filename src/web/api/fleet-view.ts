@@ -4,10 +4,10 @@ import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
 import { cacheByColumn } from "./column-cache.ts";
 
 /** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
-export type CellChange = readonly [slot: number, status: number, mark: number];
+type CellChange = readonly [slot: number, status: number, mark: number];
 
 /** The changes between two revisions of the grid. */
-export interface FleetGridChange {
+interface FleetGridChange {
   readonly from: number;
   readonly revision: number;
   /** Null: nodes were added or removed, or there are too many changes; read the whole document again. */
@@ -24,7 +24,7 @@ export interface FleetGrid {
 }
 
 /** Dependencies of {@link createFleetGrid}. */
-export interface FleetGridDeps {
+interface FleetGridDeps {
   /** Null before the first walk. */
   fleet(): Fleet | null;
   marks(): ReadonlyMap<NodeId, NodeMark>;

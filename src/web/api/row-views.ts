@@ -18,7 +18,7 @@ export const decisionView = (decision: Decision) => ({
 export type DecisionView = ReturnType<typeof decisionView>;
 
 /** Formats what is posted as JSON. */
-export const requestView = (request: ActionRequest) =>
+const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
     ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
     : request;

@@ -31,7 +31,7 @@ interface OpenConnection {
 }
 
 /** Dependencies of {@link limitConnections}. */
-export interface ConnectionLimitsDeps {
+interface ConnectionLimitsDeps {
   readonly webSettings: LiveWebSettings;
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;

@@ -41,7 +41,7 @@ const HTTP_TIMEOUTS: HttpTimeouts = {
 };
 
 /** Dependencies of {@link createHttpServer}. */
-export interface HttpServerDeps {
+interface HttpServerDeps {
   readonly log: Log;
   /** Null: plain HTTP. */
   readonly tls: TlsOptions | null;

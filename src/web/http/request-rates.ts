@@ -9,7 +9,7 @@ import type { WebSettings } from "./web-settings.ts";
 export type Traffic = "health" | "metrics" | "other";
 
 /** The limit that a request exceeds, and when the next request is allowed. */
-export interface RateExcess {
+interface RateExcess {
   readonly of: "client" | "all";
   readonly retryAfterMs: DurationMs;
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 
 /** Headers of every response. The status page replaces the content security policy by its own. */
-export const COMMON_HEADERS: Readonly<Record<string, string>> = {
+const COMMON_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",

@@ -32,7 +32,7 @@ export interface WebServer {
 }
 
 /** Port 0 takes any free one. */
-export interface WebServerOptions {
+interface WebServerOptions {
   readonly host: string;
   readonly port: number;
   readonly deps: WebDeps;

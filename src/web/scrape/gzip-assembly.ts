@@ -14,7 +14,7 @@ interface DeflatedChunk {
 }
 
 /** The beginning of a gzip member: what successive scrapes share. */
-export interface GzipStart {
+interface GzipStart {
   readonly chunks: readonly Uint8Array[];
   readonly checksum: number;
   readonly length: number;

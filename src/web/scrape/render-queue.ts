@@ -10,7 +10,7 @@ import { createNetworkRenderer } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 
 /** Dependencies of {@link createRenderQueue}. */
-export interface RenderQueueDeps {
+interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Longest time for which rendering blocks the event loop. */
   readonly sliceMs: DurationMs;

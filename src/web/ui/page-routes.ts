@@ -18,7 +18,7 @@ interface Asset {
 }
 
 /** Content security policy of the status page: only its own scripts and styles, and requests only to this server. */
-export const PAGE_CONTENT_SECURITY_POLICY = [
+const PAGE_CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",

@@ -4,14 +4,14 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "../../..");
 
 /** A page of the documentation. */
-export interface DocPage {
+interface DocPage {
   /** From the repository's root, such as `docs/operate.md`. */
   readonly path: string;
   readonly text: string;
 }
 
 /** A command line that a page tells its readers to type. */
-export interface DocCommand {
+interface DocCommand {
   readonly page: string;
   /** Of the line where it begins. */
   readonly line: number;

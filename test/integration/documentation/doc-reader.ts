@@ -20,7 +20,7 @@ import {
 import { waitUntil } from "../wait-until.ts";
 
 /** Somebody who does what the documentation says, on a machine of their own. */
-export interface DocsReader {
+interface DocsReader {
   /** A path of that machine, such as `/var/backups/proxywarden.db`, where it is on this one. */
   localPath(path: string): string;
   /** Their daemon, as it is by now. */

@@ -57,7 +57,7 @@ export async function runPrometheus(configText: string, port?: number): Promise<
 }
 
 /** An alert as Alertmanager shows it. */
-export interface Alert {
+interface Alert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly status: { readonly state: string };

@@ -23,7 +23,7 @@ export type AuthorizeRequest = (
 ) => boolean | Promise<boolean>;
 
 /** Dependencies of {@link createRequestAuthorizer}. */
-export interface RequestAuthorizerDeps {
+interface RequestAuthorizerDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
   readonly userAuth: UserAuth;

@@ -37,7 +37,7 @@ export interface FleetDocument {
 export type HistoryDocument = HistoryView;
 
 /** What the fleet knows of a node; absent if the node is gone. */
-export type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
+type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
 
 /** `GET api/v1/nodes/ID`. */
 export type NodeDocument = ExplanationView & Partial<NodeFields> & { readonly id: string };
@@ -48,15 +48,13 @@ export interface RowList<T> {
 }
 
 /** Why a request failed. Status 0: there was no response. */
-export interface RequestError {
+interface RequestError {
   readonly status: number;
   readonly message: string;
 }
 
 /** A response, or why there is none. */
-export type ApiResult<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly error: RequestError };
+type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
 
 /** Responses come from memory, so one that takes this long is lost. */
 const REQUEST_TIMEOUT_MS = 10_000;

@@ -2,7 +2,7 @@ import type { ActionView, DecisionView } from "../../api/row-views.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
-export interface StreamListener {
+interface StreamListener {
   /** Called after connecting, with the current revision of the fleet. */
   hello(revision: number): void;
   fleet(change: FleetChange): void;

@@ -1,5 +1,5 @@
 /** Position of a group of cells: rows of `columns` cells from the top down. */
-export interface CellBlock {
+interface CellBlock {
   /** Index of its first cell. */
   readonly first: number;
   readonly count: number;
@@ -20,7 +20,7 @@ export interface Layout {
 }
 
 /** The available space. */
-export interface AvailableSpace {
+interface AvailableSpace {
   readonly width: number;
   /** Height that the cells should not exceed. */
   readonly height: number;

@@ -2,7 +2,7 @@ import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
 
 /** An operator command, as a button and a dialog show it. */
-export interface OperatorCommand {
+interface OperatorCommand {
   /** Below `api/v1/`. */
   readonly path: string;
   /** Label of the button. */
@@ -138,7 +138,7 @@ export function forgetToken(): void {
 let toastTimer = 0;
 
 /** Shows a message for some seconds. */
-export function toast(message: string): void {
+function toast(message: string): void {
   const box = byId("toast");
   box.textContent = message;
   clearTimeout(toastTimer);
