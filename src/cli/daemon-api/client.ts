@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { TransportFailure, TransportResponse } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
-import { NO_SUCH_PAGE } from "../../web/http/error-response.ts";
+import { NO_SUCH_PAGE } from "../../web/http/response.ts";
 import type { CommandContext } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
 import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";

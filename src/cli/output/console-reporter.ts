@@ -2,13 +2,12 @@ import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
-import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
-import type { Fleet, SessionSummary } from "../../model/snapshot.ts";
+import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
-import { type StatusSnapshot, statusLine } from "../../web/api/status-views.ts";
+import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { actionText } from "./node-explanation-text.ts";
 
 /** One line of output, and what it means for the node. */
@@ -79,15 +78,9 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
   const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.accounts[category].headers) ?? "?");
-  const data = `${countActiveSessions(snapshot?.sessions ?? null)} active sessions, ${detailed} nodes in detail`;
+  const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
+  const data = `${active} active sessions, ${detailed} nodes in detail`;
   return `${data} | ${ledger.monthUsed} calls; remaining now: ${node} node calls, ${session} session calls`;
-}
-
-/** `?` where no session list was read yet. */
-function countActiveSessions(sessions: SessionSummary | null): number | "?" {
-  if (sessions === null) return "?";
-  const begin = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
-  return sessions.counts.subarray(begin, begin + SESSION_TYPES.length).reduce((sum, count) => sum + count, 0);
 }
 
 function formatElapsed(ms: DurationMs): string {

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
-import { sendError } from "../http/error-response.ts";
+import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 import type { EventLog } from "./event-log.ts";
 import { EventBroadcaster, type Subscriber } from "./event-stream.ts";

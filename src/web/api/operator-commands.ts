@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { Operator, OperatorCommandName } from "../../model/remediation/operator-command.ts";
 import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
-import { sendError } from "../http/error-response.ts";
+import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 
 /** Name of a command that has a route of its own. */

@@ -6,8 +6,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../metrics/label-values.ts";
 import type { Log } from "../../model/ports.ts";
 import type { IsTrustedProxy } from "./client-address.ts";
-import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
-import { rawResponse, setHeaders } from "./security-headers.ts";
+import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";
 
 /** Only operator commands have a body: a reason of 500 characters, which may all be escaped. */
 export const BODY_BYTES_MAX = 8_192;

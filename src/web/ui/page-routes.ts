@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { acceptsGzip } from "../http/content-negotiation.ts";
-import { NO_SUCH_PAGE, sendError } from "../http/error-response.ts";
+import { NO_SUCH_PAGE, sendError } from "../http/response.ts";
 import type { Route } from "../http/route.ts";
 import { readPageFiles } from "./page-files.ts";
 

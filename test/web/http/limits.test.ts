@@ -163,7 +163,7 @@ describe("a flood of API requests", () => {
   test("leaves half of the event loop free: the pause after a request is as long as the request took", async () => {
     let nowMs = 0;
     const slept: number[] = [];
-    const queue = createRequestQueue({
+    const enterQueue = createRequestQueue({
       monotonic: () => nowMs,
       sleep(ms) {
         slept.push(ms);
@@ -171,7 +171,7 @@ describe("a flood of API requests", () => {
       },
     });
     const work = async (ms: number) => {
-      await queue.enter();
+      await enterQueue();
       nowMs += ms;
     };
     await Promise.all([work(30), work(0.1), work(9_000), work(5), work(0)]);

@@ -1,7 +1,8 @@
 import type { HistoryView } from "../../api/history.ts";
+import type { nodeView } from "../../api/node-views.ts";
 import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
-import type { budgetView, nodeView, statusView } from "../../api/status-views.ts";
+import type { budgetView, statusView } from "../../api/status-views.ts";
 
 /** `GET api/v1/status`. */
 export type Status = ReturnType<typeof statusView> & {
