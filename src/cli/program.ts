@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { operatorCommandTable } from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
   DEFAULT_CONFIG,
@@ -13,16 +14,16 @@ import {
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, type ExitCode } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, type OutputOption } from "./context.ts";
 import { TOKEN_VARIABLE } from "./daemon-api/client.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
-import { type OperatorCommandOptions, operatorCliCommands, sendOperatorCommand } from "./operator-commands.ts";
+import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
 import { type ColorOption, withColorOption } from "./output/color.ts";
 import { runPlan } from "./plan.ts";
-import { type PolicyDiffOptions, runPolicyDiff } from "./policy-diff.ts";
-import { type PolicyTestOptions, runPolicyTests } from "./policy-test.ts";
+import { runPolicyDiff } from "./policy-diff.ts";
+import { runPolicyTests } from "./policy-test.ts";
 import { runDaemon } from "./run.ts";
 import { runSimulate } from "./simulate.ts";
 
@@ -148,10 +149,10 @@ function addClientCommands(add: AddCommand): void {
   );
   const approvals = "list the actions waiting for approval, with their evidence";
   withToken(add("approvals", approvals, "approvals", runApprovals));
-  for (const { route, description, example } of operatorCliCommands) {
+  for (const route of operatorCommandTable) {
     const usage = route.about === undefined ? route.name : `${route.name} <${route.about}>`;
-    const words = [route.name, example, "--token-file /run/secrets/alice"].filter((part) => part !== "").join(" ");
-    const added = add<OperatorCommandOptions>(usage, description, words, (options, given, [id]) =>
+    const words = [route.name, route.example, "--token-file /run/secrets/alice"].filter(Boolean).join(" ");
+    const added = add<OperatorCommandOptions>(usage, route.description, words, (options, given, [id]) =>
       sendOperatorCommand(route, id, options, given),
     );
     if (route.hasReason) added.option("--reason <text>", "reason to record in the journal");
@@ -163,12 +164,12 @@ function addClientCommands(add: AddCommand): void {
 function addPolicyCommands(add: AddCommand, policy: Command): void {
   const test = "run policy unit tests: fleet states in, expected verdicts and actions out";
   const testExample = "test config/policies/tests/offline.yaml";
-  const runTests: CommandRunner<PolicyTestOptions> = (options, given, files) => runPolicyTests(files, options, given);
+  const runTests: CommandRunner<OutputOption> = (options, given, files) => runPolicyTests(files, options, given);
   withOutput(add("test <files...>", test, `policy ${testExample}`, runTests, policy));
   withOutput(add("test <files...>", "same as policy test", testExample, runTests));
   const diff = "compare two policy files: which nodes are newly acted on, and which no longer";
   const example = "policy diff before.yaml config/policies/offline.yaml";
-  const runDiff: CommandRunner<PolicyDiffOptions> = (options, given, files) => runPolicyDiff(files, options, given);
+  const runDiff: CommandRunner<OutputOption> = (options, given, files) => runPolicyDiff(files, options, given);
   withOutput(add("diff <old> <new>", diff, example, runDiff, policy));
 }
 

@@ -1,8 +1,7 @@
 import { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
-import { bashScript } from "../../src/cli/completion/shell-scripts.ts";
-import { completedCommands } from "../../src/cli/completion/tree.ts";
-import { runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { completedCommands, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { bashScript } from "../../src/cli/output/completion-scripts.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { runProgram } from "../integration/process.ts";

@@ -1,12 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  type OperatorCommandOptions,
-  operatorCliCommands,
-  sendOperatorCommand,
-} from "../../src/cli/operator-commands.ts";
+import { type OperatorCommandOptions, sendOperatorCommand } from "../../src/cli/operator-commands.ts";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
+import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { recordingOrders } from "../web/api/remediation-view-fixture.ts";
 import { adminOperators, startTestServer } from "../web/http/test-server.ts";
@@ -35,12 +32,9 @@ function runOperatorCommand(
   options: Partial<OperatorCommandOptions> & { readonly url: string },
   env: Readonly<Record<string, string>> = withToken,
 ) {
-  const command = operatorCliCommands.find(({ route: row }) => row.name === name);
-  if (command === undefined) throw new Error(`there is no order ${name}`);
-  return captureOutput(
-    (context) => sendOperatorCommand(command.route, id, { output: "text", ...options }, context),
-    env,
-  );
+  const command = operatorCommandTable.find((route) => route.name === name);
+  if (command === undefined) throw new Error(`there is no command ${name}`);
+  return captureOutput((context) => sendOperatorCommand(command, id, { output: "text", ...options }, context), env);
 }
 
 /** A server that answers everything alike. */

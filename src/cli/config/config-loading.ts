@@ -80,6 +80,14 @@ export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Envi
   return toWebFile(read, { source, find: () => [], resolvePath: (path) => path, names: null });
 }
 
+/** A problem of a file; a text if it has no position. */
+export type Problem = ConfigProblem | string;
+
+/** Prints each problem on a line of standard error. */
+export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[]): void {
+  for (const problem of problems) err.write(`${typeof problem === "string" ? problem : formatProblem(problem)}\n`);
+}
+
 /** Reads the text of a configuration; the error names the file and the reason. */
 export function readConfigText(file: string): Result<string, string> {
   const text = readTextFile(file);

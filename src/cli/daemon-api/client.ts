@@ -7,6 +7,7 @@ import { fileSecret } from "../../platform/secret-file.ts";
 import { NO_SUCH_PAGE } from "../../web/http/response.ts";
 import type { CommandContext } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
+import { stripControlCharacters } from "../output/text.ts";
 import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";
 
 /** Address of the daemon, and the operator token. */
@@ -83,10 +84,6 @@ export async function requestDaemon<T>(
 /** Whether a response is a list of rows. The rows are not checked. */
 export const isRowList = <T>(response: JsonObject): response is JsonObject & { readonly data: readonly T[] } =>
   Array.isArray(response.data);
-
-/** Replaces control characters: text from the daemon or the service must not control the terminal. */
-export const stripControlCharacters = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 
 /** A daemon that was reached but did not answer may have executed the command. */
 function connectionError(url: string, { method }: DaemonRequest, failure: TransportFailure): string {

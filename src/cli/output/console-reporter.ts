@@ -1,4 +1,4 @@
-import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
@@ -9,6 +9,7 @@ import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { actionText } from "./node-explanation-text.ts";
+import { formatWholeSeconds } from "./text.ts";
 
 /** One line of output, and what it means for the node. */
 interface ReportLine {
@@ -152,7 +153,9 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
       return { text: `${what}: withdrawn: ${detail}`, tone: "change" };
     case "ended": {
       const took =
-        action.sentAt === null || action.endedAt === null ? "" : ` after ${formatTook(action.endedAt - action.sentAt)}`;
+        action.sentAt === null || action.endedAt === null
+          ? ""
+          : ` after ${formatWholeSeconds(action.endedAt - action.sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const cause = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };
@@ -161,5 +164,3 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
       return null;
   }
 }
-
-const formatTook = (ms: number): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);

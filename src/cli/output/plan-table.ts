@@ -4,6 +4,7 @@ import type { NetworkSize } from "../../collectors/polling-plan.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
+import { alignColumns } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */
 export type CountSource = "options" | "state" | "service";
@@ -43,6 +44,8 @@ export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   month: "the plan's calls a month",
 };
 
+/** The first two columns are text, the others are numbers. */
+const TEXT_COLUMNS = 2;
 const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
 
 /** Formats the plan as a table. */
@@ -56,7 +59,7 @@ export function formatPlan({ size, source, input, plan, isFullMonth }: PlanRepor
     `limits   ${limitsText(input)}`,
     `month    ${monthText(input, isFullMonth)}`,
     "",
-    ...alignColumns([COLUMN_TITLES, ...rows, total]),
+    ...alignColumns([COLUMN_TITLES, ...rows, total], TEXT_COLUMNS),
     ...(slowed.length === 0 ? [] : ["", ...slowed]),
     "",
   ].join("\n");
@@ -166,18 +169,6 @@ function monthText({ limits, month }: PlanInput, isFullMonth: boolean): string {
 
 const totalOf = (plan: Plan): number =>
   COLLECTORS.reduce((sum, collector) => sum + (plan[collector]?.callsPerMinute ?? 0), 0);
-
-/** Pads columns: text to the left, numbers to the right. */
-function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const TEXT_COLUMNS = 2;
-  return rows.map((row) =>
-    row
-      .map((cell, column) => (column < TEXT_COLUMNS ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join("  ")
-      .trimEnd(),
-  );
-}
 
 const count = (number: number): string => Math.round(number).toLocaleString("en");
 const pages = (number: number): string => `${count(number)} ${number === 1 ? "page" : "pages"}`;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { EXIT_OK } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
-import { VERSION } from "../../../src/cli/version.ts";
+import { VERSION } from "../../../src/cli/context.ts";
 import { captureOutput } from "../../cli/terminal.ts";
 import { blockLanguages, commandsOf, docPages } from "./doc-pages.ts";
 import { startDocsReader } from "./doc-reader.ts";
