@@ -19,13 +19,13 @@ interface ReportLine {
 
 /** Turns the daemon's state into lines of text. */
 export interface ConsoleReporter {
-  /** Lines on what is new since the last call. */
+  /** Returns lines on what is new since the last call. */
   report(statusSnapshot: StatusSnapshot, remediation: RemediationView): ReportLine[];
 }
 
 /** Interval between two summaries. */
 const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** Node changes that are listed in one report; the rest is counted. */
+/** Node changes listed in one report. The others are only counted. */
 const CHANGES_LISTED_MAX = 8;
 
 /** Creates a reporter. `startedAt`: the lines show the time since then. */
@@ -92,7 +92,7 @@ function formatElapsed(ms: DurationMs): string {
 
 /** Rows read at each poll: more than a demo produces in a second. */
 const ROWS_PER_POLL = 200;
-/** Reported rows that are remembered; far more than a poll reads. */
+/** Reported rows that are remembered: far more than a poll reads. */
 const REPORTED_KEYS_MAX = 5_000;
 
 /** Reports decisions and actions. */
@@ -108,7 +108,7 @@ function createActivityReporter() {
   }
 
   return {
-    /** Lines on what is new since the last call; `nameOf` returns a node's name. */
+    /** Returns lines on what is new since the last call. `nameOf` returns a node's name. */
     report(remediation: RemediationView, nameOf: (node: NodeId) => string): ReportLine[] {
       const decisions = remediation
         .decisions({ limit: ROWS_PER_POLL })

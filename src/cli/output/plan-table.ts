@@ -77,7 +77,7 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       {
         endpoint: ENDPOINTS[collector],
         wish_seconds: requestedMs / SECOND_MS,
-        // Null stands for Infinity, which JSON lacks: no calls are left.
+        // JSON has no Infinity. Null: no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
         stretch: finite(slowdown),
         bound_by: boundBy,
@@ -117,7 +117,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   ];
 }
 
-/** Why a collector polls less often than requested; empty if it does not. */
+/** Explains why a collector polls less often than requested; empty if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,
@@ -138,7 +138,7 @@ function slowdownText(
   ];
 }
 
-/** The share of a cron schedule's runs that is skipped at this slowdown, such as `9 of 10 runs`. */
+/** Formats how many runs of a cron schedule are skipped at a slowdown, such as `9 of 10 runs`. */
 export const skippedText = (slowdown: number): string => {
   const times = Math.max(2, Math.ceil(slowdown - 1e-9));
   return `${times - 1} of ${times} runs`;
@@ -183,7 +183,7 @@ const ROUNDING_STEPS = [
   [Number.POSITIVE_INFINITY, HOUR_MS],
 ] as const;
 
-/** A duration in about its two largest units. */
+/** Formats a duration in about its two largest units. */
 function formatDurationCoarsely(duration: DurationMs): string {
   if (!Number.isFinite(duration)) return "never";
   const unit = ROUNDING_STEPS.find(([below]) => duration < below)![1];

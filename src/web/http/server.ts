@@ -30,7 +30,7 @@ export interface WebServer {
   close(graceMs: DurationMs): Promise<void>;
 }
 
-/** Port 0 takes any free one. */
+/** Options of {@link startWebServer}. Port 0 picks a free port. */
 interface WebServerOptions {
   readonly host: string;
   readonly port: number;
@@ -43,7 +43,7 @@ interface WebServerOptions {
   readonly bcryptMatches?: BcryptMatches;
 }
 
-/** Starts the web server. The error names the address that can't be used, and says why. */
+/** Starts the web server. The error names the address that can't be used and the reason. */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
   const { host, port, deps, log, clock, metrics } = options;
   const countRefusal: RouteDeps["countRefusal"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
@@ -85,7 +85,7 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** What handles every request before its route does. */
+/** What every request passes before its route. */
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
   readonly authorize: AuthorizeRequest;
@@ -139,7 +139,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
   });
 }
 
-/** Queues the requests that may take long, those that read the API; commands are not queued behind them. */
+/** Queues requests that read the API, which may block the event loop. Operator commands are not queued. */
 function queued({ method, path, handle }: Route, { enterQueue, countRefusal }: RequestPipeline): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {

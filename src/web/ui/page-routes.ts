@@ -67,7 +67,7 @@ function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: Fastif
   reply.headers({
     "content-type": contentType,
     "content-security-policy": PAGE_CONTENT_SECURITY_POLICY,
-    // Browsers revalidate it each time, so a new version is used at once.
+    // Browsers revalidate it each time, so they use a new version at once.
     "cache-control": "no-cache",
     vary: "accept-encoding",
     etag,
@@ -89,7 +89,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   return new Map(await Promise.all([...texts].map(async ([name, text]) => [name, await toAsset(name, text)] as const)));
 }
 
-/** Without these a browser finds a module only when another one that imports it is loaded. */
+/** Without preload links a browser discovers a module only after it has loaded one that imports it. */
 const preloadLink = (name: string): string => `<link rel="modulepreload" href="page/${name}">`;
 
 async function toAsset(name: string, text: string): Promise<Asset> {

@@ -37,7 +37,7 @@ export interface FleetDocument {
 /** `GET api/v1/history`. */
 export type HistoryDocument = HistoryView;
 
-/** What the fleet knows of a node; absent if the node is gone. */
+/** Fields of a node that is in the fleet. */
 type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
 
 /** `GET api/v1/nodes/ID`. */
@@ -57,7 +57,7 @@ interface RequestError {
 /** A response, or why there is none. */
 type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
 
-/** Responses come from memory, so one that takes this long is lost. */
+/** Responses come from memory, so a slower one is considered lost. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Requests a route below `api/v1/`. Never rejects. */
@@ -87,6 +87,6 @@ async function request<T>(path: string, init: RequestInit): Promise<ApiResult<T>
     const message = (value as { message?: unknown } | null)?.message;
     return { ok: false, error: { status: response.status, message: String(message ?? response.statusText) } };
   } catch {
-    return { ok: false, error: { status: 0, message: "the daemon does not answer" } };
+    return { ok: false, error: { status: 0, message: "the daemon does not respond" } };
   }
 }

@@ -37,7 +37,7 @@ const STATUS_INTERVAL_MS = 3_000;
 const HISTORY_INTERVAL_MS = 10_000;
 /** Interval of polling the fleet without events. */
 const FLEET_INTERVAL_MS = 10_000;
-/** Bursts of events are handled once. */
+/** Events within this time are handled together. */
 const BATCH_DELAY_MS = 150;
 const ROWS_SHOWN = 100;
 
@@ -122,7 +122,7 @@ function showStatus(status: Status): void {
   const isOther = pageState.status?.takes_orders !== status.takes_orders;
   pageState.status = status;
   setCommandsAllowed(status.takes_orders);
-  // Its buttons depend on whether operators are configured.
+  // The buttons of the panel depend on whether operators are configured.
   if (isOther) panel.refresh(null);
   byId("readonly").hidden = status.takes_orders;
   const button = byId<HTMLButtonElement>("pause");

@@ -60,7 +60,7 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `${what} of ${name} (${action.id}), is sent once nothing else holds it.`,
+    meaning: `${what} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
   };
   const reject = {
