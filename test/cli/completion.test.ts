@@ -18,11 +18,11 @@ const scriptFor = async (shell: Shell): Promise<string> =>
     )
   ).out;
 
-/** What a real bash offers for the last of the words, which may be empty. */
+/** Returns what a real bash offers for the last word, which may be empty. */
 async function offered(script: string, words: readonly string[], cwd = "/"): Promise<readonly string[]> {
-  const asked = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const told = await runProgram("bash", ["--norc", "-c", `${script}\n${asked}`, "bash", cwd, ...words], "");
-  return told.split("\n").filter((line) => line !== "");
+  const completion = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const output = await runProgram("bash", ["--norc", "-c", `${script}\n${completion}`, "bash", cwd, ...words], "");
+  return output.split("\n").filter((line) => line !== "");
 }
 
 describe("in a real bash", async () => {

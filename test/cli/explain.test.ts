@@ -59,8 +59,8 @@ decisions, newest first
   });
 
   test("and shows why a verdict is unknown, the timer and the operator's hold", async () => {
-    const told = sampleExplanation("node_1");
-    const [policy] = told.policies;
+    const explanation = sampleExplanation("node_1");
+    const [policy] = explanation.policies;
     const hold = {
       node: "node_1",
       policy: null,

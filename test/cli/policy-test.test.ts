@@ -13,7 +13,7 @@ const POLICY_FILE = `policies:
   - name: reboot-offline
     when: node.status == "offline"
     for: 5m
-    steps: [{ action: reboot, verify: { within: 5m } }, { action: notify, receiver: whoever }]
+    steps: [{ action: reboot, verify: { within: 5m } }, { action: notify, receiver: oncall }]
     windows: [nights]
     blocked_by: [{ query: up }]
 `;

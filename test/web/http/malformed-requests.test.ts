@@ -41,7 +41,7 @@ describe("requests", () => {
       expect(answer).toContain("x-content-type-options: nosniff");
     }
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length);
-    for (const host of ["warden.test", "warden.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
+    for (const host of ["proxy.test", "proxy.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
       const head = `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
       expect([host, (await openConnection(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
     }
