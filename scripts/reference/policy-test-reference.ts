@@ -21,7 +21,7 @@ fleet follows the file and does not react to actions: a reboot that helps is wri
 the inventory after two walks, so let a test begin with two quiet minutes. Unless \`mode\` says otherwise, policies are tested as
 if they were enforced, including those in \`dry_run\`.`;
 
-/** The reference of files of policy tests, in Markdown. `example` is a whole file. */
+/** Returns the reference of policy tests in Markdown. `example`: a whole file. */
 export function policyTestReference(example: string): string {
   const { safety, time_intervals, ...keys } = policyTestSchema.shape;
   const rows = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
@@ -30,5 +30,5 @@ export function policyTestReference(example: string): string {
   return `${[INTRO, "## Keys", shared, keyTable(rows), `## Example\n\n\`\`\`yaml\n${example.trimEnd()}\n\`\`\``].join("\n\n")}\n`;
 }
 
-/** JSON Schema of files of policy tests, for editors. */
+/** JSON Schema of policy tests, for editors. */
 export const policyTestJsonSchema = (): JsonSchema => jsonSchemaOf(policyTestSchema, "proxywarden policy tests");
