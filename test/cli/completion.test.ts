@@ -41,7 +41,7 @@ describe("in a real bash", async () => {
     ["proxywarden completion ", ["bash", "zsh", "fish"]],
     ["proxywarden pause --reason ", []],
     ["proxywarden approve --d", ["--debug"]],
-    // It is the reason that is called so, and no command.
+    // The word is the value of --reason, not a command.
     ["proxywarden pause --reason check --ur", ["--url"]],
   ])("%s", async (typed, offers) => {
     expect(await offered(script, typed.split(" "))).toEqual(offers);

@@ -29,7 +29,7 @@ tests:
       - { at: 13m, node: node_1, timer: firing, actions: [reboot] }
 `;
 
-/** A folder with a policy and its tests, some of their words replaced. */
+/** Writes a policy and its tests, with replacements in the tests, and returns the path of the tests. */
 function folderWith(replaced: readonly (readonly [string, string])[] = [], policy = POLICY_FILE) {
   const folder = createTempFolder();
   folder.write("policy.yaml", policy);

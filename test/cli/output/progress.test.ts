@@ -3,7 +3,7 @@ import { withProgress, withStatusLine } from "../../../src/cli/output/progress.t
 
 const CLEAR_LINE = "\r\u{1b}[K";
 
-/** Time that a test lets pass: a sleep ends when it is reached, or when it is cut short. */
+/** A clock that the test advances. A sleep ends at its time or when it is aborted. */
 function manualClock() {
   let now = 0;
   const sleepers: { at: number; wake: () => void }[] = [];

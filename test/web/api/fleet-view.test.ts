@@ -51,7 +51,7 @@ test("a change lists only the cells that changed", () => {
   expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: [[0, 3, 0]] });
   now.marks = new Map([["b", "held"]]);
   expect(fleetGrid.refresh()).toEqual({ from: 2, revision: 3, cells: [[2, 1, 6]] });
-  // Of a node that is gone, a person's hold may remain.
+  // An operator's hold may outlast its node.
   now.marks = new Map([
     ["b", "held"],
     ["gone", "held"],
@@ -93,7 +93,7 @@ test("applying the changes gives the same as reading the document again", () => 
     if (change !== null) expect(applyChange(followed, change)).not.toBeNull();
     expect(looks(followed)).toEqual(looks(read()));
   }
-  // What it has seen changes nothing; what does not follow on it is not taken.
+  // Known changes are ignored; changes that do not continue the known revision are rejected.
   expect(applyChange(followed, { from: 3, revision: 4, cells: [[0, 5, 0]] })).toEqual([]);
   expect(applyChange(followed, { from: 90, revision: 91, cells: [[0, 5, 0]] })).toBeNull();
   expect(looks(followed)).toEqual(looks(read()));

@@ -7,7 +7,7 @@ import { createRecordingLog, START_MS, startVirtualDaemon, stopVirtualDaemon } f
 
 const MINUTE = 60_000;
 
-/** A daemon over 40 nodes, and what its routes show at the moment. */
+/** Starts a daemon over 40 nodes, and returns its current status snapshot. */
 function startWithSnapshot() {
   const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   const statusSnapshot = (): StatusSnapshot => ({

@@ -11,17 +11,17 @@ import type {
   RemediationView,
 } from "../../../src/remediation/status/views.ts";
 
-/** 2026-11-21, 03:00 in UTC: when the samples begin. */
+/** Start of the samples: 2026-11-21 03:00 UTC. */
 export const SAMPLES_START_MS = Date.UTC(2026, 10, 21, 3);
 const MINUTE = 60_000;
 
-/** A node that a policy found offline. */
+/** Evidence of an offline node. */
 export const evidence = {
   fields: { "node.status": "offline", "node.last_seen": "2026-11-21T02:40:00.000Z" },
   observedAt: SAMPLES_START_MS,
 } as const;
 
-/** A decision to hold, for two reasons. */
+/** A decision to hold the node, with two reasons. */
 export const heldDecision: Decision = {
   at: SAMPLES_START_MS + 15 * MINUTE,
   policy: "reboot-offline",
@@ -37,7 +37,7 @@ export const heldDecision: Decision = {
   evidence,
 };
 
-/** The episode of that node. */
+/** The episode of the node. */
 export const episode: Episode = {
   id: "ep-1",
   policy: "reboot-offline",
@@ -58,7 +58,7 @@ export const episode: Episode = {
   healed: false,
 };
 
-/** A forced reboot that was sent, and proved. */
+/** A verified forced reboot. */
 export const verifiedAction: Action = {
   id: "act-2",
   episode: "ep-1",
@@ -83,7 +83,7 @@ export const verifiedAction: Action = {
   proof: "uptime_fell",
 };
 
-/** A quarantine that waits for a person. */
+/** A quarantine that waits for approval. */
 export const awaitingAction: Action = {
   ...verifiedAction,
   id: "act-3",
@@ -135,7 +135,7 @@ export const policyStatus: PolicyStatus = {
   episodes: { firing: 1 },
 };
 
-/** Nothing holds anything. */
+/** Status in which nothing holds an action. */
 export const idleStatus: RemediationStatus = {
   mode: "enforce",
   paused: null,

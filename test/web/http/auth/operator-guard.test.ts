@@ -11,7 +11,7 @@ const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
 const RELOAD = "/-/reload";
 const PAUSE = "/api/v1/pause";
 
-/** A server with or without a token; what it was made to do. */
+/** Starts a server with or without a token, and records reloads and commands. */
 async function serverWithOptionalToken({
   token = TOKEN,
   proxies = [],
@@ -53,7 +53,7 @@ describe("a reload", () => {
       { origin: "null" },
       { "sec-fetch-site": "cross-site" },
       { "sec-fetch-site": "same-site" },
-      // DNS rebinding: to the browser the page is of this very server.
+      // DNS rebinding: to the browser, the page is from this server.
       { origin: "http://evil.test:9713", host: "evil.test:9713" },
       { origin: `http://${host}`, "sec-fetch-site": "same-origin" },
     ];
