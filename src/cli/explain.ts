@@ -16,7 +16,7 @@ import {
   decisionView,
   episodeView,
   holdView,
-  orderView,
+  operatorCommandView,
 } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
@@ -118,7 +118,7 @@ function readNodeRows(journal: JournalReader, node: string, until: EpochMs | und
     episodes: journal.episodes(query).map(episodeView),
     actions: journal.actions(query).map(actionView),
     decisions: journal.decisions(query).map(decisionView),
-    orders: journal.operatorCommands(query).map(orderView),
+    orders: journal.operatorCommands(query).map(operatorCommandView),
   };
 }
 

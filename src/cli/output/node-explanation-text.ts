@@ -1,7 +1,7 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
-import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { countNoun, formatTime, formatWholeSeconds, stripControlCharacters } from "./text.ts";
@@ -9,7 +9,7 @@ import { countNoun, formatTime, formatWholeSeconds, stripControlCharacters } fro
 /** Rows that the text lists; JSON has all of them. */
 const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
-const ORDERS_MAX = 10;
+const OPERATOR_COMMANDS_MAX = 10;
 const LABEL_CHARS = 10;
 
 const plain: Paint = (_tone, text) => text;
@@ -20,7 +20,9 @@ export const formatNodeReport = (report: NodeReport, paint = plain): string =>
     summaryLines(report),
     ...report.policies.map((policy) => policyLines(policy, report)),
     latestRows("actions", report.actions, ACTIONS_MAX, actionLines),
-    report.orders.length === 0 ? [] : latestRows("orders", report.orders, ORDERS_MAX, orderLine),
+    report.orders.length === 0
+      ? []
+      : latestRows("operator commands", report.orders, OPERATOR_COMMANDS_MAX, operatorCommandLine),
     latestRows("decisions", report.decisions, DECISIONS_MAX, decisionLine),
   ]
     .filter((paragraph) => paragraph.length > 0)
@@ -191,7 +193,7 @@ function answerLines({ operator, answered_at: at, state }: ActionView): readonly
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
-const orderLine = ({ at, order, operator, detail }: OrderView): readonly string[] => [
+const operatorCommandLine = ({ at, order, operator, detail }: OperatorCommandView): readonly string[] => [
   `${formatTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
 ];
 

@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type NodeRows, rowsAsOf } from "../../../src/cli/output/node-explanation.ts";
 import { formatNodeReport } from "../../../src/cli/output/node-explanation-text.ts";
-import { actionView, decisionView, episodeView, holdView, orderView } from "../../../src/web/api/row-views.ts";
+import {
+  actionView,
+  decisionView,
+  episodeView,
+  holdView,
+  operatorCommandView,
+} from "../../../src/web/api/row-views.ts";
 import {
   awaitingAction,
   episode,
@@ -126,7 +132,7 @@ test("operator commands and approvals are shown as of that time", () => {
     episodes: [],
     actions: [actionView({ ...action, answered: { operator: "alice", at: ms(15) } })],
     decisions: [],
-    orders: [orderView({ at: ms(15), ...order })],
+    orders: [operatorCommandView({ at: ms(15), ...order })],
   };
   const storyAt = (minute: number) =>
     formatNodeReport({
