@@ -15,6 +15,7 @@ export const NEVER: EpochMs = Number.POSITIVE_INFINITY;
 
 /** Relative sizes of machines, which determine the share of sessions a node takes. */
 const SIZES = [1, 1, 2, 2, 4] as const;
+/** The largest size. */
 export const SIZE_MAX = 4;
 
 /** The actual state of a node. Times are on the service's clock without skew; {@link NEVER}: none. */
