@@ -3,13 +3,10 @@ import { runSteps } from "../../world/faults/crashed-steps.ts";
 import { worldInput } from "../../world/runs/world-input.ts";
 import { runWorld } from "../../world/runs/world-run.ts";
 
-test.each([101])(
-  "no invariant is violated in the world of seed %i, in a day of a small fleet",
-  async (seed) => {
-    const { violations } = await runWorld(worldInput(seed, { nodes: 60, days: 1 }));
-    expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days 1 replays it`).toEqual([]);
-  },
-);
+test.each([101])("no invariant is violated in the world of seed %i, in a day of a small fleet", async (seed) => {
+  const { violations } = await runWorld(worldInput(seed, { nodes: 60, days: 1 }));
+  expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days 1 replays it`).toEqual([]);
+});
 
 test("the steps of an episode are sent once each, whatever commit the process is killed at", async () => {
   const { marks } = await runSteps(null);

@@ -96,7 +96,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...{ ...safety, seeds: from(5) },
+    ...{ ...safety, seeds: from(7) },
   },
   {
     name: "canary never released",
