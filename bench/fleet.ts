@@ -13,7 +13,7 @@ const DENIED = [
   "proxynet_node_updated_timestamp_seconds",
 ];
 
-const LOCATIONS = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({
+const PLACES = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({
   country,
   region: `${country}-1`,
 }));
@@ -78,11 +78,11 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     ids: slots.map((slot) =>
       flat(`node_${slot.toString(16).padStart(8, "0")}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`),
     ),
-    names: slots.map((slot) => flat(`edge-${LOCATIONS[slot % LOCATIONS.length]!.country.toLowerCase()}-${slot}`)),
+    names: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
     ipAddresses: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
     versions: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
-    locationIndex: Uint32Array.from(slots, (slot) => slot % LOCATIONS.length),
-    locations: LOCATIONS,
+    locationIndex: Uint32Array.from(slots, (slot) => slot % PLACES.length),
+    locations: PLACES,
     status: new Uint8Array(nodes),
     lastSeenMs: new Float64Array(nodes),
     uptimeHours: new Float64Array(nodes),
