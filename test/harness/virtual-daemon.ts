@@ -29,7 +29,7 @@ import { createSimulatedTransport } from "../../src/simulator/http/transport.ts"
 /** 2026-03-01T00:00:00Z: a month begins. */
 export const START_MS = Date.UTC(2026, 2, 1);
 
-/** A log that keeps what was said, for tests to read. */
+/** Creates a log that keeps its lines, for tests to read. */
 export function createRecordingLog(): Log & {
   readonly lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[];
 } {
@@ -41,7 +41,7 @@ export function createRecordingLog(): Log & {
 
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 
-/** The spec's limits, under one of its plans. */
+/** Returns the limits of the spec, with one of its plans. */
 export const createPlanLimits = (plan: keyof typeof PLANS): Limits => ({
   categories: {
     node_management: { requests: 100, burst: 200, windowMs: 60_000 },
@@ -69,7 +69,7 @@ export const everyMinuteSettings: CollectionSettings = {
   reads: new Set(),
 };
 
-/** The whole engine on virtual time, over the simulator's handler. */
+/** Collectors and remediation on virtual time, against the simulated service. */
 export interface VirtualDaemon {
   readonly clock: VirtualClock;
   readonly service: SimulatedService;
@@ -78,9 +78,9 @@ export interface VirtualDaemon {
   readonly log: ReturnType<typeof createRecordingLog>;
   readonly snapshots: { last: Snapshot | null };
   collectorManager: CollectorManager;
-  /** Null where there are no rules. */
+  /** Null: the options have no rules. */
   controller: RemediationController | null;
-  /** What outlives a reload. */
+  /** Kept over a reload, with `collected` and `serviceClock`. */
   readonly remediationState: RemediationState;
   readonly collected: CollectedState;
   readonly serviceClock: ServiceClock;
@@ -90,30 +90,30 @@ export interface VirtualDaemonOptions {
   readonly scenario?: Partial<Scenario>;
   readonly settings?: Partial<CollectionSettings>;
   readonly key?: string;
-  /** In place of `key`. */
+  /** Replaces `key`. */
   readonly secret?: Secret;
   readonly store?: StateStore;
   readonly clock?: VirtualClock;
   readonly service?: SimulatedService;
   readonly transport?: Transport;
   readonly seed?: number;
-  /** Policies and safety: with them, a warden acts on what is seen. */
+  /** Policies and safety; absent: without remediation. */
   readonly rules?: RemediationRules;
   readonly receivers?: readonly Receiver[];
   readonly externalBlockers?: ExternalBlockers;
-  /** Why the journal does not outlive the process; absent: it does. */
+  /** Why the journal is lost at exit; absent: it is durable. */
   readonly lostReason?: string;
-  /** Whether actions may have been sent that a new journal does not know of; absent: none were. */
+  /** Whether a new journal may lack actions that were sent before; absent: it does not. */
   readonly isNewJournal?: boolean;
   /** `service.base_url`. */
   readonly serviceUrl?: string;
-  /** Of a daemon that was reloaded. */
+  /** State of the daemon before a reload. */
   readonly remediationState?: RemediationState;
   readonly collected?: CollectedState;
   readonly serviceClock?: ServiceClock;
 }
 
-/** Nothing ever blocks. */
+/** No query has a result, and no alert is firing. */
 export const noExternalBlockers: ExternalBlockers = {
   hasQueryResult: () => Promise.resolve({ ok: true, value: false }),
   hasFiringAlerts: () => Promise.resolve({ ok: true, value: false }),
@@ -176,9 +176,9 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
           clock,
           metrics,
           log,
-          onRead: () => watch.markChanged(),
+          onRead: () => collectorManager.markChanged(),
         });
-  const watch: CollectorManager = startCollectorManager({
+  const collectorManager: CollectorManager = startCollectorManager({
     settings,
     collected,
     client,
@@ -201,7 +201,7 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
     metrics,
     log,
     snapshots,
-    collectorManager: watch,
+    collectorManager,
     controller,
     remediationState,
     collected,
@@ -209,9 +209,9 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   };
 }
 
-/** Stops a daemon whose last calls need time to pass. */
-export async function stopVirtualDaemon({ clock, collectorManager: watch, controller }: VirtualDaemon): Promise<void> {
-  const stopped = Promise.all([controller?.stop(SHUTDOWN_BUDGET.postMs), watch.stop()]);
+/** Stops a daemon, and advances the clock so that its last calls can end. */
+export async function stopVirtualDaemon({ clock, collectorManager, controller }: VirtualDaemon): Promise<void> {
+  const stopped = Promise.all([controller?.stop(SHUTDOWN_BUDGET.postMs), collectorManager.stop()]);
   await clock.advance(60_000);
   await stopped;
 }

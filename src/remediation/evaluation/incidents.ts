@@ -1,4 +1,5 @@
 import type { NodeId } from "../../model/node.ts";
+import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, countFleet, isDryRun } from "../../policy/facts.ts";
 import {
   addOnsets,
@@ -12,21 +13,21 @@ import { incidentNodesMin } from "../../policy/guards/limits.ts";
 import type { CandidateDeps } from "./candidates.ts";
 import { observeNode } from "./candidates.ts";
 
-/** Incidents of all policies and of those that act, with the onsets that may still become one. */
+/** Tracks incidents, and the onsets that may still become part of one. */
 export interface IncidentTracker {
-  /** Of dry runs, which all policies count for, or of the policies that act. */
+  /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
   current(dryRun: boolean): readonly Incident[];
   /** Adds nodes that became unhealthy now, by policy. */
   add(onsets: ReadonlyMap<string, readonly NodeId[]>, policies: readonly ActivePolicy[]): void;
   /** Adopts incidents of dry runs that have an unhealthy node under `policies`, which act from now on. */
   adoptPolicies(policies: readonly ActivePolicy[]): void;
-  /** Ends incidents that are over. Not to be called while fleet data is not trusted: reset timers show no recovery. */
+  /** Ends incidents that are over. Must not be called while fleet data is not trusted: a reset timer is no recovery. */
   end(policies: readonly ActivePolicy[]): void;
-  /** What the journal keeps. */
+  /** Returns what the journal stores. */
   row(): unknown;
 }
 
-/** The fact that keeps incidents and recent onsets. */
+/** Fact: incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
 /** Nodes that fail together are not all observed in one walk. */
 const WALKS_PER_INCIDENT = 2;
@@ -43,11 +44,9 @@ type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[
 export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
   const { remediationState, rules } = context;
   const { records } = remediationState;
-  const text = records.fact(INCIDENTS);
-  const stored: IncidentsFact =
-    text === null ? { onsets: [], real: [], shadow: [] } : (JSON.parse(text) as IncidentsFact);
+  const stored = JSON.parse(records.fact(INCIDENTS) ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
   let onsets = stored.onsets;
-  let real: readonly Incident[] = stored.real.map(fromIncidentFact);
+  let realIncidents: readonly Incident[] = stored.real.map(fromIncidentFact);
   let dryRunIncidents: readonly Incident[] = stored.shadow.map(fromIncidentFact);
 
   const withinMs = () =>
@@ -56,7 +55,7 @@ export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
       WALKS_PER_INCIDENT * (context.observed.latest?.plan.nodes?.pacedMs ?? 0),
     );
 
-  /** Returns how many nodes of a region or country make an incident. */
+  /** Returns a function from a region or country to how many of its nodes make an incident. */
   function nodesMinByDomain(): (domain: string) => number {
     const fleetCounts = countFleet(context.observed.fleet, records, context.policies.active(), false);
     const domains = fleetCounts.domains[rules.safety.correlated.by];
@@ -66,41 +65,48 @@ export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
   const unhealthyUnder = (policies: readonly ActivePolicy[]) => (node: NodeId) =>
     policies.some(({ policy }) => records.timer(policy.rule.name, node).state !== "inactive");
 
+  /** A node that has left the list has no region, and is skipped. */
+  function onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
+    return nodes.flatMap((node) => {
+      const observation = observeNode(context, node);
+      return observation === null ? [] : [{ policy, node, place: observation[rules.safety.correlated.by], at }];
+    });
+  }
+
   return {
-    current: (dryRun) => (dryRun ? dryRunIncidents : real),
-    add(news, policies) {
+    current: (dryRun) => (dryRun ? dryRunIncidents : realIncidents),
+    add(onsetNodes, policies) {
       const now = remediationState.now();
-      const { by } = rules.safety.correlated;
-      const more = [...news].flatMap(([policy, nodes]) =>
-        nodes.flatMap((node): Onset[] => {
-          const trust = observeNode(context, node);
-          return trust === null ? [] : [{ policy, node, place: trust[by], at: now }];
-        }),
-      );
-      onsets = recentOnsets([...onsets, ...more], now, withinMs());
-      if (more.length === 0) return;
-      const nodesMinOf = nodesMinByDomain();
+      const added = [...onsetNodes].flatMap(([policy, nodes]) => onsetsOf(policy, nodes, now));
+      onsets = recentOnsets([...onsets, ...added], now, withinMs());
+      if (added.length === 0) return;
+      const nodesMin = nodesMinByDomain();
       const acting = new Set(policies.filter((each) => !isDryRun(each)).map(({ policy }) => policy.rule.name));
-      const ofEnforcedPolicies = onsets.filter(({ policy }) => acting.has(policy));
-      real = addOnsets(real, ofEnforcedPolicies, withinMs(), nodesMinOf);
-      dryRunIncidents = addOnsets(dryRunIncidents, onsets, withinMs(), nodesMinOf);
+      const realOnsets = onsets.filter(({ policy }) => acting.has(policy));
+      realIncidents = addOnsets(realIncidents, realOnsets, withinMs(), nodesMin);
+      dryRunIncidents = addOnsets(dryRunIncidents, onsets, withinMs(), nodesMin);
     },
     adoptPolicies(policies) {
-      const isBad = unhealthyUnder(policies);
-      for (const incident of dryRunIncidents) if ([...incident.nodes].some(isBad)) real = mergeIncident(real, incident);
+      const isUnhealthy = unhealthyUnder(policies);
+      for (const incident of dryRunIncidents)
+        if ([...incident.nodes].some(isUnhealthy)) realIncidents = mergeIncident(realIncidents, incident);
     },
     end(policies) {
-      if (real.length === 0 && dryRunIncidents.length === 0) return;
-      const terms = {
+      if (realIncidents.length === 0 && dryRunIncidents.length === 0) return;
+      const options = {
         now: remediationState.now(),
         cooldownMs: rules.safety.stormCooldownMs,
         sizeOf: nodesMinByDomain(),
       };
       const acting = policies.filter((each) => !isDryRun(each));
-      real = updateIncidents(real, unhealthyUnder(acting), terms);
-      dryRunIncidents = updateIncidents(dryRunIncidents, unhealthyUnder(policies), terms);
+      realIncidents = updateIncidents(realIncidents, unhealthyUnder(acting), options);
+      dryRunIncidents = updateIncidents(dryRunIncidents, unhealthyUnder(policies), options);
     },
-    row: (): IncidentsFact => ({ onsets, real: real.map(toIncidentFact), shadow: dryRunIncidents.map(toIncidentFact) }),
+    row: (): IncidentsFact => ({
+      onsets,
+      real: realIncidents.map(toIncidentFact),
+      shadow: dryRunIncidents.map(toIncidentFact),
+    }),
   };
 }
 

@@ -58,8 +58,8 @@ test("a reload by SIGHUP is journalled as one over HTTP is, and says that it cam
   daemon.configure("collect: 1\n");
   await daemon.app.reload();
   expect(await orders()).toEqual([
-    ["reload", null, expect.stringMatching(/^SIGHUP: refused: proxywarden\.yaml/)],
-    ["reload", null, "SIGHUP: the new configuration is in force"],
+    ["reload", null, expect.stringMatching(/^SIGHUP: rejected: proxywarden\.yaml/)],
+    ["reload", null, "SIGHUP: the new configuration is active"],
   ]);
 });
 

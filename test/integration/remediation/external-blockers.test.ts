@@ -9,8 +9,8 @@ const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 
 const QUERY = 'sum(proxynet_nodes{status="quarantined"}) > 0';
 const MATCHER = 'alertname="UpstreamDown"';
-const BY_QUERY = `the query ${QUERY}: it says so`;
-const BY_ALERT = `alerts with ${MATCHER}: it says so`;
+const BY_QUERY = `the query ${QUERY}: it returns a result`;
+const BY_ALERT = `alerts with ${MATCHER}: one is firing`;
 
 /** What blocks the next step of a node's episode, in order. */
 async function externalBlockersOf(daemon: RunningDaemon, node: string): Promise<readonly string[]> {
@@ -51,7 +51,7 @@ async function expectAlertWhileIll(alertmanager: Alertmanager): Promise<void> {
   });
   expect(alert).toMatchObject({
     labels: { policy: "reboot-offline", node_id: node, severity: "warning", episode: "ep-1" },
-    annotations: { summary: `${node} is unhealthy by the policy reboot-offline (ep-1)` },
+    annotations: { summary: `${node} is unhealthy under the policy reboot-offline (ep-1)` },
     status: { state: "active" },
   });
   await waitUntil("the alert is resolved", async () => (await told()).length === 0);
@@ -73,7 +73,7 @@ test("a node is held while a query of Prometheus gives anything, an alert fires,
   const prometheus = startPrometheus(new URL(daemon.app.url()).host, ports[0]);
   interventions.startFailure(ill!, OUTAGE);
   await waitUntil("Alertmanager can't be asked", async () =>
-    /^alerts with .*: it could not be asked: Alertmanager: .*ECONNREFUSED/.test(
+    /^alerts with .*: the query failed: Alertmanager: .*ECONNREFUSED/.test(
       (await externalBlockersOf(daemon, ill!)).at(-1) ?? "",
     ),
   );

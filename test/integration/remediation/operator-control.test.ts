@@ -181,7 +181,7 @@ test("half a fleet gone holds everybody until a person accepts it by accept-inve
   expect(setup.serviceProxy.postRequests).toEqual([]);
   expect(await daemon.runCli("accept-inventory")).toEqual({
     code: 0,
-    out: `the inventory is measured by the ${left.length} nodes of now\n`,
+    out: `the inventory baseline is now ${left.length} nodes\n`,
     err: "",
   });
   await untilHealed(daemon, node);

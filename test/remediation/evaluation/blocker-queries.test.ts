@@ -87,8 +87,8 @@ describe("a Prometheus query", () => {
       /timeout/,
     ],
     ["503", { status: 503, body: "Service Unavailable" }, /answered 503: "Service Unavailable"/],
-    ["a sign-in page", { body: "<html>" }, /no answer of Prometheus: "<html>"/],
-    ["JSON of somebody else", { body: "[]" }, /no answer of Prometheus/],
+    ["a sign-in page", { body: "<html>" }, /not from Prometheus: "<html>"/],
+    ["JSON of another service", { body: "[]" }, /not from Prometheus/],
     ["a redirect", { status: 302, body: "" }, /answered 302/],
   ])("that gives %s is an error", async (_, answer, why) => {
     const { obstacles: externalBlockers } = await open(() => answer);

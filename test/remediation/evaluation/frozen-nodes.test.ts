@@ -46,11 +46,11 @@ interface Course {
 test("nodes that go offline after a disconnect has healed their sessions are rebooted, and none is held for it", async () => {
   const { rules, settings } = enforcedShippedPolicies();
   const failing = new Set<string>();
-  const context = await startQuietNetwork({
-    ...{ rules, settings, between: failingSessions(failing) },
+  const network = await startQuietNetwork({
+    ...{ rules, settings, wrapTransport: failingSessions(failing) },
     scenario: { nodes: 60, sessions: 4_000, service: { ...defaultScenario.service, listEndedSessions: true } },
   });
-  const all = [...actualNodes(context.daemon.service)];
+  const all = [...actualNodes(network.daemon.service)];
   // The only node of a region is not taken out while it is online.
   const busy = all.filter(
     ({ id, region, active_sessions: sessions }) =>
@@ -59,14 +59,14 @@ test("nodes that go offline after a disconnect has healed their sessions are reb
   const courses = busy.slice(0, NODES).map(({ id }): Course => ({ node: id, offlineAt: null, minutes: null }));
   expect(courses).toHaveLength(NODES);
   const actionOf = (node: string, policy: string) =>
-    context.actions().findLast((action) => action.node === node && action.policy === policy);
+    network.actions().findLast((action) => action.node === node && action.policy === policy);
 
   function follow(course: Course) {
     const disconnect = actionOf(course.node, "heal-failing-sessions");
     if (disconnect !== undefined) failing.delete(course.node);
     if (disconnect?.outcome === "verified" && course.offlineAt === null) {
-      course.offlineAt = context.daemon.clock.now();
-      context.failedNodes(course.node);
+      course.offlineAt = network.daemon.clock.now();
+      network.failNode(course.node);
     }
     const reboot = actionOf(course.node, "reboot-offline");
     if (reboot !== undefined) course.minutes = (reboot.sentAt! - course.offlineAt!) / MINUTE_MS;
@@ -76,18 +76,18 @@ test("nodes that go offline after a disconnect has healed their sessions are reb
     expect(minute).toBeLessThan(WAIT_MINUTES_MAX);
     const next = courses[minute / APART_MINUTES];
     if (next !== undefined) failing.add(next.node);
-    await context.advance(MINUTE_MS);
+    await network.advance(MINUTE_MS);
     courses.forEach(follow);
   }
   expect(Math.max(...courses.map(({ minutes }) => minutes!))).toBeLessThan(REBOOT_MINUTES_MAX);
-  await context.advance(HOUR_MS);
+  await network.advance(HOUR_MS);
   expect(
-    context
+    network
       .controller()
       .view.policies()
       .map(({ firing }) => firing),
   ).toEqual([0, 0, 0, 0, 0, 0]);
-  expect(context.controller().view.status()).toMatchObject({ stormUntil: null, breaker: null });
-  expect(context.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
-  await context.stop();
+  expect(network.controller().view.status()).toMatchObject({ stormUntil: null, breaker: null });
+  expect(network.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
+  await network.stop();
 }, 300_000);

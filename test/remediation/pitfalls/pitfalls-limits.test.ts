@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { actionLines, episodeLines, nodesActedOn, notificationLines } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 test("every kind of action counts against every limit, the quarantine as well as the reboot (c7n#3477, #4347)", async () => {
   const policies = [
@@ -10,66 +10,66 @@ test("every kind of action counts against every limit, the quarantine as well as
     rebootOffline({ name: "b", match: 'node.region == "eu-west"', steps: [steps.quarantine] }),
     rebootOffline({ name: "c", match: 'node.region == "us-west"' }),
   ];
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules(policies, { maxActions: { amount: 2, perMs: HOUR_MS } }),
   });
-  for (const region of ["us-east", "eu-west", "us-west"]) context.failedNodes(context.nodes(region)[0]!);
-  await context.advance(50 * MINUTE_MS);
-  expect(actionLines(context)).toEqual(["disconnect: ineffective", "quarantine: verified"]);
-  expect(context.holdReasons(context.nodes("us-west")[0]!)).toEqual(["max_actions"]);
-  await context.stop();
+  for (const region of ["us-east", "eu-west", "us-west"]) network.failNode(network.nodes(region)[0]!);
+  await network.advance(50 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["disconnect: ineffective", "quarantine: verified"]);
+  expect(network.holdReasons(network.nodes("us-west")[0]!)).toEqual(["max_actions"]);
+  await network.stop();
 });
 
 test("the ceiling over all policies can't be passed by any of them (c7n#9153)", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
   });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.actions()).toMatchObject([
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions()).toMatchObject([
     { shadow: true, outcome: "dry_run" },
     { shadow: true, outcome: "dry_run" },
   ]);
-  await context.stop();
+  await network.stop();
 });
 
 test("a node that nothing heals is not rebooted without end (NVSentinel#1543, CAPI#7353)", async () => {
   const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS };
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
   });
-  context.failedNodes(context.nodes("us-east")[0]!, "person");
-  await context.advance(3 * HOUR_MS);
-  expect(context.postCount()).toBe(2);
-  await context.stop();
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.advance(3 * HOUR_MS);
+  expect(network.postCount()).toBe(2);
+  await network.stop();
 });
 
 test("a node that a reboot heals for a while only is not rebooted without end either (NVSentinel#1543)", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
   });
-  const [node] = context.nodes("us-east");
+  const [node] = network.nodes("us-east");
   for (let time = 0; time < 3; time++) {
-    context.failedNodes(node!);
-    await context.advance(HOUR_MS);
+    network.failNode(node!);
+    await network.advance(HOUR_MS);
   }
-  expect(episodeLines(context)).toEqual(["healed", "healed"]);
-  expect(context.postCount()).toBe(2);
-  expect(context.holdReasons(node!)).toEqual(["retry_limit"]);
-  await context.stop();
+  expect(episodeStates(network)).toEqual(["healed", "healed"]);
+  expect(network.postCount()).toBe(2);
+  expect(network.holdReasons(node!)).toEqual(["retry_limit"]);
+  await network.stop();
 });
 
 test("with no episode allowed nothing is done at all, not even once (CAPI's retryLimit 0)", async () => {
   const retry = { episodes: 0, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry })]) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(node!)).toEqual(["retry_limit"]);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry })]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(node!)).toEqual(["retry_limit"]);
+  await network.stop();
 });
 
 test("limits hold from the first action on, however many nodes are ill as one looks for the first time (draino#89)", async () => {
@@ -79,15 +79,15 @@ test("limits hold from the first action on, however many nodes are ill as one lo
     maxDisruptedPer: { region: null, country: null },
     canary: false,
   };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose), warmUpMs: 0 });
-  await context.advance(MINUTE_MS);
-  const unhealthy = onePerRegion(context, 8);
-  for (const node of unhealthy) context.failedNodes(node, "person");
-  await context.advance(10 * MINUTE_MS);
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose), warmUpMs: 0 });
+  await network.advance(MINUTE_MS);
+  const unhealthy = onePerRegion(network, 8);
+  for (const node of unhealthy) network.failNode(node, "person");
+  await network.advance(10 * MINUTE_MS);
   // All of them fire in one and the same look.
-  expect(context.postCount()).toBe(2);
-  expect(context.holdReasons(unhealthy[7]!)).toEqual(["disrupted"]);
-  await context.stop();
+  expect(network.postCount()).toBe(2);
+  expect(network.holdReasons(unhealthy[7]!)).toEqual(["disrupted"]);
+  await network.stop();
 });
 
 test("no more than max_actions are sent in an hour, though all else would allow it (draino#89)", async () => {
@@ -97,89 +97,89 @@ test("no more than max_actions are sent in an hour, though all else would allow 
     maxActions: { amount: 3, perMs: HOUR_MS },
     canary: false,
   };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
-  const unhealthy = onePerRegion(context, 8);
-  for (const node of unhealthy) context.failedNodes(node);
-  await context.advance(50 * MINUTE_MS);
-  expect(context.postCount()).toBe(3);
-  await context.advance(30 * MINUTE_MS);
-  expect(context.postCount()).toBe(6);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
+  const unhealthy = onePerRegion(network, 8);
+  for (const node of unhealthy) network.failNode(node);
+  await network.advance(50 * MINUTE_MS);
+  expect(network.postCount()).toBe(3);
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(6);
+  await network.stop();
 });
 
 test("a fleet of three is not frozen by percentages: its sick node is healed (karpenter#2134)", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()]),
     scenario: { nodes: 3, sessions: 3 },
   });
-  const [node] = context.nodes();
-  context.failedNodes(node!);
-  await context.advance(30 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["healed"]);
-  await context.stop();
+  const [node] = network.nodes();
+  network.failNode(node!);
+  await network.advance(30 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
+  await network.stop();
 });
 
 test("whatever is refused is seen: in the decision, in the metrics, and in what explains the node (CAPI#5451, kured#563)", async () => {
   const rules = remediationRules([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
-  const context = await startQuietNetwork({ rules });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(10 * MINUTE_MS);
-  expect(context.holdReasons(node!)).toEqual(["in_flight", "disrupted"]);
-  expect(context.decisions()).toMatchObject([
+  const network = await startQuietNetwork({ rules });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["in_flight", "disrupted"]);
+  expect(network.decisions()).toMatchObject([
     { node, verdict: "hold", blockers: [{ reason: "in_flight" }, { reason: "disrupted" }] },
   ]);
-  const page = await context.daemon.metrics.render("text");
+  const page = await network.daemon.metrics.render("text");
   for (const reason of ["in_flight", "disrupted"]) {
     expect(page).toContain(
       `proxywarden_decisions_total{policy="reboot-offline",verdict="hold",reason="${reason}"} 1\n`,
     );
   }
   expect(page).toContain('proxywarden_limit_nodes{limit="max_disrupted"} 0\n');
-  await context.stop();
+  await network.stop();
 });
 
 const eager = { breaker: { share: 0, amount: 2, withinMs: HOUR_MS } };
 
 test("an open breaker outlives restarts, until an operator resets it (NVSentinel)", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], eager) });
-  const unhealthy = onePerRegion(context, 3);
-  for (const node of unhealthy) context.failedNodes(node);
-  await context.advance(10 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  await context.restart({ downMs: 3 * HOUR_MS });
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(unhealthy[0]!)).toEqual(["breaker"]);
-  expect(context.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
-  await context.advance(HOUR_MS);
-  expect(nodesActedOn(context).toSorted()).toEqual([...unhealthy].toSorted());
-  expect(notificationLines(context, "breaker").at(-1)).toMatchObject({ endsAt: expect.any(Number) });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], eager) });
+  const unhealthy = onePerRegion(network, 3);
+  for (const node of unhealthy) network.failNode(node);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  await network.restart({ downMs: 3 * HOUR_MS });
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(unhealthy[0]!)).toEqual(["breaker"]);
+  expect(network.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
+  await network.advance(HOUR_MS);
+  expect(nodesActedOn(network).toSorted()).toEqual([...unhealthy].toSorted());
+  expect(notificationsOf(network, "breaker").at(-1)).toMatchObject({ endsAt: expect.any(Number) });
+  await network.stop();
 });
 
 test("what the breaker has counted outlives a restart, too: a crash does not empty it (NVSentinel)", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { ...eager, maxInFlight: 0 }) });
-  const [first, second, third] = onePerRegion(context, 3);
-  context.failedNodes(first!);
-  context.failedNodes(second!);
-  await context.advance(10 * MINUTE_MS);
-  context.kill();
-  await context.restart();
-  context.failedNodes(third!);
-  await context.advance(10 * MINUTE_MS);
-  expect(context.controller().view.status().breaker).toMatchObject({ nodes: 3 });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { ...eager, maxInFlight: 0 }) });
+  const [first, second, third] = onePerRegion(network, 3);
+  network.failNode(first!);
+  network.failNode(second!);
+  await network.advance(10 * MINUTE_MS);
+  network.kill();
+  await network.restart();
+  network.failNode(third!);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.controller().view.status().breaker).toMatchObject({ nodes: 3 });
+  await network.stop();
 });
 
 test("a breaker of zero is one that opens at the first node, not one that is off (NVSentinel)", async () => {
   const none = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], none) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(node!)).toEqual(["breaker"]);
-  expect(context.controller().view.status().breaker).toMatchObject({ nodes: 1 });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], none) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(node!)).toEqual(["breaker"]);
+  expect(network.controller().view.status().breaker).toMatchObject({ nodes: 1 });
+  await network.stop();
 });

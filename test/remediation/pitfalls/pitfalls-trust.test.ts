@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
-import { episodeLines, holdReasonsOf, nodesActedOn, notificationLines } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 /** No breaker, no incident: what is left to hold is what a test is about. */
 const storms = {
@@ -12,83 +12,83 @@ const storms = {
 } as const;
 
 test("a signal that calls the whole fleet unhealthy holds every node, and is reported once (karpenter#2811)", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: "node.uptime_hours >= 0" })], storms),
   });
-  await context.advance(30 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(holdReasonsOf(context)).toContain("storm");
-  expect(notificationLines(context, "storm")).toHaveLength(1);
-  await context.stop();
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(holdReasonsOf(network)).toContain("storm");
+  expect(notificationsOf(network, "storm")).toHaveLength(1);
+  await network.stop();
 });
 
 test("when a storm is over a cool-down comes first, then one node at a time (karpenter PR#3192)", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], storms) });
-  const unhealthy = context.nodes().slice(0, 18);
-  const healAt = context.daemon.clock.now() + 30 * MINUTE_MS;
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], storms) });
+  const unhealthy = network.nodes().slice(0, 18);
+  const healAt = network.daemon.clock.now() + 30 * MINUTE_MS;
   for (const node of unhealthy)
-    context.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt: healAt });
-  const stubborn = onePerRegion(context, 4);
-  for (const node of stubborn) context.failedNodes(node);
-  await context.advance(30 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(stubborn[0]!)).toEqual(["storm"]);
-  await context.advance(25 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(stubborn[0]!)).toEqual(["storm_cooldown"]);
-  expect(notificationLines(context, "storm")).toMatchObject([{ endsAt: null }]);
-  await context.advance(20 * MINUTE_MS);
-  expect(notificationLines(context, "storm")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  const sent = context.actions().filter(({ sentAt }) => sentAt !== null);
+    network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt: healAt });
+  const stubborn = onePerRegion(network, 4);
+  for (const node of stubborn) network.failNode(node);
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(stubborn[0]!)).toEqual(["storm"]);
+  await network.advance(25 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(stubborn[0]!)).toEqual(["storm_cooldown"]);
+  expect(notificationsOf(network, "storm")).toMatchObject([{ endsAt: null }]);
+  await network.advance(20 * MINUTE_MS);
+  expect(notificationsOf(network, "storm")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
+  const sent = network.actions().filter(({ sentAt }) => sentAt !== null);
   expect(sent.length).toBeGreaterThan(1);
   // Each one was verified before the next was sent.
   for (const [index, { sentAt }] of sent.slice(1).entries()) {
     expect(sentAt!).toBeGreaterThan(sent[index]!.endedAt!);
   }
-  await context.advance(30 * MINUTE_MS);
-  expect(nodesActedOn(context).toSorted()).toEqual([...stubborn].toSorted());
-  await context.stop();
+  await network.advance(30 * MINUTE_MS);
+  expect(nodesActedOn(network).toSorted()).toEqual([...stubborn].toSorted());
+  await network.stop();
 });
 
 test("while half of the inventory is missing no node is acted on, though a node fires (Reddit, 2016-08-11)", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(3 * MINUTE_MS);
-  context.setFault({ kind: "vanished", share: 0.5 });
-  await context.advance(2 * HOUR_MS);
-  expect(context.postCount()).toBe(0);
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(3 * MINUTE_MS);
+  network.setFault({ kind: "vanished", share: 0.5 });
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
   expect(
-    context
+    network
       .controller()
       .view.status()
       .trust.map(({ reason }) => reason),
   ).toContain("inventory_shrunk");
-  expect(notificationLines(context, "untrusted")).toMatchObject([{ endsAt: null }]);
+  expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }]);
   // Seen whole again, the node has to be ill for all of `for` once more, and the cool-down has to pass.
-  context.setFault(null);
-  await context.advance(25 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(node!)).toContain("sight_cooldown");
-  await context.advance(10 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([node]);
-  expect(notificationLines(context, "untrusted")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await context.stop();
+  network.setFault(null);
+  await network.advance(25 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(node!)).toContain("sight_cooldown");
+  await network.advance(10 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
+  expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
+  await network.stop();
 });
 
 test("an empty list is not a fleet of nodes that are gone: everything holds (Google's Diskerase, draino#29)", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 0, perMs: HOUR_MS } }),
   });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(10 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["firing"]);
-  context.setFault({ kind: "empty_list" });
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(episodeLines(context)).toEqual(["firing"]);
-  await context.stop();
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(10 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["firing"]);
+  network.setFault({ kind: "empty_list" });
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(episodeStates(network)).toEqual(["firing"]);
+  await network.stop();
 });
 
 test("an empty selector is an error, not every node (Joyent, 2014)", () => {
@@ -98,22 +98,22 @@ test("an empty selector is an error, not every node (Joyent, 2014)", () => {
 });
 
 test("a service that fails to answer makes no node unhealthy (kured#976)", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
-  context.setFault({ kind: "status", status: 500 }, "GET /v1/nodes");
-  await context.advance(HOUR_MS);
-  context.setFault({ kind: "html" }, "GET /v1/nodes");
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.episodes()).toEqual([]);
+  network.setFault({ kind: "status", status: 500 }, "GET /v1/nodes");
+  await network.advance(HOUR_MS);
+  network.setFault({ kind: "html" }, "GET /v1/nodes");
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.episodes()).toEqual([]);
   expect(
-    context
+    network
       .controller()
       .view.status()
       .trust.map(({ reason }) => reason),
   ).toContain("inventory_incomplete");
-  await context.stop();
+  await network.stop();
 });
 
 test("records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
@@ -124,38 +124,38 @@ test("records that can't be read make their nodes unknown, never unhealthy (kure
     maxFreshestLastSeenMs: 5 * MINUTE_MS,
     warmupWalks: 2,
   };
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online" || node.uptime_hours < 0' })], { trust }),
   });
-  context.setFault({ kind: "bad_records", share: 0.3 }, "GET /v1/nodes?");
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.episodes()).toEqual([]);
-  await context.stop();
+  network.setFault({ kind: "bad_records", share: 0.3 }, "GET /v1/nodes?");
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.episodes()).toEqual([]);
+  await network.stop();
 });
 
 test("a region that goes dark is one incident, reported once, and none of its nodes is acted on (kubernetes#131314)", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.setFault({ kind: "region_dark", region: "ap-southeast" });
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(context.nodes("ap-southeast")[0]!)).toEqual(["correlated"]);
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.setFault({ kind: "region_dark", region: "ap-southeast" });
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(network.nodes("ap-southeast")[0]!)).toEqual(["correlated"]);
   // Nobody is told of each of its nodes beside that.
-  expect(context.notices).toMatchObject([{ kind: "incident", region: "ap-southeast", endsAt: null }]);
+  expect(network.notifications).toMatchObject([{ kind: "incident", region: "ap-southeast", endsAt: null }]);
   // It is back: the incident is over after its cool-down, and nothing is left to do.
-  context.setFault(null);
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(0);
-  expect(notificationLines(context, "incident")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await context.stop();
+  network.setFault(null);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(notificationsOf(network, "incident")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
+  await network.stop();
 });
 
 test("a node elsewhere is healed while a region is dark (karpenter#3193)", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.setFault({ kind: "region_dark", region: "ap-southeast" });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(20 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([node]);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.setFault({ kind: "region_dark", region: "ap-southeast" });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
+  await network.stop();
 });

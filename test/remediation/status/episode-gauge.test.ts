@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import { createRemediationRecords } from "../../../src/policy/remediation-state.ts";
-import { createEpisodeGauge, EPISODE_SERIES_MAX } from "../../../src/remediation/status/episode-gauge.ts";
+import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/status/gauges.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
@@ -14,11 +14,11 @@ async function seriesOf({ metrics }: Pick<QuietNetwork["daemon"], "metrics">): P
 }
 
 /** What is shown each minute, each once in a row. */
-async function watch(context: QuietNetwork, minutes: number): Promise<readonly string[]> {
+async function watch(network: QuietNetwork, minutes: number): Promise<readonly string[]> {
   const seen: string[] = [];
   for (let minute = 0; minute < minutes; minute++) {
-    await context.advance(MINUTE_MS);
-    const shown = (await seriesOf(context.daemon)).map((labels) => labels.replace(/^node_id="[^"]+",/, "")).join(" ");
+    await network.advance(MINUTE_MS);
+    const shown = (await seriesOf(network.daemon)).map((labels) => labels.replace(/^node_id="[^"]+",/, "")).join(" ");
     if (shown !== seen.at(-1)) seen.push(shown);
   }
   return seen;
@@ -28,29 +28,29 @@ const as = (state: string, action: string, policy = "reboot-offline") =>
   `policy="${policy}",state="${state}",action="${action}"`;
 
 test("a node's episode is shown from firing to its end, with the action sent last, and is gone when it is over", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  expect((await watch(context, 60)).filter((shown) => shown !== as("firing", "none"))).toEqual([
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  expect((await watch(network, 60)).filter((shown) => shown !== as("firing", "none"))).toEqual([
     "",
     as("acting", "disconnect"),
     as("acting", "reboot"),
     as("recovering", "reboot"),
     "",
   ]);
-  await context.stop();
+  await network.stop();
 });
 
 test("one of a dry run is shown as well, with what it would have done, and a stopped daemon shows none", async () => {
   const rules = remediationRules([rebootOffline({ mode: "dry_run", steps: [steps.reboot] })]);
-  const context = await startQuietNetwork({ rules });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advanceUntil(() => context.episodes().some(({ state }) => state === "acting"));
-  expect(await watch(context, 1)).toEqual([as("acting", "reboot")]);
-  await context.stop();
-  expect(await seriesOf(context.daemon)).toEqual([]);
+  const network = await startQuietNetwork({ rules });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advanceUntil(() => network.episodes().some(({ state }) => state === "acting"));
+  expect(await watch(network, 1)).toEqual([as("acting", "reboot")]);
+  await network.stop();
+  expect(await seriesOf(network.daemon)).toEqual([]);
 });
 
 test("a thousand are shown, those beyond firing first, and one that ends makes room", async () => {
@@ -72,20 +72,20 @@ test("a thousand are shown, those beyond firing first, and one that ends makes r
   const write = (row: Episode) => records.apply([{ kind: "episode", row }]);
   for (let number = 0; number < EPISODE_SERIES_MAX + 1; number++) write(episode(number));
   const last = EPISODE_SERIES_MAX;
-  const gauge = createEpisodeGauge({ remediationState: { records }, metrics });
+  const setGauge = () => setEpisodeGauge({ remediationState: { records }, metrics });
   const shows = async (number: number) =>
     (await seriesOf({ metrics })).some((each) => each.includes(`"node_${number}"`));
 
-  gauge.show();
+  setGauge();
   expect(await seriesOf({ metrics })).toHaveLength(EPISODE_SERIES_MAX);
   expect(await shows(last)).toBe(false);
 
   write(episode(last, { state: "quarantined" }));
-  gauge.show();
+  setGauge();
   expect(await seriesOf({ metrics })).toHaveLength(EPISODE_SERIES_MAX);
   expect([await shows(last), await shows(last - 1)]).toEqual([true, false]);
 
   write(episode(0, { state: "healed", closedAt: HOUR_MS }));
-  gauge.show();
+  setGauge();
   expect([await shows(0), await shows(last - 1)]).toEqual([false, true]);
 });

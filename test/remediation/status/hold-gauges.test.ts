@@ -4,8 +4,8 @@ import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries }
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Hours of the longest hold of the policy, and held nodes by reason. */
-async function held(context: QuietNetwork) {
-  const page = await context.daemon.metrics.render("text");
+async function held(network: QuietNetwork) {
+  const page = await network.daemon.metrics.render("text");
   const [, seconds] = /^proxywarden_longest_hold_seconds\{policy="reboot-offline"\} (\S+)$/m.exec(page)!;
   const nodes = [...page.matchAll(/^proxywarden_held_nodes\{reason="(\w+)"\} ([1-9]\d*)$/gm)];
   return {
@@ -17,38 +17,38 @@ async function held(context: QuietNetwork) {
 const noActions = { ...withoutLimits, maxActions: { amount: 0, perMs: HOUR_MS } };
 
 test("nodes that a limit holds count by reason, and the longest hold grows until it ends", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], noActions) });
-  expect(await held(context)).toEqual({ hours: 0, nodes: {} });
-  const [first, second] = onePerRegion(context, 2);
-  context.failedNodes(first!);
-  await context.advance(2 * HOUR_MS);
-  context.failedNodes(second!);
-  await context.advance(HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 3, nodes: { max_actions: 2 } });
-  await context.restart({ downMs: HOUR_MS });
-  await context.advance(10 * MINUTE_MS);
-  expect((await held(context)).hours).toBeGreaterThanOrEqual(4);
-  await context.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
-  await context.advance(HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 0, nodes: {} });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], noActions) });
+  expect(await held(network)).toEqual({ hours: 0, nodes: {} });
+  const [first, second] = onePerRegion(network, 2);
+  network.failNode(first!);
+  await network.advance(2 * HOUR_MS);
+  network.failNode(second!);
+  await network.advance(HOUR_MS);
+  expect(await held(network)).toEqual({ hours: 3, nodes: { max_actions: 2 } });
+  await network.restart({ downMs: HOUR_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect((await held(network)).hours).toBeGreaterThanOrEqual(4);
+  await network.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
+  await network.advance(HOUR_MS);
+  expect(await held(network)).toEqual({ hours: 0, nodes: {} });
+  await network.stop();
 });
 
 test("a node that was given up counts by reason, and not as a hold that lasts", async () => {
   const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
-  const context = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
-  context.failedNodes(context.nodes()[0]!, "person");
-  await context.advance(3 * HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
+  network.failNode(network.nodes()[0]!, "person");
+  await network.advance(3 * HOUR_MS);
+  expect(await held(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
+  await network.stop();
 });
 
 test("a node in our quarantine and a dry run are not held", async () => {
   const quarantining = rebootOffline({ steps: [steps.quarantine] });
   const other = rebootOffline({ name: "other", mode: "dry_run" });
-  const context = await startQuietNetwork({ rules: remediationRules([quarantining, other], withoutLimits) });
-  context.failedNodes(context.nodes()[0]!, "person");
-  await context.advance(HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 0, nodes: {} });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([quarantining, other], withoutLimits) });
+  network.failNode(network.nodes()[0]!, "person");
+  await network.advance(HOUR_MS);
+  expect(await held(network)).toEqual({ hours: 0, nodes: {} });
+  await network.stop();
 });

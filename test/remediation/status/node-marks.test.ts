@@ -8,13 +8,13 @@ import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 test("a node is marked by what weighs most of all that the warden has to do with it, and not for longer than that", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
-  const [node] = context.nodes("us-east");
-  const { view, operatorCommands: orders } = context.controller();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
+  const [node] = network.nodes("us-east");
+  const { view, operatorCommands: orders } = network.controller();
   expect([...view.nodeMarks()]).toEqual([]);
-  context.failedNodes(node!);
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "pending");
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
+  network.failNode(node!);
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "pending");
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
   expect([...view.nodeMarks().keys()]).toEqual([node]);
   // What waits for a person weighs more than that it is held; once it was approved, the hold does.
   expect(orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
@@ -22,14 +22,14 @@ test("a node is marked by what weighs most of all that the warden has to do with
   expect(orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
   expect(view.nodeMarks().get(node!)).toBe("held");
   orders.release(node!);
-  await context.advanceUntil(
+  await network.advanceUntil(
     () => view.nodeMarks().get(node!) === "awaiting" || view.nodeMarks().get(node!) === "acting",
   );
   if (view.nodeMarks().get(node!) === "awaiting") orders.approve(view.approvals()[0]!.id);
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
-  await context.advanceUntil(() => view.nodeMarks().size === 0);
-  await context.stop();
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
+  await network.advanceUntil(() => view.nodeMarks().size === 0);
+  await network.stop();
 });
 
 test("dry runs, and nodes that fire while nothing is done about them, have marks of their own", async () => {
@@ -37,15 +37,15 @@ test("dry runs, and nodes that fire while nothing is done about them, have marks
     rebootOffline({ name: "paper", mode: "dry_run", match: 'node.region != "us-east"', steps: [steps.reboot] }),
     rebootOffline({ name: "real", match: 'node.region == "us-east"', steps: [steps.reboot] }),
   ];
-  const context = await startQuietNetwork({ rules: remediationRules(policies) });
-  const [paper, real] = [context.nodes("eu-west")[0]!, context.nodes("us-east")[0]!];
-  const { view } = context.controller();
-  context.failedNodes(paper, "person");
-  await context.advanceUntil(() => view.nodeMarks().get(paper) === "shadow");
-  context.failedNodes(real, "person");
+  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const [paper, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
+  const { view } = network.controller();
+  network.failNode(paper, "person");
+  await network.advanceUntil(() => view.nodeMarks().get(paper) === "shadow");
+  network.failNode(real, "person");
   // The only step did not help: it is given up, and goes on firing.
-  await context.advanceUntil(() => view.nodeMarks().get(real) === "firing");
-  await context.stop();
+  await network.advanceUntil(() => view.nodeMarks().get(real) === "firing");
+  await network.stop();
 });
 
 test("listeners get each change once it is written, and none that could not be written", () => {
