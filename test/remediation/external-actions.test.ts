@@ -8,7 +8,7 @@ import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harn
 import { nodesActedOn } from "../harness/remediation-results.ts";
 import { startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 
-/** A second daemon on the same service, with a state of its own. */
+/** Starts a second daemon on the same service, with its own state. */
 function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicyRule[]) {
   const store = createMemoryStateStore();
   const transport = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
@@ -25,7 +25,7 @@ function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: rea
   return { daemon, sentAt: () => store.journal.actions({ limit: 100 }).flatMap(({ sentAt }) => sentAt ?? []) };
 }
 
-test("two daemons with states of their own don't act on a node within each other's time to verify", async () => {
+test("two daemons with separate state don't act on a node while the other verifies an action", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   await network.advance(20_000);
   const second = startSecond(network, [rebootOffline()]);
@@ -43,13 +43,13 @@ test("two daemons with states of their own don't act on a node within each other
   await network.stop();
 });
 
-const hot = (match: string) =>
+const rebootOnline = (match: string) =>
   rebootOffline({ match, when: 'node.status == "online"', steps: [steps.reboot], mode: "approve" });
 
-test("a node whose uptime fell without a reboot of ours is held for a quarter of an hour, also over a restart", async () => {
+test("a node whose uptime fell without our reboot is held for 15 minutes, also across a restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([]) });
   const [node, other] = network.nodes("us-east");
-  const rules = remediationRules([hot(`node.id in ["${node}", "${other}"]`)]);
+  const rules = remediationRules([rebootOnline(`node.id in ["${node}", "${other}"]`)]);
   await network.reload({ rules });
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
@@ -65,7 +65,7 @@ test("a node whose uptime fell without a reboot of ours is held for a quarter of
   await network.stop();
 });
 
-test("a reboot of ours holds no node as the action of others", async () => {
+test("our own reboot does not hold the node as an external action", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");

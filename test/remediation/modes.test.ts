@@ -28,7 +28,7 @@ test("dry_run records every step and posts nothing", async () => {
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(episodeStates(network)).toEqual(["given_up"]);
-  // Nobody is told of what did not happen.
+  // A dry run sends no notifications.
   expect(network.notifications).toEqual([]);
   const page = await network.daemon.metrics.render("text");
   expect(page).toContain('proxywarden_actions_total{policy="reboot-offline",action="reboot",outcome="dry_run"} 1\n');
@@ -38,9 +38,9 @@ test("dry_run records every step and posts nothing", async () => {
   await network.stop();
 });
 
-test("dry runs have limits of their own: they use nothing of the real ones, and are held as the real ones would be", async () => {
+test("dry runs have their own limits: they don't count against real ones, and are held like real actions", async () => {
   const policies = [
-    rebootOffline({ name: "paper", mode: "dry_run", match: 'node.region != "us-east"' }),
+    rebootOffline({ name: "dry-run", mode: "dry_run", match: 'node.region != "us-east"' }),
     rebootOffline({ name: "real", match: 'node.region == "us-east"' }),
   ];
   const network = await startQuietNetwork({
@@ -63,7 +63,7 @@ test("dry runs have limits of their own: they use nothing of the real ones, and 
 
 const approving = rebootOffline({ mode: "approve" });
 
-test("approve requests approval once, and acts on exactly what was shown once it is approved", async () => {
+test("approve mode requests approval once, and after the approval sends exactly the action that was shown", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -92,7 +92,7 @@ test("approve requests approval once, and acts on exactly what was shown once it
   await network.stop();
 });
 
-test("a request for approval lapses with its evidence", async () => {
+test("a request for approval lapses when its evidence is gone", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 15 * MINUTE_MS;
@@ -111,7 +111,7 @@ test("a request for approval lapses with its evidence", async () => {
   await network.stop();
 });
 
-test("what was approved and is held meanwhile lapses with its evidence, too", async () => {
+test("an approved action that is held lapses when its evidence is gone", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 15 * MINUTE_MS;
@@ -127,7 +127,7 @@ test("what was approved and is held meanwhile lapses with its evidence, too", as
   await network.stop();
 });
 
-test("a rejected step is not asked for again in its episode", async () => {
+test("approval of a rejected step is not requested again in its episode", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -165,7 +165,7 @@ test("requests for approval and approvals survive a restart", async () => {
   await network.stop();
 });
 
-test("an approval says yes to one step alone: the next one is asked for anew", async () => {
+test("an approval covers one step: approval of the next one is requested separately", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
@@ -177,7 +177,7 @@ test("an approval says yes to one step alone: the next one is asked for anew", a
   await network.stop();
 });
 
-test("a policy that switches to enforce while a step waits for approval needs it no more", async () => {
+test("a policy that switches to enforce no longer waits for approval", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);

@@ -5,7 +5,7 @@ import type { StateStore } from "../../src/model/ports.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
 
-/** A store whose disk may be full. */
+/** A store whose disk can be full. */
 function createFillableStore() {
   const store = createMemoryStateStore();
   const disk = { isFull: false };
@@ -16,7 +16,7 @@ function createFillableStore() {
   return { disk, store: { ...store, journal: { ...store.journal, commit } } };
 }
 
-test("an order that the journal can't take changes nothing: the breaker stays open, and the inventory is measured as before", async () => {
+test("a command that can't be journaled changes nothing: the breaker stays open, and the inventory baseline stays", async () => {
   const { disk, store } = createFillableStore();
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });

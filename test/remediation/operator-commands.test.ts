@@ -10,11 +10,11 @@ const journalled = (network: QuietNetwork, node?: string) =>
     .toReversed()
     .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
 
-test("every order that was carried out is journalled with the operator's name, and survives a restart", async () => {
+test("every successful command is journaled with the operator's name, and survives a restart", async () => {
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety) });
-  const [ill, held] = network.nodes();
-  network.interventions.startFailure(ill!, { failureMode: "outage", remedy: "person" });
+  const [unhealthy, held] = network.nodes();
+  network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "person" });
   await network.advance(10 * MINUTE_MS);
   const alice = network.controller().operatorCommands.as("alice");
   alice.pause("a release");
@@ -25,7 +25,7 @@ test("every order that was carried out is journalled with the operator's name, a
   alice.acceptInventory();
   alice.noteReload(["a.yaml:1:1: wrong", "a.yaml:2:1: wrong too"]);
   network.controller().operatorCommands.noteReload([]);
-  // An order that changes nothing is not one that was carried out.
+  // A command that changes nothing is not journaled.
   expect(alice.release(held!).ok).toBe(false);
   const expected = [
     ["pause", "alice", null, null],
@@ -52,23 +52,23 @@ test("every order that was carried out is journalled with the operator's name, a
   await network.stop();
 });
 
-test("an action names the operator who approved it, or who rejected it, and when", async () => {
+test("an action has the operator who approved or rejected it, and the time", async () => {
   const rules = remediationRules([rebootOffline({ mode: "approve" })], { mode: "approve" });
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await network.advance(10 * MINUTE_MS);
-  const [asked] = network.controller().view.approvals();
+  const [request] = network.controller().view.approvals();
   const at = network.daemon.clock.now();
-  network.controller().operatorCommands.as("alice").approve(asked!.id);
+  network.controller().operatorCommands.as("alice").approve(request!.id);
   await network.advance(10 * MINUTE_MS);
   const actionNow = () =>
     network
       .controller()
       .view.explain(node!)
-      .actions.find(({ id }) => id === asked!.id);
+      .actions.find(({ id }) => id === request!.id);
   expect(actionNow()).toMatchObject({ state: "ended", answered: { operator: "alice", at } });
-  expect(journalled(network, node!)).toEqual([["approve", "alice", node, asked!.id]]);
+  expect(journalled(network, node!)).toEqual([["approve", "alice", node, request!.id]]);
   await network.stop();
 
   const other = await startQuietNetwork({ rules });
@@ -83,7 +83,7 @@ test("an action names the operator who approved it, or who rejected it, and when
   await other.stop();
 });
 
-test("a pause and a hold name their operator where they hold a node", async () => {
+test("the blockers of a pause and of a hold name the operator", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });

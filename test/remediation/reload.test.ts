@@ -8,7 +8,7 @@ import { START_MS } from "../harness/virtual-daemon.ts";
 const hold = { maxActions: { amount: 0, perMs: HOUR_MS } };
 const timerOf = (network: QuietNetwork, node: string) => network.controller().view.explain(node).policies[0]!.timer;
 
-test("a policy that was not changed keeps its timers and its episodes when others are", async () => {
+test("an unchanged policy keeps its timers and episodes when other policies change", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -22,7 +22,7 @@ test("a policy that was not changed keeps its timers and its episodes when other
   await network.stop();
 });
 
-test("a raised for takes a firing timer back to pending, and withdraws an episode in which nothing was done, and a notification is sent", async () => {
+test("a longer `for` returns a firing timer to pending, withdraws an episode without actions, and sends a notification", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -39,7 +39,7 @@ test("a raised for takes a firing timer back to pending, and withdraws an episod
   await network.stop();
 });
 
-test("a raised for takes nothing back from an episode in which something was done", async () => {
+test("a longer `for` does not withdraw an episode with actions", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
@@ -50,7 +50,7 @@ test("a raised for takes nothing back from an episode in which something was don
   await network.stop();
 });
 
-test("a policy that is about something else starts over: its timers start from zero, its episodes are withdrawn", async () => {
+test("a policy with a new condition starts over: timers start from zero, and episodes are withdrawn", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -65,7 +65,7 @@ test("a policy that is about something else starts over: its timers start from z
   await network.stop();
 });
 
-test("an action that was under way when its policy came to be about something else is judged by what it was sent for", async () => {
+test("an action under way when the condition of its policy changes is verified against the old condition", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(6 * MINUTE_MS);
@@ -77,7 +77,7 @@ test("an action that was under way when its policy came to be about something el
   await network.stop();
 });
 
-test("an action that was under way when its step left the policy is verified all the same, and holds no node forever", async () => {
+test("an action under way when its step is removed from the policy is still verified", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
@@ -92,7 +92,7 @@ test("an action that was under way when its step left the policy is verified all
   await network.stop();
 });
 
-test("when a policy goes what it has under way is judged, and its episode is withdrawn", async () => {
+test("when a policy is removed, its action under way is verified, and then its episode is withdrawn", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(6 * MINUTE_MS);
@@ -108,10 +108,10 @@ test("when a policy goes what it has under way is judged, and its episode is wit
 
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
 
-test("when a policy goes while its quarantine lasts the quarantine is watched to its end, and counts until then", async () => {
+test("when a policy is removed, its quarantine is tracked to its end, and counts until then", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([]) });
   const [node, other] = network.nodes("us-east");
-  // An online node: its quarantine takes it away from the fleet.
+  // The quarantine of an online node makes it unavailable.
   const rule = { ...hide, match: `node.id == "${node}"`, when: 'node.status == "online"' };
   await network.restart({ rules: remediationRules([rule]) });
   await network.advance(12 * MINUTE_MS);
@@ -127,7 +127,7 @@ test("when a policy goes while its quarantine lasts the quarantine is watched to
   await network.stop();
 });
 
-test("from dry_run to enforce: what was only written down is withdrawn, and the first real episode begins", async () => {
+test("from dry_run to enforce: the dry-run episode is withdrawn, and the first real one begins", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "dry_run" })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -143,7 +143,7 @@ test("from dry_run to enforce: what was only written down is withdrawn, and the 
   await network.stop();
 });
 
-test("from enforce to dry_run in mid-episode: the step under way is judged, and nothing more is sent", async () => {
+test("from enforce to dry_run during an episode: the step under way is verified, and nothing more is sent", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(8 * MINUTE_MS);
@@ -156,7 +156,7 @@ test("from enforce to dry_run in mid-episode: the step under way is judged, and 
   await network.stop();
 });
 
-test("from enforce to dry_run while a quarantine of ours lasts: it is watched to its end, and an operator may end it", async () => {
+test("from enforce to dry_run during our quarantine: it is tracked to its end, and an operator may end it", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
@@ -175,7 +175,7 @@ test("from enforce to dry_run while a quarantine of ours lasts: it is watched to
   await network.stop();
 });
 
-test("a reload in the same process loses no time that a timer has counted", async () => {
+test("a reload in the same process keeps the time that timers have counted", async () => {
   const rule = rebootOffline({ forMs: 15 * MINUTE_MS });
   const network = await startQuietNetwork({ rules: remediationRules([rule]) });
   const [node] = network.nodes("us-east");
@@ -192,7 +192,7 @@ test("a reload in the same process loses no time that a timer has counted", asyn
   await network.stop();
 });
 
-test("one and the same record is one observation, also before and after a reload: it lifts no quarantine", async () => {
+test("a record counts as one observation, also across a reload, and does not end a quarantine", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([hide]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {
@@ -211,7 +211,7 @@ test("one and the same record is one observation, also before and after a reload
   await network.stop();
 });
 
-test("alarms and episodes that go on over a reload keep their notification keys", async () => {
+test("alerts and episodes that continue across a reload keep their notification keys", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "region_dark", region: "ap-southeast" });

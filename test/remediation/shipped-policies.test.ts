@@ -6,7 +6,7 @@ import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.t
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
-/** 20 nodes under the shipped policies. Lists and details are collected. */
+/** Starts 20 nodes with the shipped policies. Lists and details are collected. */
 const startSmallFleet = () =>
   startQuietNetwork({
     rules: enforcedShippedPolicies().rules,
@@ -35,7 +35,7 @@ test.each([
   300_000,
 );
 
-test("a node that a shipped policy quarantines holds a node that a reboot heals for less than six hours", async () => {
+test("a quarantine by a shipped policy holds a node that a reboot heals for less than six hours", async () => {
   const network = await startSmallFleet();
   const [full, offline] = [network.nodes()[0]!, network.nodes().at(-1)!];
   const quarantine = () => network.actions().find(({ request }) => request.kind === "quarantine");

@@ -17,7 +17,7 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
   for (const node of unresponsive) network.failNode(node, "person");
   await network.advance(4 * HOUR_MS);
   expect(policyOf(network)).toMatchObject({ mode: "enforce", hasFallenBack: false });
-  // Each was tried twice, given up, and reported once.
+  // Each was tried twice, then given up with one notification.
   expect(network.postCount()).toBe(6);
   expect(
     notificationsOf(network, "given_up")
@@ -32,7 +32,7 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
   await network.stop();
 });
 
-test("a node given up by steps that take longer than forget_after stays given up", async () => {
+test("a node stays given up if its steps took longer than forget_after", async () => {
   const quarantine = { ...steps.quarantine, durationMs: 90 * MINUTE_MS };
   const quarantineThenNotify = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
   const network = await startQuietNetwork({ rules: remediationRules([quarantineThenNotify]), scenario });
@@ -45,7 +45,7 @@ test("a node given up by steps that take longer than forget_after stays given up
   await network.stop();
 });
 
-test("a node given up stays so over a kill at the end of its last episode, until it was seen healthy", async () => {
+test("a node stays given up across a kill at the end of its last episode, until it is healthy", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");
@@ -66,7 +66,7 @@ test("a node given up stays so over a kill at the end of its last episode, until
       detail: `given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release ${node}"`,
     },
   ]);
-  // An operator mends it; later it fails again.
+  // An operator repairs it; later it fails again.
   network.interventions.startFailure(node!, {
     failureMode: "outage",
     remedy: "time",
@@ -83,7 +83,7 @@ test("a node given up stays so over a kill at the end of its last episode, until
   await network.stop();
 });
 
-test("release makes a policy try a node again that was given up, as often as the first time", async () => {
+test("after release a policy tries a given-up node as often as the first time", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");
@@ -106,7 +106,7 @@ test("release makes a policy try a node again that was given up, as often as the
   await network.stop();
 });
 
-test("a policy that fell back acts again after reset-breaker, and is measured anew", async () => {
+test("a policy that fell back acts again after reset-breaker, and its efficacy is measured from then on", async () => {
   const free = {
     canary: false,
     maxInFlight: 100,

@@ -29,7 +29,7 @@ test("a node is not acted on before `when` was observed true for `for`", async (
   await network.stop();
 });
 
-test("a node that only a forced reboot heals gets both, the second only after the first was seen to have failed", async () => {
+test("a node that only a forced reboot heals gets a reboot first, and the forced one only after that was ineffective", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
@@ -45,7 +45,7 @@ test("a node that only a forced reboot heals gets both, the second only after th
 
 const allSteps = [steps.disconnect, steps.reboot, steps.force, steps.quarantine, steps.notify];
 
-test("a node that nothing heals gets every step, one at a time, and is then given up, which is reported", async () => {
+test("a node that nothing heals gets every step, one at a time, and is then given up with a notification", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: allSteps, retry: withoutRetries })]),
   });
@@ -61,7 +61,7 @@ test("a node that nothing heals gets every step, one at a time, and is then give
   expect(network.status(node!)).toBe("quarantined");
   expect(network.episodes()).toMatchObject([{ node, state: "quarantined", acted: 4 }]);
   await network.advance(2 * HOUR_MS);
-  // Out of the quarantine it is ill as before, and after `for` somebody is told; there is no step after that.
+  // After the quarantine the node is still unhealthy, and after `for` the last step notifies.
   expect(actionLines(network)).toHaveLength(4);
   expect(notificationsOf(network, "step")).toMatchObject([{ node, severity: "critical" }]);
   expect(notificationsOf(network, "given_up")).toMatchObject([{ node }]);
@@ -69,7 +69,7 @@ test("a node that nothing heals gets every step, one at a time, and is then give
   await network.stop();
 });
 
-test("a node that was not healed is tried again after retry.every, and is given up after retry.episodes, also beyond forget_after", async () => {
+test("a node that was not healed is tried again after retry.every, and is given up after retry.episodes, even beyond forget_after", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS };
   const rules = remediationRules([rebootOffline({ steps: [steps.reboot], retry })]);
   const network = await startQuietNetwork({ rules });
@@ -121,7 +121,7 @@ test("a node that recovers without an action before its step is not acted on, an
   await network.stop();
 });
 
-test("a reboot whose node never comes back is waited for as long again, and is then ineffective", async () => {
+test("a reboot whose node does not come back gets its time once more, and is then ineffective", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()]),
     scenario: { rates: { ...noFailureRates, rebootMs: 5 * HOUR_MS } },

@@ -13,8 +13,8 @@ import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/rem
 
 const NODES = 200;
 
-/** A network in which a reboot takes a node out of the fleet, for good or for a while. */
-const vanishing = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}): Partial<Scenario> => ({
+/** Starts a network in which a rebooted node leaves the fleet, for good or for a while. */
+const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}): Partial<Scenario> => ({
   nodes: NODES,
   rates: noFailureRates,
   churn: {
@@ -28,14 +28,14 @@ const vanishing = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}): Partia
 
 const rule = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS } });
 
-const startVanishing = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
-  startQuietNetwork({ rules: remediationRules([rule], safety), scenario: vanishing(), ...options });
+const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
+  startQuietNetwork({ rules: remediationRules([rule], safety), scenario: rebootsLoseNodes(), ...options });
 
-/** Nodes that the service does not list any more. */
+/** Returns the nodes that the service no longer lists. */
 const lost = (network: QuietNetwork): number => NODES - network.nodes().length;
 
-/** A node falls ill every ten minutes, each far from the one before in the list. Returns the most nodes lost at once. */
-async function fallIllOneByOne(network: QuietNetwork, count: number): Promise<number> {
+/** Makes a node fail every ten minutes, each far from the previous one in the list. Returns the most nodes lost at once. */
+async function failOneByOne(network: QuietNetwork, count: number): Promise<number> {
   const all = network.nodes();
   let most = 0;
   for (let index = 0; index < count; index++) {
@@ -47,9 +47,9 @@ async function fallIllOneByOne(network: QuietNetwork, count: number): Promise<nu
 }
 
 describe("nodes that leave the list after an action", () => {
-  test("count as disrupted until they are back: no more are lost at once than max_disrupted", async () => {
-    const network = await startVanishing({ canary: false });
-    expect(await fallIllOneByOne(network, 12)).toBe(5);
+  test("count as disrupted until they are back, so at most max_disrupted are lost at once", async () => {
+    const network = await startLosingNodes({ canary: false });
+    expect(await failOneByOne(network, 12)).toBe(5);
     // Longer than forget_after.
     await network.advance(5 * HOUR_MS);
     expect(lost(network)).toBe(5);
@@ -59,15 +59,15 @@ describe("nodes that leave the list after an action", () => {
     await network.stop();
   });
 
-  test("count once their policy is proven, too", async () => {
-    const network = await startVanishing({}, { scenario: vanishing({ share: 0.5 }) });
-    expect(await fallIllOneByOne(network, 12)).toBeLessThanOrEqual(5);
+  test("count after their policy is proven, too", async () => {
+    const network = await startLosingNodes({}, { scenario: rebootsLoseNodes({ share: 0.5 }) });
+    expect(await failOneByOne(network, 12)).toBeLessThanOrEqual(5);
     expect(episodeStates(network)).toContain("healed");
     await network.stop();
   });
 
-  test("count in the limits of their own region, and in its denominators", async () => {
-    const network = await startVanishing({ canary: false });
+  test("count in the limits of their region, and in its number of nodes", async () => {
+    const network = await startLosingNodes({ canary: false });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
     await network.advance(30 * MINUTE_MS);
@@ -79,8 +79,8 @@ describe("nodes that leave the list after an action", () => {
     await network.stop();
   });
 
-  test("stay in flight until the time of their step is up, and fail then", async () => {
-    const network = await startVanishing({
+  test("stay in flight until the time of their step is up, and are then ineffective", async () => {
+    const network = await startLosingNodes({
       canary: false,
       maxInFlight: 1,
       maxDisruptedPer: { region: null, country: null },
@@ -96,19 +96,19 @@ describe("nodes that leave the list after an action", () => {
     await network.stop();
   });
 
-  test("are failures of their policy: too many of them make it fall back to dry_run", async () => {
+  test("count as failures of their policy, and too many make it fall back to dry_run", async () => {
     const efficacy = { window: 3, minSuccess: 0.5 };
-    const network = await startVanishing({ canary: false, efficacy });
-    expect(await fallIllOneByOne(network, 8)).toBe(3);
+    const network = await startLosingNodes({ canary: false, efficacy });
+    expect(await failOneByOne(network, 8)).toBe(3);
     expect(notificationsOf(network, "efficacy")).toHaveLength(1);
     await network.stop();
   });
 
-  test("open the breaker with those that fire", async () => {
+  test("count for the circuit breaker together with firing nodes", async () => {
     const breaker = { share: 0, amount: 3, withinMs: HOUR_MS };
-    const network = await startVanishing({ canary: false, breaker });
+    const network = await startLosingNodes({ canary: false, breaker });
     for (const node of onePerRegion(network, 3)) network.failNode(node);
-    // Those that fired have left the hour by the next firing; the losses have not.
+    // By the next firing the earlier firings are more than an hour old; the losses are not.
     await network.advance(62 * MINUTE_MS);
     expect(network.controller().view.status().breaker).toBeNull();
     expect(lost(network)).toBe(3);
@@ -118,8 +118,8 @@ describe("nodes that leave the list after an action", () => {
     await network.stop();
   });
 
-  test("count no more once they are back, and their episode goes on", async () => {
-    const network = await startVanishing({ canary: false }, { scenario: vanishing({ forMs: 3 * HOUR_MS }) });
+  test("no longer count once they are back, and their episode continues", async () => {
+    const network = await startLosingNodes({ canary: false }, { scenario: rebootsLoseNodes({ forMs: 3 * HOUR_MS }) });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
     await network.advance(HOUR_MS);
@@ -133,8 +133,8 @@ describe("nodes that leave the list after an action", () => {
     await network.stop();
   });
 
-  test("count no more once an operator accepts the loss, also after a restart", async () => {
-    const network = await startVanishing({ canary: false });
+  test("no longer count once an operator accepts the loss, also after a restart", async () => {
+    const network = await startLosingNodes({ canary: false });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
     await network.advance(HOUR_MS);

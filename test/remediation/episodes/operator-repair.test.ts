@@ -7,7 +7,7 @@ import { actionLines, episodeStates } from "../../harness/remediation-results.ts
 const oneReboot = remediationRules([rebootOffline({ steps: [steps.reboot] })]);
 const isProven = (network: QuietNetwork) => network.controller().view.policies()[0]!.isProven;
 
-test("a node that an operator repairs after our reboot did nothing is not healed by us, and proves no canary", async () => {
+test("a node that an operator repairs after our reboot had no effect does not count as healed, and does not prove the canary", async () => {
   const network = await startQuietNetwork({ rules: oneReboot });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS;
@@ -24,7 +24,7 @@ test("a node that an operator repairs after our reboot did nothing is not healed
   await network.stop();
 });
 
-test("a node that an operator quarantines after our reboot is not healed by us when it is freed", async () => {
+test("a node that an operator quarantines after our reboot does not count as healed when it is released", async () => {
   const network = await startQuietNetwork({ rules: oneReboot });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");

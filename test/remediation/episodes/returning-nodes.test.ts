@@ -8,25 +8,25 @@ import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();
 const minutes = (ms: number) => Math.round(ms / MINUTE_MS);
-/** Only a detail says when a node was created (spec, section 2.1). */
+/** Details are collected, because only they have `created_at` (spec, section 2.1). */
 const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 const reusingIds = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
 const slow = rebootOffline({ forMs: 30 * MINUTE_MS });
 
-/** The timer of the first policy on a node: its state, and the minutes that count towards `for`. */
+/** Returns the timer of the first policy on a node: its state, and the minutes that count towards `for`. */
 function timerOf(network: QuietNetwork, node: string) {
   const timer = network.controller().view.explain(node).policies[0]?.timer ?? null;
   return timer === null ? "inactive" : `${timer.state} ${minutes(timer.trueMs)}m`;
 }
 
-/** A node leaves the fleet for a while, and is offline when it is back. */
+/** Takes a node out of the fleet for a while; it is offline when it is back. */
 async function leaveAndReturn(network: QuietNetwork, node: string, goneMs: number) {
   network.interventions.leaveFleet(node, now(network) + goneMs);
   await network.advance(goneMs);
   network.failNode(node);
 }
 
-/** Minutes until the first action on the fleet; throws after three hours. */
+/** Returns the minutes until the first action. Throws after three hours. */
 async function minutesToAction(network: QuietNetwork) {
   const from = now(network);
   await network.advanceUntil(() => network.postCount() > 0);
@@ -34,7 +34,7 @@ async function minutesToAction(network: QuietNetwork) {
 }
 
 describe("a node that returns after an absence", () => {
-  test("is pending, and `for` counts from zero, also for an episode that was open", async () => {
+  test("is pending, and `for` counts from zero, also if an episode was open", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([slow]), scenario: { nodes: 20, sessions: 0 } });
     const node = network.nodes("us-east")[0]!;
     network.controller().operatorCommands.hold(node, "a test");
@@ -51,7 +51,7 @@ describe("a node that returns after an absence", () => {
     await network.stop();
   });
 
-  test("under another created_at is another node: nothing of the old one applies to it", async () => {
+  test("with another created_at is another node: no state of the old one applies", async () => {
     const policy = rebootOffline({
       steps: [steps.reboot],
       retry: { episodes: 1, everyMs: DAY_MS, forgetAfterMs: DAY_MS },
@@ -72,7 +72,7 @@ describe("a node that returns after an absence", () => {
     await network.stop();
   });
 
-  test("between two walks is found to be another one as soon as its detail was read", async () => {
+  test("is found to be another one as soon as its detail is read, even between two walks", async () => {
     const network = await startQuietNetwork({
       rules: remediationRules([slow]),
       scenario: reusingIds,
@@ -94,7 +94,7 @@ describe("a node that returns after an absence", () => {
     await network.stop();
   });
 
-  test("under another created_at closes what was open, and takes no approval over", async () => {
+  test("with another created_at closes the open episode, and does not inherit an approval", async () => {
     const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline({ mode: "approve" })]),
       scenario: reusingIds,
@@ -116,7 +116,7 @@ describe("a node that returns after an absence", () => {
 });
 
 describe("after downtime", () => {
-  test("of three days an approval has expired, and the episode asks anew", async () => {
+  test("of three days an approval has expired, and is requested again", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([{ ...slow, mode: "approve" }]) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node, "person");
@@ -135,7 +135,7 @@ describe("after downtime", () => {
     await network.stop();
   });
 
-  test("a timer starts over on a node that has the id of the old one and another created_at", async () => {
+  test("a timer starts over if the id has another created_at", async () => {
     const network = await startQuietNetwork({
       rules: remediationRules([slow]),
       scenario: reusingIds,
@@ -152,7 +152,7 @@ describe("after downtime", () => {
     await network.stop();
   });
 
-  test("a timer goes on where it was", async () => {
+  test("a timer continues where it was", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([slow]) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);
@@ -166,7 +166,7 @@ describe("after downtime", () => {
 describe("an approval", () => {
   const approving = rebootOffline({ mode: "approve" });
 
-  test("that waits longer than safety.approval_ttl for its action expires, and is asked for anew", async () => {
+  test("expires if its action waits longer than safety.approval_ttl, and is requested again", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([approving], { approvalTtlMs: HOUR_MS }) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);
@@ -190,7 +190,7 @@ describe("an approval", () => {
     await network.stop();
   });
 
-  test("that is not given within safety.approval_ttl can't be given any more; a new request has the evidence of now", async () => {
+  test("can't be given after safety.approval_ttl; a new request has current evidence", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([approving], { approvalTtlMs: HOUR_MS }) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);

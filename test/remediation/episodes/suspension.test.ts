@@ -6,7 +6,7 @@ import { episodeStates, notificationsOf } from "../../harness/remediation-result
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();
 
-/** A policy that is true on nodes with a session and unknown on those without one; each step waits for an approval. */
+/** A policy that is true for nodes with sessions, and unknown for nodes without; each step waits for approval. */
 const busy = (match: string) =>
   rebootOffline({
     name: "busy",
@@ -22,7 +22,7 @@ const busy = (match: string) =>
 
 const ONE = "node_caffe390";
 
-/** A node under `busy` falls ill, so that it has no sessions and the verdict is unknown. */
+/** Makes a node under `busy` fail, so that it has no sessions and the verdict is unknown. */
 async function startUnknown(healAfterMs: number, policies = [busy(`node.id == "${ONE}"`)]) {
   const network = await startQuietNetwork({
     rules: remediationRules(policies),
@@ -52,7 +52,7 @@ describe("an episode whose verdict stays unknown", () => {
     await network.stop();
   });
 
-  test("goes on once `for` is proven again", async () => {
+  test("continues once the condition has been true for `for` again", async () => {
     const network = await startUnknown(HOUR_MS);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["suspended"]);
@@ -74,7 +74,7 @@ describe("an episode whose verdict stays unknown", () => {
     await network.stop();
   });
 
-  test("is suspended max_age + for after a restart as well", async () => {
+  test("is suspended after max_age + for, also across a restart", async () => {
     const network = await startUnknown(24 * HOUR_MS);
     await network.restart({ downMs: 10 * MINUTE_MS });
     await network.advance(15 * MINUTE_MS);
@@ -88,7 +88,7 @@ describe("an episode whose verdict stays unknown", () => {
   });
 });
 
-test("a node that stays on the list is not lost after an action whose episode is suspended", async () => {
+test("a node that stays on the list is not lost when its episode is suspended after an action", async () => {
   const twice = { ...busy(`node.id == "${ONE}"`), steps: [steps.disconnect, steps.disconnect] };
   const network = await startQuietNetwork({ rules: remediationRules([twice]), scenario: { nodes: 60, sessions: 600 } });
   await network.advanceUntil(() => network.controller().view.approvals().length === 1);
@@ -112,7 +112,7 @@ test("a node that stays on the list is not lost after an action whose episode is
   await network.stop();
 });
 
-test("nodes whose verdict stays unknown are no outage of the fleet", async () => {
+test("nodes whose verdict stays unknown don't count towards a storm", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([busy('node.region == "us-east"')], {
       maxUnhealthy: { share: 0.05 },
@@ -124,7 +124,7 @@ test("nodes whose verdict stays unknown are no outage of the fleet", async () =>
   await network.advance(12 * MINUTE_MS);
   const nodes = network.nodes("us-east");
   expect(network.controller().view.status().stormUntil).not.toBeNull();
-  // Another policy text would make them well; here all sessions end, as at night.
+  // All sessions end, as at night.
   for (const node of nodes)
     network.interventions.startFailure(node, {
       failureMode: "outage",

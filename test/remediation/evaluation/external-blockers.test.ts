@@ -9,29 +9,29 @@ import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-networ
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-/** A Prometheus and an Alertmanager that say what a test wants, and count how often they are asked. */
-function oracle() {
-  const asked: string[] = [];
+/** A Prometheus and an Alertmanager whose answers the test sets, and that count the queries. */
+function startAnswers() {
+  const queries: string[] = [];
   const answers = { query: ok(false) as Result<boolean, string>, alerts: ok(false) as Result<boolean, string> };
   const externalBlockers: ExternalBlockers = {
     hasQueryResult(query) {
-      asked.push(query);
+      queries.push(query);
       return Promise.resolve(answers.query);
     },
     hasFiringAlerts(matchers) {
-      asked.push(matchers.join(","));
+      queries.push(matchers.join(","));
       return Promise.resolve(answers.alerts);
     },
   };
-  return { asked, said: answers, obstacles: externalBlockers };
+  return { queries, answers, externalBlockers };
 }
 
 const query: ExternalBlocker = { kind: "query", query: 'ALERTS{alertname="Upstream"}' };
 const alerts: ExternalBlocker = { kind: "alerts", matchers: ['severity="critical"'] };
 const reasonsIn = (network: QuietNetwork) => network.decisions().at(-1)!.blockers;
 
-test("blocked_by: what blocks holds a policy until it blocks no more", async () => {
-  const { said: answers, obstacles: externalBlockers } = oracle();
+test("blocked_by holds a policy until the blocker ends", async () => {
+  const { answers, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ blockedBy: [query, alerts] })]),
     externalBlockers,
@@ -52,8 +52,8 @@ test("blocked_by: what blocks holds a policy until it blocks no more", async () 
   await network.stop();
 });
 
-test("blocked_by: one that can't be asked blocks, and says so", async () => {
-  const { said: answers, obstacles: externalBlockers } = oracle();
+test("blocked_by holds a policy while the query fails, and reports the error", async () => {
+  const { answers, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
@@ -68,21 +68,21 @@ test("blocked_by: one that can't be asked blocks, and says so", async () => {
   await network.stop();
 });
 
-test("blocked_by: it is asked again right before the POST, and what blocks by then keeps it from being sent", async () => {
-  const { asked, said: answers, obstacles: externalBlockers } = oracle();
+test("blocked_by is queried again right before the POST, and a new blocker prevents it", async () => {
+  const { queries, answers, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
   });
   network.controller().operatorCommands.pause("a test");
   network.failNode(network.nodes("us-east")[0]!);
-  await network.advanceUntil(() => asked.length > 0);
+  await network.advanceUntil(() => queries.length > 0);
   await network.advance(10 * SECOND_MS);
-  // Quiet by the answer of ten seconds ago, and no more by now.
+  // Ten seconds ago nothing blocked; now it does.
   answers.query = ok(true);
   network.controller().operatorCommands.resume();
   await network.advance(SECOND_MS);
-  expect(asked).toHaveLength(2);
+  expect(queries).toHaveLength(2);
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringContaining("blocked_by") }]);
   expect(network.postCount()).toBe(0);
   answers.query = ok(false);
@@ -91,28 +91,28 @@ test("blocked_by: it is asked again right before the POST, and what blocks by th
   await network.stop();
 });
 
-test("blocked_by: no query runs while no node is unhealthy", async () => {
-  const { asked, obstacles: externalBlockers } = oracle();
+test("blocked_by runs no query while no node is unhealthy", async () => {
+  const { queries, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
   });
   await network.advance(HOUR_MS);
-  expect(asked).toEqual([]);
+  expect(queries).toEqual([]);
   await network.stop();
 });
 
-/** From the start of a test until that many minutes after. */
+/** A window from the start of the test until `minutes` later. */
 const until = (minutes: number): TimeInterval => ({
   name: "early",
   intervals: [{ times: [{ startMinute: 0, endMinute: minutes }] }],
 });
 
-test("a window that closes between the decision and the POST keeps it from being sent", async () => {
+test("a window that closes between the decision and the POST prevents the POST", async () => {
   const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
   const network = await startQuietNetwork({ rules });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
-  // It fires two seconds before the window closes, and the fresh read takes longer.
+  // The timer fires two seconds before the window closes, and reading the node takes longer.
   await network.advance(START_MS + 15 * MINUTE_MS - 2 * SECOND_MS - 5 * MINUTE_MS - network.daemon.clock.now());
   network.failNode(network.nodes("us-east")[0]!);
   const closes = START_MS + 15 * MINUTE_MS;
@@ -123,7 +123,7 @@ test("a window that closes between the decision and the POST keeps it from being
   await network.stop();
 });
 
-test("a window is one of new actions: a step that is under way as it closes is judged, and the next one waits", async () => {
+test("when a window closes, the step under way is verified, and the next one waits", async () => {
   const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes("us-east");
@@ -135,7 +135,7 @@ test("a window is one of new actions: a step that is under way as it closes is j
   await network.stop();
 });
 
-test("a window that is open by the service's clock alone is closed: one of both clocks is wrong", async () => {
+test("a window that is open only by the service's clock holds the policy", async () => {
   const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(60)] };
   const network = await startQuietNetwork({ rules });
   network.daemon.clock.stepWallClock(2 * HOUR_MS);
@@ -146,7 +146,7 @@ test("a window that is open by the service's clock alone is closed: one of both 
   await network.stop();
 });
 
-test("a window must be open by our clock and by the service's: a clock that was set opens none", async () => {
+test("a window that is open only by our wall clock holds the policy", async () => {
   const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(10)] };
   const network = await startQuietNetwork({ rules });
   await network.advance(10 * MINUTE_MS);

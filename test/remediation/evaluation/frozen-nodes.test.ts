@@ -6,18 +6,18 @@ import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 
-/** One node more than a fifth of 60, which is an outage of the fleet. */
+/** One node more than a fifth of 60, which would be a storm if they failed at once. */
 const NODES = 13;
-/** From the trouble of one node to that of the next: they don't go bad together. */
+/** Interval between the failures of two nodes, so that they are not an incident. */
 const APART_MINUTES = 15;
-/** The policy asks for 20, and demand falls at night. */
+/** The policy requires 20 sessions, and demand falls at night. */
 const SESSIONS_MIN = 45;
-/** 20 minutes until the first episode is over, 30 of cool-down, and some until `safety.max_actions` allows one more. */
+/** 20 minutes until the first episode ends, 30 minutes of cooldown, and a wait for `safety.max_actions`. */
 const REBOOT_MINUTES_MAX = 2 * 60;
-/** At six actions an hour the limits need about half of it. */
+/** With six actions an hour, about half of this is needed. */
 const WAIT_MINUTES_MAX = 8 * 60;
 
-/** Most sessions of some nodes fail: four in five are listed with the status `error`. */
+/** Wraps the service so that four in five sessions of the failing nodes have the status `error`. */
 function failingSessions(failing: ReadonlySet<string>): (service: Transport) => Transport {
   return (service) => ({
     async request(request, signal) {
@@ -34,16 +34,16 @@ function failingSessions(failing: ReadonlySet<string>): (service: Transport) => 
   });
 }
 
-/** What has become of one node. */
+/** What happened to one node. */
 interface Course {
   readonly node: string;
-  /** When it went offline; null: it has not yet. */
+  /** When it went offline; null: it did not yet. */
   offlineAt: number | null;
-  /** Minutes from then to the reboot; null: it was not rebooted yet. */
+  /** Minutes from then until the reboot; null: it was not rebooted yet. */
   minutes: number | null;
 }
 
-test("nodes that go offline after a disconnect has healed their sessions are rebooted, and none is held for it", async () => {
+test("nodes that go offline after a disconnect healed their sessions are rebooted, and none stays held", async () => {
   const { rules, settings } = enforcedShippedPolicies();
   const failing = new Set<string>();
   const network = await startQuietNetwork({

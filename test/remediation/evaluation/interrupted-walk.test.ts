@@ -12,7 +12,7 @@ test("a page that shows the node online resets its pending timer, although the w
   });
   const node = network.nodes().find((id) => network.status(id) === "online")!;
   const timer = () => network.controller().view.explain(node).policies[0]!.timer;
-  // The next two walks show it offline, and the third one online.
+  // The next two walks show the node offline, and the third one shows it online.
   const recoverAt = network.daemon.clock.now() + 2 * MINUTE_MS;
   network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt });
   await network.advanceUntil(() => (timer()?.trueMs ?? 0) >= MINUTE_MS - SECOND_MS);

@@ -4,7 +4,7 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
-const distrust = (network: QuietNetwork) =>
+const trustReasons = (network: QuietNetwork) =>
   network
     .controller()
     .view.status()
@@ -12,8 +12,8 @@ const distrust = (network: QuietNetwork) =>
 
 const timerOf = (network: QuietNetwork, node: string) => network.controller().view.explain(node).policies[0]!.timer;
 
-/** Nodes that the fault leaves out: the same ones each time. */
-async function vanishing(network: QuietNetwork, share: number): Promise<readonly string[]> {
+/** Nodes that the fault hides: the same ones each time. */
+async function hideNodes(network: QuietNetwork, share: number): Promise<readonly string[]> {
   network.setFault({ kind: "vanished", share });
   await network.advance(3 * MINUTE_MS);
   const listed = new Set(network.daemon.snapshots.last!.fleet.ids);
@@ -22,7 +22,7 @@ async function vanishing(network: QuietNetwork, share: number): Promise<readonly
   return network.nodes().filter((id) => !listed.has(id));
 }
 
-test("after the inventory had vanished pending timers start from zero, and a cool-down passes before any node is acted on", async () => {
+test("after the inventory vanished, pending timers start from zero, and a cool-down passes before any action", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })], { stormCooldownMs: HOUR_MS }),
   });
@@ -35,7 +35,7 @@ test("after the inventory had vanished pending timers start from zero, and a coo
   network.setFault(null);
   await network.advance(2 * MINUTE_MS);
   expect(timerOf(network, node!)!.trueMs).toBeLessThan(3 * MINUTE_MS);
-  expect(distrust(network)).toEqual(["sight_cooldown"]);
+  expect(trustReasons(network)).toEqual(["sight_cooldown"]);
   await network.advance(55 * MINUTE_MS);
   expect(timerOf(network, node!)).toMatchObject({ state: "firing" });
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
@@ -44,7 +44,7 @@ test("after the inventory had vanished pending timers start from zero, and a coo
   await network.stop();
 });
 
-test("the cool-down of broken sight outlives a restart, counted from the end of it", async () => {
+test("the cool-down after untrusted data survives a restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "empty_list" });
@@ -59,7 +59,7 @@ test("the cool-down of broken sight outlives a restart, counted from the end of 
   await network.stop();
 });
 
-test("an episode whose step is under way while the inventory vanishes goes on: it is verified when sight returns", async () => {
+test("a step that is under way while the inventory vanishes is verified when trust returns", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
@@ -69,7 +69,7 @@ test("an episode whose step is under way while the inventory vanishes goes on: i
   expect(episodeStates(network)).toEqual(["acting"]);
   network.setFault(null);
   await network.advance(5 * MINUTE_MS);
-  // The first step is judged by what is seen now; the second waits for the cool-down.
+  // The first step is verified with current data; the second waits for the cool-down.
   expect(actionLines(network)).toEqual(["reboot: ineffective"]);
   expect(episodeStates(network)).toEqual(["firing"]);
   await network.advance(40 * MINUTE_MS);
@@ -77,13 +77,13 @@ test("an episode whose step is under way while the inventory vanishes goes on: i
   await network.stop();
 });
 
-test("a last_seen that is frozen for the whole fleet makes no single node stale: fleet data is not trusted, and timers start over", async () => {
+test("a last_seen that is frozen for the whole fleet makes fleet data untrusted, and timers start over", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'now - node.last_seen > duration("2m")', forMs: 5 * MINUTE_MS })]),
   });
   network.setFault({ kind: "stale_last_seen" });
   await network.advance(HOUR_MS);
-  expect(distrust(network)).toEqual(["last_seen_stale"]);
+  expect(trustReasons(network)).toEqual(["last_seen_stale"]);
   expect(network.episodes()).toEqual([]);
   network.setFault(null);
   await network.advance(HOUR_MS);
@@ -92,14 +92,14 @@ test("a last_seen that is frozen for the whole fleet makes no single node stale:
   await network.stop();
 });
 
-test("one walk that fails holds every node until the next whole one, and resets nothing", async () => {
+test("a failed walk holds every node until the next complete one, and resets nothing", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(4 * MINUTE_MS + 30 * SECOND_MS);
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.advance(70 * SECOND_MS);
-  expect(distrust(network)).toEqual(["inventory_incomplete"]);
+  expect(trustReasons(network)).toEqual(["inventory_incomplete"]);
   expect(network.postCount()).toBe(0);
   network.setFault(null);
   await network.advance(2 * MINUTE_MS);
@@ -107,7 +107,7 @@ test("one walk that fails holds every node until the next whole one, and resets 
   await network.stop();
 });
 
-test("walks that fail for three intervals are blindness: what is pending starts from zero", async () => {
+test("after walks have failed for three intervals, pending timers start from zero", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -119,17 +119,17 @@ test("walks that fail for three intervals are blindness: what is pending starts 
   await network.stop();
 });
 
-test("too many records that can't be read hold everybody", async () => {
+test("too many unreadable records hold every node", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "bad_records", share: 0.8 }, "GET /v1/nodes?");
   await network.advance(30 * MINUTE_MS);
-  expect(distrust(network)).toContain("inventory_unknown");
+  expect(trustReasons(network)).toContain("inventory_unknown");
   expect(network.postCount()).toBe(0);
   await network.stop();
 });
 
-test("no node is acted on before as many whole walks as warmup_walks says, though a node fired before the restart", async () => {
+test("after a restart no node is acted on before warmup_walks complete walks, even if its timer fired before", async () => {
   const trust = {
     minInventory: 0.8,
     maxMissing: 0.02,
@@ -151,32 +151,32 @@ test("no node is acted on before as many whole walks as warmup_walks says, thoug
   await network.stop();
 });
 
-test("a fleet that was made smaller on purpose is held until an operator accepts its inventory", async () => {
+test("a fleet that was reduced on purpose is held until an operator accepts the inventory", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const gone = new Set(await vanishing(network, 0.3));
-  const node = network.nodes("us-east").find((id) => !gone.has(id))!;
+  const hidden = new Set(await hideNodes(network, 0.3));
+  const node = network.nodes("us-east").find((id) => !hidden.has(id))!;
   network.setFault({ kind: "vanished", share: 0.3 });
   await network.advance(3 * MINUTE_MS);
   network.failNode(node);
   await network.advance(HOUR_MS);
-  expect(distrust(network)).toEqual(["inventory_shrunk"]);
+  expect(trustReasons(network)).toEqual(["inventory_shrunk"]);
   expect(network.controller().operatorCommands.acceptInventory()).toMatchObject({ ok: true });
   await network.advance(20 * MINUTE_MS);
   expect(network.holdReasons(node)).toEqual(["sight_cooldown"]);
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  // It is the measure from now on, also after a restart.
+  // It is the baseline from now on, also after a restart.
   await network.restart();
   await network.advance(5 * MINUTE_MS);
-  expect(distrust(network)).toEqual([]);
+  expect(trustReasons(network)).toEqual([]);
   await network.stop();
 });
 
-test("a node that leaves the list in mid-episode is suspended, and goes on where it was once it is back", async () => {
+test("the episode of a node that leaves the list is suspended, and continues once the node is back", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { canary: false }) });
-  const gone = await vanishing(network, 0.05);
-  const [other] = network.nodes("us-east").filter((id) => !gone.includes(id));
-  network.failNode(gone[0]!, "forced_reboot");
+  const hidden = await hideNodes(network, 0.05);
+  const [other] = network.nodes("us-east").filter((id) => !hidden.includes(id));
+  network.failNode(hidden[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", share: 0.05 });
   await network.advance(4 * MINUTE_MS);
@@ -187,19 +187,19 @@ test("a node that leaves the list in mid-episode is suspended, and goes on where
   network.setFault(null);
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed", "healed"]);
-  expect(network.actions().filter(({ node }) => node === gone[0])).toMatchObject([
+  expect(network.actions().filter(({ node }) => node === hidden[0])).toMatchObject([
     { outcome: "ineffective" },
     { outcome: "verified", request: { force: true } },
   ]);
   await network.stop();
 });
 
-test("a node that vanishes in its probation is in its probation when it is back, and is not quarantined again", async () => {
+test("a node that leaves the list during its probation is in probation when it is back, and is not quarantined again", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.quarantine, steps.notify] })]),
   });
-  const gone = await vanishing(network, 0.05);
-  network.failNode(gone[0]!, "person");
+  const hidden = await hideNodes(network, 0.05);
+  network.failNode(hidden[0]!, "person");
   await network.advance(2 * HOUR_MS + 8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
   network.setFault({ kind: "vanished", share: 0.05 });
@@ -214,12 +214,12 @@ test("a node that vanishes in its probation is in its probation when it is back,
 
 const forgetful = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 2 * HOUR_MS };
 
-test("a node that does not come back is forgotten after forget_after if nothing was sent to it", async () => {
+test("the episode of a node that does not come back ends after forget_after if nothing was sent", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ retry: forgetful, mode: "approve" })]),
   });
-  const gone = await vanishing(network, 0.05);
-  network.failNode(gone[0]!, "person");
+  const hidden = await hideNodes(network, 0.05);
+  network.failNode(hidden[0]!, "person");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", share: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
@@ -228,7 +228,7 @@ test("a node that does not come back is forgotten after forget_after if nothing 
   await network.stop();
 });
 
-test("a kill while fleet data is not trusted keeps the whole cool-down, from when trust returns", async () => {
+test("after a kill while fleet data is not trusted, the whole cool-down follows once trust returns", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -264,7 +264,7 @@ test("the cool-down begins with the first complete walk after a restart, not wit
   await network.stop();
 });
 
-test("a service that answers nothing from the start on is a break of trust: a cool-down follows", async () => {
+test("a service that does not answer from the start makes fleet data untrusted, and a cool-down follows", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -279,10 +279,10 @@ test("a service that answers nothing from the start on is a break of trust: a co
   await network.stop();
 });
 
-test("a node that was acted on and does not come back stays lost after forget_after, and starts over once it is back", async () => {
+test("a node that left the list after an action stays lost after forget_after, and starts over once it is back", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: forgetful })]) });
-  const gone = await vanishing(network, 0.05);
-  network.failNode(gone[0]!, "person");
+  const hidden = await hideNodes(network, 0.05);
+  network.failNode(hidden[0]!, "person");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", share: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);

@@ -5,7 +5,7 @@ import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts"
 import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
 for (const status of [401, 403] as const) {
-  test(`a ${status} to a POST is notified once, however often it is refused again, and its end once`, async () => {
+  test(`a ${status} to a POST is notified once, however often it is repeated, and its end once`, async () => {
     const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline()], { canary: false, maxInFlight: 5 }),
     });
@@ -24,7 +24,7 @@ for (const status of [401, 403] as const) {
   });
 }
 
-test("a restart with a key that is right again tries an action at once, and tells the end of the refusal", async () => {
+test("after a restart with a valid key an action is tried at once, and the rejection is resolved", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 403 }, "POST");
@@ -41,7 +41,7 @@ test("a restart with a key that is right again tries an action at once, and tell
   await network.stop();
 });
 
-test("a refusal that no action follows is told to be over after two hours", async () => {
+test("a rejection that no action follows is resolved after two hours", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {

@@ -5,8 +5,8 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
-/** Everything that happened to one action, on the disk and on the wire, in its order. */
-function trail(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node">): readonly string[] {
+/** Returns everything that happened to one action, on disk and on the wire, in order. */
+function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node">): readonly string[] {
   const lines: string[] = [];
   for (const happening of network.events) {
     if (happening.kind === "commit") {
@@ -21,14 +21,14 @@ function trail(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node">)
   return lines.slice(0, lines.findIndex((line) => line.startsWith("sent")) + 1);
 }
 
-test("every POST is preceded by its durable intent, a fresh read, and the durable note that it is being sent", async () => {
+test("every POST is preceded by its journaled intent, a read of the node, and the journaled state `posting`", async () => {
   const policy = rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.quarantine] });
   const network = await startQuietNetwork({ rules: remediationRules([policy]) });
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(40 * MINUTE_MS);
   expect(actionLines(network)).toHaveLength(3);
   for (const action of network.actions()) {
-    const own = trail(network, action);
+    const own = eventsOf(network, action);
     const begin = own.indexOf("intended");
     expect(own.slice(begin)).toEqual([
       "intended",
@@ -43,7 +43,7 @@ test("every POST is preceded by its durable intent, a fresh read, and the durabl
   await network.stop();
 });
 
-test("what is on the disk before a POST names all that is sent, and by when", async () => {
+test("the journal before a POST has the whole request and its time", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.quarantine] })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");
@@ -71,7 +71,7 @@ test("what is on the disk before a POST names all that is sent, and by when", as
   await network.stop();
 });
 
-test("under a policy that reads sessions a node is acted on only right after a walk of them: no read of the node shows them", async () => {
+test("a policy that reads sessions acts only right after a walk of the sessions", async () => {
   const SESSIONS_EVERY_MS = 10 * MINUTE_MS;
   const cadences = {
     ...listsOnlySettings.schedules!,
@@ -97,7 +97,7 @@ test("under a policy that reads sessions a node is acted on only right after a w
   await network.stop();
 });
 
-test("while the journal refuses writes no node is acted on, the watching and the metrics go on, and it is said once", async () => {
+test("while the journal can't be written no node is acted on, collectors and metrics continue, and it is logged once", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.injectedFailures.writeError = "database or disk is full";
@@ -113,7 +113,7 @@ test("while the journal refuses writes no node is acted on, the watching and the
   expect(network.daemon.clock.monotonic() - network.daemon.snapshots.last!.fleet.settledAt!).toBeLessThan(
     2 * MINUTE_MS,
   );
-  // It can be written again: what was held back is written down, and the node is healed.
+  // Once it can be written again, the pending rows are written, and the node is healed.
   network.injectedFailures.writeError = null;
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
@@ -121,7 +121,7 @@ test("while the journal refuses writes no node is acted on, the watching and the
   await network.stop();
 });
 
-test("a journal that begins to refuse between the intent and the sending keeps the POST from going out", async () => {
+test("a journal that fails between the intent and the POST prevents the POST", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
@@ -137,7 +137,7 @@ test("a journal that begins to refuse between the intent and the sending keeps t
   await network.stop();
 });
 
-test("what happened while the journal refused is not lost to the limits: an action whose outcome could not be written counts", async () => {
+test("an action whose outcome could not be journaled counts against the limits", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 30 }, "POST");
   const [node] = network.nodes("us-east");
@@ -146,7 +146,7 @@ test("what happened while the journal refused is not lost to the limits: an acti
   network.injectedFailures.writeError = "database or disk is full";
   await network.advance(2 * MINUTE_MS);
   expect(network.controller().view.status().inFlight).toBe(1);
-  // The crash loses what could not be written, but not that it was being sent.
+  // The crash loses what could not be written, but not the state `posting`.
   network.kill();
   network.injectedFailures.writeError = null;
   await network.restart();
@@ -156,7 +156,7 @@ test("what happened while the journal refused is not lost to the limits: an acti
   await network.stop();
 });
 
-test("orders are refused while they can't be written down: they would be forgotten", async () => {
+test("operator commands are rejected while they can't be journaled", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.injectedFailures.writeError = "database or disk is full";
   const { operatorCommands: orders, view } = network.controller();
@@ -169,7 +169,7 @@ test("orders are refused while they can't be written down: they would be forgott
   await network.stop();
 });
 
-test("a journal that does not outlive the process holds every action, for as long as the process lives", async () => {
+test("a journal that is lost at exit holds every action", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()]),
     lostReason: "the database is damaged",

@@ -13,7 +13,7 @@ import {
   notificationsOf,
 } from "../../harness/remediation-results.ts";
 
-/** Answers that leave open whether the POST was carried out; the service carried it out, or it did not. */
+/** Answers that leave open whether the POST was executed, and whether the service executed it. */
 const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolean])[] = [
   ["the reply is lost", { kind: "lost_reply" }, true],
   ["the connection is reset", { kind: "reset" }, false],
@@ -23,7 +23,7 @@ const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolea
 ];
 
 for (const [what, fault, done] of doubtful) {
-  test(`when ${what} the action is in doubt: it is not sent again, and what is seen settles it`, async () => {
+  test(`when ${what}, the action is in doubt: it is not sent again, and observation settles it`, async () => {
     const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
     network.failNode(network.nodes("us-east")[0]!);
     network.setFault(fault, "POST");
@@ -37,7 +37,7 @@ for (const [what, fault, done] of doubtful) {
   });
 }
 
-test("an action in doubt that did nothing leads to the next step of the ladder, and counts as sent against max_actions", async () => {
+test("after an action in doubt that had no effect the next step follows, and it counts against max_actions", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
@@ -51,7 +51,7 @@ test("an action in doubt that did nothing leads to the next step of the ladder, 
 });
 
 for (const status of [401, 403] as const) {
-  test(`a ${status} to a POST holds every action with the reason credentials; after a while one is tried again`, async () => {
+  test(`a ${status} to a POST holds every action with the reason credentials, until one is tried again`, async () => {
     const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline()], { canary: false, maxInFlight: 5 }),
     });
@@ -65,7 +65,7 @@ for (const status of [401, 403] as const) {
     expect(network.actions()).toMatchObject([{ outcome: "failed" }]);
     expect(network.holdReasons(first!)).toContain("credentials");
     expect(network.holdReasons(second!)).toEqual(["credentials"]);
-    // The key was mended at the service.
+    // The key was fixed at the service.
     network.setFault(null);
     await network.advance(40 * MINUTE_MS);
     expect(nodesActedOn(network).toSorted()).toEqual([first, second].toSorted());
@@ -74,19 +74,19 @@ for (const status of [401, 403] as const) {
   });
 }
 
-test("a key without the scope to act leaves the watching as it is, and no episode is given up for it", async () => {
+test("a key without the scope for actions does not affect the collectors, and no episode is given up for it", async () => {
   const keys = [{ key: SIMULATION_KEY, scopes: ["nodes:read", "sessions:read"] }];
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { keys } });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
   expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
-  // A try every quarter of an hour.
+  // One attempt every 15 minutes.
   expect(network.postCount()).toBeLessThanOrEqual(4);
   await network.stop();
 });
 
-test("a 429 was not executed: the same step is sent again after Retry-After, and not before", async () => {
+test("after a 429 the same step is sent again, not before Retry-After", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 429, retryAfter: "100" }, "POST");
@@ -101,7 +101,7 @@ test("a 429 was not executed: the same step is sent again after Retry-After, and
   await network.stop();
 });
 
-test("429 with Retry-After: 0 to every POST: at most five attempts a step, all counted by max_actions", async () => {
+test("with a 429 and Retry-After: 0 to every POST, a step has at most five attempts, all counted by max_actions", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
@@ -116,7 +116,7 @@ test("429 with Retry-After: 0 to every POST: at most five attempts a step, all c
   await network.stop();
 });
 
-test("attempts that are answered with 429 leave no room for others within max_actions", async () => {
+test("attempts that are answered with 429 use up max_actions", async () => {
   const maxActions = { amount: 3, perMs: HOUR_MS };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
   network.failNode(network.nodes("us-east")[0]!);
@@ -135,7 +135,7 @@ const rejections: readonly (readonly [what: string, status: number])[] = [
 ];
 
 for (const [what, status] of rejections) {
-  test(`${what} to a POST gives the episode up, and that is said`, async () => {
+  test(`${what} to a POST gives the episode up, with a notification`, async () => {
     const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: withoutRetries })]) });
     network.failNode(network.nodes("us-east")[0]!);
     network.setFault({ kind: "status", status }, "POST");
@@ -148,8 +148,8 @@ for (const [what, status] of rejections) {
   });
 }
 
-test("an answer that says success false is a refusal, whatever its status", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), wrapTransport: unwilling });
+test("an answer with `success: false` is a refusal, whatever its status", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), wrapTransport: refusing });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(30 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "refused", detail: expect.stringContaining("not today") }]);
@@ -157,8 +157,8 @@ test("an answer that says success false is a refusal, whatever its status", asyn
   await network.stop();
 });
 
-/** Answers every POST as a service that says no in its body alone. */
-function unwilling(service: Transport): Transport {
+/** Answers every POST with a refusal in the body and the status 200. */
+function refusing(service: Transport): Transport {
   const body = new TextEncoder().encode('{"success": false, "message": "not today"}');
   return {
     request: (request, signal) =>
@@ -169,7 +169,7 @@ function unwilling(service: Transport): Transport {
   };
 }
 
-test("a service that can't be reached for the fresh read keeps the action from being sent, and it is tried again, more and more rarely", async () => {
+test("an action whose node can't be read is not sent, and is tried again less and less often", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes/");
   const [node] = network.nodes("us-east");
@@ -201,7 +201,7 @@ for (const actionReply of replies) {
   });
 }
 
-test("a service that restarts in mid-episode changes nothing: what was sent is judged once it is back", async () => {
+test("if the service restarts during an episode, the action is verified once it is back", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
@@ -214,7 +214,7 @@ test("a service that restarts in mid-episode changes nothing: what was sent is j
   await network.stop();
 });
 
-test("a service that is down for hours is a reason to act on no node, and what was sent before is judged when it is back", async () => {
+test("while the service is down for hours no node is acted on, and an earlier action is verified when it is back", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.postCount() > 0);

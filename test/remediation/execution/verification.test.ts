@@ -11,10 +11,10 @@ const expecting = <S extends Exclude<Step, { action: "notify" }>>(step: S, text:
   verify: { ...step.verify, expect: text },
 });
 
-test("a recovery that no reboot is known to have brought is verified all the same, and says that there is no proof", async () => {
+test("a recovery without proof of a reboot is verified, with the proof `none`", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
-  // It hangs too deep for a graceful reboot; after that was sent it comes back by itself.
+  // A graceful reboot does not help, but the node recovers after it was sent.
   network.failNode(node!, "forced_reboot");
   await network.advance(6 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
@@ -25,7 +25,7 @@ test("a recovery that no reboot is known to have brought is verified all the sam
   await network.stop();
 });
 
-test("a step ends as soon as what it expects holds: with `when` true it is ineffective, long before its time is up", async () => {
+test("a step ends as soon as its expectation holds, and is ineffective if `when` is still true", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours >= 0");
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [step, steps.force] })]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
@@ -34,7 +34,7 @@ test("a step ends as soon as what it expects holds: with `when` true it is ineff
   await network.stop();
 });
 
-test("a step whose expectation never holds ends when its time is up, by what `when` says then", async () => {
+test("a step whose expectation never holds ends when its time is up, with the result of `when`", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours < 0");
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [step] })]) });
   network.failNode(network.nodes("us-east")[0]!);
@@ -45,7 +45,7 @@ test("a step whose expectation never holds ends when its time is up, by what `wh
   await network.stop();
 });
 
-test("what is expected of a disconnect is that `when` becomes false, and nothing is concluded from its answer", async () => {
+test("a disconnect is verified when `when` becomes false, whatever the service answered", async () => {
   const crowded = rebootOffline({
     when: "node.active_sessions > 20",
     match: 'node.id == "node_caffe390"',
@@ -64,7 +64,7 @@ const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 1
 const everyHour = { kind: "every", intervalMs: HOUR_MS } as const;
 const detailed = { schedules: { ...listsOnlySettings.schedules!, details: everyHour } };
 
-test("a policy about details is verified within its time, though details come every hour", async () => {
+test("a policy that reads details is verified in time, even if details are read every hour", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
@@ -76,7 +76,7 @@ test("a policy about details is verified within its time, though details come ev
   await network.stop();
 });
 
-test("a verdict that stays unknown long after the step's time leaves it in doubt, and the episode is given up", async () => {
+test("a step whose verdict stays unknown long after its time is in doubt, and the episode is given up", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
@@ -92,7 +92,7 @@ test("a verdict that stays unknown long after the step's time leaves it in doubt
 
 const hide = { ...steps.quarantine, durationMs: 30 * MINUTE_MS };
 
-test("a quarantine whose reply was lost is seen to be on, and lasts", async () => {
+test("a quarantine whose reply was lost is verified by observation, and lasts", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [hide, steps.notify] })]),
   });
@@ -104,7 +104,7 @@ test("a quarantine whose reply was lost is seen to be on, and lasts", async () =
   await network.stop();
 });
 
-test("a quarantine that was never made is ineffective once its time is up, and holds no limit any more", async () => {
+test("a quarantine that did not take place is ineffective once its time is up, and no longer counts", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [hide, steps.reboot] })]),
   });
@@ -118,7 +118,7 @@ test("a quarantine that was never made is ineffective once its time is up, and h
   await network.stop();
 });
 
-test("a quarantine in which the node is as ill as before is ineffective: the next step comes, and the quarantine is watched", async () => {
+test("a quarantine in which `when` stays true is ineffective: the next step follows, and the quarantine is still tracked", async () => {
   const rule = rebootOffline({
     when: "node.uptime_hours >= 0",
     match: 'node.id == "node_caffe390"',
@@ -137,7 +137,7 @@ test("a quarantine in which the node is as ill as before is ineffective: the nex
   await network.stop();
 });
 
-test("how long a quarantine lasts is what the service said, where that is not what was asked", async () => {
+test("a quarantine lasts as long as the service replied, if that differs from the request", async () => {
   const half = (service: Transport): Transport => ({
     ...service,
     async request(request, signal) {
@@ -152,13 +152,13 @@ test("how long a quarantine lasts is what the service said, where that is not wh
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
-  // It ended by itself: nobody lifted it.
+  // It ended in time: no operator lifted it.
   await network.advance(9 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
   await network.stop();
 });
 
-test("an operator who ends a quarantine while it is still being judged ends the episode, and what was under way holds nobody", async () => {
+test("an operator who lifts a quarantine before it is verified ends the episode, and its action no longer counts", async () => {
   const step = expecting({ ...hide, verify: { withinMs: 20 * MINUTE_MS, expect: null } }, "node.uptime_hours < 0");
   const rules = [
     rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', steps: [step] }),
@@ -178,11 +178,11 @@ test("an operator who ends a quarantine while it is still being judged ends the 
   await network.stop();
 });
 
-test("a step is verified by what was seen after it was sent, not by a record from before", async () => {
+test("a step is verified by data from after it was sent, not by an earlier record", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.postCount() > 0);
-  // Nothing is seen for a while: no list, and no single node.
+  // For a while neither lists nor single nodes can be read.
   network.setFault({ kind: "hang" }, "GET /v1/nodes");
   await network.advance(2 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
@@ -190,7 +190,7 @@ test("a step is verified by what was seen after it was sent, not by a record fro
   await network.stop();
 });
 
-test("a node under verification whose detail can't be read is asked for no more often than one that can", async () => {
+test("failed verification reads are not more frequent than successful ones", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
@@ -198,7 +198,7 @@ test("a node under verification whose detail can't be read is asked for no more 
   network.setFault({ kind: "status", status: 404 }, `GET /v1/nodes/${node}`);
   await network.advance(6 * MINUTE_MS);
   const failed = network.daemon.log.lines.filter(({ message }) => message === "verification read failed");
-  // Eight looks in the ten minutes of a step.
+  // Eight reads in the ten minutes of the step.
   expect(failed.length).toBeGreaterThan(2);
   expect(failed.length).toBeLessThanOrEqual(6);
   await network.stop();

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
-/** Only the breaker limits anything: it opens when more than 10 nodes fire within 10 minutes. */
+/** Limits with the circuit breaker only: it opens when more than 10 nodes fire within 10 minutes. */
 const breakerOnly = {
   canary: false,
   maxInFlight: 100,
@@ -20,7 +20,7 @@ const breakerOnly = {
 const scenario = { nodes: 40 };
 const breakerOf = (network: QuietNetwork) => network.controller().view.status().breaker;
 
-/** Half of the fleet goes offline at once. */
+/** Makes half of the fleet fail at once. */
 function failHalf(network: QuietNetwork): void {
   for (const node of network.nodes().slice(0, 20)) network.failNode(node, "person");
 }
@@ -51,7 +51,7 @@ test("counts the nodes that fire under a dry run when a reload makes the policy 
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
-  // Reset by an operator, it counts from zero, also over a kill.
+  // After a reset it counts from zero, also across a kill.
   expect(network.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
   network.kill();
   await network.restart({ rules: rules("enforce") });

@@ -5,24 +5,26 @@ import { rebootOffline, remediationRules, steps, withoutLimits } from "../../har
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 
-/** Only the canary limits anything. */
+/** Limits with the canary only. */
 const canaryOnly = { ...withoutLimits, canary: true };
 
 const rules = (rule: Partial<PolicyRule> = {}) => remediationRules([rebootOffline(rule)], canaryOnly);
 
-/** Three nodes are unhealthy; the first one is the canary, and its first step was ineffective. */
-async function tried(rule: Partial<PolicyRule>): Promise<{ ward: QuietNetwork; ill: readonly string[] }> {
+/** Starts with three unhealthy nodes: the first is the canary, and its first step was ineffective. */
+async function startWithFailedCanaryStep(
+  rule: Partial<PolicyRule>,
+): Promise<{ network: QuietNetwork; unhealthy: readonly string[] }> {
   const network = await startQuietNetwork({ rules: rules(rule) });
   const unhealthy = onePerRegion(network, 3);
   network.failNode(unhealthy[0]!, "person");
   await network.advance(2 * MINUTE_MS);
   for (const node of unhealthy.slice(1)) network.failNode(node);
-  return { ward: network, ill: unhealthy };
+  return { network, unhealthy };
 }
 
-test("two nodes that stood between steps when a step was added are treated one after the other", async () => {
+test("two nodes that were between steps when a step was added are treated one after the other", async () => {
   const open = { steps: [steps.disconnect, steps.reboot] };
-  // Proven under its first text, so that two nodes are treated at once; a window closes between their steps.
+  // The first text is proven, so two nodes are treated at once. A window closes between their steps.
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline(open)], { ...canaryOnly, canary: false }),
   });
@@ -41,7 +43,7 @@ test("two nodes that stood between steps when a step was added are treated one a
 });
 
 test("a canary that an operator holds between two steps doesn't hold the other nodes", async () => {
-  const { ward: network, ill: unhealthy } = await tried({ steps: [steps.reboot, steps.force] });
+  const { network, unhealthy } = await startWithFailedCanaryStep({ steps: [steps.reboot, steps.force] });
   await network.advanceUntil(() => network.postCount() === 1);
   expect(network.holdReasons(unhealthy[1]!)).toEqual([]);
   network.controller().operatorCommands.hold(unhealthy[0]!, "looking into it");
@@ -52,7 +54,10 @@ test("a canary that an operator holds between two steps doesn't hold the other n
 });
 
 test("a canary whose next step an operator rejects doesn't hold the other nodes", async () => {
-  const { ward: network, ill: unhealthy } = await tried({ mode: "approve", steps: [steps.reboot, steps.force] });
+  const { network, unhealthy } = await startWithFailedCanaryStep({
+    mode: "approve",
+    steps: [steps.reboot, steps.force],
+  });
   const approve = async (node: string) => {
     const waiting = () =>
       network
@@ -65,7 +70,7 @@ test("a canary whose next step an operator rejects doesn't hold the other nodes"
   network.controller().operatorCommands.approve(await approve(unhealthy[0]!));
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(12 * MINUTE_MS);
-  // While the first one's next step waits for an answer the others are held, and say why.
+  // While the next step of the canary waits for approval, the others are held.
   expect(network.holdReasons(unhealthy[1]!)).toContain("canary");
   network.controller().operatorCommands.reject(await approve(unhealthy[0]!), "not this one");
   network.controller().operatorCommands.approve(await approve(unhealthy[1]!));
@@ -76,7 +81,7 @@ test("a canary whose next step an operator rejects doesn't hold the other nodes"
 });
 
 test("a canary in maintenance between two steps doesn't hold the other nodes, and no two are treated at once", async () => {
-  const { ward: network, ill: unhealthy } = await tried({
+  const { network, unhealthy } = await startWithFailedCanaryStep({
     when: 'node.status != "online"',
     steps: [steps.reboot, steps.force],
   });

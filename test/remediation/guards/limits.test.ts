@@ -8,7 +8,7 @@ const failAllNodes = (network: QuietNetwork, nodes: readonly string[]) => {
   for (const node of nodes) network.failNode(node, "person");
 };
 
-test("max_in_flight: no more are sent than may be unverified at once", async () => {
+test("max_in_flight limits the actions that are sent and not yet verified", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { ...withoutLimits, maxInFlight: 3 }),
   });
@@ -21,7 +21,7 @@ test("max_in_flight: no more are sent than may be unverified at once", async () 
   await network.stop();
 });
 
-/** A policy that quarantines some nodes that are online. */
+/** A policy that quarantines online nodes. */
 const quarantineOnline = (nodes: readonly string[]) =>
   rebootOffline({
     match: `node.id in ${JSON.stringify(nodes)}`,
@@ -29,7 +29,7 @@ const quarantineOnline = (nodes: readonly string[]) =>
     steps: [steps.quarantine],
   });
 
-test("max_disrupted counts nodes that are in a quarantine of ours, for as long as it lasts", async () => {
+test("max_disrupted counts a node in our quarantine for as long as that lasts", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([]) });
   const four = onePerRegion(network, 4);
   await network.reload({
@@ -41,7 +41,7 @@ test("max_disrupted counts nodes that are in a quarantine of ours, for as long a
   await network.stop();
 });
 
-test("a node that was offline before we quarantined it is not disrupted: a curable node of its region is healed", async () => {
+test("a node that was offline before our quarantine is not disrupted, so another node of its region is healed", async () => {
   const rule = rebootOffline({ steps: [steps.reboot, { ...steps.quarantine, durationMs: 24 * HOUR_MS }] });
   const network = await startQuietNetwork({ rules: remediationRules([rule]) });
   const [dead, curable] = network.nodes("us-east");
@@ -57,7 +57,7 @@ test("a node that was offline before we quarantined it is not disrupted: a curab
   await network.stop();
 });
 
-test("max_disrupted_per: of one region only so many are under our hand", async () => {
+test("max_disrupted_per limits the disrupted nodes of one region", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([]) });
   const nodes = [...network.nodes("us-east").slice(0, 3), network.nodes("eu-west")[0]!];
   const limits = { ...withoutLimits, maxDisruptedPer: { region: 2, country: null } };
@@ -69,8 +69,8 @@ test("max_disrupted_per: of one region only so many are under our hand", async (
   await network.stop();
 });
 
-test("min_online: an online node is not taken out where too few would stay, though several are decided on at once", async () => {
-  // Of three nodes two are to stay; our records of the first are still those of an online node as the second's turn comes.
+test("min_online holds an online node if too few would stay, even if several are decided on at once", async () => {
+  // Two of three nodes must stay. When the second node is decided on, the first is still listed as online.
   const pair = 'node.name in ["mad-0014", "mad-0063"]';
   const scenario = { nodes: 120 };
   const policy = rebootOffline({ match: pair, when: "node.uptime_hours >= 0", steps: [steps.quarantine] });
@@ -82,7 +82,7 @@ test("min_online: an online node is not taken out where too few would stay, thou
   await network.stop();
 });
 
-test("min_online is about capacity: a node that is offline takes none away", async () => {
+test("min_online does not hold an offline node", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { ...withoutLimits, minOnlinePer: { region: 3, country: null } }),
   });
@@ -93,7 +93,7 @@ test("min_online is about capacity: a node that is offline takes none away", asy
   await network.stop();
 });
 
-test("max_actions counts over a restart: a crash loop does not refill it", async () => {
+test("max_actions counts across restarts, so a crash loop does not refill it", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { ...withoutLimits, maxActions: { amount: 2, perMs: HOUR_MS } }),
   });
@@ -110,7 +110,7 @@ test("max_actions counts over a restart: a crash loop does not refill it", async
   await network.stop();
 });
 
-test("cooldown: between two episodes of one node some time passes, whichever policies they are of, also over a restart", async () => {
+test("the cooldown passes between two episodes of a node, under any policies and across a restart", async () => {
   const policies = [
     rebootOffline(),
     rebootOffline({
@@ -135,7 +135,7 @@ test("cooldown: between two episodes of one node some time passes, whichever pol
   await network.stop();
 });
 
-test("two policies on one node: the first in order has it, and the other says so", async () => {
+test("of two policies on one node the first one acts, and the other names it as a blocker", async () => {
   const policies = [
     rebootOffline({ name: "second-to-fire", forMs: 5 * MINUTE_MS }),
     rebootOffline({ name: "also", forMs: 5 * MINUTE_MS }),
@@ -152,7 +152,7 @@ test("two policies on one node: the first in order has it, and the other says so
   await network.stop();
 });
 
-test("canary: under a changed policy the first action is verified before a second is sent, also after a restart", async () => {
+test("under a changed policy the first action is verified before a second is sent, also after a restart", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { ...withoutLimits, canary: true }),
   });
@@ -163,7 +163,7 @@ test("canary: under a changed policy the first action is verified before a secon
   expect(holdReasonsOf(network)).toEqual(["canary"]);
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
-  // It is proven now, and stays so; another text is to be proven anew.
+  // The policy is proven now, until its text changes.
   await network.restart();
   await network.advance(3 * MINUTE_MS);
   expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
@@ -177,7 +177,7 @@ test("canary: under a changed policy the first action is verified before a secon
   await network.stop();
 });
 
-test("efficacy: a policy that heals too little falls back to dry_run, durably, until its text changes", async () => {
+test("a policy that heals too few nodes falls back to dry_run until its text changes, also across a restart", async () => {
   const efficacy = { window: 3, minSuccess: 0.5 };
   const rules = remediationRules([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, efficacy });
   const network = await startQuietNetwork({ rules });
@@ -202,7 +202,7 @@ test("efficacy: a policy that heals too little falls back to dry_run, durably, u
   await network.stop();
 });
 
-test("efficacy: a policy that heals goes on", async () => {
+test("a policy that heals enough nodes does not fall back", async () => {
   const rules = remediationRules([rebootOffline()], { ...withoutLimits, efficacy: { window: 3, minSuccess: 0.5 } });
   const network = await startQuietNetwork({ rules });
   for (const node of onePerRegion(network, 5)) network.failNode(node);
@@ -212,7 +212,7 @@ test("efficacy: a policy that heals goes on", async () => {
   await network.stop();
 });
 
-test("the breaker opens when too many nodes fire within its time, one by one as well, and is told", async () => {
+test("the circuit breaker opens when too many nodes fire within its time, even one by one, and is notified", async () => {
   const rules = remediationRules([rebootOffline({ steps: [steps.notify] })], {
     ...withoutLimits,
     breaker: { share: 0, amount: 4, withinMs: 2 * HOUR_MS },

@@ -8,11 +8,11 @@ import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-networ
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { fixedKey } from "../../harness/virtual-daemon.ts";
 
-/** Half an hour in quarantine, and then somebody is told. */
+/** Half an hour of quarantine, then a notification. */
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
 const now = (network: QuietNetwork) => network.daemon.clock.now();
 
-test("an operator's quarantine in mid-episode holds the next step for as long as it lasts", async () => {
+test("an operator's quarantine during an episode holds the next step for as long as it lasts", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
@@ -32,7 +32,7 @@ test("a node in maintenance is not acted on", async () => {
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
   const [node] = network.nodes("us-east");
-  // A person mends it: ten minutes of maintenance.
+  // An operator repairs it: ten minutes of maintenance.
   network.interventions.startFailure(node!, {
     failureMode: "outage",
     remedy: "person",
@@ -40,13 +40,13 @@ test("a node in maintenance is not acted on", async () => {
   });
   await network.advance(10 * MINUTE_MS);
   expect(network.status(node!)).toBe("maintenance");
-  // The repair has restarted it: its uptime fell without a reboot of ours.
+  // The repair restarted it: its uptime fell without our reboot.
   expect(network.holdReasons(node!)).toEqual(["ownership", "status"]);
   expect(network.postCount()).toBe(0);
   await network.stop();
 });
 
-test("our quarantine lifted early by an operator is seen twice before it is believed, and then the episode is theirs", async () => {
+test("two observations show that an operator lifted our quarantine early, and the episode ends as freed", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([{ ...hide, when: 'node.status != "online"' }]) });
   const [node] = network.nodes("us-east");
   const passes = { recoverAt: now(network) + 12 * MINUTE_MS };
@@ -62,7 +62,7 @@ test("our quarantine lifted early by an operator is seen twice before it is beli
   await network.stop();
 });
 
-test("the veto of an operator who freed a node outlives a restart, and release ends it", async () => {
+test("the veto after an operator lifted our quarantine survives a restart, and release ends it", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
@@ -80,12 +80,12 @@ test("the veto of an operator who freed a node outlives a restart, and release e
   await network.stop();
 });
 
-test("a quarantine of ours that outlasts its time is told as overdue, once, and left as it is; when it ends there is a probation", async () => {
+test("our quarantine that outlasts its time is notified once as overdue and left as it is, and probation follows its end", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([hide]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");
   await network.advance(15 * MINUTE_MS);
-  // A person wants it to be longer.
+  // An operator extends it.
   network.interventions.quarantine(node!, now(network) + 2 * HOUR_MS);
   await network.advance(HOUR_MS);
   expect(notificationsOf(network, "overdue")).toMatchObject([{ node }]);
@@ -98,7 +98,7 @@ test("a quarantine of ours that outlasts its time is told as overdue, once, and 
   await network.stop();
 });
 
-test("a node that is well after our quarantine is healed once it stays so for clear_for", async () => {
+test("a node that is healthy after our quarantine is healed after clear_for", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([hide]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {
@@ -113,7 +113,7 @@ test("a node that is well after our quarantine is healed once it stays so for cl
   await network.stop();
 });
 
-test("pause holds every node, outlives a restart, and says why; resume lets them go", async () => {
+test("pause holds every node with its reason and survives a restart; resume ends it", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.controller().operatorCommands.pause("a release");
@@ -133,7 +133,7 @@ test("pause holds every node, outlives a restart, and says why; resume lets them
   await network.stop();
 });
 
-test("a pause between the decision and the POST is heeded", async () => {
+test("a pause between the decision and the POST prevents the POST", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
@@ -148,10 +148,10 @@ test("a pause between the decision and the POST is heeded", async () => {
   await network.stop();
 });
 
-test("a pause while the POST waits for leave to be sent is heeded: all is decided once more as it goes out", async () => {
+test("a pause while the POST waits for a permit prevents the POST: the precondition is checked right before it is sent", async () => {
   let isRead = false;
   let paused = 0;
-  // The key is asked for when there is leave to send, right before anything goes out.
+  // The key is read when the permit is granted, right before the request is sent.
   const secret: Secret = {
     ...fixedKey(SIMULATION_KEY),
     value() {
@@ -185,7 +185,7 @@ test("a pause while the POST waits for leave to be sent is heeded: all is decide
   await network.stop();
 });
 
-test("a held node is not acted on by any policy until it is released; others are", async () => {
+test("a held node is not acted on by any policy until it is released; other nodes are", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [held, other] = [network.nodes("us-east")[0]!, network.nodes("eu-west")[0]!];
   expect(network.controller().operatorCommands.hold(held, "looking into it")).toMatchObject({ ok: true });
@@ -206,7 +206,7 @@ test("a held node is not acted on by any policy until it is released; others are
   await network.stop();
 });
 
-test("a node that is not listed can be held in advance: the answer says so, and the hold is in force once it is listed", async () => {
+test("a node that is not listed can be held in advance: the reply says so, and the hold applies once it is listed", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { nodes: 20 } });
   const held = network.controller().operatorCommands.hold("node_new", "not in service yet");
   expect(held).toEqual({
@@ -220,7 +220,7 @@ test("a node that is not listed can be held in advance: the answer says so, and 
     ok: false,
     error: { kind: "conflict" },
   });
-  // A hold that is there already may be changed, and a listed node may always be held.
+  // An existing hold may be changed, and a listed node may always be held.
   expect(network.controller().operatorCommands.hold("node_new", "another reason")).toMatchObject({ ok: true });
   expect(network.controller().operatorCommands.hold(network.nodes()[0]!, "")).toMatchObject({ ok: true });
   expect(network.controller().operatorCommands.release("node_new_1")).toMatchObject({ ok: true });
@@ -228,7 +228,7 @@ test("a node that is not listed can be held in advance: the answer says so, and 
   await network.stop();
 });
 
-test("a protected node is never touched, nor one of which that can't be said", async () => {
+test("a node is not acted on if it is protected, or if that is unknown", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { protected: 'node.region == "us-east"' }),
   });
@@ -236,7 +236,7 @@ test("a protected node is never touched, nor one of which that can't be said", a
   network.failNode(vip!);
   await network.advance(20 * MINUTE_MS);
   expect(network.holdReasons(vip!)).toEqual(["protected"]);
-  // Its processor has never been read.
+  // Its CPU usage was never read.
   await network.restart({ rules: remediationRules([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(vip!)).toEqual(["protected"]);

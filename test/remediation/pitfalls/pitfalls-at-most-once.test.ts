@@ -26,13 +26,13 @@ test("an intent that a crash left is withdrawn, and a node that has recovered is
   await network.stop();
 });
 
-test("a node that is well again by the time of the action is read once more, and left alone (draino#50)", async () => {
+test("a node that has recovered by the time of the action is read again, and left alone (draino#50)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   expect(network.controller().operatorCommands.pause("a test")).toMatchObject({ ok: true });
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS + 30 * SECOND_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
-  // Ill when it was listed last, and well since.
+  // It was unhealthy when it was listed last, and has recovered since.
   await network.advance(10 * MINUTE_MS + 40 * SECOND_MS);
   expect(network.holdReasons(node!)).toEqual(["paused"]);
   network.controller().operatorCommands.resume();
@@ -43,7 +43,7 @@ test("a node that is well again by the time of the action is read once more, and
   await network.stop();
 });
 
-test("a reboot is not assumed: one that changed nothing is ineffective, whatever its answer was (self-node-remediation#258)", async () => {
+test("a reboot that changed nothing is ineffective, whatever the service answered (self-node-remediation#258)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(30 * MINUTE_MS);
@@ -52,7 +52,7 @@ test("a reboot is not assumed: one that changed nothing is ineffective, whatever
   await network.stop();
 });
 
-test("a node that an operator has quarantined is theirs, though a policy fires on it (draino#17)", async () => {
+test("a node that an operator has quarantined is not acted on, even if a policy fires (draino#17)", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
@@ -77,13 +77,13 @@ test("a quarantine that is lifted early is not repeated: the node is vetoed for 
   expect(network.holdReasons(node!)).toContain("vetoed");
   await network.advance(45 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  // Its time is over: what the person wanted is not known any more.
+  // Its time is over, so the veto no longer applies.
   await network.advance(25 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
   await network.stop();
 });
 
-test("data that come and go freeze a timer and don't reset it (prometheus#14085)", async () => {
+test("data that is missing at times freezes a timer, but does not reset it (prometheus#14085)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -98,7 +98,7 @@ test("data that come and go freeze a timer and don't reset it (prometheus#14085)
   await network.stop();
 });
 
-/** At the start of a test it is 23:00 on the Azores. */
+/** Tests start at 23:00 in the Azores. */
 const nights: TimeInterval = {
   name: "nights",
   intervals: [
@@ -112,13 +112,13 @@ const nights: TimeInterval = {
   ],
 };
 
-test("a window that goes on past midnight has no gap at midnight (kured's Friday 23:59 to 00:01)", async () => {
+test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 00:01)", async () => {
   const network = await startQuietNetwork({
     rules: { ...remediationRules([rebootOffline({ windows: ["nights"] })]), intervals: [nights] },
   });
   const midnight = START_MS + HOUR_MS;
   await network.advance(midnight - network.daemon.clock.now() - 7 * MINUTE_MS - 30 * SECOND_MS);
-  // It fires right before midnight, and is rebooted; that fails after midnight, within the same window.
+  // The node is rebooted right before midnight, and the reboot fails after midnight, in the same window.
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(25 * MINUTE_MS);
   const [first, second] = network.actions();
@@ -129,7 +129,7 @@ test("a window that goes on past midnight has no gap at midnight (kured's Friday
   await network.stop();
 });
 
-test("outside of its window a policy holds, and says which one", async () => {
+test("outside its window a policy holds, and names the window", async () => {
   const days: TimeInterval = { name: "days", intervals: [{ times: [{ startMinute: 8 * 60, endMinute: 20 * 60 }] }] };
   const network = await startQuietNetwork({
     rules: { ...remediationRules([rebootOffline({ windows: ["days"] })]), intervals: [days] },

@@ -4,7 +4,7 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
-test("every kind of action counts against every limit, the quarantine as well as the reboot (c7n#3477, #4347)", async () => {
+test("quarantines and reboots count against the same limits (c7n#3477, #4347)", async () => {
   const policies = [
     rebootOffline({ name: "a", match: 'node.region == "us-east"', steps: [steps.disconnect] }),
     rebootOffline({ name: "b", match: 'node.region == "eu-west"', steps: [steps.quarantine] }),
@@ -20,7 +20,7 @@ test("every kind of action counts against every limit, the quarantine as well as
   await network.stop();
 });
 
-test("the ceiling over all policies can't be passed by any of them (c7n#9153)", async () => {
+test("no policy exceeds safety.mode (c7n#9153)", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
   });
@@ -34,7 +34,7 @@ test("the ceiling over all policies can't be passed by any of them (c7n#9153)", 
   await network.stop();
 });
 
-test("a node that nothing heals is not rebooted without end (NVSentinel#1543, CAPI#7353)", async () => {
+test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7353)", async () => {
   const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS };
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
@@ -45,7 +45,7 @@ test("a node that nothing heals is not rebooted without end (NVSentinel#1543, CA
   await network.stop();
 });
 
-test("a node that a reboot heals for a while only is not rebooted without end either (NVSentinel#1543)", async () => {
+test("a node that a reboot heals only for a while is not rebooted forever (NVSentinel#1543)", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
@@ -61,7 +61,7 @@ test("a node that a reboot heals for a while only is not rebooted without end ei
   await network.stop();
 });
 
-test("with no episode allowed nothing is done at all, not even once (CAPI's retryLimit 0)", async () => {
+test("with retry.episodes 0 nothing is sent (CAPI's retryLimit 0)", async () => {
   const retry = { episodes: 0, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry })]) });
   const [node] = network.nodes("us-east");
@@ -72,7 +72,7 @@ test("with no episode allowed nothing is done at all, not even once (CAPI's retr
   await network.stop();
 });
 
-test("limits hold from the first action on, however many nodes are ill as one looks for the first time (draino#89)", async () => {
+test("limits hold from the first action on, even if many nodes are unhealthy at the start (draino#89)", async () => {
   const loose = {
     maxInFlight: 10,
     maxDisrupted: { share: 1, amount: 2 },
@@ -84,13 +84,13 @@ test("limits hold from the first action on, however many nodes are ill as one lo
   const unhealthy = onePerRegion(network, 8);
   for (const node of unhealthy) network.failNode(node, "person");
   await network.advance(10 * MINUTE_MS);
-  // All of them fire in one and the same look.
+  // All of them fire in the same evaluation.
   expect(network.postCount()).toBe(2);
   expect(network.holdReasons(unhealthy[7]!)).toEqual(["disrupted"]);
   await network.stop();
 });
 
-test("no more than max_actions are sent in an hour, though all else would allow it (draino#89)", async () => {
+test("at most max_actions are sent in an hour, even if all other limits allow more (draino#89)", async () => {
   const loose = {
     maxInFlight: 10,
     maxDisrupted: { share: 1, amount: 10 },
@@ -107,7 +107,7 @@ test("no more than max_actions are sent in an hour, though all else would allow 
   await network.stop();
 });
 
-test("a fleet of three is not frozen by percentages: its sick node is healed (karpenter#2134)", async () => {
+test("percentages don't hold a fleet of three: its unhealthy node is healed (karpenter#2134)", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()]),
     scenario: { nodes: 3, sessions: 3 },
@@ -119,7 +119,7 @@ test("a fleet of three is not frozen by percentages: its sick node is healed (ka
   await network.stop();
 });
 
-test("whatever is refused is seen: in the decision, in the metrics, and in what explains the node (CAPI#5451, kured#563)", async () => {
+test("a hold is visible in the decision, in the metrics and in the explanation of the node (CAPI#5451, kured#563)", async () => {
   const rules = remediationRules([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes("us-east");
@@ -141,7 +141,7 @@ test("whatever is refused is seen: in the decision, in the metrics, and in what 
 
 const eager = { breaker: { share: 0, amount: 2, withinMs: HOUR_MS } };
 
-test("an open breaker outlives restarts, until an operator resets it (NVSentinel)", async () => {
+test("an open circuit breaker survives restarts until an operator resets it (NVSentinel)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], eager) });
   const unhealthy = onePerRegion(network, 3);
   for (const node of unhealthy) network.failNode(node);
@@ -158,7 +158,7 @@ test("an open breaker outlives restarts, until an operator resets it (NVSentinel
   await network.stop();
 });
 
-test("what the breaker has counted outlives a restart, too: a crash does not empty it (NVSentinel)", async () => {
+test("the count of the circuit breaker survives a crash (NVSentinel)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { ...eager, maxInFlight: 0 }) });
   const [first, second, third] = onePerRegion(network, 3);
   network.failNode(first!);
@@ -172,7 +172,7 @@ test("what the breaker has counted outlives a restart, too: a crash does not emp
   await network.stop();
 });
 
-test("a breaker of zero is one that opens at the first node, not one that is off (NVSentinel)", async () => {
+test("a circuit breaker of 0 opens at the first node, and is not off (NVSentinel)", async () => {
   const none = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], none) });
   const [node] = network.nodes("us-east");

@@ -5,13 +5,13 @@ import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
-/** No breaker, no incident: what is left to hold is what a test is about. */
+/** Limits without circuit breaker and incidents. */
 const storms = {
   breaker: { share: 1, amount: 1_000, withinMs: HOUR_MS },
   correlated: { by: "region", nodes: 1_000, share: 1, withinMs: 5 * MINUTE_MS },
 } as const;
 
-test("a signal that calls the whole fleet unhealthy holds every node, and is reported once (karpenter#2811)", async () => {
+test("a signal that reports the whole fleet as unhealthy holds every node, and is notified once (karpenter#2811)", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: "node.uptime_hours >= 0" })], storms),
   });
@@ -22,7 +22,7 @@ test("a signal that calls the whole fleet unhealthy holds every node, and is rep
   await network.stop();
 });
 
-test("when a storm is over a cool-down comes first, then one node at a time (karpenter PR#3192)", async () => {
+test("after a storm a cool-down follows, and then one node at a time (karpenter PR#3192)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], storms) });
   const unhealthy = network.nodes().slice(0, 18);
   const healAt = network.daemon.clock.now() + 30 * MINUTE_MS;
@@ -41,7 +41,7 @@ test("when a storm is over a cool-down comes first, then one node at a time (kar
   expect(notificationsOf(network, "storm")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
   const sent = network.actions().filter(({ sentAt }) => sentAt !== null);
   expect(sent.length).toBeGreaterThan(1);
-  // Each one was verified before the next was sent.
+  // Each action was verified before the next was sent.
   for (const [index, { sentAt }] of sent.slice(1).entries()) {
     expect(sentAt!).toBeGreaterThan(sent[index]!.endedAt!);
   }
@@ -50,7 +50,7 @@ test("when a storm is over a cool-down comes first, then one node at a time (kar
   await network.stop();
 });
 
-test("while half of the inventory is missing no node is acted on, though a node fires (Reddit, 2016-08-11)", async () => {
+test("while half of the inventory is missing no node is acted on, even if it fires (Reddit, 2016-08-11)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -65,7 +65,7 @@ test("while half of the inventory is missing no node is acted on, though a node 
       .trust.map(({ reason }) => reason),
   ).toContain("inventory_shrunk");
   expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }]);
-  // Seen whole again, the node has to be ill for all of `for` once more, and the cool-down has to pass.
+  // Once the inventory is complete, the whole of `for` and the cool-down have to pass again.
   network.setFault(null);
   await network.advance(25 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -76,7 +76,7 @@ test("while half of the inventory is missing no node is acted on, though a node 
   await network.stop();
 });
 
-test("an empty list is not a fleet of nodes that are gone: everything holds (Google's Diskerase, draino#29)", async () => {
+test("an empty list does not mean that all nodes are gone: every action is held (Google's Diskerase, draino#29)", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 0, perMs: HOUR_MS } }),
   });
@@ -134,15 +134,15 @@ test("records that can't be read make their nodes unknown, never unhealthy (kure
   await network.stop();
 });
 
-test("a region that goes dark is one incident, reported once, and none of its nodes is acted on (kubernetes#131314)", async () => {
+test("a region that goes offline is one incident, notified once, and none of its nodes is acted on (kubernetes#131314)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(network.nodes("ap-southeast")[0]!)).toEqual(["correlated"]);
-  // Nobody is told of each of its nodes beside that.
+  // Its nodes are not notified separately.
   expect(network.notifications).toMatchObject([{ kind: "incident", region: "ap-southeast", endsAt: null }]);
-  // It is back: the incident is over after its cool-down, and nothing is left to do.
+  // The region is back: the incident ends after its cool-down, and nothing is left to do.
   network.setFault(null);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
@@ -150,7 +150,7 @@ test("a region that goes dark is one incident, reported once, and none of its no
   await network.stop();
 });
 
-test("a node elsewhere is healed while a region is dark (karpenter#3193)", async () => {
+test("a node elsewhere is healed while a region is offline (karpenter#3193)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   const [node] = network.nodes("us-east");

@@ -15,7 +15,7 @@ const rows = (network: QuietNetwork) => [
   network.decisions().length,
 ];
 
-test("a wall clock that is 100 days ahead at one start prunes nothing, and leaves no later time ahead", async () => {
+test("a wall clock that is 100 days ahead at one start prunes nothing, and later times are right", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [first, second] = onePerRegion(network, 2);
   network.failNode(first!);
@@ -26,7 +26,7 @@ test("a wall clock that is 100 days ahead at one start prunes nothing, and leave
   await network.restart();
   await network.advance(HOUR_MS);
   expect(rows(network)).toEqual(before);
-  // The cool-down of what was done before is remembered all the same.
+  // The cooldown after the earlier action still holds.
   network.failNode(second!);
   await network.advance(20 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([first, second]);
@@ -39,7 +39,7 @@ test("a wall clock that is 100 days ahead at one start prunes nothing, and leave
   await network.stop();
 });
 
-test("a wall clock that is 2 h ahead at a start frees nothing of max_actions, and ends no cool-down", async () => {
+test("a wall clock that is 2 h ahead at the start neither frees max_actions nor ends a cooldown", async () => {
   const maxActions = { amount: 2, perMs: HOUR_MS };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
   const [first, second, third] = onePerRegion(network, 3);
@@ -59,7 +59,7 @@ test("a wall clock that is 2 h ahead at a start frees nothing of max_actions, an
   await network.stop();
 });
 
-test("after a long downtime a wall clock that is wrong holds every action, until it is right", async () => {
+test("after a long downtime a wrong wall clock holds every action until it is right", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -78,7 +78,7 @@ test("after a long downtime a wall clock that is wrong holds every action, until
   await network.stop();
 });
 
-test("where the clocks go on to disagree after a long downtime, the hold ends after an hour by the earlier of them", async () => {
+test("if the clocks still disagree after a long downtime, the hold ends after an hour, by the earlier clock", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -94,7 +94,7 @@ test("where the clocks go on to disagree after a long downtime, the hold ends af
 
 test("a first start with a wall clock that is ahead takes the service's time for the journal", async () => {
   const clock = createVirtualClock(START_MS);
-  // The service is there, and the daemon not yet.
+  // The service runs before the daemon.
   const wrapTransport = (service: Transport) => {
     clock.stepWallClock(JUMP_MS);
     return service;
@@ -111,7 +111,7 @@ test("a first start with a wall clock that is ahead takes the service's time for
   await network.stop();
 });
 
-test("a service whose Date is days ahead at a start moves the journal's clock no more than a wall clock does", async () => {
+test("a service whose Date is days ahead at a start moves the journal's clock no more than the wall clock does", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
@@ -127,7 +127,7 @@ test("a service whose Date is days ahead at a start moves the journal's clock no
   await network.stop();
 });
 
-test("a cooldown that starts while the clocks disagree lasts as long as any other", async () => {
+test("a cooldown that starts while the clocks disagree has its full length", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { stormCooldownMs: 30 * MINUTE_MS }),
   });

@@ -10,7 +10,7 @@ const rules = remediationRules([rebootOffline({ forMs: MINUTE_MS })], {
   canary: false,
 });
 
-test("a new state folder takes the hour before for used up evenly: max_actions is not refilled by losing the journal", async () => {
+test("with a new journal max_actions counts as used up evenly over the last hour, so losing the journal does not refill it", async () => {
   const network = await startQuietNetwork({ rules, isNewJournal: true });
   const [first, second, third] = onePerRegion(network, 3);
   for (const node of [first!, second!, third!]) network.failNode(node);
@@ -25,7 +25,7 @@ test("a new state folder takes the hour before for used up evenly: max_actions i
   ]);
   await network.advance(15 * MINUTE_MS);
   expect(nodesActedOn(network)).toHaveLength(1);
-  // A restart goes on with the same hour.
+  // After a restart the same hour continues.
   await network.restart({ isNewJournal: true });
   await network.advance(12 * MINUTE_MS);
   expect(nodesActedOn(network)).toHaveLength(1);

@@ -6,14 +6,14 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
-/** The process dies as soon as an action of that state is on the disk; `before`: right before it is. */
-function dieAt(network: QuietNetwork, state: ActionState, when: "before" | "after" = "after"): void {
+/** Kills the process right after an action of that state reaches the disk, or right before. */
+function crashAt(network: QuietNetwork, state: ActionState, when: "before" | "after" = "after"): void {
   const changes: NonNullable<QuietNetwork["injectedFailures"]["crashAt"]>["changes"] = (all) =>
     all.some((change) => change.kind === "action" && change.row.state === state);
   network.injectedFailures.crashAt = { when, changes };
 }
 
-test("a timer goes on after a restart where it stood; the time in which the daemon was down does not count", async () => {
+test("a timer continues after a restart, and downtime does not count", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 20 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -31,10 +31,10 @@ test("a timer goes on after a restart where it stood; the time in which the daem
   await network.stop();
 });
 
-test("an intent that a crash left is withdrawn at the start, and a node that is still unhealthy is acted on by a new one", async () => {
+test("an intent that a crash left is withdrawn at the start, and a node that is still unhealthy gets a new action", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
-  dieAt(network, "intended");
+  crashAt(network, "intended");
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   await network.restart();
@@ -49,10 +49,10 @@ test("an intent that a crash left is withdrawn at the start, and a node that is 
   await network.stop();
 });
 
-test("a crash right before the sending is written down sends nothing, and nothing is in doubt", async () => {
+test("after a crash right before `posting` is journaled, nothing was sent, and nothing is in doubt", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
-  dieAt(network, "posting", "before");
+  crashAt(network, "posting", "before");
   await network.advance(10 * MINUTE_MS);
   await network.restart();
   await network.advance(40 * MINUTE_MS);
@@ -61,17 +61,17 @@ test("a crash right before the sending is written down sends nothing, and nothin
   await network.stop();
 });
 
-test("a crash right after the sending is written down leaves it in doubt: not sent again, and judged by what is seen", async () => {
+test("after a crash right after `posting` is journaled, the action is in doubt: it is not sent again, but verified", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
-  dieAt(network, "posting");
+  crashAt(network, "posting");
   await network.advance(6 * MINUTE_MS);
   expect(network.isAlive()).toBe(false);
   expect(network.postCount()).toBe(0);
   await network.restart();
   await network.advance(5 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "sent", inDoubt: true }]);
-  // Nothing had left, so the node is as ill as before; it is the next step's turn.
+  // Nothing was sent, so the node is still unhealthy, and the next step follows.
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
   expect(network.postCount()).toBe(1);
@@ -79,10 +79,10 @@ test("a crash right after the sending is written down leaves it in doubt: not se
   await network.stop();
 });
 
-test("a crash before the answer is written down leaves it in doubt, and what is seen proves the reboot", async () => {
+test("after a crash before the answer is journaled, the action is in doubt, and observation proves the reboot", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
-  dieAt(network, "sent", "before");
+  crashAt(network, "sent", "before");
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   await network.restart({ downMs: 10 * SECOND_MS });
@@ -93,7 +93,7 @@ test("a crash before the answer is written down leaves it in doubt, and what is 
   await network.stop();
 });
 
-test("an action that was under way when the daemon stopped is verified by the next one", async () => {
+test("an action that was under way when the daemon stopped is verified after the restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(7 * MINUTE_MS);
@@ -105,7 +105,7 @@ test("an action that was under way when the daemon stopped is verified by the ne
   await network.stop();
 });
 
-test("a daemon that is stopped while it reads the node afresh sends nothing more", async () => {
+test("a daemon that is stopped while it reads the node before an action sends nothing", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
@@ -127,7 +127,7 @@ test("a daemon that is stopped while a POST is under way waits for its answer", 
   expect(network.actions()).toMatchObject([{ state: "sent", inDoubt: false }]);
 });
 
-test("a daemon that is stopped while a POST hangs gives it up after seven seconds, in doubt", async () => {
+test("a daemon that is stopped while a POST hangs aborts it after seven seconds, and leaves it in doubt", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "hang" }, "POST");
   network.failNode(network.nodes("us-east")[0]!);
@@ -143,7 +143,7 @@ test("a daemon that is stopped while a POST hangs gives it up after seven second
 
 const hidden = rebootOffline({ steps: [steps.quarantine, steps.notify] });
 
-test("a quarantine of ours that ends while the daemon is down is followed by its probation, not by another one", async () => {
+test("if our quarantine ends while the daemon is down, probation follows, not another quarantine", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([hidden]) });
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(15 * MINUTE_MS);
@@ -159,7 +159,7 @@ test("a quarantine of ours that ends while the daemon is down is followed by its
   await network.stop();
 });
 
-test("a restart within a quarantine of ours, and one within its probation, change nothing", async () => {
+test("a restart during our quarantine or its probation changes nothing", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([hidden]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");
@@ -178,7 +178,7 @@ test("a restart within a quarantine of ours, and one within its probation, chang
   await network.stop();
 });
 
-test("a restart while a healed node clears changes nothing", async () => {
+test("a restart while clear_for runs changes nothing", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ clearForMs: 20 * MINUTE_MS })]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(15 * MINUTE_MS);

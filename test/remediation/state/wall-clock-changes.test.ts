@@ -7,7 +7,7 @@ import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediat
 const byLastSeen = rebootOffline({ when: 'node.status == "offline" && now - node.last_seen > duration("8m")' });
 
 for (const hours of [-30, 5]) {
-  test(`our wall clock set by ${hours} h makes no node stale, hurries no timer, and touches nobody`, async () => {
+  test(`a wall clock change of ${hours} h makes no node stale, advances no timer, and causes no action`, async () => {
     const policies = [
       byLastSeen,
       rebootOffline({ name: "stale", when: 'now - node.last_seen > duration("4m")', forMs: 0 }),
@@ -22,7 +22,7 @@ for (const hours of [-30, 5]) {
     await network.stop();
   });
 
-  test(`our wall clock set by ${hours} h in mid-episode changes none of its times`, async () => {
+  test(`a wall clock change of ${hours} h during an episode changes none of its times`, async () => {
     const retry = { episodes: 5, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
     const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
@@ -39,7 +39,7 @@ for (const hours of [-30, 5]) {
     expect(actionLines(network)).toEqual(["reboot: null"]);
     await network.advance(5 * MINUTE_MS);
     expect(actionLines(network)).toEqual(["reboot: ineffective"]);
-    // Given up: the next try is an hour from now, whatever a clock on the wall says.
+    // Given up: the next attempt is an hour from now, whatever the wall clock says.
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
     await network.advance(45 * MINUTE_MS);
     expect(network.postCount()).toBe(1);
@@ -49,7 +49,7 @@ for (const hours of [-30, 5]) {
   });
 }
 
-test("a wall clock that was set back over a restart makes no cool-down longer than what is left of it, nor shorter", async () => {
+test("a wall clock that is set back during a restart makes a cooldown neither longer nor shorter", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
   });
@@ -68,7 +68,7 @@ test("a wall clock that was set back over a restart makes no cool-down longer th
 });
 
 for (const minutes of [-90, 90]) {
-  test(`a service whose clock is off by ${minutes} min from one moment to the next touches nobody`, async () => {
+  test(`a jump of the service's clock by ${minutes} min causes no action`, async () => {
     const network = await startQuietNetwork({
       rules: remediationRules([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
     });
@@ -82,7 +82,7 @@ for (const minutes of [-90, 90]) {
   });
 }
 
-test("a node that is unhealthy while our clock is wrong by days is healed all the same", async () => {
+test("an unhealthy node is healed while our clock is wrong by days", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([byLastSeen]) });
   network.daemon.clock.stepWallClock(100 * HOUR_MS);
   const [node] = network.nodes("us-east");

@@ -7,14 +7,14 @@ import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/st
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
-/** The labels of the series that are there, as the page has them. */
+/** Returns the labels of the rendered series. */
 async function seriesOf({ metrics }: Pick<QuietNetwork["daemon"], "metrics">): Promise<readonly string[]> {
   const page = await metrics.render("text");
   return [...page.matchAll(/^proxywarden_node_episode\{(.*)\} 1$/gm)].map(([, labels]) => labels!);
 }
 
-/** What is shown each minute, each once in a row. */
-async function watch(network: QuietNetwork, minutes: number): Promise<readonly string[]> {
+/** Returns the series of each minute, without repetitions. */
+async function seriesOverTime(network: QuietNetwork, minutes: number): Promise<readonly string[]> {
   const seen: string[] = [];
   for (let minute = 0; minute < minutes; minute++) {
     await network.advance(MINUTE_MS);
@@ -24,36 +24,36 @@ async function watch(network: QuietNetwork, minutes: number): Promise<readonly s
   return seen;
 }
 
-const as = (state: string, action: string, policy = "reboot-offline") =>
+const series = (state: string, action: string, policy = "reboot-offline") =>
   `policy="${policy}",state="${state}",action="${action}"`;
 
-test("a node's episode is shown from firing to its end, with the action sent last, and is gone when it is over", async () => {
+test("an open episode has a series with the last action sent, and none once it is over", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
-  expect((await watch(network, 60)).filter((shown) => shown !== as("firing", "none"))).toEqual([
+  expect((await seriesOverTime(network, 60)).filter((shown) => shown !== series("firing", "none"))).toEqual([
     "",
-    as("acting", "disconnect"),
-    as("acting", "reboot"),
-    as("recovering", "reboot"),
+    series("acting", "disconnect"),
+    series("acting", "reboot"),
+    series("recovering", "reboot"),
     "",
   ]);
   await network.stop();
 });
 
-test("one of a dry run is shown as well, with what it would have done, and a stopped daemon shows none", async () => {
+test("an episode of a dry run has a series with the action it would have sent, and a stopped daemon has none", async () => {
   const rules = remediationRules([rebootOffline({ mode: "dry_run", steps: [steps.reboot] })]);
   const network = await startQuietNetwork({ rules });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.episodes().some(({ state }) => state === "acting"));
-  expect(await watch(network, 1)).toEqual([as("acting", "reboot")]);
+  expect(await seriesOverTime(network, 1)).toEqual([series("acting", "reboot")]);
   await network.stop();
   expect(await seriesOf(network.daemon)).toEqual([]);
 });
 
-test("a thousand are shown, those beyond firing first, and one that ends makes room", async () => {
+test("at most a thousand episodes have series, those beyond firing first, and one that ends makes room", async () => {
   const records = createRemediationRecords({
     timers: [],
     episodes: [],

@@ -12,7 +12,7 @@ function blockersBy(network: QuietNetwork, node: string): Record<string, readonl
   );
 }
 
-test("while our reboot of a node is under way, every policy says whose it is, and none names it as a blocker of its own node", async () => {
+test("while our reboot of a node is under way, every policy reports it as ours, and not as a blocker of its own node", async () => {
   const policies = [
     rebootOffline(),
     rebootOffline({ name: "other", ...notOnline }),
@@ -32,7 +32,7 @@ test("while our reboot of a node is under way, every policy says whose it is, an
   await network.stop();
 });
 
-test("while our quarantine of a node lasts, other policies say that it is ours", async () => {
+test("while our quarantine of a node lasts, other policies report that it is ours", async () => {
   const policies = [
     rebootOffline({ steps: [steps.quarantine] }),
     rebootOffline({ name: "rehearsed", mode: "dry_run", ...notOnline }),
@@ -49,7 +49,7 @@ test("while our quarantine of a node lasts, other policies say that it is ours",
   await network.stop();
 });
 
-test("every step that is acted on has a decision row of its own", async () => {
+test("every step that is acted on has its own decision row", async () => {
   const rules = remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.force] })]);
   const network = await startQuietNetwork({ rules });
   network.failNode(network.nodes("us-east")[0]!, "person");

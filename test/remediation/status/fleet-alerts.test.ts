@@ -5,20 +5,20 @@ import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harnes
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-/** Storms alone: neither the breaker nor an incident holds anybody. */
+/** Limits with storms only, without circuit breaker and incidents. */
 const windy = {
   breaker: { share: 1, amount: 1_000, withinMs: HOUR_MS },
   correlated: { by: "region", nodes: 1_000, share: 1, withinMs: 5 * MINUTE_MS },
 } as const;
 
-/** Nodes fall ill, and recover by themselves after a while. */
+/** Makes nodes fail, which recover without an action after a while. */
 function makeUnhealthy(network: QuietNetwork, nodes: readonly string[], minutes: number): void {
   const healAt = network.daemon.clock.monotonic() + START_MS + minutes * MINUTE_MS;
   for (const node of nodes)
     network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt: healAt });
 }
 
-test("a storm: 30 % of the fleet are offline, no node is acted on, and a cool-down follows", async () => {
+test("while 30 % of the fleet are offline, a storm holds every node, and a cool-down follows", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
@@ -34,7 +34,7 @@ test("a storm: 30 % of the fleet are offline, no node is acted on, and a cool-do
   await network.stop();
 });
 
-test("nodes count towards a storm as soon as they are offline, whatever the policies wait for", async () => {
+test("nodes count towards a storm as soon as they are offline, before their timers fire", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
@@ -46,7 +46,7 @@ test("nodes count towards a storm as soon as they are offline, whatever the poli
   await network.stop();
 });
 
-test("a new breach ends the cool-down: it is the same storm, reported once, and it outlives a restart", async () => {
+test("a new breach continues the same storm, which is notified once and survives a restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
@@ -65,7 +65,7 @@ test("a new breach ends the cool-down: it is the same storm, reported once, and 
   await network.stop();
 });
 
-test("nodes under our hand count as unhealthy: healing does not hide a storm", async () => {
+test("disrupted nodes count as unhealthy, so healing does not hide a storm", async () => {
   const rules = remediationRules([rebootOffline({ steps: [steps.quarantine] })], {
     ...windy,
     canary: false,
@@ -79,13 +79,13 @@ test("nodes under our hand count as unhealthy: healing does not hide a storm", a
     network.failNode(node, "person");
     await network.advance(8 * MINUTE_MS);
   }
-  // Six of 60 are 10 %: with the seventh it is a storm, though all the others are in quarantine.
+  // Six of 60 are 10 %: the seventh makes a storm, although the others are in quarantine.
   expect(nodesActedOn(network)).toHaveLength(6);
   expect(network.holdReasons(unhealthy[7]!)).toEqual(["storm"]);
   await network.stop();
 });
 
-test("a region that went dark is not acted on while its nodes come back one by one, and nothing is done twice over", async () => {
+test("a region that went offline is not acted on while its nodes come back one by one, and no action is repeated", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   for (const [index, node] of network.nodes("ap-southeast").entries()) makeUnhealthy(network, [node], 30 + 4 * index);
   await network.advance(90 * MINUTE_MS);
@@ -98,7 +98,7 @@ test("a region that went dark is not acted on while its nodes come back one by o
   await network.stop();
 });
 
-test("what is left of an incident after its cool-down is healed node by node, and a restart makes that no shorter", async () => {
+test("the remaining nodes of an incident are healed one by one after its cool-down, which a restart does not shorten", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [left, ...others] = network.nodes("ap-southeast");
   network.failNode(left!);
@@ -114,7 +114,7 @@ test("what is left of an incident after its cool-down is healed node by node, an
   await network.stop();
 });
 
-test("an incident outlives a restart", async () => {
+test("an incident survives a restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(10 * MINUTE_MS);
@@ -126,7 +126,7 @@ test("an incident outlives a restart", async () => {
   await network.stop();
 });
 
-test("nodes of one region that become unhealthy far apart in time are no incident", async () => {
+test("nodes of one region that become unhealthy far apart in time are not an incident", async () => {
   const loose = { maxDisruptedPer: { region: null, country: null } };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
   for (const node of network.nodes("us-west").slice(0, 6)) {

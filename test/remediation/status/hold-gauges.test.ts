@@ -3,8 +3,8 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
-/** Hours of the longest hold of the policy, and held nodes by reason. */
-async function held(network: QuietNetwork) {
+/** Returns the hours of the policy's longest hold, and the held nodes by reason. */
+async function holdGauges(network: QuietNetwork) {
   const page = await network.daemon.metrics.render("text");
   const [, seconds] = /^proxywarden_longest_hold_seconds\{policy="reboot-offline"\} (\S+)$/m.exec(page)!;
   const nodes = [...page.matchAll(/^proxywarden_held_nodes\{reason="(\w+)"\} ([1-9]\d*)$/gm)];
@@ -16,30 +16,30 @@ async function held(network: QuietNetwork) {
 
 const noActions = { ...withoutLimits, maxActions: { amount: 0, perMs: HOUR_MS } };
 
-test("nodes that a limit holds count by reason, and the longest hold grows until it ends", async () => {
+test("held nodes count by reason, and the longest hold grows until it ends", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], noActions) });
-  expect(await held(network)).toEqual({ hours: 0, nodes: {} });
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
   const [first, second] = onePerRegion(network, 2);
   network.failNode(first!);
   await network.advance(2 * HOUR_MS);
   network.failNode(second!);
   await network.advance(HOUR_MS);
-  expect(await held(network)).toEqual({ hours: 3, nodes: { max_actions: 2 } });
+  expect(await holdGauges(network)).toEqual({ hours: 3, nodes: { max_actions: 2 } });
   await network.restart({ downMs: HOUR_MS });
   await network.advance(10 * MINUTE_MS);
-  expect((await held(network)).hours).toBeGreaterThanOrEqual(4);
+  expect((await holdGauges(network)).hours).toBeGreaterThanOrEqual(4);
   await network.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
   await network.advance(HOUR_MS);
-  expect(await held(network)).toEqual({ hours: 0, nodes: {} });
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
   await network.stop();
 });
 
-test("a node that was given up counts by reason, and not as a hold that lasts", async () => {
+test("a given-up node counts by reason, but not as the longest hold", async () => {
   const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
   const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
   network.failNode(network.nodes()[0]!, "person");
   await network.advance(3 * HOUR_MS);
-  expect(await held(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
   await network.stop();
 });
 
@@ -49,6 +49,6 @@ test("a node in our quarantine and a dry run are not held", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([quarantining, other], withoutLimits) });
   network.failNode(network.nodes()[0]!, "person");
   await network.advance(HOUR_MS);
-  expect(await held(network)).toEqual({ hours: 0, nodes: {} });
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
   await network.stop();
 });
