@@ -3,8 +3,6 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
-import type { RemediationRecords } from "../policy/remediation-state.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -12,6 +10,7 @@ import { PAUSED } from "./evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, lostNodes, type TransitionDeps } from "./execution/episode-transitions.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
+import type { RemediationState } from "./state/journaled-state.ts";
 import type { CommandRejection, OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
@@ -43,11 +42,16 @@ export const UNLISTED_HOLDS_MAX = 100;
  */
 export class JournaledCommands implements OperatorCommands {
   readonly #deps: OperatorCommandsDeps;
+  readonly #state: RemediationState;
   readonly #operator: string | null;
+  /** How replies and reasons call the operator. */
+  readonly #name: string;
 
   constructor(deps: OperatorCommandsDeps, operator: string | null = null) {
     this.#deps = deps;
+    this.#state = deps.context.remediationState;
     this.#operator = operator;
+    this.#name = operator ?? "an operator";
   }
 
   as(operator: string): OperatorCommands {
@@ -55,13 +59,13 @@ export class JournaledCommands implements OperatorCommands {
   }
 
   pause(reason: string): Reply {
-    const value = JSON.stringify({ at: this.#now(), reason, ...this.#operatorField() });
+    const value = JSON.stringify({ at: this.#state.now(), reason, ...this.#operatorField() });
     const reply = `paused: ${reason}; no node is touched until resume`;
     return this.#commit({ command: "pause" }, [{ kind: "fact", key: PAUSED, value }], reply);
   }
 
   resume(): Reply {
-    if (this.#records().fact(PAUSED) === null) return ok("it was not paused");
+    if (this.#state.records.fact(PAUSED) === null) return ok("it was not paused");
     return this.#commit({ command: "resume" }, [{ kind: "fact", key: PAUSED, value: null }], "resumed");
   }
 
@@ -70,7 +74,7 @@ export class JournaledCommands implements OperatorCommands {
     if (!action.ok) return action;
     const { request, node } = action.value;
     const reply = `${id} is approved: ${request.kind} of ${node}, once nothing else holds it`;
-    const row: Action = { ...action.value, ...this.#answer(), state: "approved", approvedAt: this.#now() };
+    const row: Action = { ...action.value, ...this.#answer(), state: "approved", approvedAt: this.#state.now() };
     return this.#commit({ command: "approve", node, action: id }, [actionChange(row)], reply);
   }
 
@@ -78,8 +82,8 @@ export class JournaledCommands implements OperatorCommands {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
     const { node } = action.value;
-    const detail = `${this.#name()} rejected ${id}${suffix(reason)}`;
-    const row: Action = { ...action.value, ...this.#answer(), state: "rejected", endedAt: this.#now(), detail };
+    const detail = `${this.#name} rejected ${id}${suffix(reason)}`;
+    const row: Action = { ...action.value, ...this.#answer(), state: "rejected", endedAt: this.#state.now(), detail };
     const reply = `${id} is rejected${suffix(reason)}; the step is not asked for again in this episode`;
     return this.#commit({ command: "reject", node, action: id }, [actionChange(row)], reply);
   }
@@ -90,18 +94,16 @@ export class JournaledCommands implements OperatorCommands {
       const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
       return reject("conflict", message);
     }
-    const base = { node, policy: null, kind: "held", at: this.#now(), until: null } as const;
-    const row = { ...base, reason: `${this.#name()} holds it${suffix(reason)}`, ...this.#operatorField() };
+    const base = { node, policy: null, kind: "held", at: this.#state.now(), until: null } as const;
+    const row = { ...base, reason: `${this.#name} holds it${suffix(reason)}`, ...this.#operatorField() };
     const note = isListed ? "" : "; no node of that id is listed now, and the hold applies once it is";
     const reply = `${node} is held${suffix(reason)}; it is not touched until release${note}`;
     return this.#commit({ command: "hold", node }, [{ kind: "hold", row }], reply);
   }
 
   release(node: NodeId): Reply {
-    const now = this.#now();
-    const holds = this.#records()
-      .holdsOn(node)
-      .filter(({ until }) => until === null || until > now);
+    const now = this.#state.now();
+    const holds = this.#state.records.holdsOn(node).filter(({ until }) => until === null || until > now);
     if (holds.length === 0) return reject("not_found", `${JSON.stringify(node)} is not held`);
     // The row of a given-up node stays: its attempts are counted from the release.
     const changes = holds.map((hold): JournalChange => {
@@ -124,7 +126,7 @@ export class JournaledCommands implements OperatorCommands {
     const { changes, apply } = fleetHealth.resetBreaker(fallen);
     const policyChanges = fallen.flatMap((name): JournalChange[] => [
       { kind: "fact", key: fallbackFactKey(name), value: null },
-      { kind: "fact", key: efficacySinceFactKey(name), value: String(this.#now()) },
+      { kind: "fact", key: efficacySinceFactKey(name), value: String(this.#state.now()) },
     ]);
     const breakerReply = isOpen ? ["the breaker is closed, and counts from zero"] : [];
     const verb = fallen.length === 1 ? "acts" : "act";
@@ -155,14 +157,13 @@ export class JournaledCommands implements OperatorCommands {
   noteReload(problems: readonly string[], origin = ""): void {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
-    this.#deps.context.remediationState.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
+    this.#state.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
   }
 
   /** Journals a command with its changes; `apply` adopts what is not a row of the journal. */
   #commit(target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Reply {
-    const { remediationState } = this.#deps.context;
-    if (!remediationState.commit([...changes, this.#commandRow(target, reply)])) {
-      const problem = remediationState.journalProblem();
+    if (!this.#state.commit([...changes, this.#commandRow(target, reply)])) {
+      const problem = this.#state.journalProblem();
       return reject("journal", `the journal can't be written: ${problem}; nothing has changed`);
     }
     apply();
@@ -172,11 +173,11 @@ export class JournaledCommands implements OperatorCommands {
 
   #commandRow({ command, node, action }: CommandTarget, detail: string): JournalChange {
     const target = { order: command, operator: this.#operator, node: node ?? null, action: action ?? null };
-    return { kind: "order", row: { at: this.#now(), ...target, detail } };
+    return { kind: "order", row: { at: this.#state.now(), ...target, detail } };
   }
 
   #awaitingAction(id: string): Result<Action, CommandRejection> {
-    const action = this.#records().action(id);
+    const action = this.#state.records.action(id);
     if (action === null) return reject("not_found", `there is no action ${id}`);
     if (action.state !== "awaiting")
       return reject("conflict", `${id} does not wait for approval: it is ${action.state}`);
@@ -187,7 +188,7 @@ export class JournaledCommands implements OperatorCommands {
   /** Holds of operators on nodes other than this one that are not listed. */
   #unlistedHolds(node: NodeId): number {
     const isCounted = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && !this.#isListed(hold.node);
-    return this.#records().allHolds().filter(isCounted).length;
+    return this.#state.records.allHolds().filter(isCounted).length;
   }
 
   #isListed(node: NodeId): boolean {
@@ -195,23 +196,11 @@ export class JournaledCommands implements OperatorCommands {
   }
 
   #answer(): Pick<Action, "answered"> {
-    return this.#operator === null ? {} : { answered: { operator: this.#operator, at: this.#now() } };
+    return this.#operator === null ? {} : { answered: { operator: this.#operator, at: this.#state.now() } };
   }
 
   #operatorField(): { readonly operator?: string } {
     return this.#operator === null ? {} : { operator: this.#operator };
-  }
-
-  #name(): string {
-    return this.#operator ?? "an operator";
-  }
-
-  #records(): RemediationRecords {
-    return this.#deps.context.remediationState.records;
-  }
-
-  #now(): EpochMs {
-    return this.#deps.context.remediationState.now();
   }
 }
 

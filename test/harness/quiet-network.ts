@@ -4,13 +4,14 @@ import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { StateStore, Transport } from "../../src/model/ports.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
+import type { Journal } from "../../src/model/remediation/journal.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Fault, FaultKind, FleetRates, Scenario } from "../../src/model/scenario.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import type { RemediationController } from "../../src/remediation/controller.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
+import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { actualNodes, type ReplyCount, replyCounts } from "../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../src/simulator/intervention.ts";
@@ -97,26 +98,19 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
   const direct = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const transport = options.wrapTransport?.(direct) ?? direct;
   const notifications: Notification[] = [];
-  const oncall: Receiver = {
-    name: "oncall",
-    send(sent) {
-      notifications.push(...sent);
-      return Promise.resolve({ ok: true });
-    },
-  };
   const events: ProcessEvent[] = [];
   const injectedFailures: InjectedFailures = { writeError: null, crashAt: null };
   const startProcess = () => createCrashableProcess({ clock, transport, store }, injectedFailures, events);
   let process = startProcess();
   function startDaemon(changed: Partial<VirtualDaemonOptions>): VirtualDaemon {
-    const defaults = { receivers: [oncall], settings: listsOnlySettings };
+    const defaults = { receivers: [recordingReceiver(notifications)], settings: listsOnlySettings };
     const outside = { service, clock: process.clock, transport: process.transport, store: process.store };
     return startVirtualDaemon({ ...defaults, ...options, ...changed, ...outside });
   }
-  const journal = store.journal;
   const network: QuietNetwork = {
     daemon: startDaemon({}),
     ...{ store, notifications, events, injectedFailures },
+    ...createInspection(service, store.journal),
     interventions: createInterventions(service, () => START_MS + clock.monotonic()),
     controller: () => network.daemon.controller!,
     advance: (ms) => clock.advance(ms),
@@ -127,15 +121,7 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
       }
       throw new Error(`the condition did not hold within ${WAIT_SECONDS_MAX} s: ${condition}`);
     },
-    nodes: (region) =>
-      [...actualNodes(service)].filter((node) => region === undefined || node.region === region).map(({ id }) => id),
-    status: (id) => [...actualNodes(service)].find((node) => node.id === id)!.status,
     failNode: (node, remedy = "reboot") => network.interventions.startFailure(node, { failureMode: "outage", remedy }),
-    posts: () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST")),
-    postCount: () => network.posts().reduce((sum, { count }) => sum + count, 0),
-    actions: () => journal.actions({ limit: ROWS_MAX }).toReversed(),
-    episodes: () => journal.episodes({ limit: ROWS_MAX }).toReversed(),
-    decisions: () => journal.decisions({ limit: ROWS_MAX }).toReversed(),
     holdReasons(node) {
       const explained = network
         .controller()
@@ -171,6 +157,29 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
   };
   await clock.advance(options.warmUpMs ?? WARM_UP_MS);
   return network;
+}
+
+const recordingReceiver = (notifications: Notification[]): Receiver => ({
+  name: "oncall",
+  send(sent) {
+    notifications.push(...sent);
+    return Promise.resolve({ ok: true });
+  },
+});
+
+/** Creates the functions with which a test reads the state of the service and of the journal. */
+function createInspection(service: SimulatedService, journal: Journal) {
+  const posts = () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST"));
+  return {
+    nodes: (region?: string) =>
+      [...actualNodes(service)].filter((node) => region === undefined || node.region === region).map(({ id }) => id),
+    status: (id: string) => [...actualNodes(service)].find((node) => node.id === id)!.status,
+    posts,
+    postCount: () => posts().reduce((sum, { count }) => sum + count, 0),
+    actions: () => journal.actions({ limit: ROWS_MAX }).toReversed(),
+    episodes: () => journal.episodes({ limit: ROWS_MAX }).toReversed(),
+    decisions: () => journal.decisions({ limit: ROWS_MAX }).toReversed(),
+  };
 }
 
 /** Returns the first node of each of `count` regions. */

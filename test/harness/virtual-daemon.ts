@@ -1,4 +1,4 @@
-import { createApiClient } from "../../src/api-client/client.ts";
+import { type CallObserver, createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
@@ -10,7 +10,7 @@ import {
 } from "../../src/collectors/collector-manager.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
-import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { createDaemonMetrics, type DaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
@@ -128,28 +128,18 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   const log = createRecordingLog();
   const store = options.store ?? createMemoryStateStore();
   const rateLimiter = createRateLimiter({
+    ...{ clock, random, log, calls: store.calls },
     limits: settings.limits,
     monthStartsOn: settings.monthStartsOn,
-    clock,
-    random,
-    calls: store.calls,
-    log,
     onWait: () => {},
   });
   const serviceClock = options.serviceClock ?? createServiceClock();
+  const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
-    serviceClock,
-    transport: options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
-    rateLimiter,
-    clock,
-    random,
+    ...{ serviceClock, transport, rateLimiter, clock, random },
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: {
-      onCall: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
-      onLimitStated: () => {},
-      onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
-    },
+    observer: countCalls(metrics),
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
@@ -167,47 +157,33 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
       : startRemediationController({
           rules: options.rules,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
-          remediationState,
-          journal: store.journal,
-          client,
+          ...{ remediationState, client, journal: store.journal },
           inventory: collected.inventory,
           notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
-          clock,
-          metrics,
-          log,
+          ...{ clock, metrics, log },
           onRead: () => collectorManager.markChanged(),
         });
   const collectorManager: CollectorManager = startCollectorManager({
-    settings,
-    collected,
-    client,
-    rateLimiter,
+    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
     facts: store.facts,
-    clock,
     cron: createCron(),
-    random,
-    metrics,
-    log,
     onSnapshot: (snapshot, plan) => {
       snapshots.last = snapshot;
       controller?.update(snapshot, plan);
     },
   });
   return {
-    clock,
-    service,
-    rateLimiter,
-    metrics,
-    log,
-    snapshots,
-    collectorManager,
-    controller,
-    remediationState,
-    collected,
-    serviceClock,
+    ...{ clock, service, rateLimiter, metrics, log, snapshots, collectorManager, controller },
+    ...{ remediationState, collected, serviceClock },
   };
 }
+
+const countCalls = (metrics: DaemonMetrics): CallObserver => ({
+  onCall: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
+  onLimitStated: () => {},
+  onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
+});
 
 /** Stops a daemon, and advances the clock so that its last calls can end. */
 export async function stopVirtualDaemon({ clock, collectorManager, controller }: VirtualDaemon): Promise<void> {
