@@ -7,68 +7,71 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
-/**
- * Detects that an id belongs to another node by now: its `created_at` (spec, section 2.1) differs. Only the detail of a node
- * has it, which is read in turn, and before each action.
- */
-export interface NodeIdentities {
-  /** Returns the ids that belong to another node since the last call, or since the journal was written. */
-  findReplaced(): ReadonlySet<NodeId>;
-  /** Returns whether that is so for one id. {@link findReplaced} will still return it. */
-  isReplaced(node: NodeId): boolean;
-}
-
 /** Returns a node's `created_at` from its detail, or else from the journal at the start; null: unknown. */
 export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
   context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
 
-/** Creates a tracker of node identities that has seen no fleet yet. */
-export function createNodeIdentities(context: IdentityDeps): NodeIdentities {
-  const { records } = context.remediationState;
-  let previous: Fleet | null = null;
+/**
+ * Detects that an id belongs to another node by now: its `created_at` (spec, section 2.1) differs. Only the detail of a node
+ * has it, which is read in turn, and before each action.
+ */
+export class NodeIdentities {
+  readonly #context: IdentityDeps;
+  #previous: Fleet | null = null;
 
-  const isDifferent = (known: EpochMs | undefined, node: NodeId): boolean => {
-    const now = context.observed.createdAtOf(node);
-    return known !== undefined && now !== null && known !== now;
-  };
-
-  /** Records `created_at` in open episodes once it is known. The id of a suspended one may belong to another node by now. */
-  function recordIdentity(): void {
-    const changes = records.openEpisodes().flatMap((row) => {
-      const nodeCreatedAt = row.state === "suspended" ? null : context.observed.createdAtOf(row.node);
-      if (row.nodeCreatedAt !== undefined || nodeCreatedAt === null) return [];
-      return [{ kind: "episode", row: { ...row, nodeCreatedAt } } as const];
-    });
-    if (changes.length > 0) context.remediationState.record(changes);
+  constructor(context: IdentityDeps) {
+    this.#context = context;
   }
 
-  return {
-    findReplaced() {
-      const { fleet } = context.observed;
-      const nodes = new Set<NodeId>();
-      for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
-        if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
-      }
-      previous = fleet;
-      for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
-        if (replaced !== true && isDifferent(nodeCreatedAt, node)) nodes.add(node);
-      }
-      for (const [node, at] of records.loadedCreatedAt) {
-        if (context.observed.createdAtOf(node) === null) continue;
-        if (isDifferent(at, node)) nodes.add(node);
-        records.loadedCreatedAt.delete(node);
-      }
-      recordIdentity();
-      return nodes;
-    },
-    isReplaced(node) {
-      const slot = context.observed.slotOf(node);
-      if (slot === null) return false;
-      if (previous !== null && isChanged(previous, context.observed.fleet, slot)) return true;
-      if (isDifferent(records.loadedCreatedAt.get(node), node)) return true;
-      return [false, true].some((dryRun) => isDifferent(records.openEpisode(node, dryRun)?.nodeCreatedAt, node));
-    },
-  };
+  /** Returns the ids that belong to another node since the last call, or since the journal was written. */
+  findReplaced(): ReadonlySet<NodeId> {
+    const { observed, remediationState } = this.#context;
+    const { records } = remediationState;
+    const { fleet } = observed;
+    const nodes = new Set<NodeId>();
+    const previous = this.#previous;
+    for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
+      if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
+    }
+    this.#previous = fleet;
+    for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
+      if (replaced !== true && this.#isDifferent(nodeCreatedAt, node)) nodes.add(node);
+    }
+    for (const [node, at] of records.loadedCreatedAt) {
+      if (observed.createdAtOf(node) === null) continue;
+      if (this.#isDifferent(at, node)) nodes.add(node);
+      records.loadedCreatedAt.delete(node);
+    }
+    this.#recordCreatedAt();
+    return nodes;
+  }
+
+  /** Returns whether that is so for one id. {@link findReplaced} will still return it. */
+  isReplaced(node: NodeId): boolean {
+    const { observed, remediationState } = this.#context;
+    const { records } = remediationState;
+    const slot = observed.slotOf(node);
+    if (slot === null) return false;
+    if (this.#previous !== null && isChanged(this.#previous, observed.fleet, slot)) return true;
+    if (this.#isDifferent(records.loadedCreatedAt.get(node), node)) return true;
+    return [false, true].some((dryRun) => this.#isDifferent(records.openEpisode(node, dryRun)?.nodeCreatedAt, node));
+  }
+
+  #isDifferent(known: EpochMs | undefined, node: NodeId): boolean {
+    const current = this.#context.observed.createdAtOf(node);
+    return known !== undefined && current !== null && known !== current;
+  }
+
+  /** Records `created_at` in open episodes once it is known. The id of a suspended one may belong to another node by now. */
+  #recordCreatedAt(): void {
+    const { observed, remediationState } = this.#context;
+    const changes = remediationState.records.openEpisodes().flatMap((row): JournalChange[] => {
+      const nodeCreatedAt = row.state === "suspended" ? null : observed.createdAtOf(row.node);
+      if (row.nodeCreatedAt !== undefined || nodeCreatedAt === null) return [];
+      return [{ kind: "episode", row: { ...row, nodeCreatedAt } }];
+    });
+    if (changes.length > 0) remediationState.record(changes);
+  }
 }
 
 /** Whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */

@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { precondition } from "../policy/decision.ts";
@@ -17,7 +18,7 @@ import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { createExternalActions } from "./external-actions.ts";
-import { createNodeIdentities } from "./node-identity.ts";
+import { NodeIdentities } from "./node-identity.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
 import { createStatusView } from "./status/status-view.ts";
@@ -40,9 +41,9 @@ export class RemediationRound {
   readonly #ruleEvaluator: RuleEvaluator;
   readonly #episodeTracker: EpisodeTracker;
   readonly #actionPlanner: ActionPlanner;
-  readonly #identities;
-  readonly #detectExternalActions;
-  readonly #sendFleetAlerts;
+  readonly #identities: NodeIdentities;
+  readonly #detectExternalActions: () => void;
+  readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
   #prunedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: RemediationContext, signals: ExecutionSignals) {
@@ -56,7 +57,7 @@ export class RemediationRound {
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
     this.#actionPlanner = new ActionPlanner(context);
-    this.#identities = createNodeIdentities(context);
+    this.#identities = new NodeIdentities(context);
     this.#detectExternalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }

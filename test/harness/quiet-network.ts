@@ -1,3 +1,4 @@
+import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
@@ -90,7 +91,7 @@ const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
 const ROWS_MAX = 1_000;
 const WAIT_SECONDS_MAX = 3 * 3_600;
 
-/** Starts a daemon, and advances the clock until its inventory is trusted. */
+/** Starts a daemon, and advances the clock until its inventory is trusted. It stops when the test ends. */
 export async function startQuietNetwork(options: QuietNetworkOptions): Promise<QuietNetwork> {
   const clock = options.clock ?? createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, ...quietScenario, ...options.scenario }, START_MS);
@@ -155,6 +156,7 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
       if (process.isAlive()) await stopVirtualDaemon(network.daemon);
     },
   };
+  onTestFinished(network.stop);
   await clock.advance(options.warmUpMs ?? WARM_UP_MS);
   return network;
 }

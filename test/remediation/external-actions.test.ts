@@ -40,7 +40,6 @@ test("two daemons with separate state don't act on a node while the other verifi
   const gaps = sent.slice(1).flatMap(({ by, at }, index) => (sent[index]!.by === by ? [] : [at - sent[index]!.at]));
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(15 * MINUTE_MS);
   await stopVirtualDaemon(second.daemon);
-  await network.stop();
 });
 
 const rebootOnline = (match: string) =>
@@ -62,7 +61,6 @@ test("a node whose uptime fell without our reboot is held for 15 minutes, also a
   expect(network.holdReasons(node!)).toContain("ownership");
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
-  await network.stop();
 });
 
 test("our own reboot does not hold the node as an external action", async () => {
@@ -75,5 +73,4 @@ test("our own reboot does not hold the node as an external action", async () => 
     "ownership",
   );
   expect(network.episodes()).toMatchObject([{ state: "healed", acted: 2 }]);
-  await network.stop();
 });

@@ -35,7 +35,6 @@ test("dry_run records every step and posts nothing", async () => {
   expect(page).toContain(
     'proxywarden_actions_total{policy="reboot-offline",action="reboot",outcome="ineffective"} 0\n',
   );
-  await network.stop();
 });
 
 test("dry runs have their own limits: they don't count against real ones, and are held like real actions", async () => {
@@ -58,7 +57,6 @@ test("dry runs have their own limits: they don't count against real ones, and ar
     { shadow: false, node: real, outcome: "verified" },
   ]);
   expect(holdReasonsOf(network)).toContain("max_actions");
-  await network.stop();
 });
 
 const approving = rebootOffline({ mode: "approve" });
@@ -89,7 +87,6 @@ test("approve mode requests approval once, and after the approval sends exactly 
     ok: false,
     error: { kind: "not_found" },
   });
-  await network.stop();
 });
 
 test("a request for approval lapses when its evidence is gone", async () => {
@@ -108,7 +105,6 @@ test("a request for approval lapses when its evidence is gone", async () => {
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["cleared"]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("an approved action that is held lapses when its evidence is gone", async () => {
@@ -124,7 +120,6 @@ test("an approved action that is held lapses when its evidence is gone", async (
   network.controller().operatorCommands.resume();
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("approval of a rejected step is not requested again in its episode", async () => {
@@ -141,7 +136,6 @@ test("approval of a rejected step is not requested again in its episode", async 
     { state: "rejected", detail: expect.stringContaining("it is being moved") },
   ]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("requests for approval and approvals survive a restart", async () => {
@@ -162,7 +156,6 @@ test("requests for approval and approvals survive a restart", async () => {
   network.failNode(second!);
   await network.advance(4 * MINUTE_MS);
   expect(network.actions().filter(({ sentAt }) => sentAt !== null)).toMatchObject([{ id: shown!.id }]);
-  await network.stop();
 });
 
 test("an approval covers one step: approval of the next one is requested separately", async () => {
@@ -174,7 +167,6 @@ test("an approval covers one step: approval of the next one is requested separat
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.controller().view.approvals()).toMatchObject([{ node, request: { kind: "reboot", force: true } }]);
-  await network.stop();
 });
 
 test("a policy that switches to enforce no longer waits for approval", async () => {
@@ -186,5 +178,4 @@ test("a policy that switches to enforce no longer waits for approval", async () 
   await network.advance(20 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "lapsed" }, { outcome: "verified" }]);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });

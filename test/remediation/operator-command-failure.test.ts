@@ -38,5 +38,4 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
   expect(orders.acceptInventory()).toMatchObject({ ok: true });
   expect(view.status().breaker).toBeNull();
   expect(view.status().largestWalkNodes).toBeLessThan(baseline / 2);
-  await network.stop();
 });

@@ -49,7 +49,6 @@ test("every successful command is journaled with the operator's name, and surviv
       .view.explain(held!)
       .operatorCommands.map(({ order }) => order),
   ).toEqual(["release", "hold"]);
-  await network.stop();
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {
@@ -80,7 +79,6 @@ test("an action has the operator who approved or rejected it, and the time", asy
     ...{ state: "rejected", answered: { operator: "bob" } },
     detail: `bob rejected ${refused!.id}: it is being moved`,
   });
-  await other.stop();
 });
 
 test("the blockers of a pause and of a hold name the operator", async () => {
@@ -96,5 +94,4 @@ test("the blockers of a pause and of a hold name the operator", async () => {
   expect(details).toContainEqual(expect.stringMatching(/^paused: .* by alice: a release$/));
   expect(details).toContainEqual(expect.stringMatching(/^held: .*bob holds it: its disk is swapped/));
   expect(network.controller().view.status().paused).toMatchObject({ operator: "alice", reason: "a release" });
-  await network.stop();
 });

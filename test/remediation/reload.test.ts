@@ -19,7 +19,6 @@ test("an unchanged policy keeps its timers and episodes when other policies chan
   await network.advance(5 * MINUTE_MS);
   expect(timerOf(network, node!)).toMatchObject({ state: "firing", since: before.since });
   expect(network.episodes()).toMatchObject([{ id: "ep-1", state: "firing" }]);
-  await network.stop();
 });
 
 test("a longer `for` returns a firing timer to pending, withdraws an episode without actions, and sends a notification", async () => {
@@ -36,7 +35,6 @@ test("a longer `for` returns a firing timer to pending, withdraws an episode wit
   expect(network.postCount()).toBe(0);
   await network.advance(25 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("a longer `for` does not withdraw an episode with actions", async () => {
@@ -47,7 +45,6 @@ test("a longer `for` does not withdraw an episode with actions", async () => {
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("a policy with a new condition starts over: timers start from zero, and episodes are withdrawn", async () => {
@@ -62,7 +59,6 @@ test("a policy with a new condition starts over: timers start from zero, and epi
   expect(network.postCount()).toBe(0);
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["withdrawn", "healed"]);
-  await network.stop();
 });
 
 test("an action under way when the condition of its policy changes is verified against the old condition", async () => {
@@ -74,7 +70,6 @@ test("an action under way when the condition of its policy changes is verified a
   await network.advance(10 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: verified"]);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
-  await network.stop();
 });
 
 test("an action under way when its step is removed from the policy is still verified", async () => {
@@ -89,7 +84,6 @@ test("an action under way when its step is removed from the policy is still veri
   expect(actionLines(network)).toEqual(["disconnect: ineffective", "reboot: ineffective"]);
   expect(episodeStates(network)).toEqual(["given_up"]);
   expect(network.controller().view.status().inFlight).toBe(0);
-  await network.stop();
 });
 
 test("when a policy is removed, its action under way is verified, and then its episode is withdrawn", async () => {
@@ -103,7 +97,6 @@ test("when a policy is removed, its action under way is verified, and then its e
   expect(actionLines(network)).toEqual(["reboot: ineffective"]);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
@@ -124,7 +117,6 @@ test("when a policy is removed, its quarantine is tracked to its end, and counts
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)[0]).toBe("withdrawn");
   expect(nodesActedOn(network)).toEqual([node, other]);
-  await network.stop();
 });
 
 test("from dry_run to enforce: the dry-run episode is withdrawn, and the first real one begins", async () => {
@@ -140,7 +132,6 @@ test("from dry_run to enforce: the dry-run episode is withdrawn, and the first r
     { shadow: false, state: "healed" },
   ]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("from enforce to dry_run during an episode: the step under way is verified, and nothing more is sent", async () => {
@@ -153,7 +144,6 @@ test("from enforce to dry_run during an episode: the step under way is verified,
   expect(real).toMatchObject([{ state: "withdrawn" }]);
   expect(network.actions()[0]).toMatchObject({ shadow: false, outcome: "ineffective" });
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("from enforce to dry_run during our quarantine: it is tracked to its end, and an operator may end it", async () => {
@@ -172,7 +162,6 @@ test("from enforce to dry_run during our quarantine: it is tracked to its end, a
   await network.advance(5 * MINUTE_MS);
   expect(network.episodes().filter(({ shadow: dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
   expect(network.controller().view.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
-  await network.stop();
 });
 
 test("a reload in the same process keeps the time that timers have counted", async () => {
@@ -189,7 +178,6 @@ test("a reload in the same process keeps the time that timers have counted", asy
   expect(timerOf(network, node!)!.trueMs).toBeGreaterThan(before.trueMs + 30 * SECOND_MS);
   await network.advance(6 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("a record counts as one observation, also across a reload, and does not end a quarantine", async () => {
@@ -208,7 +196,6 @@ test("a record counts as one observation, also across a reload, and does not end
   expect(network.episodes()).toMatchObject([{ state: "quarantined", quarantine: { seenOnline: 1 } }]);
   await network.advance(MINUTE_MS);
   expect(episodeStates(network)).toEqual(["freed"]);
-  await network.stop();
 });
 
 test("alerts and episodes that continue across a reload keep their notification keys", async () => {
@@ -220,5 +207,4 @@ test("alerts and episodes that continue across a reload keep their notification 
   await network.advance(15 * MINUTE_MS);
   expect(new Set(notificationsOf(network, "incident").map(({ key, endsAt }) => `${key} ${endsAt}`)).size).toBe(1);
   expect(notificationsOf(network, "episode")).toHaveLength(1);
-  await network.stop();
 });

@@ -15,7 +15,6 @@ test("timers start over at another service: a node with the same id has to be un
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("an approval at one service does not apply at another", async () => {
@@ -40,7 +39,6 @@ test("an approval at one service does not apply at another", async () => {
   });
   expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);
   expect(network.notifications.filter(({ kind, endsAt }) => kind === "episode" && endsAt !== null)).toHaveLength(1);
-  await network.stop();
 });
 
 test("after a change of the service an action under way ends in doubt, no further step is taken, and limits still count it", async () => {
@@ -55,7 +53,6 @@ test("after a change of the service an action under way ends in doubt, no furthe
   expect(episodeStates(network)[0]).toBe("withdrawn");
   expect(network.postCount()).toBe(1);
   expect(network.holdReasons(node!)).toEqual(["max_actions"]);
-  await network.stop();
 });
 
 test("after a return to the first service nothing resumes: our earlier quarantine there counts as external and is left alone", async () => {
@@ -76,7 +73,6 @@ test("after a return to the first service nothing resumes: our earlier quarantin
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   // A hold by an operator stays at every service.
   expect(network.controller().view.explain("node_caffe390").holds).toHaveLength(1);
-  await network.stop();
 });
 
 test("the inventory of one service is not compared with that of another", async () => {
@@ -84,5 +80,4 @@ test("the inventory of one service is not compared with that of another", async 
   expect(network.controller().view.status().largestWalkNodes).toBe(60);
   await network.restart(otherService);
   expect(network.controller().view.status().largestWalkNodes).toBe(0);
-  await network.stop();
 });

@@ -30,7 +30,6 @@ test.each([
       request: { kind: "reboot", force: true },
       outcome: "verified",
     });
-    await network.stop();
   },
   300_000,
 );
@@ -51,5 +50,4 @@ test("a quarantine by a shipped policy holds a node that a reboot heals for less
   const reboot = network.actions().find(({ node }) => node === offline);
   expect(reboot).toMatchObject({ policy: "reboot-offline" });
   expect(reboot!.sentAt! - from).toBeLessThan(HOLD_MS_MAX);
-  await network.stop();
 }, 300_000);

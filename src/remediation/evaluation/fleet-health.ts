@@ -13,7 +13,7 @@ import {
 } from "../../policy/guards/storm-and-breaker.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import type { CandidateDeps } from "./candidates.ts";
-import { createIncidentTracker, INCIDENTS, type IncidentTracker } from "./incidents.ts";
+import { INCIDENTS, IncidentTracker } from "./incidents.ts";
 
 /** What an evaluation of the policies observed, by policy. */
 export interface ObservedChanges {
@@ -56,7 +56,7 @@ export class FleetHealth {
     const fact = <T>(key: string) => JSON.parse(remediationState.records.fact(key) ?? "null") as T | null;
     const storm = fact<Storm>(STORM);
     this.#context = context;
-    this.#incidents = createIncidentTracker(context);
+    this.#incidents = new IncidentTracker(context);
     this.#countedPolicies = fact<string[]>(ACTING) ?? [];
     this.#real = {
       breaker: fact<Breaker>(BREAKER) ?? CLOSED_BREAKER,

@@ -29,7 +29,6 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
     "critical",
     "critical",
   ]);
-  await network.stop();
 });
 
 test("a node stays given up if its steps took longer than forget_after", async () => {
@@ -42,7 +41,6 @@ test("a node stays given up if its steps took longer than forget_after", async (
   expect(network.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up"]);
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
   expect(notificationsOf(network, "step")).toHaveLength(2);
-  await network.stop();
 });
 
 test("a node stays given up across a kill at the end of its last episode, until it is healthy", async () => {
@@ -80,7 +78,6 @@ test("a node stays given up across a kill at the end of its last episode, until 
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(3);
   expect(network.episodes().at(-1)).toMatchObject({ state: "healed" });
-  await network.stop();
 });
 
 test("after release a policy tries a given-up node as often as the first time", async () => {
@@ -103,7 +100,6 @@ test("after release a policy tries a given-up node as often as the first time", 
   await network.advance(4 * HOUR_MS);
   expect(network.postCount()).toBe(4);
   expect(notificationsOf(network, "given_up")).toHaveLength(2);
-  await network.stop();
 });
 
 test("a policy that fell back acts again after reset-breaker, and its efficacy is measured from then on", async () => {
@@ -140,5 +136,4 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
   expect(policyOf(network)).toMatchObject({ mode: "enforce", hasFallenBack: false });
   expect(nodesActedOn(network)).toContain(fourth);
   expect(network.postCount()).toBeGreaterThan(sent);
-  await network.stop();
 });

@@ -15,7 +15,6 @@ test("a node that a reboot heals is rebooted once, verified with proof, and its 
   ]);
   expect(network.episodes()).toMatchObject([{ node, state: "healed", acted: 1 }]);
   expect(notificationsOf(network, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await network.stop();
 });
 
 test("a node is not acted on before `when` was observed true for `for`", async () => {
@@ -26,7 +25,6 @@ test("a node is not acted on before `when` was observed true for `for`", async (
   expect(network.postCount()).toBe(0);
   await network.advance(2 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("a node that only a forced reboot heals gets a reboot first, and the forced one only after that was ineffective", async () => {
@@ -40,7 +38,6 @@ test("a node that only a forced reboot heals gets a reboot first, and the forced
   const [first, second] = network.actions();
   expect(second!.sentAt! - first!.sentAt!).toBeGreaterThanOrEqual(10 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ node, state: "healed", acted: 2 }]);
-  await network.stop();
 });
 
 const allSteps = [steps.disconnect, steps.reboot, steps.force, steps.quarantine, steps.notify];
@@ -66,7 +63,6 @@ test("a node that nothing heals gets every step, one at a time, and is then give
   expect(notificationsOf(network, "step")).toMatchObject([{ node, severity: "critical" }]);
   expect(notificationsOf(network, "given_up")).toMatchObject([{ node }]);
   expect(network.episodes()).toMatchObject([{ node, state: "given_up", acted: 4 }]);
-  await network.stop();
 });
 
 test("a node that was not healed is tried again after retry.every, and is given up after retry.episodes, even beyond forget_after", async () => {
@@ -88,7 +84,6 @@ test("a node that was not healed is tried again after retry.every, and is given 
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
   await network.advance(45 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("a node that becomes unhealthy again within clear_for stays in its episode, and gets the next step after `for`", async () => {
@@ -103,7 +98,6 @@ test("a node that becomes unhealthy again within clear_for stays in its episode,
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: verified", "forced reboot: verified"]);
   expect(network.episodes()).toMatchObject([{ state: "healed", acted: 2 }]);
-  await network.stop();
 });
 
 test("a node that recovers without an action before its step is not acted on, and its episode closes as cleared", async () => {
@@ -118,7 +112,6 @@ test("a node that recovers without an action before its step is not acted on, an
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.episodes()).toMatchObject([{ state: "cleared", acted: 0 }]);
-  await network.stop();
 });
 
 test("a reboot whose node does not come back gets its time once more, and is then ineffective", async () => {
@@ -133,5 +126,4 @@ test("a reboot whose node does not come back gets its time once more, and is the
   expect(network.status(node!)).toBe("rebooting");
   await network.advance(3 * MINUTE_MS);
   expect(actionLines(network)[0]).toBe("reboot: ineffective");
-  await network.stop();
 });

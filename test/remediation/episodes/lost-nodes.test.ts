@@ -56,14 +56,12 @@ describe("nodes that leave the list after an action", () => {
     expect(holdReasonsOf(network)).toContain("disrupted");
     expect(network.actions().filter(({ outcome }) => outcome === "ineffective")).toHaveLength(5);
     expect(notificationsOf(network, "lost")).toHaveLength(5);
-    await network.stop();
   });
 
   test("count after their policy is proven, too", async () => {
     const network = await startLosingNodes({}, { scenario: rebootsLoseNodes({ share: 0.5 }) });
     expect(await failOneByOne(network, 12)).toBeLessThanOrEqual(5);
     expect(episodeStates(network)).toContain("healed");
-    await network.stop();
   });
 
   test("count in the limits of their region, and in its number of nodes", async () => {
@@ -76,7 +74,6 @@ describe("nodes that leave the list after an action", () => {
     await network.advance(5 * HOUR_MS);
     expect(network.postCount()).toBe(1);
     expect(network.holdReasons(second!)).toEqual(["disrupted_domain"]);
-    await network.stop();
   });
 
   test("stay in flight until the time of their step is up, and are then ineffective", async () => {
@@ -93,7 +90,6 @@ describe("nodes that leave the list after an action", () => {
     const [one, two] = network.actions();
     expect(one).toMatchObject({ outcome: "ineffective", detail: "the node left the list" });
     expect(two!.sentAt! - one!.sentAt!).toBeGreaterThanOrEqual(10 * MINUTE_MS);
-    await network.stop();
   });
 
   test("count as failures of their policy, and too many make it fall back to dry_run", async () => {
@@ -101,7 +97,6 @@ describe("nodes that leave the list after an action", () => {
     const network = await startLosingNodes({ canary: false, efficacy });
     expect(await failOneByOne(network, 8)).toBe(3);
     expect(notificationsOf(network, "efficacy")).toHaveLength(1);
-    await network.stop();
   });
 
   test("count for the circuit breaker together with firing nodes", async () => {
@@ -115,7 +110,6 @@ describe("nodes that leave the list after an action", () => {
     network.failNode(network.nodes()[100]!);
     await network.advance(20 * MINUTE_MS);
     expect(network.controller().view.status().breaker).not.toBeNull();
-    await network.stop();
   });
 
   test("no longer count once they are back, and their episode continues", async () => {
@@ -130,7 +124,6 @@ describe("nodes that leave the list after an action", () => {
     expect(network.nodes()).toContain(first);
     await network.advance(15 * MINUTE_MS);
     expect(network.episodes()[0]).toMatchObject({ state: "cleared" });
-    await network.stop();
   });
 
   test("no longer count once an operator accepts the loss, also after a restart", async () => {
@@ -147,6 +140,5 @@ describe("nodes that leave the list after an action", () => {
     await network.advance(30 * MINUTE_MS);
     expect(network.postCount()).toBe(2);
     expect(episodeStates(network)).toEqual(["withdrawn", "suspended"]);
-    await network.stop();
   });
 });

@@ -21,7 +21,6 @@ test("a node that an operator repairs after our reboot had no effect does not co
   expect(network.actions()).toMatchObject([{ detail: expect.stringContaining("maintenance") }]);
   expect(episodeStates(network)).toEqual(["cleared"]);
   expect(isProven(network)).toBe(false);
-  await network.stop();
 });
 
 test("a node that an operator quarantines after our reboot does not count as healed when it is released", async () => {
@@ -40,5 +39,4 @@ test("a node that an operator quarantines after our reboot does not count as hea
   expect(network.status(node!)).toBe("online");
   expect(episodeStates(network)).toEqual(["cleared"]);
   expect(isProven(network)).toBe(false);
-  await network.stop();
 });

@@ -48,7 +48,6 @@ describe("a node that returns after an absence", () => {
     expect(timerOf(network, node)).toMatch(/^pending [0-5]m$/);
     expect(await minutesToAction(network)).toBeGreaterThanOrEqual(25);
     expect(episodeStates(network)).toEqual(["acting"]);
-    await network.stop();
   });
 
   test("with another created_at is another node: no state of the old one applies", async () => {
@@ -69,7 +68,6 @@ describe("a node that returns after an absence", () => {
     await leaveAndReturn(network, node, 2 * HOUR_MS);
     await network.advance(10 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["given_up", "recovering"]);
-    await network.stop();
   });
 
   test("is found to be another one as soon as its detail is read, even between two walks", async () => {
@@ -91,7 +89,6 @@ describe("a node that returns after an absence", () => {
       { outcome: "in_doubt", detail: expect.stringContaining("the id belongs to another node") },
     ]);
     expect(timerOf(network, node)).toMatch(/^pending/);
-    await network.stop();
   });
 
   test("with another created_at closes the open episode, and does not inherit an approval", async () => {
@@ -111,7 +108,6 @@ describe("a node that returns after an absence", () => {
     expect(network.postCount()).toBe(0);
     expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);
     expect(network.actions()).toMatchObject([{ state: "lapsed" }, { state: "awaiting" }]);
-    await network.stop();
   });
 });
 
@@ -132,7 +128,6 @@ describe("after downtime", () => {
     expect(network.postCount()).toBe(0);
     expect(network.actions()[0]).toMatchObject({ state: "lapsed", detail: "the approval expired after 4h" });
     expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
-    await network.stop();
   });
 
   test("a timer starts over if the id has another created_at", async () => {
@@ -149,7 +144,6 @@ describe("after downtime", () => {
     await network.restart({ downMs: 30 * MINUTE_MS });
     network.failNode(node);
     expect(await minutesToAction(network)).toBeGreaterThanOrEqual(30);
-    await network.stop();
   });
 
   test("a timer continues where it was", async () => {
@@ -159,7 +153,6 @@ describe("after downtime", () => {
     await network.advance(20 * MINUTE_MS);
     await network.restart({ downMs: 10 * HOUR_MS });
     expect(await minutesToAction(network)).toBeLessThan(15);
-    await network.stop();
   });
 });
 
@@ -187,7 +180,6 @@ describe("an approval", () => {
     expect(explained).toMatchObject([
       { reason: "approval", detail: expect.stringContaining(`${request!.id} lapsed: the approval expired after 1h`) },
     ]);
-    await network.stop();
   });
 
   test("can't be given after safety.approval_ttl; a new request has current evidence", async () => {
@@ -205,6 +197,5 @@ describe("an approval", () => {
     expect(network.controller().operatorCommands.approve(fresh!.id)).toMatchObject({ ok: true });
     await network.advance(MINUTE_MS);
     expect(network.postCount()).toBe(1);
-    await network.stop();
   });
 });

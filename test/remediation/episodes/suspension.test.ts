@@ -49,7 +49,6 @@ describe("an episode whose verdict stays unknown", () => {
     await network.advance(3 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["suspended", "acting"]);
     expect(network.actions()).toMatchObject([{ state: "lapsed" }, { policy: "reboot-offline", state: "sent" }]);
-    await network.stop();
   });
 
   test("continues once the condition has been true for `for` again", async () => {
@@ -62,7 +61,6 @@ describe("an episode whose verdict stays unknown", () => {
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(20 * MINUTE_MS);
     expect(network.episodes()).toMatchObject([{ id, state: "firing" }]);
-    await network.stop();
   });
 
   test("ends after retry.forget_after", async () => {
@@ -71,7 +69,6 @@ describe("an episode whose verdict stays unknown", () => {
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["withdrawn"]);
-    await network.stop();
   });
 
   test("is suspended after max_age + for, also across a restart", async () => {
@@ -84,7 +81,6 @@ describe("an episode whose verdict stays unknown", () => {
     await network.restart();
     await network.advance(5 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["suspended"]);
-    await network.stop();
   });
 });
 
@@ -109,7 +105,6 @@ test("a node that stays on the list is not lost when its episode is suspended af
   network.interventions.leaveFleet(ONE, Number.POSITIVE_INFINITY);
   await network.advance(30 * MINUTE_MS);
   expect(notificationsOf(network, "lost")).toHaveLength(1);
-  await network.stop();
 });
 
 test("nodes whose verdict stays unknown don't count towards a storm", async () => {
@@ -133,5 +128,4 @@ test("nodes whose verdict stays unknown don't count towards a storm", async () =
     });
   await network.advance(HOUR_MS - MINUTE_MS);
   expect(network.controller().view.policies()[0]).toMatchObject({ firing: 0 });
-  await network.stop();
 });

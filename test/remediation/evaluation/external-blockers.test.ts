@@ -49,7 +49,6 @@ test("blocked_by holds a policy until the blocker ends", async () => {
   answers.alerts = ok(false);
   await network.advance(20 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("blocked_by holds a policy while the query fails, and reports the error", async () => {
@@ -65,7 +64,6 @@ test("blocked_by holds a policy while the query fails, and reports the error", a
   expect(reasonsIn(network)).toMatchObject([
     { reason: "blocked_by", detail: expect.stringContaining("connection refused") },
   ]);
-  await network.stop();
 });
 
 test("blocked_by is queried again right before the POST, and a new blocker prevents it", async () => {
@@ -88,7 +86,6 @@ test("blocked_by is queried again right before the POST, and a new blocker preve
   answers.query = ok(false);
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("blocked_by runs no query while no node is unhealthy", async () => {
@@ -99,7 +96,6 @@ test("blocked_by runs no query while no node is unhealthy", async () => {
   });
   await network.advance(HOUR_MS);
   expect(queries).toEqual([]);
-  await network.stop();
 });
 
 /** A window from the start of the test until `minutes` later. */
@@ -120,7 +116,6 @@ test("a window that closes between the decision and the POST prevents the POST",
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(network.nodes("us-east")[0]!)).toEqual(["window"]);
-  await network.stop();
 });
 
 test("when a window closes, the step under way is verified, and the next one waits", async () => {
@@ -132,7 +127,6 @@ test("when a window closes, the step under way is verified, and the next one wai
   expect(network.actions()).toMatchObject([{ outcome: "ineffective" }]);
   expect(episodeStates(network)).toEqual(["firing"]);
   expect(network.holdReasons(node!)).toEqual(["window"]);
-  await network.stop();
 });
 
 test("a window that is open only by the service's clock holds the policy", async () => {
@@ -143,7 +137,6 @@ test("a window that is open only by the service's clock holds the policy", async
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(network.nodes("us-east")[0]!)).toEqual(["window"]);
-  await network.stop();
 });
 
 test("a window that is open only by our wall clock holds the policy", async () => {
@@ -158,5 +151,4 @@ test("a window that is open only by our wall clock holds the policy", async () =
   await network.advance(5 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["window"]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });

@@ -89,5 +89,4 @@ test("nodes that go offline after a disconnect healed their sessions are reboote
   ).toEqual([0, 0, 0, 0, 0, 0]);
   expect(network.controller().view.status()).toMatchObject({ stormUntil: null, breaker: null });
   expect(network.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
-  await network.stop();
 }, 300_000);

@@ -25,7 +25,6 @@ async function expectHealed(network: QuietNetwork): Promise<void> {
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
   expect(notificationsOf(network, "incident")).toEqual([]);
   expect(holdReasonsOf(network)).not.toContain("correlated");
-  await network.stop();
 }
 
 test("nodes that were unhealthy at the first evaluation are not an incident", async () => {
@@ -68,7 +67,6 @@ test("nodes whose details are read for the first time are not an incident", asyn
   for (const node of incidentNodes(network)) network.failNode(node);
   await network.advance(40 * MINUTE_MS);
   expect(notificationsOf(network, "incident")).toEqual([]);
-  await network.stop();
 });
 
 /** A whole region goes offline, and all but five of its nodes come back after an hour. */
@@ -95,7 +93,6 @@ test("an incident ends half an hour after most of its nodes came back, and the r
   await network.advance(2 * HOUR_MS + 30 * MINUTE_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
   expect(notificationsOf(network, "incident")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await network.stop();
 });
 
 test("an incident whose nodes stay unhealthy ends six hours after the last of them failed, even across a kill", async () => {
@@ -114,7 +111,6 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
   expect(explained.policies[0]!.blockers[0]!.detail).toMatch(/it ends 30m after .* at the latest at 2026-03-01T06:0\d/);
   await network.advance(2 * HOUR_MS + 30 * MINUTE_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
-  await network.stop();
 });
 
 test("onsets before and after a kill make one incident", async () => {
@@ -131,7 +127,6 @@ test("onsets before and after a kill make one incident", async () => {
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(notificationsOf(network, "incident")).toMatchObject([{ region: REGION }]);
-  await network.stop();
 });
 
 test("an incident observed in a dry run holds its nodes when the policy is enforced", async () => {
@@ -143,7 +138,6 @@ test("an incident observed in a dry run holds its nodes when the policy is enfor
   await network.advance(HOUR_MS);
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("an outage of fleet data doesn't end an incident", async () => {
@@ -159,5 +153,4 @@ test("an outage of fleet data doesn't end an incident", async () => {
   await network.advance(HOUR_MS);
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });

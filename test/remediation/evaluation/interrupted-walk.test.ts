@@ -27,5 +27,4 @@ test("a page that shows the node online resets its pending timer, although the w
   expect(nodesActedOn(network)).toEqual([]);
   await network.advance(3 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });

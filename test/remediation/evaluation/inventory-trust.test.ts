@@ -41,7 +41,6 @@ test("after the inventory vanished, pending timers start from zero, and a cool-d
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
   await network.advance(15 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("the cool-down after untrusted data survives a restart", async () => {
@@ -56,7 +55,6 @@ test("the cool-down after untrusted data survives a restart", async () => {
   network.failNode(node!);
   await network.advance(20 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
-  await network.stop();
 });
 
 test("a step that is under way while the inventory vanishes is verified when trust returns", async () => {
@@ -74,7 +72,6 @@ test("a step that is under way while the inventory vanishes is verified when tru
   expect(episodeStates(network)).toEqual(["firing"]);
   await network.advance(40 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
-  await network.stop();
 });
 
 test("a last_seen that is frozen for the whole fleet makes fleet data untrusted, and timers start over", async () => {
@@ -89,7 +86,6 @@ test("a last_seen that is frozen for the whole fleet makes fleet data untrusted,
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.episodes()).toEqual([]);
-  await network.stop();
 });
 
 test("a failed walk holds every node until the next complete one, and resets nothing", async () => {
@@ -104,7 +100,6 @@ test("a failed walk holds every node until the next complete one, and resets not
   network.setFault(null);
   await network.advance(2 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("after walks have failed for three intervals, pending timers start from zero", async () => {
@@ -116,7 +111,6 @@ test("after walks have failed for three intervals, pending timers start from zer
   await network.advance(5 * MINUTE_MS);
   expect(timerOf(network, node!)).toBeNull();
   expect(notificationsOf(network, "untrusted")).toHaveLength(1);
-  await network.stop();
 });
 
 test("too many unreadable records hold every node", async () => {
@@ -126,7 +120,6 @@ test("too many unreadable records hold every node", async () => {
   await network.advance(30 * MINUTE_MS);
   expect(trustReasons(network)).toContain("inventory_unknown");
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("after a restart no node is acted on before warmup_walks complete walks, even if its timer fired before", async () => {
@@ -148,7 +141,6 @@ test("after a restart no node is acted on before warmup_walks complete walks, ev
   expect(network.holdReasons(node!)).toEqual(["warming_up"]);
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("a fleet that was reduced on purpose is held until an operator accepts the inventory", async () => {
@@ -169,7 +161,6 @@ test("a fleet that was reduced on purpose is held until an operator accepts the 
   await network.restart();
   await network.advance(5 * MINUTE_MS);
   expect(trustReasons(network)).toEqual([]);
-  await network.stop();
 });
 
 test("the episode of a node that leaves the list is suspended, and continues once the node is back", async () => {
@@ -191,7 +182,6 @@ test("the episode of a node that leaves the list is suspended, and continues onc
     { outcome: "ineffective" },
     { outcome: "verified", request: { force: true } },
   ]);
-  await network.stop();
 });
 
 test("a node that leaves the list during its probation is in probation when it is back, and is not quarantined again", async () => {
@@ -209,7 +199,6 @@ test("a node that leaves the list during its probation is in probation when it i
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["given_up"]);
-  await network.stop();
 });
 
 const forgetful = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 2 * HOUR_MS };
@@ -225,7 +214,6 @@ test("the episode of a node that does not come back ends after forget_after if n
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   expect(notificationsOf(network, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await network.stop();
 });
 
 test("after a kill while fleet data is not trusted, the whole cool-down follows once trust returns", async () => {
@@ -243,7 +231,6 @@ test("after a kill while fleet data is not trusted, the whole cool-down follows 
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
   await network.advance(3 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("the cool-down begins with the first complete walk after a restart, not with the restart", async () => {
@@ -261,7 +248,6 @@ test("the cool-down begins with the first complete walk after a restart, not wit
   expect(network.postCount()).toBe(0);
   await network.advance(10 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("a service that does not answer from the start makes fleet data untrusted, and a cool-down follows", async () => {
@@ -276,7 +262,6 @@ test("a service that does not answer from the start makes fleet data untrusted, 
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("a node that left the list after an action stays lost after forget_after, and starts over once it is back", async () => {
@@ -291,5 +276,4 @@ test("a node that left the list after an action stays lost after forget_after, a
   network.setFault(null);
   await network.advance(3 * MINUTE_MS);
   expect(episodeStates(network)[0]).toBe("withdrawn");
-  await network.stop();
 });

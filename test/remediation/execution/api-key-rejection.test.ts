@@ -20,7 +20,6 @@ for (const status of [401, 403] as const) {
     await network.advance(HOUR_MS);
     expect(episodeStates(network)).toEqual(["healed", "healed"]);
     expect(notificationsOf(network, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-    await network.stop();
   });
 }
 
@@ -38,7 +37,6 @@ test("after a restart with a valid key an action is tried at once, and the rejec
   const notifications = notificationsOf(network, "credentials");
   expect(notifications.map(({ endsAt }) => endsAt === null)).toEqual([true, true, false]);
   expect(new Set(notifications.map(({ key }) => key)).size).toBe(1);
-  await network.stop();
 });
 
 test("a rejection that no action follows is resolved after two hours", async () => {
@@ -53,5 +51,4 @@ test("a rejection that no action follows is resolved after two hours", async () 
   expect(notificationsOf(network, "credentials")).toHaveLength(1);
   await network.advance(2 * HOUR_MS);
   expect(notificationsOf(network, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await network.stop();
 });

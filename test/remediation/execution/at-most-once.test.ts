@@ -40,7 +40,6 @@ test("every POST is preceded by its journaled intent, a read of the node, and th
       "sent",
     ]);
   }
-  await network.stop();
 });
 
 test("the journal before a POST has the whole request and its time", async () => {
@@ -68,7 +67,6 @@ test("the journal before a POST has the whole request and its time", async () =>
       evidence: { fields: { "node.status": "offline" } },
     },
   ]);
-  await network.stop();
 });
 
 test("a policy that reads sessions acts only right after a walk of the sessions", async () => {
@@ -94,7 +92,6 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   network.controller().operatorCommands.resume();
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
-  await network.stop();
 });
 
 test("while the journal can't be written no node is acted on, collectors and metrics continue, and it is logged once", async () => {
@@ -118,7 +115,6 @@ test("while the journal can't be written no node is acted on, collectors and met
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
   expect(await network.daemon.metrics.render("text")).toContain("proxywarden_journal_writable 1\n");
-  await network.stop();
 });
 
 test("a journal that fails between the intent and the POST prevents the POST", async () => {
@@ -134,7 +130,6 @@ test("a journal that fails between the intent and the POST prevents the POST", a
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("an action whose outcome could not be journaled counts against the limits", async () => {
@@ -153,7 +148,6 @@ test("an action whose outcome could not be journaled counts against the limits",
   await network.advance(3 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "sent", inDoubt: true }]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("operator commands are rejected while they can't be journaled", async () => {
@@ -166,7 +160,6 @@ test("operator commands are rejected while they can't be journaled", async () =>
   network.injectedFailures.writeError = null;
   expect(orders.pause("a test")).toMatchObject({ ok: true });
   await network.advance(HOUR_MS / 6);
-  await network.stop();
 });
 
 test("a journal that is lost at exit holds every action", async () => {
@@ -180,5 +173,4 @@ test("a journal that is lost at exit holds every action", async () => {
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(node!)).toEqual(["journal"]);
   expect(network.controller().view.status().journal).toBe("the database is damaged");
-  await network.stop();
 });

@@ -33,7 +33,6 @@ for (const [what, fault, done] of doubtful) {
     expect(network.postCount()).toBe(1);
     expect(actionLines(network)).toEqual([`reboot: ${done ? "verified" : "ineffective"}`]);
     expect(episodeStates(network)).toEqual([done ? "healed" : "given_up"]);
-    await network.stop();
   });
 }
 
@@ -47,7 +46,6 @@ test("after an action in doubt that had no effect the next step follows, and it 
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective"]);
   expect(network.holdReasons(node!)).toEqual(["max_actions"]);
-  await network.stop();
 });
 
 for (const status of [401, 403] as const) {
@@ -70,7 +68,6 @@ for (const status of [401, 403] as const) {
     await network.advance(40 * MINUTE_MS);
     expect(nodesActedOn(network).toSorted()).toEqual([first, second].toSorted());
     expect(episodeStates(network)).toEqual(["healed", "healed"]);
-    await network.stop();
   });
 }
 
@@ -83,7 +80,6 @@ test("a key without the scope for actions does not affect the collectors, and no
   expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
   // One attempt every 15 minutes.
   expect(network.postCount()).toBeLessThanOrEqual(4);
-  await network.stop();
 });
 
 test("after a 429 the same step is sent again, not before Retry-After", async () => {
@@ -98,7 +94,6 @@ test("after a 429 the same step is sent again, not before Retry-After", async ()
   expect(actionLines(network)).toEqual(["reboot: failed", "reboot: verified"]);
   expect(second!.createdAt - first!.endedAt!).toBeGreaterThanOrEqual(100 * SECOND_MS);
   expect(network.episodes()).toMatchObject([{ state: "healed", acted: 1 }]);
-  await network.stop();
 });
 
 test("with a 429 and Retry-After: 0 to every POST, a step has at most five attempts, all counted by max_actions", async () => {
@@ -113,7 +108,6 @@ test("with a 429 and Retry-After: 0 to every POST, a step has at most five attem
   for (const [index, wait] of waits.entries()) expect(wait).toBeGreaterThanOrEqual(SECOND_MS * 2 ** index);
   expect(episodeStates(network)).toEqual(["given_up"]);
   expect(notificationsOf(network, "given_up")).toMatchObject([{ summary: expect.stringContaining("429") }]);
-  await network.stop();
 });
 
 test("attempts that are answered with 429 use up max_actions", async () => {
@@ -124,7 +118,6 @@ test("attempts that are answered with 429 use up max_actions", async () => {
   await network.advance(50 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
   expect(holdReasonsOf(network)).toContain("max_actions");
-  await network.stop();
 });
 
 const rejections: readonly (readonly [what: string, status: number])[] = [
@@ -144,7 +137,6 @@ for (const [what, status] of rejections) {
     expect(actionLines(network)).toEqual(["reboot: refused"]);
     expect(episodeStates(network)).toEqual(["given_up"]);
     expect(notificationsOf(network, "given_up")).toHaveLength(1);
-    await network.stop();
   });
 }
 
@@ -154,7 +146,6 @@ test("an answer with `success: false` is a refusal, whatever its status", async 
   await network.advance(30 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "refused", detail: expect.stringContaining("not today") }]);
   expect(episodeStates(network)).toEqual(["given_up"]);
-  await network.stop();
 });
 
 /** Answers every POST with a refusal in the body and the status 200. */
@@ -184,7 +175,6 @@ test("an action whose node can't be read is not sent, and is tried again less an
   network.setFault(null);
   await network.advance(40 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 const replies = ["success", "empty_object", "no_content"] as const;
@@ -197,7 +187,6 @@ for (const actionReply of replies) {
     network.failNode(network.nodes("us-east")[0]!);
     await network.advance(30 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: false }]);
-    await network.stop();
   });
 }
 
@@ -211,7 +200,6 @@ test("if the service restarts during an episode, the action is verified once it 
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("while the service is down for hours no node is acted on, and an earlier action is verified when it is back", async () => {
@@ -225,5 +213,4 @@ test("while the service is down for hours no node is acted on, and an earlier ac
   await network.advance(20 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: verified"]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });

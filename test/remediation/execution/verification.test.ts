@@ -22,7 +22,6 @@ test("a recovery without proof of a reboot is verified, with the proof `none`", 
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
   await network.advance(3 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "verified", proof: "none" }]);
-  await network.stop();
 });
 
 test("a step ends as soon as its expectation holds, and is ineffective if `when` is still true", async () => {
@@ -31,7 +30,6 @@ test("a step ends as soon as its expectation holds, and is ineffective if `when`
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(9 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: null"]);
-  await network.stop();
 });
 
 test("a step whose expectation never holds ends when its time is up, with the result of `when`", async () => {
@@ -42,7 +40,6 @@ test("a step whose expectation never holds ends when its time is up, with the re
   expect(actionLines(network)).toEqual(["reboot: null"]);
   await network.advance(3 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: verified"]);
-  await network.stop();
 });
 
 test("a disconnect is verified when `when` becomes false, whatever the service answered", async () => {
@@ -57,7 +54,6 @@ test("a disconnect is verified when `when` becomes false, whatever the service a
   expect(actionLines(network)).toEqual(["disconnect: null"]);
   await network.advance(2 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: verified"]);
-  await network.stop();
 });
 
 const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 10 * MINUTE_MS });
@@ -73,7 +69,6 @@ test("a policy that reads details is verified in time, even if details are read 
   expect(network.actions()).toMatchObject([
     { node, outcome: "verified", evidence: { fields: { "node.cpu_usage": expect.any(Number) } } },
   ]);
-  await network.stop();
 });
 
 test("a step whose verdict stays unknown long after its time is in doubt, and the episode is given up", async () => {
@@ -87,7 +82,6 @@ test("a step whose verdict stays unknown long after its time is in doubt, and th
   await network.advance(6 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
   expect(episodeStates(network)).toEqual(["given_up"]);
-  await network.stop();
 });
 
 const hide = { ...steps.quarantine, durationMs: 30 * MINUTE_MS };
@@ -101,7 +95,6 @@ test("a quarantine whose reply was lost is verified by observation, and lasts", 
   await network.advance(10 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: true }]);
   expect(episodeStates(network)).toEqual(["quarantined"]);
-  await network.stop();
 });
 
 test("a quarantine that did not take place is ineffective once its time is up, and no longer counts", async () => {
@@ -115,7 +108,6 @@ test("a quarantine that did not take place is ineffective once its time is up, a
   await network.advance(5 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["quarantine: ineffective", "reboot: null"]);
   expect(network.episodes()).toMatchObject([{ quarantine: null }]);
-  await network.stop();
 });
 
 test("a quarantine in which `when` stays true is ineffective: the next step follows, and the quarantine is still tracked", async () => {
@@ -134,7 +126,6 @@ test("a quarantine in which `when` stays true is ineffective: the next step foll
   expect(network.notifications.filter(({ kind }) => kind === "given_up")).toHaveLength(1);
   expect(episodeStates(network)).toEqual(["given_up"]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("a quarantine lasts as long as the service replied, if that differs from the request", async () => {
@@ -155,7 +146,6 @@ test("a quarantine lasts as long as the service replied, if that differs from th
   // It ended in time: no operator lifted it.
   await network.advance(9 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
-  await network.stop();
 });
 
 test("an operator who lifts a quarantine before it is verified ends the episode, and its action no longer counts", async () => {
@@ -175,7 +165,6 @@ test("an operator who lifts a quarantine before it is verified ends the episode,
   network.failNode(other!);
   await network.advance(10 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual(["node_caffe390", other]);
-  await network.stop();
 });
 
 test("a step is verified by data from after it was sent, not by an earlier record", async () => {
@@ -187,7 +176,6 @@ test("a step is verified by data from after it was sent, not by an earlier recor
   await network.advance(2 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
   expect(episodeStates(network)).toEqual(["acting"]);
-  await network.stop();
 });
 
 test("failed verification reads are not more frequent than successful ones", async () => {
@@ -201,5 +189,4 @@ test("failed verification reads are not more frequent than successful ones", asy
   // Eight reads in the ten minutes of the step.
   expect(failed.length).toBeGreaterThan(2);
   expect(failed.length).toBeLessThanOrEqual(6);
-  await network.stop();
 });

@@ -38,7 +38,6 @@ test("opens after a kill between the commit of the timers that fire and the next
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("counts the nodes that fire under a dry run when a reload makes the policy enforce", async () => {
@@ -58,7 +57,6 @@ test("counts the nodes that fire under a dry run when a reload makes the policy 
   await network.advance(10 * MINUTE_MS);
   expect(breakerOf(network)).toBeNull();
   expect(network.postCount()).toBeGreaterThan(0);
-  await network.stop();
 });
 
 test("counts the nodes that fire under a dry run when a restart makes the policy enforce and a kill follows", async () => {
@@ -72,5 +70,4 @@ test("counts the nodes that fire under a dry run when a restart makes the policy
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });

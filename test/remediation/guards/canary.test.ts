@@ -39,7 +39,6 @@ test("two nodes that were between steps when a step was added are treated one af
   await network.advance(HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["healed", "healed"]);
   expect(network.postCount()).toBe(4);
-  await network.stop();
 });
 
 test("a canary that an operator holds between two steps doesn't hold the other nodes", async () => {
@@ -50,7 +49,6 @@ test("a canary that an operator holds between two steps doesn't hold the other n
   await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy);
   expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
-  await network.stop();
 });
 
 test("a canary whose next step an operator rejects doesn't hold the other nodes", async () => {
@@ -77,7 +75,6 @@ test("a canary whose next step an operator rejects doesn't hold the other nodes"
   await network.advance(HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy.slice(0, 2));
   expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
-  await network.stop();
 });
 
 test("a canary in maintenance between two steps doesn't hold the other nodes, and no two are treated at once", async () => {
@@ -91,5 +88,4 @@ test("a canary in maintenance between two steps doesn't hold the other nodes, an
   expect(nodesActedOn(network).length).toBeLessThanOrEqual(2);
   await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy);
-  await network.stop();
 });

@@ -18,7 +18,6 @@ test("max_in_flight limits the actions that are sent and not yet verified", asyn
   expect(network.postCount()).toBe(3);
   expect(network.controller().view.status().inFlight).toBe(3);
   expect(network.holdReasons(unhealthy[5]!)).toEqual(["in_flight"]);
-  await network.stop();
 });
 
 /** A policy that quarantines online nodes. */
@@ -38,7 +37,6 @@ test("max_disrupted counts a node in our quarantine for as long as that lasts", 
   await network.advance(HOUR_MS);
   expect(episodeStates(network).toSorted()).toEqual(["firing", "firing", "quarantined", "quarantined"]);
   expect(holdReasonsOf(network)).toEqual(["disrupted"]);
-  await network.stop();
 });
 
 test("a node that was offline before our quarantine is not disrupted, so another node of its region is healed", async () => {
@@ -54,7 +52,6 @@ test("a node that was offline before our quarantine is not disrupted, so another
   expect(network.daemon.clock.monotonic() - before).toBeLessThan(15 * MINUTE_MS);
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined", "healed"]);
-  await network.stop();
 });
 
 test("max_disrupted_per limits the disrupted nodes of one region", async () => {
@@ -66,7 +63,6 @@ test("max_disrupted_per limits the disrupted nodes of one region", async () => {
   expect(network.postCount()).toBe(3);
   expect(nodesActedOn(network)).toContain(nodes[3]);
   expect(holdReasonsOf(network)).toEqual(["disrupted_domain"]);
-  await network.stop();
 });
 
 test("min_online holds an online node if too few would stay, even if several are decided on at once", async () => {
@@ -79,7 +75,6 @@ test("min_online holds an online node if too few would stay, even if several are
   await network.advance(20 * MINUTE_MS);
   expect(network.nodes("eu-south").map(network.status).toSorted()).toEqual(["online", "online", "quarantined"]);
   expect(holdReasonsOf(network)).toEqual(["min_online"]);
-  await network.stop();
 });
 
 test("min_online does not hold an offline node", async () => {
@@ -90,7 +85,6 @@ test("min_online does not hold an offline node", async () => {
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("max_actions counts across restarts, so a crash loop does not refill it", async () => {
@@ -107,7 +101,6 @@ test("max_actions counts across restarts, so a crash loop does not refill it", a
   }
   expect(network.postCount()).toBe(2);
   expect(network.holdReasons(unhealthy[3]!)).toEqual(["max_actions"]);
-  await network.stop();
 });
 
 test("the cooldown passes between two episodes of a node, under any policies and across a restart", async () => {
@@ -132,7 +125,6 @@ test("the cooldown passes between two episodes of a node, under any policies and
   await network.advance(HOUR_MS);
   expect(episodeStates(network)).toHaveLength(2);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("of two policies on one node the first one acts, and the other names it as a blocker", async () => {
@@ -149,7 +141,6 @@ test("of two policies on one node the first one acts, and the other names it as 
     { reason: "other_episode" },
   ]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("under a changed policy the first action is verified before a second is sent, also after a restart", async () => {
@@ -174,7 +165,6 @@ test("under a changed policy the first action is verified before a second is sen
   network.failNode(third!);
   await network.advance(20 * MINUTE_MS);
   expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
-  await network.stop();
 });
 
 test("a policy that heals too few nodes falls back to dry_run until its text changes, also across a restart", async () => {
@@ -199,7 +189,6 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   await network.advance(20 * MINUTE_MS);
   expect(network.controller().view.policies()).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
   expect(nodesActedOn(network)).toContain(unhealthy[3]);
-  await network.stop();
 });
 
 test("a policy that heals enough nodes does not fall back", async () => {
@@ -209,7 +198,6 @@ test("a policy that heals enough nodes does not fall back", async () => {
   await network.advance(40 * MINUTE_MS);
   expect(new Set(episodeStates(network))).toEqual(new Set(["healed"]));
   expect(network.controller().view.policies()).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
-  await network.stop();
 });
 
 test("the circuit breaker opens when too many nodes fire within its time, even one by one, and is notified", async () => {
@@ -229,5 +217,4 @@ test("the circuit breaker opens when too many nodes fire within its time, even o
     ok: false,
     error: { kind: "conflict" },
   });
-  await network.stop();
 });

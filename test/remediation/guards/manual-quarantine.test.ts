@@ -24,7 +24,6 @@ test("an operator's quarantine during an episode holds the next step for as long
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(1);
   expect([...new Set(network.holdReasons(node!))]).toEqual(["ownership"]);
-  await network.stop();
 });
 
 test("a node in maintenance is not acted on", async () => {
@@ -43,7 +42,6 @@ test("a node in maintenance is not acted on", async () => {
   // The repair restarted it: its uptime fell without our reboot.
   expect(network.holdReasons(node!)).toEqual(["ownership", "status"]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("two observations show that an operator lifted our quarantine early, and the episode ends as freed", async () => {
@@ -59,7 +57,6 @@ test("two observations show that an operator lifted our quarantine early, and th
   await network.advance(MINUTE_MS);
   expect(episodeStates(network)).toEqual(["freed"]);
   expect(network.controller().view.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
-  await network.stop();
 });
 
 test("the veto after an operator lifted our quarantine survives a restart, and release ends it", async () => {
@@ -77,7 +74,6 @@ test("the veto after an operator lifted our quarantine survives a restart, and r
   expect(network.controller().operatorCommands.release(node)).toMatchObject({ ok: true });
   await network.advance(2 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("our quarantine that outlasts its time is notified once as overdue and left as it is, and probation follows its end", async () => {
@@ -95,7 +91,6 @@ test("our quarantine that outlasts its time is notified once as overdue and left
   expect(notificationsOf(network, "overdue")).toHaveLength(1);
   expect(notificationsOf(network, "step")).toHaveLength(1);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("a node that is healthy after our quarantine is healed after clear_for", async () => {
@@ -110,7 +105,6 @@ test("a node that is healthy after our quarantine is healed after clear_for", as
   expect(episodeStates(network)).toEqual(["probation"]);
   await network.advance(10 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("pause holds every node with its reason and survives a restart; resume ends it", async () => {
@@ -130,7 +124,6 @@ test("pause holds every node with its reason and survives a restart; resume ends
   await network.advance(2 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
   expect(network.controller().operatorCommands.resume()).toEqual({ ok: true, value: "it was not paused" });
-  await network.stop();
 });
 
 test("a pause between the decision and the POST prevents the POST", async () => {
@@ -145,7 +138,6 @@ test("a pause between the decision and the POST prevents the POST", async () => 
     { state: "withdrawn", detail: expect.stringContaining("at the last moment") },
   ]);
   expect(network.episodes()).toMatchObject([{ state: "firing", failures: 0 }]);
-  await network.stop();
 });
 
 test("a pause while the POST waits for a permit prevents the POST: the precondition is checked right before it is sent", async () => {
@@ -182,7 +174,6 @@ test("a pause while the POST waits for a permit prevents the POST: the precondit
     { state: "withdrawn", detail: expect.stringContaining("very last moment") },
   ]);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("a held node is not acted on by any policy until it is released; other nodes are", async () => {
@@ -203,7 +194,6 @@ test("a held node is not acted on by any policy until it is released; other node
     ok: false,
     error: { kind: "not_found" },
   });
-  await network.stop();
 });
 
 test("a node that is not listed can be held in advance: the reply says so, and the hold applies once it is listed", async () => {
@@ -225,7 +215,6 @@ test("a node that is not listed can be held in advance: the reply says so, and t
   expect(network.controller().operatorCommands.hold(network.nodes()[0]!, "")).toMatchObject({ ok: true });
   expect(network.controller().operatorCommands.release("node_new_1")).toMatchObject({ ok: true });
   expect(network.controller().operatorCommands.hold("node_more", "")).toMatchObject({ ok: true });
-  await network.stop();
 });
 
 test("a node is not acted on if it is protected, or if that is unknown", async () => {
@@ -242,5 +231,4 @@ test("a node is not acted on if it is protected, or if that is unknown", async (
   expect(network.holdReasons(vip!)).toEqual(["protected"]);
   expect(network.postCount()).toBe(0);
   expect(actionLines(network)).toEqual([]);
-  await network.stop();
 });

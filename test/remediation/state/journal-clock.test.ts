@@ -36,7 +36,6 @@ test("a wall clock that is 100 days ahead at one start prunes nothing, and later
   await network.restart();
   await network.advance(10 * MINUTE_MS);
   expect(Math.abs(network.daemon.remediationState.now() - network.daemon.clock.now())).toBeLessThan(5 * MINUTE_MS);
-  await network.stop();
 });
 
 test("a wall clock that is 2 h ahead at the start neither frees max_actions nor ends a cooldown", async () => {
@@ -56,7 +55,6 @@ test("a wall clock that is 2 h ahead at the start neither frees max_actions nor 
   expect(network.holdReasons(third!)).toEqual(["max_actions"]);
   await network.advance(40 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([first, second, third]);
-  await network.stop();
 });
 
 test("after a long downtime a wrong wall clock holds every action until it is right", async () => {
@@ -75,7 +73,6 @@ test("after a long downtime a wrong wall clock holds every action until it is ri
   await network.advance(2 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.daemon.remediationState.now()).toBe(network.daemon.clock.now());
-  await network.stop();
 });
 
 test("if the clocks still disagree after a long downtime, the hold ends after an hour, by the earlier clock", async () => {
@@ -89,7 +86,6 @@ test("if the clocks still disagree after a long downtime, the hold ends after an
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(Math.abs(network.daemon.remediationState.now() - trueTime(network, JUMP_MS))).toBeLessThan(MINUTE_MS);
-  await network.stop();
 });
 
 test("a first start with a wall clock that is ahead takes the service's time for the journal", async () => {
@@ -108,7 +104,6 @@ test("a first start with a wall clock that is ahead takes the service's time for
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(Math.abs(network.actions()[0]!.createdAt - trueTime(network, JUMP_MS))).toBeLessThan(20 * MINUTE_MS);
-  await network.stop();
 });
 
 test("a service whose Date is days ahead at a start moves the journal's clock no more than the wall clock does", async () => {
@@ -124,7 +119,6 @@ test("a service whose Date is days ahead at a start moves the journal's clock no
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([first]);
   expect(network.daemon.remediationState.now() - network.daemon.clock.now()).toBeLessThan(MINUTE_MS);
-  await network.stop();
 });
 
 test("a cooldown that starts while the clocks disagree has its full length", async () => {
@@ -145,5 +139,4 @@ test("a cooldown that starts while the clocks disagree has its full length", asy
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });

@@ -31,7 +31,6 @@ test("with a new journal max_actions counts as used up evenly over the last hour
   expect(nodesActedOn(network)).toHaveLength(1);
   await network.advance(20 * MINUTE_MS);
   expect(nodesActedOn(network)).toHaveLength(2);
-  await network.stop();
 });
 
 test("a limit over a day warms up within an hour", async () => {
@@ -45,7 +44,6 @@ test("a limit over a day warms up within an hour", async () => {
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("a dry run does not wait for a new journal", async () => {
@@ -57,5 +55,4 @@ test("a dry run does not wait for a new journal", async () => {
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(8 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ shadow: true }]);
-  await network.stop();
 });

@@ -28,7 +28,6 @@ test("a timer continues after a restart, and downtime does not count", async () 
   expect(network.postCount()).toBe(0);
   await network.advance(8 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("an intent that a crash left is withdrawn at the start, and a node that is still unhealthy gets a new action", async () => {
@@ -46,7 +45,6 @@ test("an intent that a crash left is withdrawn at the start, and a node that is 
   ]);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("after a crash right before `posting` is journaled, nothing was sent, and nothing is in doubt", async () => {
@@ -58,7 +56,6 @@ test("after a crash right before `posting` is journaled, nothing was sent, and n
   await network.advance(40 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "withdrawn" }, { outcome: "verified", inDoubt: false }]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });
 
 test("after a crash right after `posting` is journaled, the action is in doubt: it is not sent again, but verified", async () => {
@@ -76,7 +73,6 @@ test("after a crash right after `posting` is journaled, the action is in doubt: 
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("after a crash before the answer is journaled, the action is in doubt, and observation proves the reboot", async () => {
@@ -90,7 +86,6 @@ test("after a crash before the answer is journaled, the action is in doubt, and 
   expect(network.postCount()).toBe(1);
   expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: true, proof: "uptime_fell" }]);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("an action that was under way when the daemon stopped is verified after the restart", async () => {
@@ -102,7 +97,6 @@ test("an action that was under way when the daemon stopped is verified after the
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("a daemon that is stopped while it reads the node before an action sends nothing", async () => {
@@ -138,7 +132,6 @@ test("a daemon that is stopped while a POST hangs aborts it after seven seconds,
   await network.advance(2 * SECOND_MS);
   await stopped;
   expect(network.actions()).toMatchObject([{ state: "sent", inDoubt: true }]);
-  await network.stop();
 });
 
 const hidden = rebootOffline({ steps: [steps.quarantine, steps.notify] });
@@ -156,7 +149,6 @@ test("if our quarantine ends while the daemon is down, probation follows, not an
   expect(network.postCount()).toBe(1);
   expect(notificationsOf(network, "step")).toHaveLength(1);
   expect(episodeStates(network)).toEqual(["given_up"]);
-  await network.stop();
 });
 
 test("a restart during our quarantine or its probation changes nothing", async () => {
@@ -175,7 +167,6 @@ test("a restart during our quarantine or its probation changes nothing", async (
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["given_up"]);
-  await network.stop();
 });
 
 test("a restart while clear_for runs changes nothing", async () => {
@@ -187,5 +178,4 @@ test("a restart while clear_for runs changes nothing", async () => {
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
   expect(network.postCount()).toBe(1);
-  await network.stop();
 });

@@ -19,7 +19,6 @@ for (const hours of [-30, 5]) {
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.episodes()).toEqual([]);
-    await network.stop();
   });
 
   test(`a wall clock change of ${hours} h during an episode changes none of its times`, async () => {
@@ -45,7 +44,6 @@ for (const hours of [-30, 5]) {
     expect(network.postCount()).toBe(1);
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(2);
-    await network.stop();
   });
 }
 
@@ -64,7 +62,6 @@ test("a wall clock that is set back during a restart makes a cooldown neither lo
   expect(network.holdReasons(node!)).toEqual(["cooldown"]);
   await network.advance(35 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 for (const minutes of [-90, 90]) {
@@ -78,7 +75,6 @@ for (const minutes of [-90, 90]) {
     network.setFault(null);
     await network.advance(HOUR_MS);
     expect(network.postCount()).toBe(0);
-    await network.stop();
   });
 }
 
@@ -90,5 +86,4 @@ test("an unhealthy node is healed while our clock is wrong by days", async () =>
   await network.advance(40 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });

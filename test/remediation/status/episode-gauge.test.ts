@@ -40,7 +40,6 @@ test("an open episode has a series with the last action sent, and none once it i
     series("recovering", "reboot"),
     "",
   ]);
-  await network.stop();
 });
 
 test("an episode of a dry run has a series with the action it would have sent, and a stopped daemon has none", async () => {

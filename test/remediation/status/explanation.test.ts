@@ -29,7 +29,6 @@ test("while our reboot of a node is under way, every policy reports it as ours, 
   expect(blockers.other).toContain(rebooting);
   expect(blockers.rehearsed).toContain(rebooting);
   expect(Object.values(blockers).flat().join("\n")).not.toMatch(/not for us|not ours|in_flight/);
-  await network.stop();
 });
 
 test("while our quarantine of a node lasts, other policies report that it is ours", async () => {
@@ -46,7 +45,6 @@ test("while our quarantine of a node lasts, other policies report that it is our
   expect(blockersBy(network, node!).rehearsed).toEqual([
     `status: it is in our quarantine of ${episode!.id} of the policy reboot-offline`,
   ]);
-  await network.stop();
 });
 
 test("every step that is acted on has its own decision row", async () => {
@@ -59,5 +57,4 @@ test("every step that is acted on has its own decision row", async () => {
   expect(acts.map(({ episode, step }) => [episode, step])).toEqual(
     network.actions().map((each) => [each.episode, each.step]),
   );
-  await network.stop();
 });

@@ -31,7 +31,6 @@ test("while 30 % of the fleet are offline, a storm holds every node, and a cool-
   expect(network.postCount()).toBe(0);
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 test("nodes count towards a storm as soon as they are offline, before their timers fire", async () => {
@@ -43,7 +42,6 @@ test("nodes count towards a storm as soon as they are offline, before their time
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(holdReasonsOf(network)).toContain("storm");
-  await network.stop();
 });
 
 test("a new breach continues the same storm, which is notified once and survives a restart", async () => {
@@ -62,7 +60,6 @@ test("a new breach continues the same storm, which is notified once and survives
   expect(network.holdReasons(node!)).toEqual(["storm_cooldown"]);
   expect(network.postCount()).toBe(0);
   expect(new Set(notificationsOf(network, "storm").map(({ key }) => key)).size).toBe(1);
-  await network.stop();
 });
 
 test("disrupted nodes count as unhealthy, so healing does not hide a storm", async () => {
@@ -82,7 +79,6 @@ test("disrupted nodes count as unhealthy, so healing does not hide a storm", asy
   // Six of 60 are 10 %: the seventh makes a storm, although the others are in quarantine.
   expect(nodesActedOn(network)).toHaveLength(6);
   expect(network.holdReasons(unhealthy[7]!)).toEqual(["storm"]);
-  await network.stop();
 });
 
 test("a region that went offline is not acted on while its nodes come back one by one, and no action is repeated", async () => {
@@ -95,7 +91,6 @@ test("a region that went offline is not acted on while its nodes come back one b
     { region: "ap-southeast", endsAt: null },
     { region: "ap-southeast", endsAt: expect.any(Number) },
   ]);
-  await network.stop();
 });
 
 test("the remaining nodes of an incident are healed one by one after its cool-down, which a restart does not shorten", async () => {
@@ -111,7 +106,6 @@ test("the remaining nodes of an incident are healed one by one after its cool-do
   expect(network.holdReasons(left!)).toEqual(["correlated"]);
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([left]);
-  await network.stop();
 });
 
 test("an incident survives a restart", async () => {
@@ -123,7 +117,6 @@ test("an incident survives a restart", async () => {
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(network.nodes("ap-southeast")[0]!)).toEqual(["correlated"]);
-  await network.stop();
 });
 
 test("nodes of one region that become unhealthy far apart in time are not an incident", async () => {
@@ -137,5 +130,4 @@ test("nodes of one region that become unhealthy far apart in time are not an inc
   expect(nodesActedOn(network).length).toBeGreaterThan(3);
   expect(holdReasonsOf(network)).not.toContain("correlated");
   expect(episodeStates(network)).not.toContain("given_up");
-  await network.stop();
 });

@@ -31,7 +31,6 @@ test("held nodes count by reason, and the longest hold grows until it ends", asy
   await network.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
   await network.advance(HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
-  await network.stop();
 });
 
 test("a given-up node counts by reason, but not as the longest hold", async () => {
@@ -40,7 +39,6 @@ test("a given-up node counts by reason, but not as the longest hold", async () =
   network.failNode(network.nodes()[0]!, "person");
   await network.advance(3 * HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
-  await network.stop();
 });
 
 test("a node in our quarantine and a dry run are not held", async () => {
@@ -50,5 +48,4 @@ test("a node in our quarantine and a dry run are not held", async () => {
   network.failNode(network.nodes()[0]!, "person");
   await network.advance(HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
-  await network.stop();
 });

@@ -29,7 +29,6 @@ test("a node has the most important mark of its current state", async () => {
   await network.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
   await network.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
   await network.advanceUntil(() => view.nodeMarks().size === 0);
-  await network.stop();
 });
 
 test("dry runs and firing nodes without an episode have their own marks", async () => {
@@ -45,7 +44,6 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   network.failNode(real, "person");
   // The only step was ineffective: the node is given up, and still fires.
   await network.advanceUntil(() => view.nodeMarks().get(real) === "firing");
-  await network.stop();
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", () => {

@@ -23,7 +23,6 @@ test("an intent that a crash left is withdrawn, and a node that has recovered is
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(episodeStates(network)).toEqual(["cleared"]);
-  await network.stop();
 });
 
 test("a node that has recovered by the time of the action is read again, and left alone (draino#50)", async () => {
@@ -40,7 +39,6 @@ test("a node that has recovered by the time of the action is read again, and lef
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: "it is not unhealthy any more" }]);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
-  await network.stop();
 });
 
 test("a reboot that changed nothing is ineffective, whatever the service answered (self-node-remediation#258)", async () => {
@@ -49,7 +47,6 @@ test("a reboot that changed nothing is ineffective, whatever the service answere
   await network.advance(30 * MINUTE_MS);
   expect(network.posts()).toMatchObject([{ status: 200, count: 1 }]);
   expect(network.actions()).toMatchObject([{ outcome: "ineffective", proof: "none" }]);
-  await network.stop();
 });
 
 test("a node that an operator has quarantined is not acted on, even if a policy fires (draino#17)", async () => {
@@ -61,7 +58,6 @@ test("a node that an operator has quarantined is not acted on, even if a policy 
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(node!)).toEqual(["ownership"]);
-  await network.stop();
 });
 
 test("a quarantine that is lifted early is not repeated: the node is vetoed for retry.every (NVSentinel#1424)", async () => {
@@ -80,7 +76,6 @@ test("a quarantine that is lifted early is not repeated: the node is vetoed for 
   // Its time is over, so the veto no longer applies.
   await network.advance(25 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("data that is missing at times freezes a timer, but does not reset it (prometheus#14085)", async () => {
@@ -95,7 +90,6 @@ test("data that is missing at times freezes a timer, but does not reset it (prom
   }
   await network.advance(3 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
 
 /** Tests start at 23:00 in the Azores. */
@@ -126,7 +120,6 @@ test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 0
   expect(first!.sentAt!).toBeLessThan(midnight);
   expect(first!.sentAt!).toBeGreaterThan(midnight - 2 * MINUTE_MS);
   expect(second!.sentAt!).toBeGreaterThan(midnight);
-  await network.stop();
 });
 
 test("outside its window a policy holds, and names the window", async () => {
@@ -140,5 +133,4 @@ test("outside its window a policy holds, and names the window", async () => {
   expect(network.decisions()).toMatchObject([
     { blockers: [{ reason: "window", detail: expect.stringContaining("days") }] },
   ]);
-  await network.stop();
 });

@@ -17,7 +17,6 @@ test("quarantines and reboots count against the same limits (c7n#3477, #4347)", 
   await network.advance(50 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: ineffective", "quarantine: verified"]);
   expect(network.holdReasons(network.nodes("us-west")[0]!)).toEqual(["max_actions"]);
-  await network.stop();
 });
 
 test("no policy exceeds safety.mode (c7n#9153)", async () => {
@@ -31,7 +30,6 @@ test("no policy exceeds safety.mode (c7n#9153)", async () => {
     { shadow: true, outcome: "dry_run" },
     { shadow: true, outcome: "dry_run" },
   ]);
-  await network.stop();
 });
 
 test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7353)", async () => {
@@ -42,7 +40,6 @@ test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(3 * HOUR_MS);
   expect(network.postCount()).toBe(2);
-  await network.stop();
 });
 
 test("a node that a reboot heals only for a while is not rebooted forever (NVSentinel#1543)", async () => {
@@ -58,7 +55,6 @@ test("a node that a reboot heals only for a while is not rebooted forever (NVSen
   expect(episodeStates(network)).toEqual(["healed", "healed"]);
   expect(network.postCount()).toBe(2);
   expect(network.holdReasons(node!)).toEqual(["retry_limit"]);
-  await network.stop();
 });
 
 test("with retry.episodes 0 nothing is sent (CAPI's retryLimit 0)", async () => {
@@ -69,7 +65,6 @@ test("with retry.episodes 0 nothing is sent (CAPI's retryLimit 0)", async () => 
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(node!)).toEqual(["retry_limit"]);
-  await network.stop();
 });
 
 test("limits hold from the first action on, even if many nodes are unhealthy at the start (draino#89)", async () => {
@@ -87,7 +82,6 @@ test("limits hold from the first action on, even if many nodes are unhealthy at 
   // All of them fire in the same evaluation.
   expect(network.postCount()).toBe(2);
   expect(network.holdReasons(unhealthy[7]!)).toEqual(["disrupted"]);
-  await network.stop();
 });
 
 test("at most max_actions are sent in an hour, even if all other limits allow more (draino#89)", async () => {
@@ -104,7 +98,6 @@ test("at most max_actions are sent in an hour, even if all other limits allow mo
   expect(network.postCount()).toBe(3);
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(6);
-  await network.stop();
 });
 
 test("percentages don't hold a fleet of three: its unhealthy node is healed (karpenter#2134)", async () => {
@@ -116,7 +109,6 @@ test("percentages don't hold a fleet of three: its unhealthy node is healed (kar
   network.failNode(node!);
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.stop();
 });
 
 test("a hold is visible in the decision, in the metrics and in the explanation of the node (CAPI#5451, kured#563)", async () => {
@@ -136,7 +128,6 @@ test("a hold is visible in the decision, in the metrics and in the explanation o
     );
   }
   expect(page).toContain('proxywarden_limit_nodes{limit="max_disrupted"} 0\n');
-  await network.stop();
 });
 
 const eager = { breaker: { share: 0, amount: 2, withinMs: HOUR_MS } };
@@ -155,7 +146,6 @@ test("an open circuit breaker survives restarts until an operator resets it (NVS
   await network.advance(HOUR_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...unhealthy].toSorted());
   expect(notificationsOf(network, "breaker").at(-1)).toMatchObject({ endsAt: expect.any(Number) });
-  await network.stop();
 });
 
 test("the count of the circuit breaker survives a crash (NVSentinel)", async () => {
@@ -169,7 +159,6 @@ test("the count of the circuit breaker survives a crash (NVSentinel)", async () 
   network.failNode(third!);
   await network.advance(10 * MINUTE_MS);
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: 3 });
-  await network.stop();
 });
 
 test("a circuit breaker of 0 opens at the first node, and is not off (NVSentinel)", async () => {
@@ -181,5 +170,4 @@ test("a circuit breaker of 0 opens at the first node, and is not off (NVSentinel
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(node!)).toEqual(["breaker"]);
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: 1 });
-  await network.stop();
 });

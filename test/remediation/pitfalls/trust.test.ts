@@ -19,7 +19,6 @@ test("a signal that reports the whole fleet as unhealthy holds every node, and i
   expect(network.postCount()).toBe(0);
   expect(holdReasonsOf(network)).toContain("storm");
   expect(notificationsOf(network, "storm")).toHaveLength(1);
-  await network.stop();
 });
 
 test("after a storm a cool-down follows, and then one node at a time (karpenter PR#3192)", async () => {
@@ -47,7 +46,6 @@ test("after a storm a cool-down follows, and then one node at a time (karpenter 
   }
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...stubborn].toSorted());
-  await network.stop();
 });
 
 test("while half of the inventory is missing no node is acted on, even if it fires (Reddit, 2016-08-11)", async () => {
@@ -73,7 +71,6 @@ test("while half of the inventory is missing no node is acted on, even if it fir
   await network.advance(10 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
   expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await network.stop();
 });
 
 test("an empty list does not mean that all nodes are gone: every action is held (Google's Diskerase, draino#29)", async () => {
@@ -88,7 +85,6 @@ test("an empty list does not mean that all nodes are gone: every action is held 
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(episodeStates(network)).toEqual(["firing"]);
-  await network.stop();
 });
 
 test("an empty selector is an error, not every node (Joyent, 2014)", () => {
@@ -113,7 +109,6 @@ test("a service that fails to answer makes no node unhealthy (kured#976)", async
       .view.status()
       .trust.map(({ reason }) => reason),
   ).toContain("inventory_incomplete");
-  await network.stop();
 });
 
 test("records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
@@ -131,7 +126,6 @@ test("records that can't be read make their nodes unknown, never unhealthy (kure
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.episodes()).toEqual([]);
-  await network.stop();
 });
 
 test("a region that goes offline is one incident, notified once, and none of its nodes is acted on (kubernetes#131314)", async () => {
@@ -147,7 +141,6 @@ test("a region that goes offline is one incident, notified once, and none of its
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(notificationsOf(network, "incident")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
-  await network.stop();
 });
 
 test("a node elsewhere is healed while a region is offline (karpenter#3193)", async () => {
@@ -157,5 +150,4 @@ test("a node elsewhere is healed while a region is offline (karpenter#3193)", as
   network.failNode(node!);
   await network.advance(20 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  await network.stop();
 });
