@@ -7,7 +7,7 @@ import { isDryRun } from "../policy/facts.ts";
 import { nextStep } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, type PlannedStep } from "./evaluation/action-planner.ts";
-import { findCandidate, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
+import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -108,11 +108,9 @@ export class RemediationRound {
   /** Runs the `blocked_by` queries of policies with firing nodes. */
   async #queryExternalBlockers(): Promise<void> {
     const { externalBlockerCache, policies, remediationState } = this.#context;
-    const isFiring = (policy: string) =>
-      [...remediationState.records.timersOf(policy).values()].some(({ state }) => state === "firing");
     await Promise.all(
       policies.all
-        .filter(({ rule }) => rule.blockedBy.length > 0 && isFiring(rule.name))
+        .filter(({ rule }) => rule.blockedBy.length > 0 && firingNodes(remediationState, rule.name).length > 0)
         .map((policy) => externalBlockerCache.refresh(policy, this.#signals.noNewSteps, QUERY_INTERVAL_MS)),
     );
   }

@@ -7,7 +7,7 @@ import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
 import { lapseApprovals, requestApproval } from "./approvals.ts";
-import { awaitsNextStep, buildCandidate, type CandidateDeps, findCandidate } from "./candidates.ts";
+import { awaitsNextStep, buildCandidate, type CandidateDeps, findCandidate, firingNodes } from "./candidates.ts";
 import { DecisionLog } from "./decision-log.ts";
 import type { FactsOf } from "./guard-facts.ts";
 
@@ -39,8 +39,7 @@ export class ActionPlanner {
     remediationState.runBatched(() => lapseApprovals(this.#context));
     const planned: PlannedStep[] = [];
     for (const active of policies.active()) {
-      const timers = [...remediationState.records.timersOf(active.policy.rule.name)];
-      const firing = timers.flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
+      const firing = firingNodes(remediationState, active.policy.rule.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
         if (begin > 0) await yieldToEventLoop();
         const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);

@@ -7,12 +7,17 @@ import { planAction } from "../../policy/planned-action.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
+import type { RemediationState } from "../state/journaled-state.ts";
 
 /** What the functions of this file read. */
 export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
 const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
+
+/** Returns the nodes whose timer fires under a policy. */
+export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
+  [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
 /** Returns the last observation of a node, as guards read it; null: it is not listed. */
 export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {

@@ -12,7 +12,7 @@ import {
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import type { CandidateDeps } from "./candidates.ts";
+import { type CandidateDeps, firingNodes } from "./candidates.ts";
 import { INCIDENTS, IncidentTracker } from "./incidents.ts";
 
 /** What an evaluation of the policies observed, by policy. */
@@ -135,14 +135,11 @@ export class FleetHealth {
    * runs hold the nodes that are still unhealthy.
    */
   #adoptPolicies(policies: readonly ActivePolicy[]): void {
-    const { records } = this.#context.remediationState;
     const acting = policies.filter((each) => !isDryRun(each));
     const added = acting.filter(({ policy }) => !this.#countedPolicies.includes(policy.rule.name));
     this.#countedPolicies = acting.map(({ policy }) => policy.rule.name);
     if (added.length === 0) return;
-    const firing = added.flatMap(({ policy }) =>
-      [...records.timersOf(policy.rule.name)].flatMap(([node, { state }]) => (state === "firing" ? [node] : [])),
-    );
+    const firing = added.flatMap(({ policy }) => firingNodes(this.#context.remediationState, policy.rule.name));
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);
   }

@@ -4,7 +4,7 @@ import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import type { RemediationContext } from "../context.ts";
-import { buildCandidate, type CandidateDeps } from "../evaluation/candidates.ts";
+import { buildCandidate, type CandidateDeps, firingNodes } from "../evaluation/candidates.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import { type GuardFactsCollector, PAUSED } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
@@ -82,8 +82,8 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
 function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): PolicyStatus {
   const { rule } = active.policy;
   const { records } = remediationState;
-  const timers = [...records.timersOf(rule.name)];
-  const firing = timers.filter(([, { state }]) => state === "firing").map(([node]) => node);
+  const firing = firingNodes(remediationState, rule.name);
+  const pending = records.timersOf(rule.name).size - firing.length;
   const dryRun = isDryRun(active);
   const open = records.openEpisodes().filter(({ policy, shadow }) => policy === rule.name && shadow === dryRun);
   const givenUp = firing.filter((node) => {
@@ -99,9 +99,9 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
     mode: active.mode,
     hasFallenBack: active.hasFallenBack,
     isProven: active.proven,
-    pending: timers.length - firing.length,
+    pending,
     firing: firing.length,
-    episodes: { ...counts, pending: timers.length - firing.length, given_up: givenUp.length },
+    episodes: { ...counts, pending, given_up: givenUp.length },
   };
 }
 
