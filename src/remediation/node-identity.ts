@@ -46,7 +46,7 @@ export class NodeIdentities {
     return nodes;
   }
 
-  /** Returns whether that is so for one id. {@link findReplaced} will still return it. */
+  /** Returns whether one id belongs to another node. {@link findReplaced} still returns it later. */
   isReplaced(node: NodeId): boolean {
     const { observed, remediationState } = this.#context;
     const { records } = remediationState;

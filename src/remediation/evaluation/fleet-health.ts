@@ -66,7 +66,7 @@ export class FleetHealth {
     this.#lossesCountedUntil = now - rules.safety.breaker.withinMs;
   }
 
-  /** Returns what guards read of it. */
+  /** Returns storm, circuit breaker and incidents, as guards read them. */
   state(dryRun: boolean): Pick<GuardFacts, "storm" | "breaker" | "incidents"> {
     return { ...(dryRun ? this.#dryRun : this.#real), incidents: this.#incidents.current(dryRun) };
   }

@@ -167,10 +167,10 @@ async function reloadUntilWalked(
 test("reloads of an unchanged file replace nothing: walks complete, and the same controller continues", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
-  const warden = daemon.app.remediation();
+  const remediation = daemon.app.remediation();
   network.setFault(SLOW, "/v1/nodes?");
   await reloadUntilWalked(daemon, () => {});
-  expect(daemon.app.remediation()).toBe(warden);
+  expect(daemon.app.remediation()).toBe(remediation);
 });
 
 test("a reload that changes no setting of the collectors keeps them running", async () => {
