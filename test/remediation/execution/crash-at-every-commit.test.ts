@@ -8,9 +8,9 @@ test.each([101])("no invariant is violated in the world of seed %i, in a day of 
   expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days 1 replays it`).toEqual([]);
 });
 
-test("the steps of an episode are sent once each, whatever commit the process is killed at", async () => {
+test("each step of an episode is sent once, at whatever commit the process is killed", async () => {
   const { marks } = await runSteps(null);
-  // All of them in the world run; here those of the first steps, in turns.
+  // The world run covers all commits; here only those of the first steps, before and after in turns.
   for (const [index, number] of marks.slice(0, 12).entries()) {
     const when = index % 2 === 0 ? "before" : "after";
     const { posts, end, violations } = await runSteps({ at: "commit", number, when });
