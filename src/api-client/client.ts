@@ -12,9 +12,9 @@ import type {
 } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { availabilityOf, type WaitReason } from "../rate-limit/availability.ts";
-import type { CallOutcome } from "../rate-limit/ledger.ts";
 import type { LimitReading } from "../rate-limit/limit-headers.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
+import type { CallOutcome } from "../rate-limit/permits.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
 import { readJson } from "./json-body.ts";

@@ -2,13 +2,13 @@ import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { CallCounter, Clock, Log } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
-import { createLedger, type Ledger, type Permit } from "../rate-limit/account.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
-import { billingMonthOf, utcDay } from "../rate-limit/billing-month.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/gateway-limit.ts";
-import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/ledger.ts";
+import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
+import { billingMonthOf, utcDay } from "../rate-limit/monthly-budget.ts";
+import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { createRecentCallCounter, type RecentCalls } from "../rate-limit/recent-calls.ts";
 import {
   createFairQueue,

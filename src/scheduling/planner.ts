@@ -1,8 +1,13 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
-import { pollingCallsPerMinute, pollingCallsPerWindow } from "../rate-limit/ledger.ts";
-import { CATEGORIES, type Category, type Limits } from "../rate-limit/limits.ts";
+import {
+  CATEGORIES,
+  type Category,
+  type Limits,
+  pollingCallsPerMinute,
+  pollingCallsPerWindow,
+} from "../rate-limit/limits.ts";
 import { callsPaidAhead, type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
 import { ACTION_SHARE } from "../rate-limit/pacing.ts";
 import type { RecentCalls } from "../rate-limit/recent-calls.ts";

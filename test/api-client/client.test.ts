@@ -110,7 +110,7 @@ describe("the API key", () => {
     const { get, calls, office: rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
     await get();
     expect(calls).toEqual(["stats 401"]);
-    expect(rateLimiter.ledger.accounts.session_monitoring.headers.lastStatement).toBeNull();
+    expect(rateLimiter.ledger.categories.session_monitoring.headers.lastStatement).toBeNull();
   });
 
   test("after a 401 the key's file is read again, and a renewed key is used at once", async () => {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { CallCounter } from "../../src/model/ports.ts";
-import type { Permit } from "../../src/rate-limit/account.ts";
+import type { Permit } from "../../src/rate-limit/ledger.ts";
 import type { Category, Lane } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createLedger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger } from "../../src/rate-limit/ledger.ts";
 import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
@@ -103,8 +103,8 @@ test("actions leave others half of the reserve of concurrent requests", () => {
   const opens = () => {
     now += 10 * MINUTE;
     const reading = { limit: 500, remaining: 499, resetAt: null };
-    ledger.accounts.session_monitoring.wasStated = true;
-    ledger.accounts.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
+    ledger.categories.session_monitoring.wasStated = true;
+    ledger.categories.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
     return availabilityOf(ledger, "session_monitoring", "action", now);
   };
   while (opens().waitReason === null) takePermit(ledger, "session_monitoring", "action", now);
@@ -115,7 +115,7 @@ test("actions leave others half of the reserve of concurrent requests", () => {
 test("a permit given back unused leaves nothing behind but the pace it paid", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 41, 0);
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
-  const { headers: view } = ledger.accounts.node_management;
+  const { headers: view } = ledger.categories.node_management;
   const before = { ...view };
   const permit = takePermit(ledger, "node_management", "action", 20_000);
   expect(ledger.monthUsed).toBe(43);

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseRateLimitHeaders, parseRetryAfter } from "../../src/api-client/rate-limit-headers.ts";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createLedger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { CATEGORIES } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const START_MS = Date.UTC(2026, 2, 1);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import type { ExternalUsageOfLimit } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Lane, Limits } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 
 const WINDOW_MS = 60_000;
 /** Past the first window of a process that began at 0. */
@@ -50,14 +50,14 @@ interface Said {
 function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...said }: Said = {}): Ledger {
   const ledger = createLedger(limitsWith(said.requestsPerMinute), 0, 0);
   answer(ledger, statedAt, reading);
-  const account = ledger.accounts.node_management;
+  const account = ledger.categories.node_management;
   const paidAt = (calls: number | undefined, costMs: number) => (calls === undefined ? NEVER : from + calls * costMs);
   account.pace.paidUntil = paidAt(said.ahead, COST_MS);
   account.actions.paidUntil = paidAt(said.actionsAhead, ACTION_COST_MS);
   ledger.plan.paidUntil = paidAt(said.planAhead, COST_MS);
   ledger.planActions.paidUntil = paidAt(said.planActionsAhead, ACTION_COST_MS);
-  const { externalUsage: others } = ledger;
-  return { ...ledger, externalUsage: { ...others, node_management: { ...others.node_management, ...said.others } } };
+  Object.assign(ledger.externalUsage.node_management, said.others);
+  return ledger;
 }
 
 const state = (remaining: number, more: Partial<LimitReading> = {}): LimitReading => ({
@@ -145,7 +145,7 @@ describe("where the last answer stated the limit", () => {
     expect([aged(WINDOW_MS), aged(WINDOW_MS + 1)]).toEqual([null, "pace"]);
     const ledger = ledgerWith({ reading, statedAt: LATER - WINDOW_MS });
     takePermit(ledger, "node_management", "walk", LATER);
-    ledger.accounts.node_management.pace.paidUntil = NEVER;
+    ledger.categories.node_management.pace.paidUntil = NEVER;
     expect(openingOf(ledger, "walk", LATER).waitReason).toBe(null);
     expect(openingOf(ledger, "walk", LATER + 1)).toEqual({ at: Number.POSITIVE_INFINITY, waitReason: "learning" });
   });
@@ -180,7 +180,7 @@ describe("where the last answer stated the limit", () => {
     const ledger = ledgerWith({ reading: state(20, { resetAt: LATER + 30_000 }) });
     expect(openingOf(ledger, "walk", LATER + 30_000).waitReason).toBe(null);
     takePermit(ledger, "node_management", "walk", LATER + 30_000);
-    ledger.accounts.node_management.pace.paidUntil = NEVER;
+    ledger.categories.node_management.pace.paidUntil = NEVER;
     expect(openingOf(ledger, "walk", LATER + 30_001).waitReason).toBe("learning");
   });
 });

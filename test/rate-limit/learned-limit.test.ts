@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createLedger } from "../../src/rate-limit/account.ts";
 import { gatewayAvailableAt, learnedLimitOf, payGatewayLimit } from "../../src/rate-limit/gateway-limit.ts";
 import {
   createLearnedLimit,
@@ -12,9 +11,10 @@ import {
   learnFromRejection,
   payLearnedLimit,
 } from "../../src/rate-limit/learned-limit.ts";
+import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
-const CEILING = { most: 80, windowMs: MINUTE_MS };
+const CEILING = { maximum: 80, windowMs: MINUTE_MS };
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** A limit of 40 calls a minute, learned at 0, and a call was answered since, but for what is said of it. */
@@ -30,7 +30,7 @@ function afterRefusal(
   learned: LearnedLimit,
   { now = 0, sentAt = now, made = 100, othersAnsweredAt = NEVER }: Partial<Record<string, number>> = {},
 ): number {
-  learnFromRejection(learned, { sentAt, callsMade: made, otherRoutesAnsweredAt: othersAnsweredAt }, CEILING, now);
+  learnFromRejection(learned, { sentAt, callsMade: made, othersAnsweredAt: othersAnsweredAt }, CEILING, now);
   return learned.calls;
 }
 
@@ -167,7 +167,7 @@ describe("something in front of the service that limits calls", () => {
 
   test("spaces the calls of all categories, at the sum of what each of them may make", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
-    Object.assign(ledger.accounts.node_management.learned, { calls: 10, decreasedAt: 0 });
+    Object.assign(ledger.categories.node_management.learned, { calls: 10, decreasedAt: 0 });
     expect([learnedLimitOf(ledger, "node_management", 0), learnedLimitOf(ledger, "session_monitoring", 0)]).toEqual([
       10,
       null,

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
+import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const refusedWaits = (retryAfterMs: number | null, jitter: number, rejections: number): number[] => {
@@ -81,7 +81,7 @@ test("refusals of calls that were under way together double the wait once", () =
   const permits = [1, 2, 3, 4, 5].map(() => takePermit(ledger, "node_management", "walk", 10_000));
   for (const permit of permits)
     settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
-  expect(ledger.accounts.node_management.uncertainHold.until).toBe(11_050);
+  expect(ledger.categories.node_management.uncertainHold.until).toBe(11_050);
 });
 
 test("a repeated Retry-After waits for the doubled backoff once that is longer", () => {
@@ -127,7 +127,7 @@ test("a call pays for its category and for the plan when it is sent, and an acti
   const paidBy = (lane: "walk" | "action") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
     takePermit(ledger, "node_management", lane, 100_000);
-    const { pace, actions } = ledger.accounts.node_management;
+    const { pace, actions } = ledger.categories.node_management;
     const { plan, planActions, inFlight, monthUsed } = ledger;
     const costs = [pace, plan, actions, planActions].map(({ paidUntil: paidAt }) =>
       Math.max(0, Math.round(paidAt - 100_000)),
@@ -142,7 +142,7 @@ test("a call that was not sent is none of the month, and a lost one is", () => {
   const usedAfter = (kind: "unused" | "lost") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
     settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
-    return [ledger.monthUsed, ledger.inFlight, ledger.accounts.node_management.headers.sent];
+    return [ledger.monthUsed, ledger.inFlight, ledger.categories.node_management.headers.sent];
   };
   expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
     [7, 0, 0],

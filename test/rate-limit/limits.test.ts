@@ -1,11 +1,19 @@
 import { expect, test } from "vitest";
 import { actionReserveOf, allowanceOf, externalFloorOf, PLANS, reservedCalls } from "../../src/rate-limit/limits.ts";
 import { pollingCallsLeft } from "../../src/rate-limit/monthly-budget.ts";
-import { actionRate, createPace, evenRate, paceAvailableAt, payForCall } from "../../src/rate-limit/pacing.ts";
+import { categoryPaceRates, createPace, paceAvailableAt, payForCall } from "../../src/rate-limit/pacing.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const DAY_MS = 86_400_000;
 const WINDOW_MS = 60_000;
+
+/** Pace rates under a limit of which polling leaves 20 %. */
+function paceRatesOf(requests: number) {
+  const limits = limitsWithoutPlan("enterprise");
+  const category = { requests, burst: requests, windowMs: WINDOW_MS };
+  const categories = { ...limits.categories, node_management: category };
+  return categoryPaceRates({ ...limits, categories }, "node_management");
+}
 
 test("polling keeps the reserve, rounded up, and never less than 12 %", () => {
   expect([reservedCalls(100, 0.2), reservedCalls(99, 0.2), reservedCalls(100, 0), reservedCalls(5, 0.2)]).toEqual([
@@ -30,14 +38,14 @@ test("2 % of a limit are left to others in any case, rounded up", () => {
 });
 
 test("at an even pace no window holds more calls than may be spent, those back to back included", () => {
-  expect(evenRate(80, WINDOW_MS)).toEqual({ costMs: WINDOW_MS / 79, capacity: 1 });
-  expect(evenRate(400, WINDOW_MS)).toEqual({ costMs: WINDOW_MS / 392, capacity: 8 });
-  expect(evenRate(1, WINDOW_MS)).toEqual({ costMs: WINDOW_MS, capacity: 1 });
+  expect(paceRatesOf(100).evenPace).toEqual({ costMs: WINDOW_MS / 79, capacity: 1 });
+  expect(paceRatesOf(500).evenPace).toEqual({ costMs: WINDOW_MS / 392, capacity: 8 });
+  expect(paceRatesOf(1).evenPace).toEqual({ costMs: WINDOW_MS, capacity: 1 });
 });
 
 test("actions take half of what may be spent in the long run", () => {
-  expect(actionRate(80, 10, WINDOW_MS)).toEqual({ costMs: 1_500, capacity: 10 });
-  expect(actionRate(1, 0, WINDOW_MS)).toEqual({ costMs: WINDOW_MS, capacity: 1 });
+  expect(paceRatesOf(100).actionPace).toEqual({ costMs: 1_500, capacity: 10 });
+  expect(paceRatesOf(1).actionPace).toEqual({ costMs: WINDOW_MS, capacity: 1 });
 });
 
 test("a pace begins empty, saves up its capacity, and no more than that", () => {

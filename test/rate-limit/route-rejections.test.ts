@@ -38,13 +38,13 @@ test("a few refusals, or few calls of the others, prove nothing", () => {
 test("calls that were under way together are refused once", () => {
   const record = createRouteHistory();
   for (let call = 0; call < 5; call++) recordRouteRejected(record, 100, 150);
-  expect(record).toMatchObject({ rejectionsInRow: 1, refused: 1, calls: 1 });
+  expect(record).toMatchObject({ rejectionsInRow: 1, rejected: 1, calls: 1 });
 });
 
 test("old calls weigh less and less", () => {
   const record = recordOf(400, 400);
   for (let call = 0; call < 1_400; call++) recordRouteAnswered(record, 1_000 + call);
-  expect(record.refused / record.calls).toBeLessThan(0.05);
+  expect(record.rejected / record.calls).toBeLessThan(0.05);
   expect(record.calls).toBeLessThan(400);
 });
 
@@ -69,7 +69,7 @@ test("a call that was sent when the last refusal came is refused anew", () => {
   recordRouteRejected(record, 100, 150);
   recordRouteRejected(record, 149, 200);
   recordRouteRejected(record, 150, 200);
-  expect(record).toMatchObject({ rejectionsInRow: 2, refused: 2, rejectedAt: 200 });
+  expect(record).toMatchObject({ rejectionsInRow: 2, rejected: 2, rejectedAt: 200 });
 });
 
 test("counts are halved at 400 calls", () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;
@@ -75,7 +75,7 @@ describe("a refusal that headers explain", () => {
       31_000,
       Number.NEGATIVE_INFINITY,
     ]);
-    const { pace, actions, learned } = ledger.accounts.node_management;
+    const { pace, actions, learned } = ledger.categories.node_management;
     expect([pace.paidUntil, actions.paidUntil]).toEqual([31_000, 31_000 + 9 * ACTION_COST_MS]);
     expect(hasLearnedLimit(learned)).toBe(false);
   });
@@ -97,7 +97,7 @@ describe("a refusal that nothing explains", () => {
     const ledger = start();
     refuse(ledger, 10_000, { retryAfterMs: 20_000 });
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([31_000, 31_000]);
-    const { node_management, session_monitoring } = ledger.accounts;
+    const { node_management, session_monitoring } = ledger.categories;
     expect([node_management.pace.paidUntil, session_monitoring.pace.paidUntil]).toEqual([31_000, 31_000]);
     expect(node_management.actions.paidUntil).toBe(31_000 + 9 * ACTION_COST_MS);
     expect([hasLearnedLimit(node_management.learned), hasLearnedLimit(session_monitoring.learned)]).toEqual([
@@ -118,7 +118,7 @@ describe("a refusal that nothing explains", () => {
       const ledger = start();
       refuse(ledger, 10_000);
       refuse(ledger, now, { lane });
-      const { uncertainHold: doubt, actions } = ledger.accounts.node_management;
+      const { uncertainHold: doubt, actions } = ledger.categories.node_management;
       return { since: doubt.at, until: doubt.until, actionsFrom: actions.paidUntil - 9 * ACTION_COST_MS };
     };
     expect(again(10_500, "detail")).toEqual({ since: 10_000, until: 12_500, actionsFrom: 12_500 });
@@ -131,10 +131,10 @@ describe("a refusal that nothing explains", () => {
     const ledger = start();
     for (let call = 0; call < 20; call++) answer(ledger, 1_000 + call, "detail");
     for (const now of [100_000, 200_000]) refuse(ledger, now);
-    const { calls } = ledger.accounts.node_management.learned;
+    const { calls } = ledger.categories.node_management.learned;
     refuse(ledger, 300_000, { retryAfterMs: 60_000 });
     expect([untilOf(ledger), untilOf(ledger, "detail")]).toEqual([361_000, 202_000]);
-    expect(ledger.accounts.node_management.learned.calls).toBe(calls);
+    expect(ledger.categories.node_management.learned.calls).toBe(calls);
   });
 
   test("holds all routes where the others are refused as well", () => {
@@ -153,7 +153,7 @@ describe("an answer", () => {
       const permit = takePermit(ledger, "node_management", "walk", sentAt);
       refuse(ledger, 10_000);
       settlePermit(ledger, permit, { kind: "answered", reading: null }, 0, 20_000);
-      const { rejections: ofAll, routes } = ledger.accounts.node_management;
+      const { rejections: ofAll, routes } = ledger.categories.node_management;
       return [ofAll, routes.walk.rejectionsInRow];
     };
     expect([rejections(9_999), rejections(10_000)]).toEqual([
@@ -166,7 +166,7 @@ describe("an answer", () => {
     const ledger = start();
     const permit = takePermit(ledger, "node_management", "walk", 10_000);
     settlePermit(ledger, permit, { kind: "answered", reading: null, retryAfterMs: 60_000 }, 0, 10_000);
-    expect([untilOf(ledger), ledger.accounts.node_management.pace.paidUntil]).toEqual([71_000, 71_000]);
+    expect([untilOf(ledger), ledger.categories.node_management.pace.paidUntil]).toEqual([71_000, 71_000]);
     expect(untilOf(ledger, "walk", "session_monitoring")).toBe(Number.NEGATIVE_INFINITY);
   });
 
@@ -174,6 +174,6 @@ describe("an answer", () => {
     const ledger = start();
     answer(ledger, 10_000);
     expect(untilOf(ledger)).toBe(Number.NEGATIVE_INFINITY);
-    expect(ledger.accounts.node_management).toMatchObject({ lastTriedAt: 10_000, answeredAt: 10_000 });
+    expect(ledger.categories.node_management).toMatchObject({ lastTriedAt: 10_000, answeredAt: 10_000 });
   });
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createLedger, type Ledger } from "../../../src/rate-limit/account.ts";
 import { expectedCallsOfPlan } from "../../../src/rate-limit/external-usage/external-usage.ts";
-import { settlePermit, takePermit } from "../../../src/rate-limit/ledger.ts";
+import { createLedger, type Ledger } from "../../../src/rate-limit/ledger.ts";
 import { type Category, type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../../src/rate-limit/permits.ts";
 
 const MINUTE = 60_000;
 const limitsOf = (plan: keyof typeof PLANS): Limits => ({

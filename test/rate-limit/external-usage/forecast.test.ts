@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createUsageForecast, type UsageForecast } from "../../../src/rate-limit/external-usage/forecast.ts";
+import { UsageForecast } from "../../../src/rate-limit/external-usage/forecast.ts";
 
 const MINUTE = 60_000;
 
@@ -14,13 +14,13 @@ function noteEvenly(forecast: UsageForecast, counts: readonly number[], fromWind
 
 /** Looks at a count in one window after another, all at once in each. */
 const expectedAfter = (counts: readonly number[], windows: number): number => {
-  const forecast = createUsageForecast();
+  const forecast = new UsageForecast();
   noteEvenly(forecast, counts);
   return forecast.expected((counts.length + windows) * MINUTE - 1);
 };
 
 test("of others that were never seen nothing is expected", () => {
-  expect(createUsageForecast().expected(0)).toBe(0);
+  expect(new UsageForecast().expected(0)).toBe(0);
   expect(expectedAfter([0, 0, 0, 0], 0)).toBe(0);
 });
 
@@ -53,7 +53,7 @@ describe("of who makes pauses", () => {
 });
 
 test("who does more than ever is taken to go on so, until a count says otherwise", () => {
-  const forecast = createUsageForecast();
+  const forecast = new UsageForecast();
   noteEvenly(forecast, [0, 0]);
   // Two a second, for ten seconds.
   for (let second = 0; second <= 10; second++) forecast.record(2 * second, MINUTE, 2 * MINUTE + second * 1_000);
@@ -64,7 +64,7 @@ test("who does more than ever is taken to go on so, until a count says otherwise
 });
 
 test("a rise that no count follows is believed for a window and no longer", () => {
-  const forecast = createUsageForecast();
+  const forecast = new UsageForecast();
   noteEvenly(forecast, [0, 0]);
   for (let second = 0; second <= 10; second++) forecast.record(2 * second, MINUTE, 2 * MINUTE + second * 1_000);
   expect(forecast.expected(3 * MINUTE)).toBeGreaterThan(75);
@@ -72,22 +72,22 @@ test("a rise that no count follows is believed for a window and no longer", () =
 });
 
 test("what is only remembered says nothing of how it goes on", () => {
-  const forecast = createUsageForecast();
-  forecast.restore(40, MINUTE, 10_000);
+  const forecast = new UsageForecast();
+  forecast.recordWindow(40, MINUTE, 10_000);
   expect(forecast.expected(10_000)).toBe(45);
 });
 
 test("a count that falls within its window doesn't lower what is expected", () => {
-  const forecast = createUsageForecast();
-  forecast.restore(40, MINUTE, 10_000);
-  forecast.restore(20, MINUTE, 20_000);
+  const forecast = new UsageForecast();
+  forecast.recordWindow(40, MINUTE, 10_000);
+  forecast.recordWindow(20, MINUTE, 20_000);
   expect(forecast.expected(20_000)).toBe(45);
-  forecast.restore(60, MINUTE, 30_000);
+  forecast.recordWindow(60, MINUTE, 30_000);
   expect(forecast.expected(30_000)).toBe(67);
 });
 
 test("a rise goes on for three more quarters of a window, as in the last one", () => {
-  const forecast = createUsageForecast();
+  const forecast = new UsageForecast();
   noteEvenly(forecast, [0, 0]);
   forecast.record(0, MINUTE, 2 * MINUTE);
   forecast.record(30, MINUTE, 2 * MINUTE + 15_000);

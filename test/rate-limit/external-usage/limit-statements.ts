@@ -1,5 +1,5 @@
 import type { LimiterHypothesis } from "../../../src/rate-limit/external-usage/limiter-hypothesis.ts";
-import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
 
 export const WINDOW_MS = 60_000;
 export const LIMIT = 100;
@@ -14,7 +14,7 @@ interface StatementOptions {
 
 /** A kind of limiter that follows the statements on our calls, of which one token comes back each 600 ms. */
 export function followStatements(kind: LimiterHypothesis) {
-  const own = createOwnCalls();
+  const own = new OwnCalls();
   return {
     kind,
     /** A call of ours whose answer states what remains; false: the kind is ruled out. */

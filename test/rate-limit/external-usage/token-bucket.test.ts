@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createTokenBucketHypothesis } from "../../../src/rate-limit/external-usage/token-bucket.ts";
+import { TokenBucketHypothesis } from "../../../src/rate-limit/external-usage/token-bucket.ts";
 import { followStatements } from "./limit-statements.ts";
 
 describe("a bucket", () => {
-  const bucket = () => followStatements(createTokenBucketHypothesis());
+  const bucket = () => followStatements(new TokenBucketHypothesis());
 
   test("is one, and shows nothing before two statements", () => {
     const { kind, call } = bucket();

@@ -58,8 +58,8 @@ describe.each(LIMITER_SETUPS)("of a $limiter that speaks of: $headers", (service
         const { learned, likely, ledger } = runSharedKey(
           limiting,
           script,
-          (_, __, now, { accounts, externalUsage: others }) => {
-            isRefused.ever ||= Object.values(accounts).some(({ rejections }) => rejections > 0);
+          (_, __, now, { categories, externalUsage: others }) => {
+            isRefused.ever ||= Object.values(categories).some(({ rejections }) => rejections > 0);
             // A script that asks for more than the limit admits is told that it is spent, and can't know by whom.
             if (!isRefused.ever) expect(others.node_management.expectedCalls(now)).toBe(0);
           },

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { createFixedWindowHypothesis } from "../../../src/rate-limit/external-usage/fixed-window.ts";
-import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
-import { createSlidingWindowHypothesis } from "../../../src/rate-limit/external-usage/sliding-window.ts";
+import { FixedWindowHypothesis } from "../../../src/rate-limit/external-usage/fixed-window.ts";
+import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { SlidingWindowHypothesis } from "../../../src/rate-limit/external-usage/sliding-window.ts";
 import { followStatements, LIMIT, WINDOW_MS } from "./limit-statements.ts";
 
 describe("a fixed window", () => {
-  const fixed = () => followStatements(createFixedWindowHypothesis());
+  const fixed = () => followStatements(new FixedWindowHypothesis());
 
   test("is no bucket, and shows nothing before a statement", () => {
     const { kind } = fixed();
@@ -128,15 +128,15 @@ describe("a fixed window", () => {
   });
 
   test("is ruled out where no reset is stated", () => {
-    const own = createOwnCalls();
+    const own = new OwnCalls();
     own.recordSent(0);
     const statement = { sentAt: 0, answeredAt: 0, limit: LIMIT, remaining: 99, resetAt: null, windowMs: WINDOW_MS };
-    expect(createFixedWindowHypothesis().update(statement, own)).toBe(false);
+    expect(new FixedWindowHypothesis().update(statement, own)).toBe(false);
   });
 });
 
 describe("a sliding window", () => {
-  const sliding = () => followStatements(createSlidingWindowHypothesis());
+  const sliding = () => followStatements(new SlidingWindowHypothesis());
 
   test("is no bucket, hides nothing, and shows nothing before a statement", () => {
     const { kind } = sliding();
