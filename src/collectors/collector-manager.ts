@@ -10,7 +10,8 @@ import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts"
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import { pollingCallsPerWindow } from "../rate-limit/limits.ts";
-import { CATEGORY_OF_COLLECTOR, type Plan } from "../scheduling/planner.ts";
+import type { Plan } from "../scheduling/planner.ts";
+import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
 import { type CollectedState, createListBehaviours, networkSizeOf, storeFailedListed } from "./collected-state.ts";
 import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
 import { runDetailCollector } from "./detail-collector.ts";

@@ -13,7 +13,8 @@ import {
   runBudgetOf,
 } from "../rate-limit/monthly-budget.ts";
 import { type TrafficClass, trafficSharesOf } from "../scheduling/fair-queue.ts";
-import { callsPerRun, type Plan, type PlanInput, planPolling, pollingCapacityOf } from "../scheduling/planner.ts";
+import { type Plan, planPolling } from "../scheduling/planner.ts";
+import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-capacity.ts";
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 

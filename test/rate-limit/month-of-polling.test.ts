@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
-import { callsPerRun, type Plan, type PlanInput, planPolling } from "../../src/scheduling/planner.ts";
+import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
+import { callsPerRun, type PlanInput } from "../../src/scheduling/polling-capacity.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;

@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NodeRecord } from "../../src/model/node.ts";
-import {
-  createDetailPriority,
-  type DetailChoice,
-  type DetailPriority,
-  readsBetweenMax,
-} from "../../src/scheduling/detail-priority.ts";
+import { type DetailChoice, DetailPriority, readsBetweenMax } from "../../src/scheduling/detail-priority.ts";
 import { listRecord, prioritiesAfterWalk, range, usage } from "./node-fixtures.ts";
 
 /** The reads that follow, each of which succeeds. */
@@ -26,12 +21,12 @@ const changed = (priority: DetailPriority, slots: readonly number[], at: number)
 };
 
 test("nobody is chosen where nobody is", () => {
-  expect(createDetailPriority().takeNext(0, 1_000)).toBeNull();
+  expect(new DetailPriority().takeNext(0, 1_000)).toBeNull();
 });
 
 describe("in their turn", () => {
   test("nodes that were never tried come first, oldest first, then whoever was read longest ago", () => {
-    const priority = createDetailPriority();
+    const priority = new DetailPriority();
     for (const slot of [2, 0, 1]) priority.addNode(slot);
     expect(reads(priority, { from: 0, count: 4, round: 3 }).map(({ slot }) => slot)).toEqual([2, 0, 1, 2]);
     priority.addNode(3);
@@ -47,7 +42,7 @@ describe("in their turn", () => {
   });
 
   test("a node that was never tried is no suspect, whatever its record does", () => {
-    const priority = createDetailPriority();
+    const priority = new DetailPriority();
     for (const slot of range(0, 20)) priority.addNode(slot);
     for (const status of ["online", "offline"] as const) priority.recordListed(19, listRecord({ status }), 0);
     expect(reads(priority, { from: 1, count: 20, round: 20 })).toEqual(

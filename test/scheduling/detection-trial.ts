@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type Threshold, USAGES } from "../../src/model/policy/policy.ts";
-import { createDetailPriority } from "../../src/scheduling/detail-priority.ts";
+import { DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
 
 /** Something goes wrong with a node, which only its detail shows. */
@@ -40,10 +40,13 @@ export const roundRobin = ({ nodes }: DetectionTrial): DetailReader => {
 };
 
 export const byPriority = ({ nodes }: DetectionTrial): DetailReader => {
-  const priority = createDetailPriority();
+  const priority = new DetailPriority();
   priority.setThresholds(lines);
   for (let node = 0; node < nodes; node++) priority.addNode(node);
-  return { next: (now, roundMs) => priority.takeNext(now, roundMs)!.slot, observe: priority.recordRead };
+  return {
+    next: (now, roundMs) => priority.takeNext(now, roundMs)!.slot,
+    observe: (node, reading, at) => priority.recordRead(node, reading, at),
+  };
 };
 
 const lines: readonly Threshold[] = USAGES.map((usage) => ({ usage, value: 0.9, side: "above" }));

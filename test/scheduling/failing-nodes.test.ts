@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createDetailPriority, type DetailPriority } from "../../src/scheduling/detail-priority.ts";
+import { DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import { prioritiesAfterWalk, range, usage } from "./node-fixtures.ts";
 
 /** Steps at which a node is read out of rounds of a hundred, while each of its reads fails. */
@@ -68,5 +68,5 @@ test("a probe is a node from anywhere, whose last read succeeded if there are so
   });
   expect(probes.every((slot) => slot >= 50 && slot < 99)).toBe(true);
   expect(new Set(probes).size).toBeGreaterThan(15);
-  expect(createDetailPriority().takeProbe(now)).toBeNull();
+  expect(new DetailPriority().takeProbe(now)).toBeNull();
 });

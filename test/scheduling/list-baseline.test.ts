@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
-import { createListBaselines } from "../../src/scheduling/list-baseline.ts";
+import { ListBaselines } from "../../src/scheduling/list-baseline.ts";
 import { listRecord } from "./node-fixtures.ts";
 
 /** Lists of a node, a minute apart, each as it usually is but for what is said: which of them are abrupt. */
 function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
-  const baselines = createListBaselines();
+  const baselines = new ListBaselines();
   const random = seededRandom(3);
   return overrides.flatMap((each, minute) => {
     const usual = { activeSessions: 40 + Math.floor(6 * random()), bandwidthGb: 500 + minute * (0.9 + 0.2 * random()) };
@@ -66,7 +66,7 @@ describe("a list record", () => {
   });
 
   test("of another node in the same slot is compared with nothing", () => {
-    const baselines = createListBaselines();
+    const baselines = new ListBaselines();
     for (let minute = 0; minute < 20; minute++) baselines.recordAndCheck(3, listRecord({}), minute * MINUTE_MS);
     baselines.forgetNode(3);
     const other = listRecord({

@@ -2,15 +2,14 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
+import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
 import {
   CATEGORY_OF_COLLECTOR,
   callsPerRun,
-  type Plan,
   type PlanInput,
-  planPolling,
   pollingCapacityOf,
   type RequestedInterval,
-} from "../../src/scheduling/planner.ts";
+} from "../../src/scheduling/polling-capacity.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;

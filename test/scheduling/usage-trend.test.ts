@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Threshold } from "../../src/model/policy/policy.ts";
-import { createUsageTrends, type UsageOutlook } from "../../src/scheduling/usage-trend.ts";
+import { type UsageOutlook, UsageTrends } from "../../src/scheduling/usage-trend.ts";
 
 /** A round takes a hundred. */
 const ROUND = 100;
@@ -8,7 +8,7 @@ const nines: readonly Threshold[] = [{ usage: "diskUsage", value: 0.9, side: "ab
 
 /** Where a disk goes after some reads; the others stand still. */
 function outlookAfter(reads: readonly (readonly [at: number, disk: number])[], lines = nines): UsageOutlook | null {
-  const trends = createUsageTrends();
+  const trends = new UsageTrends();
   trends.setThresholds(lines);
   for (const [at, diskUsage] of reads)
     trends.recordReading(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage }, at, ROUND);
@@ -50,7 +50,7 @@ describe("a disk that stands still", () => {
         [50, Number.NaN],
       ]),
     ).toBeNull();
-    const trends = createUsageTrends();
+    const trends = new UsageTrends();
     trends.setThresholds(nines);
     trends.recordReading(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: 0.89 }, 0, ROUND);
     trends.forgetNode(0);
@@ -127,7 +127,7 @@ describe("a disk that fills", () => {
   });
 
   test("with all the others is none either: what is usual is learned from the whole fleet", () => {
-    const trends = createUsageTrends();
+    const trends = new UsageTrends();
     trends.setThresholds(nines);
     const ramp = (round: number, slot: number) => 0.2 + 0.1 * round + 0.01 * (slot % 3);
     for (let round = 0; round < 4; round++) {
