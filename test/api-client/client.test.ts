@@ -40,7 +40,7 @@ describe("a service that fails", () => {
 
   test.each<[ClientSetup, string]>([
     [{ fault: { kind: "bad_json" } }, "the JSON is cut off after"],
-    [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not asked for'],
+    [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not requested'],
   ])("%o is told by what is wrong with the body", async (setting, problem) => {
     const answer = await createClientSetup(setting).get();
     expect(answer).toMatchObject({ ok: false, error: { kind: "not_json", message: expect.stringContaining(problem) } });

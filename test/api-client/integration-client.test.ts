@@ -99,7 +99,7 @@ describe("a peer that fails", () => {
     const asked = peerOf({ url }).peer.request(query, abort.signal);
     await came(1);
     abort.abort();
-    expect(await asked).toEqual({ ok: false, error: "the call was given up" });
+    expect(await asked).toEqual({ ok: false, error: "the call was canceled" });
   });
 
   test("where nobody listens is told with the reason", async () => {

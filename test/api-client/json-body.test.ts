@@ -35,10 +35,12 @@ test.each([
 test("a compressed body that can't be read is named as such", () => {
   const zipped = gzipSync("{}");
   expect(problemOf(zipped, { "content-encoding": "BR" })).toBe(
-    'the body is compressed with "br", which was not asked for',
+    'the body is compressed with "br", which was not requested',
   );
-  expect(problemOf(zipped, {})).toBe("the body is compressed with gzip, and no Content-Encoding says so");
-  expect(problemOf("{", { "content-encoding": "gzip" })).toBe("the body is not the gzip that its header says");
+  expect(problemOf(zipped, {})).toBe("the body is compressed with gzip, but has no Content-Encoding");
+  expect(problemOf("{", { "content-encoding": "gzip" })).toBe(
+    "the body is not gzip although its Content-Encoding says so",
+  );
   expect(problemOf("{", { "content-encoding": "identity" })).toContain("cut off");
 });
 

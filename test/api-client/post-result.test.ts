@@ -186,7 +186,7 @@ const doubts: readonly [FaultKind, RegExp][] = [
   [{ kind: "lost_reply" }, /reset/],
   [{ kind: "slow_drip", bytesPerSecond: 1 }, /no whole answer/],
   [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, /larger than/],
-  [{ kind: "redirect", location: "http://127.0.0.1:1/" }, /answered 302, to "http.*may have passed the request on/],
+  [{ kind: "redirect", location: "http://127.0.0.1:1/" }, /answered 302, to "http.*may have forwarded the request/],
 ];
 
 describe("an answer that leaves the action in doubt", () => {
@@ -200,7 +200,7 @@ describe("an answer that leaves the action in doubt", () => {
     const { post, posts } = open({ fault: { kind: "hang" } });
     expect(await post(reboot, { aborts: true })).toEqual({
       kind: "in_doubt",
-      message: "given up while it was under way",
+      message: "canceled while it was in flight",
     });
     expect(posts()).toBe(1);
   });
@@ -247,7 +247,7 @@ describe("an action that was not sent", () => {
     const abort = new AbortController();
     const posting = client.post(actionCall(node, reboot), abort.signal, () => abort.abort());
     await clock.advance(60_000);
-    expect(await posting).toEqual({ kind: "not_sent", message: "given up before it was sent" });
+    expect(await posting).toEqual({ kind: "not_sent", message: "canceled before it was sent" });
     expect(await client.post(actionCall(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
     expect(posts()).toBe(0);
   });

@@ -161,7 +161,7 @@ describe("what surely never reached the service is told so", () => {
     const abort = new AbortController();
     const { url } = await serve(() => abort.abort());
     const outcome = await transportTo(url).request(post, abort.signal);
-    expect(outcome).toEqual({ ok: false, error: { kind: "aborted", message: "the call was given up" } });
+    expect(outcome).toEqual({ ok: false, error: { kind: "aborted", message: "the call was canceled" } });
   });
 
   test("a request that is given up behind a connection still coming about never goes out when it does", async () => {

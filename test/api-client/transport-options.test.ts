@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createCurrentTransport } from "../../src/api-client/current-transport.ts";
+import { createCurrentTransport } from "../../src/api-client/transport.ts";
 
 const never = new AbortController().signal;
 const get = { method: "GET", path: "/", headers: {} } as const;
