@@ -126,7 +126,7 @@ describe("a commit", () => {
       "begin with warden.",
     );
     const nameless = { ...episodeOf(1), id: "ep-" };
-    expect(() => journal.commit([timer, { kind: "episode", row: nameless }])).toThrow("is the id of no episode");
+    expect(() => journal.commit([timer, { kind: "episode", row: nameless }])).toThrow("is not the id of an episode");
     expect(journal.load(0).timers).toEqual([]);
   });
 

@@ -12,10 +12,10 @@ test("a folder that is there, or can be made, has no problem", () => {
   expect(stateFolderProblem(join(folder, "not", "yet", "there"))).toBeNull();
 });
 
-test("a file is no folder, and the problem names it", () => {
-  expect(stateFolderProblem(join(folder, "file"))).toBe(`${join(folder, "file")} is no folder`);
+test("a file is not a folder, and the problem names it", () => {
+  expect(stateFolderProblem(join(folder, "file"))).toBe(`${join(folder, "file")} is not a folder`);
 });
 
 test("nothing can be made below a file, and the problem names the file", () => {
-  expect(stateFolderProblem(join(folder, "file", "state"))).toBe(`${join(folder, "file")} is no folder`);
+  expect(stateFolderProblem(join(folder, "file", "state"))).toBe(`${join(folder, "file")} is not a folder`);
 });

@@ -116,9 +116,7 @@ describe("there is nothing to read, and it is said why,", () => {
   };
 
   test("in a folder without a database, which gets none", () => {
-    expect(failure()).toBe(
-      `missing: ${folder} holds no journal; state.path must be the folder that a daemon has run with`,
-    );
+    expect(failure()).toBe(`missing: ${folder} holds no journal; state.path must be the folder that a daemon has used`);
     expect(failure(join(folder, "not", "there"))).toContain("missing: ");
     writeFileSync(join(folder, "file"), "");
     expect(failure(join(folder, "file"))).toContain("missing: ");
@@ -129,7 +127,7 @@ describe("there is nothing to read, and it is said why,", () => {
     const earlier = new DatabaseSync(path);
     migrate(earlier, MIGRATIONS.slice(0, 1));
     earlier.close();
-    const message = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
+    const message = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
     expect(failure()).toBe(message);
     expect(failure()).toBe(message);
   });

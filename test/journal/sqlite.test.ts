@@ -114,7 +114,7 @@ describe("the store's folder", () => {
       const store = openStateStore(path);
       expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
       expect(store.ok ? "" : store.error.message).toContain(path);
-      expect(store.ok ? "" : store.error.message).toContain("state.path must be a folder we may write to");
+      expect(store.ok ? "" : store.error.message).toContain("state.path must be a writable folder");
     }
   });
 });
