@@ -63,10 +63,12 @@ describe("availability beside external usage", () => {
   });
 
   test("is immediate while a bucket holds more than the calls of a window", () => {
-    const much = { expectedCalls: () => 50, isTokenBucket: () => true };
-    expect([availableAt(much, { remaining: 100 }), availableAt(much, { remaining: 101 }), availableAt(much)]).toEqual([
-      50_000, 7, 50_000,
-    ]);
+    const bucket = { expectedCalls: () => 50, isTokenBucket: () => true };
+    expect([
+      availableAt(bucket, { remaining: 100 }),
+      availableAt(bucket, { remaining: 101 }),
+      availableAt(bucket),
+    ]).toEqual([50_000, 7, 50_000]);
     expect(availableAt({ expectedCalls: () => 50 }, { remaining: 101 })).toBe(50_000);
   });
 
