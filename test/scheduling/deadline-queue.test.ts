@@ -7,7 +7,7 @@ const SLOTS = 200;
 const CAUSES = 3;
 const slots = fc.nat(SLOTS - 1);
 
-test("deadlines come out as a plain list of them sorted would give them, by cause, whatever was set and cleared", () => {
+test("returns deadlines in the order of a sorted list, by cause, whatever was set and cleared", () => {
   const steps = fc.array(
     fc.record({
       slot: slots,
@@ -48,7 +48,7 @@ test("deadlines come out as a plain list of them sorted would give them, by caus
   );
 });
 
-test("turns come in the order of a plain list from which slots are removed and to which they are appended", () => {
+test("returns turns in the order of a list from which slots are removed and to which they are appended", () => {
   const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
   fc.assert(
     fc.property(steps, (taken) => {

@@ -16,7 +16,7 @@ const sharesOf = (given: Readonly<Record<TrafficClass, number>>, savedMax = 0): 
     TRAFFIC_CLASSES.map((flow) => [flow, { weight: given[flow], savedMax }]),
   ) as unknown as TrafficShares;
 
-test("flows that always wait are served in the ratio of their weights, to within one call each", () => {
+test("classes that always wait are served in the ratio of their weights, to within one call each", () => {
   fc.assert(
     fc.property(
       weights,
@@ -42,7 +42,7 @@ test("flows that always wait are served in the ratio of their weights, to within
   );
 });
 
-test("a flow that may save nothing up gets its share from the end of its rest on, and no more", () => {
+test("a class without saved calls gets only its share after it was idle", () => {
   const share = createFairQueue();
   for (let call = 0; call < 100; call++) share.recordServed("nodes");
   share.activate("details");
@@ -56,7 +56,7 @@ test("a flow that may save nothing up gets its share from the end of its rest on
   expect(order.slice(0, 2)).toContain("details");
 });
 
-test("a flow that was idle is served the calls of one run at once, and its share from then on", () => {
+test("an idle class gets its saved calls at once, and its share from then on", () => {
   const share = createFairQueue();
   share.setShares(sharesOf({ nodes: 1, sessions: 1, details: 1, stats: 1 }, 5));
   for (let call = 0; call < 100; call++) share.recordServed("details");
@@ -71,7 +71,7 @@ test("a flow that was idle is served the calls of one run at once, and its share
   expect(order.slice(5).filter((flow) => flow === "nodes").length).toBeLessThanOrEqual(11);
 });
 
-test("runs that take just their share are each served at once", () => {
+test("runs within their share are served at once", () => {
   const share = createFairQueue();
   const pages = 5;
   const callsPerRun = 100;
