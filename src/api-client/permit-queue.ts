@@ -2,7 +2,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import type { Permit } from "../rate-limit/ledger.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
 import {
-  createFairQueue,
+  FairQueue,
   TRAFFIC_CLASSES,
   type TrafficClass,
   type TrafficShares,
@@ -22,7 +22,7 @@ export interface WaitingCall {
  * served in the order of their arrival, but suspects precede routine details.
  */
 export class PermitQueue {
-  readonly #fairQueue = createFairQueue();
+  readonly #fairQueue = new FairQueue();
   readonly #queues: Readonly<Record<TrafficClass | "action", WaitingCall[]>> = {
     action: [],
     nodes: [],

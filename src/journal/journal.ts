@@ -25,6 +25,7 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
   }
 
   return {
+    ...rows,
     // Not limited, since no open episode or retry may be missing. Open ones are bounded by the fleet and its policies, the
     // others by pruning.
     load: (closedSince) => ({
@@ -35,12 +36,7 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
       facts: rows.facts(),
       lastNumber: rows.lastNumber(),
     }),
-    facts: rows.facts,
     commit,
-    decisions: rows.decisions,
-    actions: rows.actions,
-    episodes: rows.episodes,
-    operatorCommands: rows.operatorCommands,
     prune: (before) => {
       assertInPlace();
       runInTransaction(database, () => retention.prune(before));

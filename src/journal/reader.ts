@@ -66,22 +66,8 @@ function schemaProblem(version: number, path: string): StoreFailure | null {
 }
 
 function readerOver(database: DatabaseSync): StoreReader {
-  const { decisions, actions, episodes, operatorCommands, timers, holds, facts } = createRowReader(database);
   return {
-    decisions,
-    actions,
-    episodes,
-    operatorCommands,
-    timers: (node) => timers(node),
-    holds: (node) => holds(node),
-    facts,
-    fact(key) {
-      const row = database.prepare("SELECT value FROM facts WHERE key = ?").get(key);
-      return row === undefined ? null : String(row.value);
-    },
-    callsSince(day) {
-      return Number(database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?").get(day)!.used);
-    },
+    ...createRowReader(database),
     close: () => {
       if (database.isOpen) database.close();
     },

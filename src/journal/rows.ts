@@ -31,7 +31,12 @@ export interface RowReader {
   timers(node?: NodeId): readonly TimerRow[];
   /** Holds of one node, or of all. */
   holds(node?: NodeId): readonly NodeHold[];
+  /** All facts of the journal. */
   facts(): ReadonlyMap<string, string>;
+  /** The value of any fact; null: none. */
+  fact(key: string): string | null;
+  /** Number of calls made on or after `day` (UTC). */
+  callsSince(day: string): number;
   /** Episodes that are open or closed at or after `since`, by number. */
   episodesSince(since: EpochMs): readonly Episode[];
   /** Actions that are not over, belong to an open episode, or were created at or after `since`, by number. */
@@ -68,6 +73,11 @@ export function createRowReader(database: DatabaseSync): RowReader {
       );
       return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
     },
+    fact: (key) => {
+      const value = statement("SELECT value FROM facts WHERE key = ?").get(key)?.value;
+      return value === undefined ? null : String(value);
+    },
+    callsSince: (day) => Number(statement("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?").get(day)?.used),
     episodesSince: (since) => parseBodies<Episode>(statement(EPISODES_SINCE).all(since)),
     actionsSince: (since) => parseBodies<Action>(statement(ACTIONS_SINCE).all(since)),
     lastNumber: () => Number(statement(LAST_NUMBER).get()?.number),

@@ -14,6 +14,7 @@ import {
   type StoreFailure,
   storeFailure,
 } from "./open-failure.ts";
+import { createRowReader } from "./rows.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
@@ -122,26 +123,22 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
 }
 
 function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): StateStore {
-  const sumCalls = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
+  const rows = createRowReader(database);
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",
   );
-  const readFact = database.prepare("SELECT value FROM facts WHERE key = ?");
   const writeFact = database.prepare(
     "INSERT INTO facts (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
   );
   return {
     calls: {
-      since: (day) => Number(sumCalls.get(day)?.used ?? 0),
+      since: rows.callsSince,
       add: (day, calls) => {
         addCalls.run(day, calls);
       },
     },
     facts: {
-      read: (key) => {
-        const value = readFact.get(key)?.value;
-        return value === undefined ? null : String(value);
-      },
+      read: rows.fact,
       write: (key, value) => {
         writeFact.run(key, value);
       },

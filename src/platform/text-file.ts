@@ -65,31 +65,27 @@ function encodingProblem(bytes: Buffer): string | null {
     return "it is encoded as UTF-16; it must be UTF-8";
   }
   if (isUtf8(bytes)) return null;
-  const offset = firstInvalid(bytes);
+  const offset = firstInvalidByte(bytes);
   const lines = bytes.subarray(0, offset).toString("utf8").split("\n");
   const byte = `0x${bytes[offset]?.toString(16).padStart(2, "0")}`;
   return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
 }
 
-/** Maximum number of bytes of a UTF-8 character. */
-const CHARACTER_BYTES_MAX = 4;
+/** What the decoder puts in place of invalid bytes. A file may also contain it. */
+const REPLACEMENT_CHARACTER = "\ufffd";
+const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT_CHARACTER, "utf8");
 
-/** Offset of the first byte that is not part of a UTF-8 character; `bytes` is not UTF-8. */
-function firstInvalid(bytes: Buffer): number {
-  // A prefix that ends before the invalid byte is UTF-8 except for a truncated character at its end.
-  const isGood = (length: number) =>
-    Array.from({ length: CHARACTER_BYTES_MAX }, (_, cut) => Math.max(0, length - cut)).some((end) =>
-      isUtf8(bytes.subarray(0, end)),
-    );
-  let [good, bad] = [0, bytes.length];
-  while (bad - good > 1) {
-    const middle = Math.floor((good + bad) / 2);
-    if (isGood(middle)) good = middle;
-    else bad = middle;
+/** Offset of the first byte that is not part of a UTF-8 character. `bytes` must not be UTF-8. */
+function firstInvalidByte(bytes: Buffer): number {
+  const text = bytes.toString("utf8");
+  let [index, offset] = [0, 0];
+  for (;;) {
+    const next = text.indexOf(REPLACEMENT_CHARACTER, index);
+    offset += Buffer.byteLength(text.slice(index, next), "utf8");
+    if (!bytes.subarray(offset, offset + REPLACEMENT_BYTES.length).equals(REPLACEMENT_BYTES)) return offset;
+    index = next + 1;
+    offset += REPLACEMENT_BYTES.length;
   }
-  let end = good;
-  while (!isUtf8(bytes.subarray(0, end))) end -= 1;
-  return end;
 }
 
 /** Explains why a file can't be opened or read, with the error code of the operating system. */

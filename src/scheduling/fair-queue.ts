@@ -36,50 +36,53 @@ export function trafficClassOf(category: Category, lane: Lane): TrafficClass | n
   }
 }
 
+/** Minimum weight, so that a class without planned calls is served too if it has one. */
+const WEIGHT_MIN = 0.01;
+const EQUAL_SHARE: TrafficShare = { weight: 1, savedMax: 0 };
+
 /**
  * Decides which traffic class is served next, by start-time fair queueing (Goyal, Vin and Cheng, 1996). Classes with waiting
  * calls are served in the ratio of their weights, and a class that needs less than its share leaves the rest to the others.
+ * All classes have the same weight until shares are set.
  */
-export interface FairQueue {
-  setShares(shares: TrafficShares): void;
-  /** Call it when the first waiting call of a class arrives. */
-  activate(trafficClass: TrafficClass): void;
-  /** Records that one call of a class was served. */
-  recordServed(trafficClass: TrafficClass): void;
-  /** Sorts the classes in the order in which to serve them. */
-  order(trafficClasses: readonly TrafficClass[]): readonly TrafficClass[];
-}
-
-/** Minimum weight, so that a class without planned calls is served too if it has one. */
-const WEIGHT_MIN = 0.01;
-
-/** Creates a queue in which all classes have the same weight until shares are set. */
-export function createFairQueue(): FairQueue {
-  const equalShares = { weight: 1, savedMax: 0 };
-  let shares: TrafficShares = { nodes: equalShares, sessions: equalShares, details: equalShares, stats: equalShares };
-  /** Virtual time that one call takes. */
-  const costOf = (trafficClass: TrafficClass): number => 1 / Math.max(WEIGHT_MIN, shares[trafficClass].weight);
+export class FairQueue {
+  #shares: TrafficShares = { nodes: EQUAL_SHARE, sessions: EQUAL_SHARE, details: EQUAL_SHARE, stats: EQUAL_SHARE };
   /** Virtual time: when the last served call was due. */
-  let now = 0;
+  #now = 0;
   /** When the next call of each class starts at the rate of its weight, in virtual time. */
-  const starts: Record<TrafficClass, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
-  /** When it is due: saved calls come earlier. */
-  const dueAt = (trafficClass: TrafficClass): number =>
-    starts[trafficClass] - shares[trafficClass].savedMax * costOf(trafficClass);
-  return {
-    setShares(next) {
-      shares = next;
-    },
-    activate(trafficClass) {
-      starts[trafficClass] = Math.max(starts[trafficClass], now);
-    },
-    recordServed(trafficClass) {
-      now = Math.max(now, dueAt(trafficClass));
-      starts[trafficClass] += costOf(trafficClass);
-    },
-    order: (trafficClasses) =>
-      trafficClasses.toSorted((a, b) => dueAt(a) - dueAt(b) || TRAFFIC_CLASSES.indexOf(a) - TRAFFIC_CLASSES.indexOf(b)),
-  };
+  readonly #starts: Record<TrafficClass, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
+
+  setShares(shares: TrafficShares): void {
+    this.#shares = shares;
+  }
+
+  /** Call it when the first waiting call of a class arrives. */
+  activate(trafficClass: TrafficClass): void {
+    this.#starts[trafficClass] = Math.max(this.#starts[trafficClass], this.#now);
+  }
+
+  /** Records that one call of a class was served. */
+  recordServed(trafficClass: TrafficClass): void {
+    this.#now = Math.max(this.#now, this.#dueAt(trafficClass));
+    this.#starts[trafficClass] += this.#costOf(trafficClass);
+  }
+
+  /** Sorts the classes in the order in which to serve them. */
+  order(trafficClasses: readonly TrafficClass[]): readonly TrafficClass[] {
+    return trafficClasses.toSorted(
+      (a, b) => this.#dueAt(a) - this.#dueAt(b) || TRAFFIC_CLASSES.indexOf(a) - TRAFFIC_CLASSES.indexOf(b),
+    );
+  }
+
+  /** Virtual time that one call takes. */
+  #costOf(trafficClass: TrafficClass): number {
+    return 1 / Math.max(WEIGHT_MIN, this.#shares[trafficClass].weight);
+  }
+
+  /** When the next call is due: saved calls come earlier. */
+  #dueAt(trafficClass: TrafficClass): number {
+    return this.#starts[trafficClass] - this.#shares[trafficClass].savedMax * this.#costOf(trafficClass);
+  }
 }
 
 /** Weight of a list of unknown length, as a multiple of what its category allows per minute. */

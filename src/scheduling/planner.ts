@@ -78,7 +78,7 @@ const OVERRUN_SHARE_MAX = 0.2;
 /** Fits the requested intervals into the limits, by weighted max-min fairness over nested constraints. */
 export function planPolling(input: PlanInput): Plan {
   const all = shareCalls(input, (collector) => callsPerRun(collector, input));
-  // Where a limit binds, a list pays for its repeated pages and lookups with a longer interval. Otherwise the other
+  // If a limit binds, a list pays for its repeated pages and lookups with a longer interval. Otherwise the other
   // collectors would pay for them.
   const limitedBy = (collector: Collector) => bindingLimit(collector, all);
   const grants = shareCalls(input, (collector) =>

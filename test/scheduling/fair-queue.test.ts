@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  createFairQueue,
-  TRAFFIC_CLASSES,
-  type TrafficClass,
-  type TrafficShares,
-} from "../../src/scheduling/fair-queue.ts";
+import { FairQueue, TRAFFIC_CLASSES, type TrafficClass, type TrafficShares } from "../../src/scheduling/fair-queue.ts";
 
 const weights: fc.Arbitrary<Readonly<Record<TrafficClass, number>>> = fc
   .array(fc.integer({ min: 1, max: 50 }), { minLength: 4, maxLength: 4 })
@@ -23,7 +18,7 @@ test("classes that always wait are served in the ratio of their weights, to with
       fc.subarray([...TRAFFIC_CLASSES], { minLength: 1 }),
       fc.integer({ min: 1, max: 400 }),
       (given, flows, calls) => {
-        const share = createFairQueue();
+        const share = new FairQueue();
         share.setShares(sharesOf(given));
         const served: Record<TrafficClass, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
         for (let call = 0; call < calls; call++) {
@@ -43,7 +38,7 @@ test("classes that always wait are served in the ratio of their weights, to with
 });
 
 test("a class without saved calls gets only its share after it was idle", () => {
-  const share = createFairQueue();
+  const share = new FairQueue();
   for (let call = 0; call < 100; call++) share.recordServed("nodes");
   share.activate("details");
   const order: TrafficClass[] = [];
@@ -57,7 +52,7 @@ test("a class without saved calls gets only its share after it was idle", () => 
 });
 
 test("an idle class gets its saved calls at once, and its share from then on", () => {
-  const share = createFairQueue();
+  const share = new FairQueue();
   share.setShares(sharesOf({ nodes: 1, sessions: 1, details: 1, stats: 1 }, 5));
   for (let call = 0; call < 100; call++) share.recordServed("details");
   share.activate("nodes");
@@ -72,7 +67,7 @@ test("an idle class gets its saved calls at once, and its share from then on", (
 });
 
 test("runs within their share are served at once", () => {
-  const share = createFairQueue();
+  const share = new FairQueue();
   const pages = 5;
   const callsPerRun = 100;
   share.setShares({

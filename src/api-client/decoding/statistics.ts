@@ -36,22 +36,20 @@ export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<Sess
     bandwidthTodayGb: quantityOrNull(raw.bandwidth_today_gb),
     peakConcurrentSessions: quantityOrNull(raw.peak_concurrent_sessions),
     averageDurationSeconds: quantityOrNull(raw.average_session_duration_seconds),
-    topCountries: decodeTopList(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
-      country: name,
-      sessions,
-    })),
-    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
-      protocol: name,
-      sessions,
-    })),
+    topCountries: decodeTopList(raw.top_countries, "country", onRemark),
+    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark),
   });
 }
 
-function decodeTopList(entries: unknown, field: string, onRemark: OnRemark) {
+function decodeTopList<Field extends string>(entries: unknown, field: Field, onRemark: OnRemark) {
   return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
     const raw = asRawRecord(entry);
     const [name, sessions] = [raw[field], raw.sessions];
-    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantityOrNull(sessions) ?? 0 }];
+    if (isIdentifier(name) && isQuantity(sessions)) {
+      return [
+        { [field]: name, sessions: quantityOrNull(sessions) ?? 0 } as Record<Field, string> & { sessions: number },
+      ];
+    }
     const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
     onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });
     return [];
